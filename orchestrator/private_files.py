@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
+AT_ONCE = 16
+"""Files that are flushed side by side."""
 UMASK = 0o077
 """Of every process of the farm: what it makes is this user's alone."""
 
@@ -32,9 +37,17 @@ def make_file(path: Path) -> None:
 
 def settle(partial: Path, path: Path) -> None:
     """Put a written file in the place of another, as a whole: after a crash there is the old content or the new one."""
-    _flush(partial)
-    partial.replace(path)
-    _flush(path.parent)
+    settle_all([(partial, path)])
+
+
+def settle_all(written: Sequence[tuple[Path, Path]]) -> None:
+    """The same of several: side by side, so that the file system flushes them together; a folder's names once."""
+    with ThreadPoolExecutor(AT_ONCE) if len(written) > 1 else nullcontext() as threads:
+        list((threads.map if threads else map)(_flush, [partial for partial, _ in written]))
+    for partial, path in written:
+        partial.replace(path)
+    for folder in {path.parent for _, path in written}:
+        _flush(folder)
 
 
 def _flush(path: Path) -> None:

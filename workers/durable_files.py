@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from orchestrator.private_files import settle
+from orchestrator.private_files import settle_all
 
 
 def write_durably(path: Path, text: str) -> None:
     """Replace a file as a whole: after a crash there is the old content or the new one, on disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text)
-    settle(partial, path)
+    write_all_durably({path: text})
+
+
+def write_all_durably(texts: Mapping[Path, str]) -> None:
+    """The same of several; those of one folder share a flush of its names."""
+    written = []
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(text)
+        written.append((partial, path))
+    settle_all(written)
 
 
 def file_name(serial: str) -> str:

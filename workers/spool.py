@@ -1,8 +1,9 @@
-"""Keep records on this host's disk until the ledger has them.
+"""Keep records on this host until the ledger has them: for a moment in memory, then on its disk.
 
-A record is written and flushed to disk first, then sent to the stream, and removed only when the ledger's receipt says
-that it is stored. What the ledger had to set aside is moved to `spool/dead/`. Nothing here reads a record: whether
-bytes are one is the ledger's to say. Sending twice is harmless: the ledger keeps one record per (job, attempt).
+A record is sent to the stream at once. Where no receipt says soon that the ledger has it, it is written and flushed to
+disk, and removed only when the receipt comes. What the ledger had to set aside is moved to `spool/dead/`. Nothing here
+reads a record: whether bytes are one is the ledger's to say. Sending twice is harmless: the ledger keeps one record per
+(job, attempt).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from redis import Redis
@@ -22,10 +24,14 @@ from redis.exceptions import RedisError
 from orchestrator.coordination.record_stream import STORED, RecordStream
 from orchestrator.errors import FarmError
 from orchestrator.model.record import Record
-from workers.durable_files import write_durably
+from workers.durable_files import write_all_durably, write_durably
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
+ANSWER_S = 0.1
+"""A new record's receipt is asked for after this."""
+FLUSH_S = 0.5
+"""A record that has no receipt after this goes to the disk: until then it is part of the block under way."""
 PROBE_BYTES = 1 << 18
 DEAD_S, DEAD_BYTES = 365 * 86_400.0, 1 << 30
 """What may lie in `spool/dead/` at most."""
@@ -48,25 +54,44 @@ class _Turn:
 
 
 class Spool:
-    """The folder `state/spool`; one thread sends, any thread may add. `clock`: monotonic, seconds."""
+    """The folder `state/spool`; one thread sends and one flushes, any thread may add. `clock`: monotonic, seconds."""
 
     def __init__(self, state: Path, host: str = "", *, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._host, self._clock = state / "spool", host, clock
         self._turns: dict[str, _Turn] = {}
-        self._unwritten: dict[str, str] = {}
-        self._unsent: set[str] = set()
-        """Files of this process that Redis cannot have yet."""
-        self._added = threading.Event()
+        self._unwritten: dict[str, tuple[str, float]] = {}
+        """Files that are not on disk -> their text, and when they are to be written."""
+        self._unsent: dict[str, None] = {}
+        """Files of this process that Redis cannot have yet, in their order."""
+        self._refused: set[str] = set()
+        """Files that the disk did not take."""
+        self._reviewed_at = -inf
+        """When receipts were asked for last."""
+        self._added, self._flushing = threading.Event(), threading.Lock()
 
     def add(self, record: Record) -> Path:
-        """Returns when the record is on disk; where the disk does not take it, it is kept in memory, sent from there
-        and written as soon as the disk does."""
+        """Returns at once: the record is sent from memory, and is on disk `FLUSH_S` later, unless the ledger has it by
+        then. Where the disk does not take it, it is kept in memory and written as soon as the disk does."""
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
         self._turns.pop(path.name, None)
-        self._unsent.add(path.name)  # before the sender can see it: else it might go twice
-        self._write(path, record.model_dump_json())
+        self._unwritten[path.name] = record.model_dump_json(), self._clock() + FLUSH_S
+        self._unsent[path.name] = None
         self._added.set()
         return path
+
+    def flush(self, *, everything: bool = True) -> None:
+        """Write what is in memory, or only what is due, in few flushes of the disk."""
+        with self._flushing:
+            now = self._clock()
+            due = {name: text for name, (text, at) in list(self._unwritten.items()) if everything or at <= now}
+            try:
+                write_all_durably({self._folder / name: text for name, text in due.items()})
+            except OSError as e:  # some of them may find room
+                log.info("%d records one by one: %s", len(due), e)
+                for name, text in due.items():
+                    self._write(name, text)
+            else:
+                self._written(due)
 
     def check(self) -> str:
         """Why the disk takes no record now: no space, no right, no folder; empty where it does."""
@@ -94,13 +119,25 @@ class Spool:
         self._added.set()
 
     def run(self, redis: Redis, stop: threading.Event) -> None:
-        """Send until `stop`; then once more, so that a clean end leaves as little as it can."""
+        """Send until `stop`; then flush and send once more, so that a clean end leaves as little as it can."""
+        stream = RecordStream(redis, self._host)
         self._pass(self._take_back)
+        flusher = threading.Thread(target=self._flush_until, args=(stop,), name="spool-flush")
+        flusher.start()
         while not stop.is_set():
-            self._pass(lambda: self.send(redis))
-            self._added.wait(PERIOD_S)
+            self._pass(lambda: self._send_new(stream))
+            if self._clock() >= self._next_review():
+                self._pass(lambda: self._review(stream))
+            self._added.wait(max(0.0, self._next_review() - self._clock()))
             self._added.clear()
+        flusher.join()
         self._pass(lambda: self.send(redis))
+
+    def _flush_until(self, stop: threading.Event) -> None:
+        """A thread of its own: a Redis that does not answer keeps no record from the disk."""
+        while not stop.wait(FLUSH_S / 2):
+            self._pass(lambda: self.flush(everything=False))
+        self._pass(self.flush)
 
     def _pass(self, do: Callable[[], None]) -> None:
         try:
@@ -108,27 +145,39 @@ class Spool:
         except Exception:  # whatever it is, the records that wait need this thread
             log.exception("a pass over %s failed and is repeated", self._folder)
 
+    def _next_review(self) -> float:
+        """When receipts are asked for: once soon after a record was new, for several at a time."""
+        asked = (at - FLUSH_S + ANSWER_S for _, at in list(self._unwritten.values()))
+        soon = max(min((at for at in asked if at > self._reviewed_at), default=inf), self._reviewed_at + ANSWER_S / 2)
+        return min(soon, self._reviewed_at + PERIOD_S)
+
     def send(self, redis: Redis) -> None:
-        """One pass: let go of what was answered, send what is due. A Redis that is away costs time only, and a record
-        that fails by itself holds back no other."""
-        for name, text in list(self._unwritten.items()):
-            self._write(self._folder / name, text)
+        """One pass: send what is new or due, let go of what was answered. A Redis that is away costs time only, and a
+        record that fails by itself holds back no other."""
         stream = RecordStream(redis, self._host)
+        self._send_new(stream)
+        self._review(stream)
+
+    def _send_new(self, stream: RecordStream) -> None:
+        new = [self._folder / name for name in list(self._unsent)]
+        for start in range(0, len(new), TOGETHER):
+            self._send_together(stream, new[start : start + TOGETHER])
+        for path in new:
+            self._unsent.pop(path.name, None)
+
+    def _review(self, stream: RecordStream) -> None:
+        self._reviewed_at = self._clock()
         try:
             paths = self.waiting()
             words = stream.receipts([_name(path) for path in paths])
         except (RedisError, FarmError, OSError) as e:
             log.warning("records wait in %s: %s", self._folder, e)
             return
-        unsent = [path for path in paths if path.name in self._unsent and _name(path) not in words]
-        self._unsent.difference_update(path.name for path in paths)
-        for start in range(0, len(unsent), TOGETHER):
-            self._send_together(stream, unsent[start : start + TOGETHER])
         for path in paths:
             try:
                 self._handle(stream, path, words.get(_name(path)))
             except (RedisError, FarmError, OSError) as e:
-                if not _answers(redis):
+                if not stream.answers():
                     log.warning("records wait in %s: %s", self._folder, e)
                     return
                 log.error("%s waits %.0f s: %s", path, self._put_off(path), e)
@@ -138,7 +187,7 @@ class Spool:
             self._settle(path, word)
             return
         turn = self._turns.get(path.name)
-        if turn is not None and self._clock() < turn.due:
+        if path.name in self._unsent or (turn is not None and self._clock() < turn.due):
             return
         if stream.holds(_name(path)):
             self._turns[path.name] = _Turn(self._clock() + RESEND_S, turn.wait_s if turn else RESEND_S)
@@ -163,21 +212,29 @@ class Spool:
             self._put_off(path)
 
     def _body(self, path: Path) -> bytes:
-        text = self._unwritten.get(path.name)
-        return path.read_bytes() if text is None else text.encode()
+        known = self._unwritten.get(path.name)
+        return path.read_bytes() if known is None else known[0].encode()
 
     def _settle(self, path: Path, word: str) -> None:
-        """Only against a word that says that the ledger has the record does it leave this disk."""
+        """Only against a word that says that the ledger has the record does it leave this host."""
         if word in STORED:
             path.unlink(missing_ok=True)
-        elif path.name not in self._unwritten:
+        else:
+            self._set_aside(path, word)
+        self._written([path.name])
+        self._turns.pop(path.name, None)
+
+    def _set_aside(self, path: Path, word: str) -> None:
+        with self._flushing:
+            if path.name in self._unwritten:
+                self._write(path.name, self._unwritten[path.name][0])
+            if path.name in self._unwritten:  # no room: the ledger has it
+                return
             dead = path.parent / "dead" / path.name
             dead.parent.mkdir(exist_ok=True)
             path.replace(dead)
-            remove_dead(old_dead(path.parent.parent, DEAD_S, DEAD_BYTES))
-            log.error("the ledger could not store %s (%s): `farm records` says why; it is in %s", path.name, word, dead)
-        self._unwritten.pop(path.name, None)
-        self._turns.pop(path.name, None)
+        remove_dead(old_dead(path.parent.parent, DEAD_S, DEAD_BYTES))
+        log.error("the ledger could not store %s (%s): `farm records` says why; it is in %s", path.name, word, dead)
 
     def _put_off(self, path: Path) -> float:
         """Seconds until this record's next turn."""
@@ -186,15 +243,21 @@ class Spool:
         self._turns[path.name] = _Turn(self._clock() + wait_s, min(wait_s * 2, MAX_RESEND_S))
         return wait_s
 
-    def _write(self, path: Path, text: str) -> None:
+    def _write(self, name: str, text: str) -> None:
         try:
-            write_durably(path, text)
+            write_durably(self._folder / name, text)
         except OSError as e:
-            if path.name not in self._unwritten:
-                log.error("%s is kept in memory only: %s; give its disk room", path, e)
-            self._unwritten[path.name] = text
+            if name not in self._refused:
+                log.error("%s is kept in memory only: %s; give its disk room", self._folder / name, e)
+            self._refused.add(name)
+            self._unwritten[name] = text, self._clock() + PERIOD_S
         else:
-            self._unwritten.pop(path.name, None)
+            self._written([name])
+
+    def _written(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._unwritten.pop(name, None)
+            self._refused.discard(name)
 
     def _take_back(self) -> None:
         """Send what earlier versions set aside here by themselves."""
@@ -232,10 +295,3 @@ def _modified(entry: os.DirEntry[str]) -> float:
         return entry.stat().st_mtime
     except OSError:
         return float("inf")
-
-
-def _answers(redis: Redis) -> bool:
-    try:
-        return bool(redis.ping())
-    except RedisError:
-        return False

@@ -53,7 +53,7 @@ class Committed:
     placed_per_s: float
     """Before that: from the submission to the last lease, the scheduler's wake-ups included."""
     claimed_per_s: float
-    """Claims, spooled records and releases, while the scheduler commits."""
+    """Claims, records handed to the spool and releases, while the scheduler commits."""
     record_kb: float
     processor_ms: dict[str, float]
     """Of the processor, a job, from the first claim to the last commit: host (this process), scheduler, redis."""
@@ -71,19 +71,20 @@ def committed(folder: Path, like: Record, jobs: int) -> Committed:
                 _submit(ledger, phones)
                 _until(lambda: ledger.counts("commits").get("placed", 0) == jobs)
                 placed_s = time.monotonic() - began
-                running, stream = ledger.running(), RecordStream(redis, HOST)
-                before, began = _spent_s(), time.monotonic()
-                size = _work(farm, redis, running, like)
-                claimed_s = time.monotonic() - began
-                _until(lambda: not stream.waiting())  # a look at the ledger takes longer, and is in the way
-                _until(lambda: ledger.counts("commits").get("ok", 0) == jobs)
-                took_s, after = time.monotonic() - began, _spent_s()
+                running, stream, spool = ledger.running(), RecordStream(redis, HOST), Spool(farm.state, HOST)
+                with _sending(spool, redis):
+                    before, began = _spent_s(), time.monotonic()
+                    _work(redis, running, spool, like)
+                    claimed_s = time.monotonic() - began
+                    _until(lambda: not stream.waiting())  # a look at the ledger takes longer, and is in the way
+                    _until(lambda: ledger.counts("commits").get("ok", 0) == jobs)
+                    took_s, after = time.monotonic() - began, _spent_s()
     return Committed(
         jobs,
         round(jobs / took_s),
         round(jobs / placed_s),
         round(jobs / claimed_s),
-        round(size / jobs / 1e3, 1),
+        round(len(like.model_dump_json()) / 1e3, 1),
         {part: round(1e3 * (after[part] - before[part]) / jobs, 3) for part in after},
     )
 
@@ -97,26 +98,31 @@ def _spent_s() -> dict[str, float]:
     return found
 
 
-def _work(farm: Settings, redis: Redis, running: list[RunningRow], like: Record) -> int:
-    """All sessions, as many at once as a host has threads for; the bytes of their records."""
-    leases, spool = Leases(redis), Spool(farm.state, HOST)
+@contextmanager
+def _sending(spool: Spool, redis: Redis) -> Iterator[None]:
     stop = threading.Event()
     sender = threading.Thread(target=spool.run, args=(redis, stop))
     sender.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        spool.nudge()
+        sender.join()
 
-    def session(row: RunningRow) -> int:
+
+def _work(redis: Redis, running: list[RunningRow], spool: Spool, like: Record) -> None:
+    """All sessions, as many at once as a host has threads for."""
+    leases = Leases(redis)
+
+    def session(row: RunningRow) -> None:
         assignment = leases.claim(row.serial, row.token, WORKER)
         assert assignment is not None
-        size = spool.add(_record(like, assignment)).stat().st_size
+        spool.add(_record(like, assignment))
         leases.release(assignment.serial, assignment.token)
-        return size
 
     with ThreadPoolExecutor(SESSIONS) as threads:
-        size = sum(threads.map(session, running))
-    stop.set()
-    spool.nudge()
-    sender.join()
-    return size
+        list(threads.map(session, running))
 
 
 def _record(like: Record, assignment: Assignment) -> Record:

@@ -116,6 +116,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
     }
     if (*child > 0) {
       journal.print(JsonObject().set("pid", *child));
+      if (args.command == "run") detached.linger();
       ::_exit(0);
     }
   }

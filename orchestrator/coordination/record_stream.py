@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
+from redis.exceptions import RedisError
 
 from . import keys
 from .client import translated
@@ -109,6 +110,13 @@ class RecordStream:
     def waiting(self) -> int:
         """How many records are in it."""
         return int(self._redis.xlen(self._key))
+
+    def answers(self) -> bool:
+        """Whether Redis is there."""
+        try:
+            return bool(self._redis.ping())
+        except RedisError:
+            return False
 
     def _sent(self, name: str) -> str:
         return keys.sent(self.host, name)

@@ -1,8 +1,8 @@
 """Intake: records from the Redis stream into the ledger, each answered with a receipt. Idempotent.
 
-The receipt lets the worker drop the record from its spool. Only what can never be stored is set aside, in the ledger
-itself (`farm records`); whatever else goes wrong, the entry stays, without a receipt, and is tried again: every moment
-one copy at least is on a disk.
+The receipt lets the worker drop the record from its spool, or not write it there. Only what can never be stored is set
+aside, in the ledger itself (`farm records`); whatever else goes wrong, the entry stays, without a receipt, and is tried
+again, and its host has it on its disk from then on.
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ class QueueView:
         """One more whenever anything changed."""
         self.changed: set[int] = set()
         """Tokens of attempts that changed; whoever has seen to them clears it."""
+        self.ended = False
+        """Whether an attempt ended, or a lane ran dry; the same."""
 
     def refresh(self) -> bool:
         """Read what changed; whether anything did. Raises ServiceDown."""
@@ -51,6 +53,7 @@ class QueueView:
             self._note_attempt(token, row)
         self._served |= news.served
         self._number = news.number
+        self.ended = self.ended or None in news.lanes.values() or None in news.attempts.values()
         self.version += 1
         return True
 

@@ -37,6 +37,8 @@ LATE_S = 5.0
 """A turn that comes this long after the one before it is late: holders renew three times in a lease's life of 15 s."""
 RECORD_GRACE_S = 60.0
 """How long a record may be on its way after its session has released the device."""
+MARK_S = 0.5
+"""Between two notes in the ledger of what was claimed: most of a short job's life would be its commit."""
 MISSING_GRACE_S = 3 * keys.ANNOUNCE_S
 """How long a host has to announce what it runs after Redis has lost the leases."""
 
@@ -75,6 +77,9 @@ class Reconciler:
         """Jobs under way that were cancelled."""
         self._leftovers: list[str] = []
         """Serials of leases whose attempt is over."""
+        self._claimed: dict[int, str] = {}
+        """Token -> job, of attempts that were claimed, which the ledger does not know yet."""
+        self._mark_at = float("-inf")
         self._unsettled: set[int] = set()
         """Tokens of attempts that are looked at in the next pass."""
 
@@ -114,7 +119,6 @@ class Reconciler:
         self._unsettled &= rows.keys()
         queue.changed.clear()
         live.changed.clear()
-        claimed = []
         for row in [rows[token] for token in sorted(self._unsettled)]:
             lease = leases.get(row.serial)
             if lease is None or lease.token != row.token:
@@ -122,15 +126,23 @@ class Reconciler:
             elif lease.expires_at > now:
                 self._spared.pop(row.token, None)
                 if lease.holder:
-                    claimed += [row.job_id] if row.state is JobState.PLACED else []
+                    if row.state is JobState.PLACED:
+                        self._claimed[row.token] = row.job_id
                     self._unsettled.discard(row.token)
                 else:
                     self._unclaimed(row, alive, done)
             else:
                 self._expired(row, lease, alive, done)
-        self._ledger.mark_running(claimed)
+        self._mark_running(rows.keys())
         self._free_leftovers(leases, now, done)
         return done
+
+    def _mark_running(self, under_way: Collection[int]) -> None:
+        """Those that were claimed and are not over already; seldom, all together."""
+        self._claimed = {token: job for token, job in self._claimed.items() if token in under_way}
+        if self._claimed and self._clock() >= self._mark_at:
+            self._ledger.mark_running(self._claimed.values())
+            self._claimed, self._mark_at = {}, self._clock() + MARK_S
 
     def _note_versions(self, queue: QueueView, live: LiveView) -> None:
         """Look through all attempts and leases where any of them changed."""

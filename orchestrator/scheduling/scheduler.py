@@ -48,12 +48,14 @@ from .reconcile import Reconciler
 log = logging.getLogger(__name__)
 
 MAX_BACK_OFF_S = 5.0
-GATHER_S = 0.005
-"""Between two turns at least, and as long as the last one took: what comes together is decided about together."""
+GATHER_S = 0.002
+FEW = 4
+"""Between two turns at least; where the last one saw to more than a few records and jobs as long as it took: what comes
+together is decided about together."""
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
 DECIDE_S = 1.0
-"""How often strategies are asked where no attempt has ended."""
+"""How often strategies are asked where no attempt has ended and no lane has run dry."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,10 @@ class Scheduler:
         self._down = False
         return report
 
-    def rest(self, stop: threading.Event, turn_s: float) -> None:
+    def rest(self, stop: threading.Event, turn_s: float, did: TickReport) -> None:
         """After a turn that took so long: until a host or a submission tells something, `tick_s` at most."""
-        end = time.monotonic() + self._farm.tick_s
-        stop.wait(min(max(GATHER_S, turn_s), self._farm.tick_s))
+        end, much = time.monotonic() + self._farm.tick_s, sum(did.taken.values()) + len(did.placed) > FEW
+        stop.wait(min(max(GATHER_S, turn_s * much), self._farm.tick_s))
         try:
             while not stop.is_set() and (left_s := end - time.monotonic()) > 0:
                 began = time.monotonic()
@@ -123,11 +125,12 @@ class Scheduler:
         self._hosts = tuple(host.host for host in hosts)
         self._leases.name_farm()
         self._live.refresh(hosts)
-        changed = self._queue.refresh()  # after the leases: none of them then passes for a leftover
+        self._queue.refresh()  # after the leases: none of them then passes for a leftover
         reconciled = self._reconciler.run(hosts, self._queue, self._live)
         devices = self._devices_for_work(hosts)
-        added = self._decide(changed)
-        self._queue.refresh()
+        added = self._decide()
+        if added or reconciled.lost:
+            self._queue.refresh()
         limits = {host.host: host.sessions for host in hosts if host.sessions}
         placement = self._placer.place(devices, reconciled.leases, self._live.lease_version, limits)
         placed = self._dispatch(placement.assignments, devices)
@@ -142,9 +145,10 @@ class Scheduler:
             added=added,
         )
 
-    def _decide(self, changed: bool) -> int:
+    def _decide(self) -> int:
         """Jobs that strategies ask for. Where nothing has ended there is hardly anything to ask."""
-        if not changed and time.monotonic() - self._decided_at < DECIDE_S:
+        ended, self._queue.ended = self._queue.ended, False
+        if not ended and time.monotonic() - self._decided_at < DECIDE_S:
             return 0
         self._decided_at = time.monotonic()
         return self._further.run()
@@ -238,7 +242,7 @@ def run(farm: Settings, stop: threading.Event) -> None:
         while not stop.is_set():
             began = time.monotonic()
             try:
-                scheduler.tick()
+                did = scheduler.tick()
                 if down:
                     log.warning("event=service_back")
                 pause_s, down = farm.tick_s, False
@@ -249,7 +253,7 @@ def run(farm: Settings, stop: threading.Event) -> None:
             if down:
                 stop.wait(pause_s)
             else:
-                scheduler.rest(stop, time.monotonic() - began)
+                scheduler.rest(stop, time.monotonic() - began, did)
         log.info("event=stopped")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from orchestrator.errors import DeviceSick, TransientError, TransportLost
@@ -167,6 +167,8 @@ class AgentRun:
     killed_by: str = ""
     """What the phone's log says of that."""
     evidence: tuple[str, ...] = ()
+    read: Mapping[str, bytes] = field(default_factory=dict)
+    """Files that were read right behind its start, by path: whole where it was over by then."""
 
     @property
     def error(self) -> Error | None:
@@ -197,11 +199,14 @@ class Started:
     """Process id of the adbd that started the agent; empty: not known."""
     journal: bytes = b""
     """The journal so far, as far as it was read."""
+    read: Mapping[str, bytes] = field(default_factory=dict)
+    """Files that were there already, by path."""
 
 
-def start_agent(member: Member, request: RunRequest) -> Started:
-    """Start detached; returns when the agent has said hello, or when the cable went away while it may have. Raises
-    DeviceSick with what the agent printed where it did not start."""
+def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) -> Started:
+    """Start detached; returns when the agent has said hello, and is over or lasts longer than a moment, or when the
+    cable went away while it may have. `files` are read in the same trip. Raises DeviceSick with what the agent printed
+    where it did not start."""
     connection = member.connection
     made, whose = connection.shells(preparing(request))
     succeeded(connection, preparing(request)[0], made)
@@ -210,7 +215,8 @@ def start_agent(member: Member, request: RunRequest) -> Started:
     prefix = ("env", *environment) if environment else ()
     try:
         run = [*prefix, member.agent, *request.argv()]
-        result, journal = connection.shells([run, tail_command(request, 0)], deadline_s=60.0)
+        asked = [run, tail_command(request, 0), *(["cat", path] for path in files)]
+        result, journal, *found = connection.shells(asked, deadline_s=60.0)
     except TransportLost:
         return Started(adbd)  # whether it runs, its journal tells
     told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
@@ -221,7 +227,8 @@ def start_agent(member: Member, request: RunRequest) -> Started:
             device=connection.serial,
             remedy=f"run it by hand: {member.agent} version",
         )
-    return Started(adbd, journal.stdout if journal.code == 0 else b"")
+    read = {path: each.stdout for path, each in zip(files, found, strict=True) if each.code == 0}
+    return Started(adbd, journal.stdout if journal.code == 0 else b"", read)
 
 
 def tail_command(request: RunRequest, offset: int) -> list[str]:
@@ -250,7 +257,7 @@ class Follower:
         """Where the supply is cut for the run: the device may be away on purpose."""
         self._adbd, self._first = started.adbd, started.journal
         self._journal = Journal(member.facts.serial)
-        self._run = AgentRun(self._journal.events)
+        self._run = AgentRun(self._journal.events, read=started.read)
         self._ends_at = time.monotonic() + START_S
         self._began_at = time.monotonic()
         self._pause_s = SHORT_POLL_S

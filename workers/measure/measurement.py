@@ -28,7 +28,7 @@ from workers.session.supply import PlannedCut
 from .agent_process import AgentRun, Follower, RunRequest, has_turn, preparing, start_agent
 from .block import Block
 from .checkpoints import epochs_before, epochs_in, left_by_attempts, place_of_epoch, pull_checkpoint
-from .ports import Inputs, pull_outputs
+from .ports import Inputs, pull_outputs, small_outputs
 from .request import make_request, priming
 
 log = logging.getLogger(__name__)
@@ -120,11 +120,12 @@ def measure(
             request = replace(request, resume=left.checkpoint)
             told = epochs_in(connection, journals) if request.resume else ()
         with _metered(meter) as series:
-            done = _drive(member, request, check, _Counter(stored, total, report), cut)
+            files = small_outputs(stored, request)
+            done = _drive(member, request, check, _Counter(stored, total, report), cut, files)
             series += meter.stop(done.events) if meter else ()
         report("collecting", total, total, None)
         went_well = not (done.killed or done.error)
-        outputs = pull_outputs(connection, stored, request, done.events) if went_well else {}
+        outputs = pull_outputs(connection, stored, request, done.events, done.read) if went_well else {}
         checkpoint, earlier = b"", told
         if request.checkpoint:
             own = [event for event in done.events if isinstance(event, Sample)]
@@ -155,10 +156,11 @@ def _drive(
     check: Callable[[], None],
     on_event: Callable[[Event], None],
     cut: PlannedCut | None,
+    files: Sequence[str] = (),
 ) -> AgentRun:
     """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
     try:
-        started = start_agent(member, request)
+        started = start_agent(member, request, files)
         if cut:
             cut.begin()
         done = Follower(member, request, check, on_event, cut, started).follow()

@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from workers.plans.plan_store import Arrays, StoredPlan
 from .agent_process import RunRequest
 
 CACHE, FILE = "inputs", "data.bin"
+FEW, SMALL_BYTES = 8, 65536
+"""Outputs that are read in the trip that starts the agent: no more of them, of no more bytes for a frame."""
 _DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1"}
 
 
@@ -59,21 +62,40 @@ def push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays
     return found.paths
 
 
+def small_outputs(stored: StoredPlan, request: RunRequest) -> list[str]:
+    """Paths of the outputs, where a plan has few bytes of them: then to read them early costs next to nothing."""
+    outputs = stored.plan.outputs
+    bytes_ = sum(prod(port.shape) * np.dtype(_DTYPES[port.dtype]).itemsize for port in outputs)
+    small = len(outputs) <= FEW and bytes_ <= SMALL_BYTES
+    return [f"{request.outputs}/{number}.bin" for number in range(len(outputs))] if small else []
+
+
 def pull_outputs(
-    connection: DeviceConnection, stored: StoredPlan, request: RunRequest, events: list[Event]
+    connection: DeviceConnection,
+    stored: StoredPlan,
+    request: RunRequest,
+    events: list[Event],
+    read: Mapping[str, bytes],
 ) -> dict[str, npt.NDArray[Any]]:
     """Every output of the plan, as often as the inputs had frames: frames x dimensions. Verified by the SHA-256 in its
-    event. Raises DeviceSick."""
+    event. `read`: files that were read before, by path, perhaps too early. Raises DeviceSick."""
     written = {event.name: event for event in events if isinstance(event, Output)}
     outputs: dict[str, npt.NDArray[Any]] = {}
-    with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
-        for port in stored.plan.outputs:
-            if port.name not in written:
-                raise DeviceSick(f"the agent wrote no output {port.name!r}", device=connection.serial)
-            file = Path(temporary) / "output.bin"
-            connection.pull(f"{request.outputs}/{written[port.name].file.rsplit('/', 1)[-1]}", file)
-            content = file.read_bytes()
-            if hashlib.sha256(content).hexdigest() != written[port.name].sha256:
-                raise DeviceSick(f"output {port.name!r} did not arrive intact", device=connection.serial)
-            outputs[port.name] = np.frombuffer(content, _DTYPES[port.dtype]).reshape(-1, *port.shape)
+    for port in stored.plan.outputs:
+        if port.name not in written:
+            raise DeviceSick(f"the agent wrote no output {port.name!r}", device=connection.serial)
+        path = f"{request.outputs}/{written[port.name].file.rsplit('/', 1)[-1]}"
+        content, sha256 = read.get(path, b""), written[port.name].sha256
+        if hashlib.sha256(content).hexdigest() != sha256:
+            content = _pulled(connection, path)
+        if hashlib.sha256(content).hexdigest() != sha256:
+            raise DeviceSick(f"output {port.name!r} did not arrive intact", device=connection.serial)
+        outputs[port.name] = np.frombuffer(content, _DTYPES[port.dtype]).reshape(-1, *port.shape)
     return outputs
+
+
+def _pulled(connection: DeviceConnection, path: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
+        file = Path(temporary) / "output.bin"
+        connection.pull(path, file)
+        return file.read_bytes()

@@ -7,8 +7,9 @@ what is left while the phone is away, and stands in where the phone has no journ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 from kernels.checkpoint import checkpoint
@@ -61,8 +62,8 @@ class SavedSettings:
             if wanted := setting.wanted(conditions):
                 checkpoint()
                 before = setting.save(self._connection)
-                self._write({**self._read(), name: before})
-                held = setting.prepare(self._connection)
+                with self._written({**self._read(), name: before}):
+                    held = setting.prepare(self._connection)
                 was = ", ".join(f"{key}={value}" for key, value in before.items() if value)
                 proofs.append(ConditionProof(name=name, wanted=wanted, before=was, held=held.value, proven=held.proven))
         return tuple(proofs)
@@ -117,24 +118,34 @@ class SavedSettings:
         return tuple(self._read())
 
     def _write(self, changes: Changes) -> None:
-        """Returns when phone and disk have it. The disk is flushed while the phone is asked; where the phone does not
-        take it, the disk says what it said before. What is put back leaves the phone first: what is only there is put
-        back by whoever comes."""
-        text = json.dumps({"serial": self._connection.serial, "changed": changes})
-        if not changes:
-            self._tell_phone(text)
-            self._path.unlink(missing_ok=True)
-            return
-        before = self._path.read_text() if self._path.exists() else None
+        """Returns when phone and disk have it. What is put back leaves the phone first: what is only there is put back
+        by whoever comes."""
+        if changes:
+            with self._written(changes):
+                return
+        self._tell_phone(self._text(changes))
+        self._path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _written(self, changes: Changes) -> Iterator[None]:
+        """The phone has it inside (a host that is its own phone: the disk), and the disk afterwards, which is flushed
+        meanwhile. Where the phone does not take it, the disk says what it said before."""
+        text, before = self._text(changes), self._path.read_text() if self._path.exists() else None
         with ThreadPoolExecutor(1, "journal") as disk:
             flushed = disk.submit(write_durably, self._path, text)
             try:
                 self._tell_phone(text)
+                if not self._phone_path or flushed.done():  # what cannot be written is known at once
+                    flushed.result()
             except BaseException:
                 flushed.exception()
                 self._path.unlink(missing_ok=True) if before is None else write_durably(self._path, before)
                 raise
+            yield
             flushed.result()
+
+    def _text(self, changes: Changes) -> str:
+        return json.dumps({"serial": self._connection.serial, "changed": changes})
 
     def _tell_phone(self, text: str) -> None:
         if self._phone_path:

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 
 namespace pocketfarm {
 namespace {
+
+constexpr int kLingerMs = 50;
 
 bool await_byte(const Descriptor& fd) {
   char byte;
@@ -33,6 +36,7 @@ Result<int> Detached::start(Journal& journal) {
   { const Descriptor closed = std::move(writing); }
   if (!await_byte(reading))
     return Error{Code::internal, "the detached agent ended before its first line; read its journal"};
+  child_ = std::move(reading);
   return pid;
 }
 
@@ -48,7 +52,11 @@ void Detached::ready() {
   if (!ready_) return;
   const char byte = 1;
   [[maybe_unused]] const ssize_t written = ::write(ready_.get(), &byte, 1);
-  ready_ = Descriptor();
+}
+
+void Detached::linger() {
+  pollfd child{child_.get(), 0, 0};
+  ::poll(&child, 1, kLingerMs);
 }
 
 }  // namespace pocketfarm

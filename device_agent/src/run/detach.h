@@ -13,11 +13,14 @@ class Detached {
   Result<int> start(Journal& journal);
   // In the child: the journal's first line is on disk.
   void ready();
+  // In the parent: returns when the child has ended, or soon. Who started a short run finds its whole journal then.
+  void linger();
 
  private:
   void become_child(Journal& journal);
 
-  Descriptor ready_;
+  Descriptor ready_;  // of the child until it ends
+  Descriptor child_;  // of the parent: hung up when the child has ended
 };
 
 }  // namespace pocketfarm

@@ -14,11 +14,12 @@ from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, LANES
 
 NUMBER = "change"
 _AT_ONCE = 500
+_NEWEST = select(COUNTERS.c.value).where(COUNTERS.c.name == NUMBER)
 
 
 def newest(connection: Connection) -> int:
     """The number of the last change."""
-    return int(connection.execute(select(COUNTERS.c.value).where(COUNTERS.c.name == NUMBER)).scalar_one())
+    return int(connection.execute(_NEWEST).scalar_one())
 
 
 def note_lanes(connection: Connection, lanes: Collection[int]) -> int:

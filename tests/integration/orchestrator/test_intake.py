@@ -187,7 +187,9 @@ def test_a_newer_version_s_field_is_kept_and_ignored(farm: Settings, redis: Redi
         record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
         newer = record.model_dump(mode="json") | {"humidity": 0.4}
         newer["device"]["colour"] = "red"
-        spool.add(record).write_text(json.dumps(newer))
+        path = spool.add(record)
+        spool.flush()
+        path.write_text(json.dumps(newer))
         spool.send(redis)
         assert Intake(redis, ledger).drain() == {"new": 1}
         assert list(ledger.records("first-1")) == [record]
@@ -203,7 +205,9 @@ def test_a_record_of_another_version_is_set_aside_and_not_measured_again(
         ledger.submit("first-1", make.many(1), JOBS[:1])
         record = make.record(JOBS[0], attempt=1, token=begun(ledger, JOBS[0]).token)
         other = record.model_dump(mode="json") | {"schema_version": 2}
-        spool.add(record).write_text(json.dumps(other))
+        path = spool.add(record)
+        spool.flush()
+        path.write_text(json.dumps(other))
         spool.send(redis)
         assert Intake(redis, ledger).drain() == {"dead": 1}
         spool.send(redis)

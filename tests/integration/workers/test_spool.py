@@ -63,11 +63,16 @@ def sent(redis: Redis) -> list[Record]:
 
 
 def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
-    spool = Spool(tmp_path)
+    now = [0.0]
+    spool = Spool(tmp_path, clock=lambda: now[0])
     path = spool.add(record())
     spool.send(redis)
     spool.send(redis)
+    spool.flush(everything=False)
     assert sent(redis) == [record()], "sent once, not in every pass"
+    assert not path.exists() and spool.waiting() == [path]
+    now[0] = spool_module.FLUSH_S
+    spool.flush(everything=False)
     assert path.exists()
     redis.set(keys.receipt("", "job1:1"), "new")
     spool.send(redis)
@@ -75,8 +80,50 @@ def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
     assert len(sent(redis)) == 1
 
 
+def test_what_the_ledger_has_soon_never_touches_the_disk(tmp_path: Path, redis: Redis) -> None:
+    spool, stop = Spool(tmp_path), threading.Event()
+    sender = threading.Thread(target=spool.run, args=(redis, stop))
+    sender.start()
+    try:
+        redis.set(keys.receipt("", "job1:1"), "new")
+        spool.add(record())
+        eventually(lambda: not spool.waiting())
+    finally:
+        stop.set()
+        sender.join(60)
+    assert not (tmp_path / "spool").exists() or not list((tmp_path / "spool").iterdir())
+
+
+def test_a_redis_that_hangs_keeps_no_record_from_the_disk(tmp_path: Path, redis: Redis) -> None:
+    spool, stop = Spool(tmp_path), threading.Event()
+    redis.client_pause(3000)
+    sender = threading.Thread(target=spool.run, args=(redis, stop))
+    sender.start()
+    try:
+        path = spool.add(record())
+        eventually(path.exists)
+        assert sender.is_alive()
+    finally:
+        stop.set()
+        spool.nudge()
+        sender.join(60)
+    assert sent(redis) == [record()]
+
+
+def test_a_clean_end_leaves_nothing_in_memory(tmp_path: Path, server: RedisServer, redis: Redis) -> None:
+    spool, stop = Spool(tmp_path), threading.Event()
+    server.stop(kill=True)
+    for number in range(3):
+        spool.add(record(f"job{number}"))
+    stop.set()
+    spool.run(redis, stop)
+    assert [path.name for path in sorted((tmp_path / "spool").iterdir())] == [f"job{n}-1.json" for n in range(3)]
+
+
 def test_a_restarted_worker_sends_what_is_left(tmp_path: Path, redis: Redis) -> None:
-    Spool(tmp_path).add(record())
+    left = Spool(tmp_path)
+    left.add(record())
+    left.flush()
     restarted = Spool(tmp_path)
     restarted.send(redis)
     assert sent(redis) == [record()]
@@ -115,7 +162,9 @@ def test_redis_away_and_back(
 def test_bytes_that_are_no_record_are_sent_as_they_are(tmp_path: Path, redis: Redis, content: bytes) -> None:
     """Whether they are one is the ledger's to say, which keeps what is none."""
     spool = Spool(tmp_path, "lab")
-    spool.add(record("bad")).write_bytes(content)
+    bad_file = spool.add(record("bad"))
+    spool.flush()
+    bad_file.write_bytes(content)
     spool.add(record("good"))
     spool.send(redis)
     bad, good = RecordStream(redis, "lab").read("", 10)
@@ -129,7 +178,9 @@ def test_bytes_that_are_no_record_are_sent_as_they_are(tmp_path: Path, redis: Re
 
 def test_what_an_earlier_version_put_away_is_sent(tmp_path: Path, redis: Redis) -> None:
     spool, stop = Spool(tmp_path), threading.Event()
-    spool.add(record()).rename(tmp_path / "spool" / "job1-1.unreadable")
+    path = spool.add(record())
+    spool.flush()
+    path.rename(tmp_path / "spool" / "job1-1.unreadable")
     stop.set()
     spool.run(redis, stop)
     assert sent(redis) == [record()]
@@ -156,17 +207,18 @@ def test_many_are_sent_once_each_in_few_trips(tmp_path: Path, redis: Redis, monk
     assert sorted(each.job_id for each in sent(redis)) == sorted(names)
 
 
-def test_a_pass_while_a_record_is_written_sends_it_once(
+def test_a_record_that_comes_in_mid_pass_is_sent_once(
     tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spool, write = Spool(tmp_path), Spool._write
+    spool, waiting = Spool(tmp_path), Spool.waiting
 
-    def written(self: Spool, path: Path, text: str) -> None:
-        write(self, path, text)
-        self.send(redis)
+    def late(self: Spool) -> list[Path]:
+        monkeypatch.undo()
+        self.add(record())
+        return waiting(self)
 
-    monkeypatch.setattr(Spool, "_write", written)
-    spool.add(record())
+    monkeypatch.setattr(Spool, "waiting", late)
+    spool.send(redis)
     spool.send(redis)
     assert sent(redis) == [record()]
 
@@ -183,6 +235,7 @@ def test_an_unknown_word_deletes_nothing(tmp_path: Path, redis: Redis) -> None:
 def test_no_descriptors_cost_time_only(tmp_path: Path, redis: Redis) -> None:
     spool = Spool(tmp_path)
     spool.add(record())
+    spool.flush()
     redis.ping()  # connected
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
@@ -211,7 +264,9 @@ def test_a_record_that_redis_refuses_holds_back_no_other(tmp_path: Path, redis: 
     now = [0.0]
     spool = Spool(tmp_path, clock=lambda: now[0])
     large = record("large").model_copy(update={"reasons": ("x" * (2 << 20),)})
-    os.utime(spool.add(large), (1, 1))
+    path = spool.add(large)
+    spool.flush()
+    os.utime(path, (1, 1))
     spool.add(record("good"))
     spool.send(redis)
     assert [each.job_id for each in sent(redis)] == ["good"]
@@ -233,6 +288,7 @@ def test_a_long_outage_of_the_ledger_fills_no_stream(tmp_path: Path, redis: Redi
     for second in range(600):
         now[0] = float(second)
         if second == 300:
+            spool.flush()
             spool = Spool(tmp_path, clock=lambda: now[0])
         spool.send(redis)
     assert redis.xlen(keys.records("")) == 1
@@ -258,8 +314,10 @@ def test_a_disk_that_takes_nothing_loses_no_record(tmp_path: Path, redis: Redis)
     spool.add(record())
     spool.send(redis)
     assert sent(redis) == [record()] and len(spool.waiting()) == 1
+    spool.flush()
+    assert len(spool.waiting()) == 1
     (tmp_path / "spool").unlink()
-    spool.send(redis)
+    spool.flush()
     assert Record.model_validate_json((tmp_path / "spool" / "job1-1.json").read_text()) == record()
     redis.set(keys.receipt("", "job1:1"), "new")
     spool.send(redis)
