@@ -16,7 +16,7 @@ from .ir.placement import NOTHING, Placement
 from .lower.cpu import ALGORITHMS, lower_cpu
 from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
-from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options, Precision
+from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
 from .passes import prepare
 from .plan.model import Bundle
 from .plan.validate import validate
@@ -78,7 +78,8 @@ def _of_segment(segment: Segment, options: Options) -> Options:
     known = "auto" if options.algorithm not in ALGORITHMS else options.algorithm
     if Placement.of(options.on_cpu).apart:
         known = "im2col"  # of 1x1 convolutions it is the product alone
-    precision: Precision = "relaxed" if options.precision in CONTRACTED else "fp32"
+    precision = options.precision if options.precision in CPU_PRECISIONS else "fp32"
+    precision = "relaxed" if options.precision in CONTRACTED else precision
     return Options(
         "cpu", precision, known, threads=options.threads, fuse=options.fuse, keep_all=options.keep_all, layers=own
     )

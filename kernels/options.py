@@ -16,9 +16,9 @@ CONTRACTED: tuple[Precision, ...] = ("relaxed", "imprecise")
 """Those in which a driver may join products with sums; in `imprecise` also reorder them, and lose NaN."""
 HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
 """Those that store weights and activations in half precision."""
-GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic")
+GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8")
 CPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "int8")
-PRECISIONS: tuple[Precision, ...] = (*GPU_PRECISIONS, "int8")
+PRECISIONS = GPU_PRECISIONS
 ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]
@@ -26,6 +26,7 @@ OrderMode = Literal["auto", "memory", "waves"]
 TransferMode = Literal["auto", "copy", "map"]
 WorkspaceSplit = Literal["rows", "channels"]
 Layout = Literal["buffer", "image"]
+DotProduct = Literal["", "khr", "ptx"]
 
 
 MAX_GRANULARITY = 64
@@ -288,6 +289,9 @@ class Limits:
     """Largest width and height of a 2-D image, in texels; zeros: the device has no images."""
     subgroup_size: int = 0
     """Vulkan: work-items that compute together; zero: unknown."""
+    dot_product: DotProduct = ""
+    """How kernels multiply words of four whole numbers of 8 bits: by the API's extension, by NVIDIA's instruction in
+    OpenCL (`ptx`), or empty, byte by byte."""
     matrix_units: tuple[tuple[int, int, int], ...] = ()
     """Vulkan: rows, columns and depth of products that a subgroup computes at once: of halves, added up in single."""
 

@@ -167,4 +167,5 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         image_size=(facts["max_image_width"], facts["max_image_height"]),
         subgroup_size=facts["subgroup_size"],
         matrix_units=matrix_units(facts["matrix_units"]),
+        dot_product=facts["dot_product"],
     )

@@ -43,7 +43,7 @@ class Floor:
 
 def floor_of(prepared: Graph, options: Options, *, swap: bool = False) -> Floor:
     """Of a graph as it is lowered. `swap`: of activations and weights only the largest count, as others may be away."""
-    item = 2 if options.half else 4
+    item = 1 if options.precision == "int8" else 2 if options.half else 4
     stays = _activations(prepared, options)
     elements = max((stay.size for stay in stays), default=0) if swap else peak(stays)
     return Floor(
@@ -65,7 +65,8 @@ def _weights(graph: Graph, item: int, *, swap: bool) -> int:
     for name in {node.inputs[1] for node in graph.nodes if node.op in _WEIGHTED} & graph.constants.keys():
         array = np.ascontiguousarray(graph.constants[name], kind)
         total = int(array.view(pattern).sum(dtype=np.uint64))
-        size = array.nbytes if array.size and array.min() < array.max() else 0  # one number: parts of it are the same
+        is_one_number = not array.size or array.min() == array.max()  # parts of it are the same
+        size = 0 if is_one_number else array.size * item
         sizes[total] = min(sizes.get(total, size), size)
     return max(sizes.values(), default=0) if swap else sum(sizes.values())
 

@@ -61,11 +61,12 @@ def prepare(graph: Graph, options: Options, *, split: bool = False, largest_byte
 
 
 def _prepare_int8(graph: Graph, options: Options) -> Graph:
-    """Roundings become the layers' own before maps take them."""
+    """Roundings become the layers' own before maps take them. No layer is divided: a part would have its own range."""
     graph = quantized_inputs(eliminate_identities(prune(graph)), options)
     graph = optimise(graph, fuse=options.fusions - {"elementwise"})
     graph = rounded_outputs(graph, options)
-    return fuse_maps(graph) if "elementwise" in options.fusions else graph
+    graph = fuse_maps(graph) if "elementwise" in options.fusions else graph
+    return order(graph) if options.in_place and options.backend != "cpu" else graph
 
 
 def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL, reflect: bool = False) -> Graph:

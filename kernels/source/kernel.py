@@ -19,7 +19,7 @@ from .unroll import unroll
 _INCLUDE = re.compile(r"^ *INCLUDE (\w+)$", re.MULTILINE)
 
 Storage = Literal["data", "f32", "i32"]
-"""data: half in an fp16 plan, else single; f32: always single (ports); i32: whole numbers, of one lane."""
+"""data: half in an fp16 plan, else single; f32: always single (ports); i32: whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class LocalArray:
     size: str
     """Number of elements: the name of a constant of the tile."""
     lanes: Literal[1, 4] = 4
-    storage: Literal["computed", "f32", "raw8"] = "f32"
+    storage: Literal["computed", "f32", "raw8", "i32"] = "f32"
     """computed: vectors of what the kernel computes in, half where it does so; f32: always single (sums); raw8:
-    vectors of eight halves as they lie in memory."""
+    vectors of eight halves as they lie in memory; i32: whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class Kernel:
     """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
     matrix_units: bool = False
     """Whether subgroups multiply matrices at once: on Vulkan, of halves (`kernels/catalog/unit_tile.py`)."""
+    whole_numbers: bool = False
+    """Whether it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
     rewrite: Callable[[str, Mapping[str, int]], str] | None = None
     """Writes out what this body marks by words of its own, from the constants."""
 

@@ -22,7 +22,7 @@ class Api(StrEnum):
 class Precision(StrEnum):
     """Arithmetic of a plan: IEEE single; single with joined products and sums (relaxed); single as
     fast as the driver likes (imprecise); half storage with single arithmetic; half
-    storage with products and short sums in half; single around products of 8 bits (int8, on the CPU)."""
+    storage with products and short sums in half; single around products of 8 bits (int8)."""
 
     FP32 = "fp32"
     RELAXED = "relaxed"
@@ -69,6 +69,9 @@ class ApiFacts(Model):
     offset_alignment: int = Field(default=256, ge=1)
     """Alignment of sub-buffer offsets, bytes."""
     subgroup_size: int = 0
+    dot_product: Literal["", "khr", "ptx"] = ""
+    """How a kernel multiplies four whole numbers of 8 bits and adds them up in one instruction: by the API's extension
+    (khr: cl_khr_integer_dot_product, shaderIntegerDotProduct) or NVIDIA's (ptx); empty: only one by one."""
     matrix_units: tuple[Annotated[str, Field(pattern=r"^[0-9]{1,6}x[0-9]{1,6}x[0-9]{1,6}$")], ...] = ()
     """Of Vulkan: products of matrices of halves, added up in single, that a subgroup computes at once, each as
     `rows x columns x depth`, e.g. `16x16x16` (VK_KHR_cooperative_matrix)."""

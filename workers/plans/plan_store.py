@@ -305,6 +305,7 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         image_size=(api.max_image_width, api.max_image_height),
         subgroup_size=api.subgroup_size,
         matrix_units=matrix_units(api.matrix_units),
+        dot_product=api.dot_product,
     )
 
 

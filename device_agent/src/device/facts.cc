@@ -42,6 +42,7 @@ JsonObject ApiFacts::json() const {
       .set("clock_mhz", clock_mhz)
       .set("offset_alignment", std::max<uint64_t>(offset_alignment, 1))
       .set("subgroup_size", subgroup_size)
+      .set("dot_product", dot_product)
       .set("matrix_units", matrix_units)
       .set("unified_memory", unified_memory)
       .set("max_image_width", max_image_width)

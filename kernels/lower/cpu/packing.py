@@ -79,19 +79,19 @@ def pack_int8(weight: Array, *, plain_source: bool, on_grid: bool = False) -> In
     """
     c, kh, kw = weight.shape[1:]
     lanes = -(-c // 4) * 4 if plain_source else BLOCK
-    whole, scale, sums = _whole_numbers(weight, -(-c // lanes) * lanes, on_grid=on_grid)
+    whole, scale, sums = whole_numbers(weight, -(-c // lanes) * lanes, on_grid=on_grid)
     rows = whole.reshape(len(whole), -1, lanes, kh, kw).transpose(0, 1, 3, 4, 2).reshape(len(sums), BLOCK, -1, 4)
     return Int8Weights(np.ascontiguousarray(rows.transpose(0, 2, 1, 3)), scale, sums)
 
 
 def pack_int8_depthwise(weight: Array, *, on_grid: bool = False) -> Int8Weights:
     """(k, 1, kh, kw) -> weight (k blocks, taps, 16)."""
-    whole, scale, sums = _whole_numbers(weight, 1, on_grid=on_grid)
+    whole, scale, sums = whole_numbers(weight, 1, on_grid=on_grid)
     taps = whole.reshape(len(sums), BLOCK, -1).transpose(0, 2, 1)
     return Int8Weights(np.ascontiguousarray(taps), scale, sums)
 
 
-def _whole_numbers(
+def whole_numbers(
     weight: Array, depth: int, *, on_grid: bool
 ) -> tuple[npt.NDArray[np.int8], Array, npt.NDArray[np.int32]]:
     """Weights with zeros up to whole blocks and so many input channels; of each output its scale and its sum."""

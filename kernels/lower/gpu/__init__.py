@@ -10,6 +10,7 @@ from kernels.checkpoint import checkpoint
 from kernels.errors import UnsupportedNode
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
+from kernels.lower.cpu.algorithms import in_int8
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
 from kernels.options import Limits, Options
@@ -19,6 +20,7 @@ from .context import GpuContext
 from .convolution import lower_conv
 from .elementwise import lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
+from .int8 import lower_int8
 from .layout import row_major, single, write_single
 from .maps import lower_map
 from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
@@ -73,7 +75,8 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
         checkpoint()
         if node.op not in LOWERINGS:
             raise UnsupportedNode(f"{node.name}: no lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
-        LOWERINGS[node.op](context, node)
+        lower = lower_int8 if in_int8(options, graph, node) else LOWERINGS[node.op]
+        lower(context, node)
         if node.output in graph.outputs:  # at once, so that its memory is free for the next
             _add_output(context, node.output)
     for name in graph.outputs:

@@ -16,6 +16,7 @@ from kernels.errors import OptionError
 from kernels.ir.dims import Dims, dims_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
+from kernels.lower.cpu.codes import Steps, stored_as_codes
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Limits, Options
 from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
@@ -24,7 +25,7 @@ from kernels.source.tile import UNTILED, Tile
 
 from .flatten import is_read_in_stacks
 from .images import ImageChoice
-from .values import Value, View
+from .values import CodeBuffer, Value, View
 
 WorkItems = tuple[int, int, int]
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
@@ -57,6 +58,9 @@ class GpuContext:
         for name in {*graph.inputs, *graph.constants} & set(graph.outputs):  # written out at the end
             self._last_read[name] = len(graph.nodes)
         self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}
+        self.codes = stored_as_codes(graph, options, self._aliases)
+        self.code_buffers: dict[tuple[str, Steps | None], CodeBuffer] = {}
+        """Tensors that exist in whole numbers of 8 bits, by tensor and steps; None: by their own range."""
         self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
         if self.half and graph.places > _HALF_PLACES:
             raise OptionError(

@@ -27,6 +27,16 @@ class View:
         return {f"{name}_stacks": self.stacks, f"{name}_stack0": self.stack0}
 
 
+@dataclass(frozen=True)
+class CodeBuffer:
+    """A tensor in whole numbers of 8 bits, less 128: words of four channels (n, stacks, hw)."""
+
+    words: str
+    steps: str
+    """Vectors of the scale and the whole number of 0, less 128: one a picture, or one for all."""
+    by_picture: bool
+
+
 @dataclass
 class Value:
     """Representations of one tensor that exist so far."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernels.options import HALF, Precision
+from kernels.source import whole_numbers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
@@ -112,6 +113,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
         f"{accessors}\n{raw_as_computed(kernel)}\n{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
+        f"{whole_numbers.OPENCL if kernel.whole_numbers else ''}"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, constants)}"
     )
@@ -119,7 +121,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
 
 def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
     """The body; arrays in local memory are declared in the kernel's outermost block."""
-    types = {"computed": "FLOAT4", "f32": "float4"}
+    types = {"computed": "FLOAT4", "f32": "float4", "i32": "int4"}
     arrays = "".join(
         f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
         for array in kernel.locals
@@ -167,7 +169,7 @@ def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
         return f"__{buffer.access}_only image2d_t {buffer.name}"
     const = "const " if buffer.access == "read" else ""
     vector = "4" if buffer.lanes == 4 else ""
-    scalar = "int" if buffer.storage == "i32" else f"float{vector}"
+    scalar = f"{'int' if buffer.storage == 'i32' else 'float'}{vector}"
     if _is_half(buffer, precision):
         scalar = f"half{vector}" if narrow else "half"
     return f"__global {const}{scalar}* restrict {buffer.name}"

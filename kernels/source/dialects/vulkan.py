@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kernels.options import CONTRACTED, HALF, Limits, Precision
+from kernels.source import whole_numbers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
@@ -204,6 +205,8 @@ def render(
         extensions += _SHUFFLE_EXTENSIONS
         weights = _shared_weights(constants["WEIGHTS"], reading.sharing)
     defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
+    if kernel.whole_numbers:
+        defines += whole_numbers.VULKAN_EXTENSION
     in_buffers = not reading.texels and not any(buffer.image for buffer in kernel.buffers)
     raw = kernel.loads_raw and precision in HALF and not narrow and in_buffers
     buffers = "\n".join(
@@ -223,7 +226,7 @@ def render(
     computed = _COMPUTED.format(**(_NARROW if narrow else _SINGLE))
     computed += _CONTRACTED if precision in CONTRACTED else _FUSED
     computed += _IMPRECISE if precision == "imprecise" else _EXACT
-    types = {"computed": "FLOAT4", "f32": "vec4", "raw8": "uvec4"}
+    types = {"computed": "FLOAT4", "f32": "vec4", "raw8": "uvec4", "i32": "ivec4"}
     arrays = "".join(
         f"shared {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
         for array in kernel.locals
@@ -236,7 +239,8 @@ def render(
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
         f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}"
-        f"{MATRICES if kernel.matrix_units else ''}{_functions(body, reading)}"
+        f"{MATRICES if kernel.matrix_units else ''}{whole_numbers.VULKAN if kernel.whole_numbers else ''}"
+        f"{_functions(body, reading)}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{'' if raw else raw_as_computed(kernel)}{scalars}{arrays}\nvoid main()\n{body}"
     )
@@ -244,7 +248,7 @@ def render(
 
 def _functions(body: str, reading: Reading) -> str:
     """Those that are more than a macro, where the kernel calls them."""
-    return (_LOG if "LOG(" in body else "") + (_DIVISIONS[reading.texels] if "DIVIDE(" in body else "")
+    return (_LOG if "LOG(" in body else "") + (_DIVISIONS[reading.texels] if "DIVIDE" in body else "")
 
 
 def _image(binding: int, buffer: Buffer, precision: Precision) -> str:
@@ -298,8 +302,10 @@ def _buffer(
         )
     is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
-    element = "int" if buffer.storage == "i32" else stored if is_half else wide
-    computed = "int" if buffer.storage == "i32" else computed
+    if buffer.storage == "i32":
+        element = computed = "ivec4" if buffer.lanes == 4 else "int"
+    else:
+        element = stored if is_half else wide
     if raw and is_half and buffer.access == "read" and buffer.lanes == 4:
         return (
             f"layout(std430, set = 0, binding = {binding}) readonly restrict buffer Buffer_{buffer.name}"

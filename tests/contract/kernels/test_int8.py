@@ -1,4 +1,4 @@
-"""Products in 8 bits on the CPU: what whole numbers give, near what fp64 gives, the same in every instruction set."""
+"""Products in 8 bits: what whole numbers give, near what fp64 gives, the same everywhere."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import pytest
 
 from kernels.catalog.convolution import convolution_of
 from kernels.compile import compile_graph
-from kernels.errors import OptionError
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.lower.cpu.algorithms import int8_fits
-from kernels.options import Limits, Options
+from kernels.options import Backend, Limits, Options
 from kernels.reference import OPERATIONS, evaluate
-from orchestrator.model.device import Precision
+from orchestrator.model.device import ApiFacts, Precision
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, inputs_of
 from workers.execution.verify_outputs import TOLERANCES
@@ -110,19 +109,58 @@ def test_products_are_exact(agent: Agent, isa: str, threads: int) -> None:
     assert seen >= CASES + 3
 
 
-def test_a_gpu_has_no_int8() -> None:
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_a_gpu_gives_the_numbers_of_the_cpu(agent: Agent, api: Backend) -> None:
+    """To the last bit on drivers that divide exactly, as PoCL and lavapipe do, with tiles of phones and of desktops."""
     build = Builder()
-    graph = build.outputs(build.conv(build.input(1, 3, 5, 5), 4, (3, 3)))
-    with pytest.raises(OptionError, match="has no int8"):
-        compile_graph(graph, Options("opencl", "int8"), Limits())
+    k, groups = int(build.rng.integers(1, 40)), 16 * int(build.rng.integers(1, 3))
+    pads = tuple(build.rng.integers(0, 3, 4).tolist())
+    x = build.input(2, 32, 9, 11)
+    outputs = [
+        build.conv(x, k, (3, 2), (2, 1), pads, (1, 2), activation=("clip", -0.5, 1.5)),
+        build.conv(x, 96, (2, 3), pads=pads, groups=32),
+        build.conv(build.conv(x, groups * 2, (1, 1)), groups * 2, (3, 3), groups=2),
+    ]
+    rows, c, m = build.rng.integers(1, 90, 3).tolist()
+    operands = [build.input(rows, c, name="d"), build.constant(c, m), build.constant(m)]
+    graph = build.outputs(*outputs, build.node("dense", operands, (rows, m)))
+    inputs, desktop = inputs_of(graph), {"compute_units": 2, "unified_memory": False, "local_bytes": 32 << 10}
+    wanted = agent.run(compile_graph(graph, Options("cpu", "int8"), Limits()), inputs)
+    for limits in (Limits(cpu_device=True), Limits(max_work_group=64, **desktop)):  # type: ignore[arg-type]
+        bundle = compile_graph(graph, Options(api, "int8"), limits)
+        assert sum("int8" in str(words) for words in bundle.plan.options.values()) == 5
+        ended = agent.run(bundle, inputs)
+        for index in range(len(bundle.plan.outputs)):
+            np.testing.assert_array_equal(ended.output(index), wanted.output(index))
 
 
-def test_nan_reaches_every_result(agent: Agent) -> None:
+def test_vulkan_multiplies_by_the_drivers_dot_products(agent: Agent) -> None:
+    probed = agent.call([str(agent.binary), "probe"]).all("probe")
+    facts: ApiFacts = next(event.facts for event in probed if event.facts.api == "vulkan")
+    if facts.dot_product != "khr":
+        pytest.skip(f"{facts.device_name} has no shaderIntegerDotProduct")
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 19, 6, 7), 33, (3, 3)))
+    bundles = [
+        compile_graph(graph, Options("vulkan", "int8"), Limits(dot_product=dots))  # type: ignore[arg-type]
+        for dots in ("khr", "")
+    ]
+    extension = b"SPV_KHR_integer_dot_product"
+    said = [
+        any(name.endswith("spv") and extension in content for name, content in each.files.items()) for each in bundles
+    ]
+    assert said == [True, False]
+    by_driver, by_bytes = (agent.run(each, inputs_of(graph)).output(0) for each in bundles)
+    np.testing.assert_array_equal(by_driver, by_bytes)
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_nan_reaches_every_result(agent: Agent, api: Backend) -> None:
     build = Builder()
     graph = build.outputs(build.conv(build.input(1, 20, 6, 6), 20, (3, 3)))
     inputs = inputs_of(graph)
     inputs["x"][0, 3, 5, 5] = np.nan
-    assert np.isnan(agent.run(compile_graph(graph, Options("cpu", "int8"), Limits()), inputs).output(0)).all()
+    assert np.isnan(agent.run(compile_graph(graph, Options(api, "int8"), Limits()), inputs).output(0)).all()
 
 
 @pytest.mark.parametrize("network", ["lenet", "mobilenet_v1", "squeezenet_v1_1"])

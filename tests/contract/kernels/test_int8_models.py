@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from kernels.frontend.examples import Examples
 from kernels.frontend.onnx import load_onnx
 from kernels.frontend.quantize import Quantizer, activations, ranges
 from kernels.ir.graph import Graph
-from kernels.options import Limits, Options
+from kernels.options import Backend, Limits, Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
@@ -33,21 +34,28 @@ LAYERS = {
 Array = np.ndarray[Any, Any]
 
 
-def on_cpu(agent: Agent, graph: Graph, x: Array, isa: str = "avx512f") -> tuple[Array, list[str]]:
-    """The output in 8 bits, and the operations that made it."""
-    bundle = compile_graph(graph, Options("cpu", "int8"), Limits())
-    ended = agent.run(bundle, {"x": x}, "--threads", 2, POCKETFARM_CPU_ISA=isa)
+def in_8_bits(agent: Agent, graph: Graph, x: Array, where: str = "avx512f") -> tuple[Array, list[str]]:
+    """The output, and the operations that made it. `where`: an API of GPUs, or an instruction set of the CPU."""
+    backend: Backend = where if where in ("opencl", "vulkan") else "cpu"  # type: ignore[assignment]
+    bundle = compile_graph(graph, Options(backend, "int8"), Limits(cpu_device=backend != "cpu"))
+    chosen: dict[str, Any] = {"POCKETFARM_CPU_ISA": where} if backend == "cpu" else {}
+    ended = agent.run(bundle, {"x": x}, *(["--threads", 2] if backend == "cpu" else []), **chosen)
     if ended.code and "this processor has" in ended.error.message:
         pytest.skip(ended.error.message)
     assert ended.code == 0, ended.events[-1]
-    return ended.output(0).reshape(graph.shapes[graph.outputs[0]]), [program.kernel for program in bundle.plan.programs]
+    kernels = [program.kernel for program in bundle.plan.programs]
+    return ended.output(0).reshape(graph.shapes[graph.outputs[0]]), [
+        "map" if kernel.startswith("map_") else kernel for kernel in kernels
+    ]
 
 
-@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
-@pytest.mark.parametrize("kind", [np.uint8, np.int8])
+@pytest.mark.parametrize(
+    ("where", "kind"),
+    [*product(["generic", "avx2", "avx512f"], [np.uint8, np.int8]), ("opencl", np.int8), ("vulkan", np.uint8)],
+)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_is_computed_in_the_models_own_numbers(
-    agent: Agent, tmp_path: Path, seed: int, layer: str, kind: Any, isa: str
+    agent: Agent, tmp_path: Path, seed: int, layer: str, kind: Any, where: str
 ) -> None:
     """To the last unit, also where inputs saturate, weights fill a part of their range and zero lies anywhere."""
     shape, weight_shape, attributes = LAYERS[layer]
@@ -67,8 +75,9 @@ def test_a_layer_is_computed_in_the_models_own_numbers(
     constants = {"s": step, "z": zero, "w": whole, "ws": steps, "wz": np.zeros(len(steps), np.int8), "b": bias}
     graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": shape}, ["y"], constants))
     x = rng.standard_normal(shape).astype(np.float32)
-    found, operations = on_cpu(agent, graph, x, isa)
-    assert {"conv2d_int8", "depthwise_int8", "dense_int8"} & {*operations}
+    found, operations = in_8_bits(agent, graph, x, where)
+    own = {"conv2d_int8", "depthwise_int8", "dense_int8", "int8_product", "int8_depthwise"}
+    assert own & {*operations}
     assert "map" not in operations
 
     given = np.clip(np.rint(x / step) + np.float32(zero), least, least + 255) - float(zero)
@@ -99,7 +108,7 @@ def test_a_network_that_onnxruntime_quantized(
     finally:
         logging.disable(logging.NOTSET)
     x = rng.standard_normal(SHAPE).astype(np.float32)
-    ours, operations = on_cpu(agent, load_onnx(path), x)
+    ours, operations = in_8_bits(agent, load_onnx(path), x)
     assert {"conv2d_int8", "dense_int8"} <= {*operations}
     theirs = run_onnxruntime(path, {"x": x})["y"]
     step = np.diff(np.unique(theirs)).min()
@@ -131,7 +140,7 @@ def test_of_two_equal_pairs_one_is_left(agent: Agent, tmp_path: Path, seed: int)
         constants[name] = np.rint(constants[name] * 100).astype(np.float32) / np.float32(100)
     path = save_model(tmp_path / "m.onnx", nodes, {"x": SHAPE}, ["y"], constants)
     x = rng.standard_normal(SHAPE).astype(np.float32)
-    ours, _ = on_cpu(agent, load_onnx(path), x)
+    ours, _ = in_8_bits(agent, load_onnx(path), x)
     bundle = compile_graph(load_onnx(path), Options("cpu", "int8"), Limits())
     assert sum(getattr(step, "program", "") == "map" for step in bundle.plan.steps) == 1
     theirs = run_onnxruntime(path, {"x": x})["y"]
@@ -148,7 +157,7 @@ def test_a_network_that_the_farm_quantized(agent: Agent, tmp_path: Path, seed: i
     found = activations(graph, Examples(graph, tmp_path / "x.npy"), range(6))
     Quantizer(path, ranges(found)).write(tmp_path / "q.onnx")
     x = np.load(tmp_path / "x.npy")[:1]
-    ours, operations = on_cpu(agent, load_onnx(tmp_path / "q.onnx"), x)
+    ours, operations = in_8_bits(agent, load_onnx(tmp_path / "q.onnx"), x)
     assert {"conv2d_int8", "dense_int8"} <= {*operations}
     theirs = run_onnxruntime(tmp_path / "q.onnx", {"x": x})["y"]
     assert np.abs(ours - theirs).max() < 0.01 * np.abs(theirs).max()

@@ -40,12 +40,24 @@ std::string api_version(const std::string& version) {
   return version.substr(0, space);
 }
 
+bool offers(const Library& library, cl_device_id device, const std::string& extension) {
+  const std::string extensions = " " + text(library, device, CL_DEVICE_EXTENSIONS) + " ";
+  return extensions.find(" " + extension + " ") != std::string::npos;
+}
+
 // Half storage is part of OpenCL C 1.0 (vload_half, vstore_half); arithmetic in half is an extension.
 std::vector<Precision> precisions(const Library& library, cl_device_id device) {
-  std::vector<Precision> out{Precision::fp32, Precision::relaxed, Precision::imprecise, Precision::fp16};
-  const std::string extensions = " " + text(library, device, CL_DEVICE_EXTENSIONS) + " ";
-  if (extensions.find(" cl_khr_fp16 ") != std::string::npos) out.push_back(Precision::fp16_arithmetic);
+  std::vector<Precision> out{Precision::fp32, Precision::relaxed, Precision::imprecise, Precision::fp16, Precision::int8};
+  if (offers(library, device, "cl_khr_fp16")) out.push_back(Precision::fp16_arithmetic);
   return out;
+}
+
+// NVIDIA's driver has no extension for it; its OpenCL C takes the processor's own instruction, from 6.1 on.
+std::string dot_product(const Library& library, cl_device_id device) {
+  if (offers(library, device, "cl_khr_integer_dot_product")) return "khr";
+  if (!offers(library, device, "cl_nv_device_attribute_query")) return "";
+  constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;  // of the compute capability
+  return 10 * info<cl_uint>(library, device, kMajor) + info<cl_uint>(library, device, kMinor) >= 61 ? "ptx" : "";
 }
 
 std::vector<uint64_t> work_item_sizes(const Library& library, cl_device_id device) {
@@ -65,6 +77,7 @@ ApiFacts facts_of(const Library& library, const Device& device) {
   facts.driver = text(library, device.platform, CL_PLATFORM_NAME) + " " + device.driver_version;
   facts.library = library.path;
   facts.precisions = precisions(library, id);
+  facts.dot_product = dot_product(library, id);
   facts.global_bytes = info<cl_ulong>(library, id, CL_DEVICE_GLOBAL_MEM_SIZE);
   facts.max_buffer_bytes = info<cl_ulong>(library, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
   facts.local_bytes = info<cl_ulong>(library, id, CL_DEVICE_LOCAL_MEM_SIZE);

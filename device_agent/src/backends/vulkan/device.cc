@@ -56,14 +56,24 @@ Status Device::create() {
   timeline.timelineSemaphore = VK_TRUE;
   timeline.pNext = fp16_ ? &storage : nullptr;
   MatrixFeatures matrices;
-  const char* const extension = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
-  const bool with_matrices = has_matrix_units();
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dots{};
+  dots.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
+  dots.shaderIntegerDotProduct = VK_TRUE;
+  std::vector<const char*> extensions;
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.pNext = has_swap_queue() ? &timeline : timeline.pNext;
-  if (with_matrices) info.pNext = matrices.before(info.pNext);
-  info.enabledExtensionCount = with_matrices ? 1 : 0;
-  info.ppEnabledExtensionNames = &extension;
+  if (has_matrix_units()) {
+    info.pNext = matrices.before(info.pNext);
+    extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  }
+  if (!physical_.facts.dot_product.empty()) {
+    dots.pNext = const_cast<void*>(info.pNext);
+    info.pNext = &dots;
+    if (!physical_.dot_product_is_core) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  }
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   info.queueCreateInfoCount = static_cast<uint32_t>(queues.size());
   info.pQueueCreateInfos = queues.data();
   if (const VkResult result = library_.vkCreateDevice(physical_.handle, &info, nullptr, &handle_))

@@ -88,6 +88,9 @@ uint64_t compute_units(const Library& library, VkPhysicalDevice device) {
 }
 
 void query_features(const Library& library, PhysicalDevice& device) {
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dots{};
+  dots.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
+  device.dot_product_is_core = device.version >= VK_API_VERSION_1_3;
   VkPhysicalDeviceShaderFloat16Int8Features float16{};
   float16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES;
   VkPhysicalDevice16BitStorageFeatures storage{};
@@ -99,10 +102,13 @@ void query_features(const Library& library, PhysicalDevice& device) {
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &storage;
+  if (device.dot_product_is_core || offers(library, device.handle, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME))
+    dots.pNext = &storage, features.pNext = &dots;
   library.vkGetPhysicalDeviceFeatures2(device.handle, &features);
   device.storage_16bit = storage.storageBuffer16BitAccess == VK_TRUE;
   device.shader_float16 = float16.shaderFloat16 == VK_TRUE;
   device.timeline_semaphores = timeline.timelineSemaphore == VK_TRUE;
+  if (dots.shaderIntegerDotProduct == VK_TRUE) device.facts.dot_product = "khr";
 }
 
 uint64_t device_local_bytes(const VkPhysicalDeviceMemoryProperties& memory) {
@@ -122,7 +128,7 @@ void fill_basic_facts(const Library& library, PhysicalDevice& device) {
   facts.vendor = vendor_name(device.properties.vendorID);
   facts.driver = version_text(device.properties.driverVersion);
   facts.library = library.path;
-  facts.precisions = {Precision::fp32, Precision::relaxed, Precision::imprecise};
+  facts.precisions = {Precision::fp32, Precision::relaxed, Precision::imprecise, Precision::int8};
   facts.global_bytes = device_local_bytes(device.memory);
   facts.max_buffer_bytes = limits.maxStorageBufferRange;
   facts.local_bytes = limits.maxComputeSharedMemorySize;

@@ -20,6 +20,7 @@ struct PhysicalDevice {
   int transfer_family = -1;  // of queues that do nothing but transfers, beside those that compute; -1: none
   uint32_t transfer_queues = 0;  // of that family
   bool timeline_semaphores = false;
+  bool dot_product_is_core = false;  // else of VK_KHR_shader_integer_dot_product, where the facts have it
   ApiFacts facts;
 
   // The version that both the device and the instance speak.
