@@ -23,7 +23,7 @@ ConcatMode = Literal["auto", "join", "split"]
 PoolMode = Literal["auto", "offsets", "objects"]
 SwapMode = Literal["auto", "never"]
 OrderMode = Literal["auto", "memory", "waves"]
-TransferMode = Literal["auto", "copy", "map"]
+TransferMode = Literal["auto", "copy", "map", "map_all"]
 WorkspaceSplit = Literal["rows", "channels"]
 Layout = Literal["buffer", "image"]
 DotProduct = Literal["", "khr", "ptx"]
@@ -221,8 +221,8 @@ class Options:
     )
     transfers: TransferMode = axis(
         "auto",
-        "how the host reaches device memory: `copy`, or `map`, inputs, outputs and weights in memory that both see "
-        "(study M's zero copy); `auto`: inputs and outputs mapped where host and device share memory",
+        "how the host reaches device memory: `copy`, or `map`, inputs, outputs and weights in memory that both see; "
+        "`map_all`: activations, too (study M's zero copy); `auto`: inputs and outputs mapped where host and device share memory",
         backends=GPU,
         page="memory.md",
     )

@@ -37,6 +37,10 @@ from .kept_rows import KeptRows, add_options, kept_rows
 from .machine import describe_machine
 
 Tensors = dict[str, torch.Tensor]
+Stored = Callable[[torch.Tensor], torch.Tensor]
+TYPES = {"fp32": torch.float32, "fp16": torch.float16}
+STRIP_ELEMENTS = 1 << 29
+"""Of the windows that are laid out at once."""
 LARGEST = 1 << 30
 """Bytes of one allocation where a budget is given: study M's phone."""
 
@@ -45,12 +49,13 @@ def torch_constants(graph: Graph, device: str, dtype: torch.dtype) -> Tensors:
     return {name: torch.tensor(np.array(array)).to(device, dtype) for name, array in graph.constants.items()}
 
 
-def run_torch(graph: Graph, constants: Tensors, x: torch.Tensor) -> Tensors:
-    """PyTorch's own operations in the network's order; what nobody reads later is freed."""
+def run_torch(graph: Graph, constants: Tensors, x: torch.Tensor, stored: Stored = lambda value: value) -> Tensors:
+    """PyTorch's own operations in the network's order; what nobody reads later is freed. `stored`: of each result."""
     last = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
     values: Tensors = {graph.inputs[0]: x}
     for index, node in enumerate(graph.nodes):
-        values[node.output] = _OPERATIONS[node.op](node, [values.get(n, constants.get(n)) for n in node.inputs])
+        result = _OPERATIONS[node.op](node, [values.get(n, constants.get(n)) for n in node.inputs])
+        values[node.output] = stored(result)
         for name in set(node.inputs) & values.keys():
             if last[name] == index and name not in graph.outputs:
                 del values[name]
@@ -62,8 +67,18 @@ def _mirrored(node: Node, inputs: Sequence[Any]) -> torch.Tensor:
     return functional.pad(inputs[0], (left, right, top, bottom), mode="reflect")
 
 
+def _conv(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    """In double precision in strips of rows: PyTorch would lay out every window of the whole image there."""
+    if x.dtype != torch.float64:
+        return functional.conv2d(x, weight, bias)
+    window, rows = weight.shape[2], x.shape[2] - weight.shape[2] + 1
+    step = max(1, STRIP_ELEMENTS // (x.shape[1] * x.shape[3] * window * window))
+    strips = [functional.conv2d(x[:, :, at : at + step + window - 1], weight, bias) for at in range(0, rows, step)]
+    return torch.cat(strips, 2)
+
+
 _OPERATIONS: dict[str, Callable[[Node, Sequence[Any]], torch.Tensor]] = {
-    "conv": lambda _, i: functional.conv2d(i[0], i[1], i[2]),
+    "conv": lambda _, i: _conv(i[0], i[1], i[2]),
     "pad": _mirrored,
     "instance_norm": lambda n, i: functional.instance_norm(i[0], weight=i[1], bias=i[2], eps=n.attributes["epsilon"]),
     "relu": lambda _, i: torch.relu(i[0]),
@@ -75,9 +90,17 @@ _OPERATIONS: dict[str, Callable[[Node, Sequence[Any]], torch.Tensor]] = {
 }
 
 
-def reference(graph: Graph, x: np.ndarray[Any, Any], device: str, dtype: torch.dtype) -> dict[str, Any]:
-    with torch.no_grad():
-        out = run_torch(graph, torch_constants(graph, device, dtype), torch.tensor(x).to(device, dtype))
+def reference(
+    graph: Graph, x: np.ndarray[Any, Any], device: str, dtype: torch.dtype, stored_as: torch.dtype | None = None
+) -> dict[str, Any]:
+    """Its images. `stored_as`: weights and every result are rounded to it, and arithmetic stays in `dtype`."""
+
+    def stored(value: torch.Tensor) -> torch.Tensor:
+        return value.to(stored_as).to(dtype) if stored_as else value
+
+    with torch.no_grad(), torch.backends.cudnn.flags(benchmark=False, allow_tf32=False):
+        constants = {name: stored(value) for name, value in torch_constants(graph, device, dtype).items()}
+        out = run_torch(graph, constants, torch.tensor(x).to(device, dtype), stored)
     found = {name: value.double().cpu().numpy() for name, value in out.items()}
     _release(device)
     return found
@@ -168,8 +191,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     graph = pynet(1, size=(rows, columns))
     x = np.random.default_rng().random((1, 4, rows, columns), np.float32)
     wanted = reference(graph, x, device, torch.float64 if options.reference == "fp64" else torch.float32)
+    _stored(options, graph, x, device, wanted, kept)
     _peers(options, graph, x, device, wanted, kept)
     _ours(options, graph, x, wanted, kept)
+
+
+def _stored(
+    options: argparse.Namespace, graph: Graph, x: np.ndarray[Any, Any], device: str, wanted: Mapping[str, Any],
+    kept: KeptRows,
+) -> None:  # fmt: skip
+    """What no engine can undo: double precision, with every tensor rounded where it is stored."""
+    for word in options.precisions.split(",") if options.storage else ():
+        key = {"engine": "storage", "api": device, "precision": word, "case": ""}
+        if _is_left(kept, key):
+            kept.add(_shown({**key, "outputs": reference(graph, x, device, torch.float64, TYPES[word])}, wanted))
 
 
 def _peers(
@@ -179,7 +214,7 @@ def _peers(
     for word in options.precisions.split(",") if options.peers == "torch" else ():
         key = {"engine": "torch", "api": device, "precision": word, "case": ""}
         if _is_left(kept, key):
-            row = peer(graph, x, device, torch.float16 if word == "fp16" else torch.float32, options.samples)
+            row = peer(graph, x, device, TYPES[word], options.samples)
             kept.add(_shown({**key, **row}, wanted))
 
 
@@ -219,7 +254,8 @@ def _shown(row: dict[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
         print(*words, "refused:", row["refused"], flush=True)
         return row
     size = row.get("plan_bytes", row.get("peak_bytes", 0)) / 1e9
-    print(*words, f"{row['ms']:.1f} ms, {size:.2f} GB, error {row['error']:.1e}, PSNR {row['psnr_db']:.1f} dB", end="")
+    cost = f"{row['ms']:.1f} ms, {size:.2f} GB, " if "ms" in row else ""
+    print(*words, f"{cost}error {row['error']:.1e}, PSNR {row['psnr_db']:.1f} dB", end="")
     if "plan_bytes" in row:
         largest, swapped = row["largest_pool_bytes"] / 1e9, row["swapped_bytes"] / 1e9
         print(f"; largest {largest:.2f} GB, swapped {swapped:.2f} GB ({row['memory']})", end="")
@@ -242,6 +278,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", default="x".join(map(str, FULL)), help="rows x columns of a plane, multiples of 16")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--reference", choices=("fp64", "fp32"), default="fp64")
+    parser.add_argument("--storage", action="store_true", help="also what storing alone loses")
     parser.add_argument("--peers", choices=("torch", "none"), default="torch")
     add_options(parser)
     return parser.parse_args(argv)

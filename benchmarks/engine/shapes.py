@@ -1,186 +1,151 @@
-"""Study M's 35 layer shapes through OpenCL: every algorithm and tile, beside cuDNN in the same run.
+"""Study M's 35 layer shapes through the native agent, beside cuDNN in the same run.
 
-    python -m benchmarks.engine.shapes [--shapes 0,5,9] [--algorithms implicit_gemm,winograd] [-o raw.json]
+    python -m benchmarks.engine.shapes --agent device_agent/build/x86_64/pocketfarm-agent -o raw.json [--resume]
 
-Needs pyopencl and, for the reference and cuDNN, PyTorch with CUDA. Times are device times from profiling events, the
-least of three; the best of each algorithm is compared with a double precision convolution of the same random input.
+Each shape is the workload `pynet_conv_<number>` of a fresh random input, compared with a convolution in double
+precision. Times are the host's clock, the device waited for. Two of ours: `ms`, the median of whole inferences (the
+input is packed and the output unpacked in it), and `layer_ms`, the convolution's own steps in the fastest profiled
+pass. Of cuDNN the least of three, in whichever layout is faster, TF32 off. Needs NumPy, pydantic and PyTorch, and
+glslangValidator for Vulkan; without CUDA PyTorch on the processor stands in for cuDNN.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
+import statistics
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyopencl as cl
+import torch
 
 from benchmarks.command_line import run_command
-from kernels.catalog.convolution import ALGORITHMS, Convolution
-from kernels.catalog.family import Call
-from kernels.frontend.networks.pynet_layers import SHAPES
-from kernels.options import Limits, Options
-from kernels.source.dialects import opencl
+from kernels.compile import compile_graph
+from kernels.frontend.networks.pynet_layers import PYNET_LAYERS, SHAPES
+from kernels.ir.graph import Graph
+from kernels.options import Options
 
+from .agent_process import Agent, limits_of
+from .kept_rows import KeptRows, Row, add_options, kept_rows
+from .machine import describe_machine
+
+LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
 REPEATS = 3
+PEER = "cudnn"
+"""In the place of an API: the row of what ours is compared with."""
 
 
-class Device:
-    """One OpenCL device with its built programs."""
-
-    def __init__(self) -> None:
-        self.device = next(device for found in cl.get_platforms() for device in found.get_devices())
-        self.context = cl.Context([self.device])
-        self.queue = cl.CommandQueue(self.context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        self.limits = Limits(
-            max_buffer_bytes=min(self.device.max_mem_alloc_size, 4 << 30),
-            local_bytes=self.device.local_mem_size,
-            max_work_group=self.device.max_work_group_size,
-            unified_memory=bool(self.device.host_unified_memory),
-            compute_units=self.device.max_compute_units,
-        )
-        self._kernels: dict[object, Any] = {}
-
-    def upload(self, array: np.ndarray[Any, Any]) -> Any:
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        return cl.Buffer(self.context, flags, hostbuf=np.ascontiguousarray(array, np.float32))
-
-    def buffer(self, size: int) -> Any:
-        return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
-
-    def kernel(self, call: Call, group: int) -> Any:
-        constants = {**call.tile.constants, **call.switches}
-        key = (call.kernel.name, tuple(sorted(constants.items())), group)
-        if key not in self._kernels:
-            text = opencl.render(call.kernel, constants)
-            words = opencl.build_options((group, 1, 1), version="1.2").split()
-            self._kernels[key] = cl.Kernel(cl.Program(self.context, text).build(options=words), call.kernel.name)
-        return self._kernels[key]
+def operands(graph: Graph, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
+    """A random input, the layer's weight and bias, and its padding."""
+    (node,) = graph.nodes
+    weight, bias = (torch.tensor(graph.constants[name], device=device) for name in node.inputs[1:])
+    return torch.randn(graph.shapes[graph.inputs[0]], device=device), weight, bias, node.attributes["pads"][0]
 
 
-def dispatches(device: Device, conv: Convolution, calls: Sequence[Call], buffers: dict[str, Any]) -> list[Any]:
-    """Kernel, sizes and arguments of each call; scratch buffers are made where they are first written."""
-    plain = {
-        "src_stacks": conv.in_stacks, "src_stack0": 0, "dst_stacks": conv.out_stacks, "dst_stack0": 0,
-        "residual_stacks": 0, "residual_stack0": 0, "has_residual": 0, "activation": 0,
-    }  # fmt: skip
-    out = []
-    for call in calls:
-        if call.writes not in buffers:
-            buffers[call.writes] = device.buffer(4 * call.scratch_elements)
-        named = {"src": buffers[call.reads], "dst": buffers[call.writes], "residual": buffers[call.reads]}
-        named |= {"weight": device.upload(call.weight)} if call.weight is not None else {}
-        named |= {"bias": device.upload(call.bias)} if call.bias is not None else {}
-        ints: Mapping[str, int] = {**plain, **call.ints}
-        arguments = [
-            named[p.name] if p.kind == "buffer" else np.int32(ints[p.name]) if p.kind == "i32" else np.float32(0)
-            for p in call.kernel.parameters
-        ]
-        group = call.group or 64
-        whole = (-(-call.work_items[0] // group) * group, *call.work_items[1:])
-        out.append((device.kernel(call, group), whole, (group, 1, 1), arguments))
-    return out
-
-
-def least_ms(device: Device, steps: Sequence[Any]) -> list[float]:
-    """Of the repetitions, the one with the least sum: ms of each step."""
-    runs = []
-    for _ in range(REPEATS):
-        events = []
-        for kernel, whole, group, arguments in steps:
-            kernel.set_args(*arguments)
-            events.append(cl.enqueue_nd_range_kernel(device.queue, kernel, whole, group))
-        device.queue.finish()
-        runs.append([(event.profile.end - event.profile.start) / 1e6 for event in events])
-    return min(runs, key=sum)
-
-
-def cudnn(x: Any, w: Any, b: Any, pad: int) -> tuple[float, Any]:
-    """Least ms of cuDNN in single precision, and the result in double precision."""
-    import torch
-
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
-    tensors = [torch.from_numpy(array).cuda() for array in (x[None], w, b)]
-    times = []
-    for _ in range(6):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        torch.nn.functional.conv2d(*tensors, padding=pad)
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end))
-    wide = [tensor.double() for tensor in tensors]
-    return min(times[2:]), torch.nn.functional.conv2d(*wide, padding=pad)[0].cpu().numpy()
-
-
-def measure(device: Device, number: int, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Every algorithm and tile on one shape."""
-    c, h, w, window, k = SHAPES[number]
-    rng = np.random.default_rng()
-    x = rng.standard_normal((c, h, w), dtype=np.float32)
-    weight = rng.standard_normal((k, c, window, window), dtype=np.float32) / np.float32(np.sqrt(c * window * window))
-    bias = rng.standard_normal(k).astype(np.float32)
-    cudnn_ms, wanted = cudnn(x, weight, bias, window // 2)
-    conv = Convolution(1, c, h, w, k, h, w, (window, window), (1, 1), (window // 2,) * 4, (1, 1), 1)
-    full = np.zeros((4 * conv.in_stacks, h, w), np.float32)
-    full[:c] = x
-    ends = {
-        "src": device.upload(full.reshape(-1, 4, h * w).transpose(0, 2, 1)),
-        "dst": device.buffer(16 * conv.out_stacks * h * w),
-    }
-    found = []
-    for name in names:
-        algorithm = ALGORITHMS[name]
-        if algorithm.why_not(conv, Options("opencl"), device.limits):
-            continue
-        timed = []
-        for tile in algorithm.tiles(conv, Options("opencl"), device.limits):
-            calls = algorithm.lower(conv, {"weight": weight, "bias": bias}, Options("opencl"), device.limits, tile)
-            timed.append((least_ms(device, dispatches(device, conv, calls, dict(ends))), tile, calls))
-        best = min(timed, key=lambda one: sum(one[0]))
-        cl.enqueue_fill_buffer(device.queue, ends["dst"], np.float32("nan"), 0, 16 * conv.out_stacks * h * w)
-        least_ms(device, dispatches(device, conv, best[2], dict(ends)))
-        got = np.empty((conv.out_stacks, h * w, 4), np.float32)
-        cl.enqueue_copy(device.queue, got, ends["dst"])
-        got = got.transpose(0, 2, 1).reshape(-1, h, w)[:k]
-        error = float(np.linalg.norm(got - wanted) / np.linalg.norm(wanted))
-        found += [
-            {"shape": number, "algorithm": name, "tile": tile, "ms": ms, "cudnn_ms": cudnn_ms, "flops": conv.flops}
-            | ({"error": error} if tile == best[1] else {})
-            for ms, tile, _ in timed
-        ]
-        print(f"{number:2} {name:14} {best[1]:16} {sum(best[0]):8.2f} ms  cuDNN {cudnn_ms:8.2f} ms  error {error:.1e}")
+def peer_ms(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pad: int) -> dict[str, float]:
+    """Least ms of PyTorch's convolution by layout."""
+    found = {}
+    for name, layout in LAYOUTS.items():
+        one, own = (tensor.contiguous(memory_format=layout) for tensor in (x, weight))
+        times = []
+        for _ in range(REPEATS + 1):  # the first one chooses the algorithm
+            _wait(x)
+            start = time.perf_counter()
+            torch.nn.functional.conv2d(one, own, bias, padding=pad)
+            _wait(x)
+            times.append(1e3 * (time.perf_counter() - start))
+        found[name] = min(times[1:])
     return found
 
 
-def main() -> None:
+def _wait(x: torch.Tensor) -> None:
+    if x.is_cuda:
+        torch.cuda.synchronize()
+
+
+def ours(agent: Agent, graph: Graph, x: Any, facts: Mapping[str, Any], options: Options) -> tuple[Row, Any]:
+    """What a run of the agent gave, and its output."""
+    bundle = compile_graph(graph, options, limits_of(facts))
+    device = facts["device_name"]
+    ran = agent.run(bundle, {graph.inputs[0]: x}, warmup=2, samples=5, passes=REPEATS, device=device)
+    (node,) = graph.nodes
+    chosen = {name: value for name, value in bundle.plan.options.items() if name.endswith(f":{node.name}")}
+    row = {
+        "ms": statistics.median(ran.samples_ms),
+        "layer_ms": min(ran.layers_ms[node.name]),
+        "layers_ms": ran.layers_ms,
+        "chosen": chosen,
+        "bytes": bundle.plan.requires.total_bytes,
+        "device": device,
+    }
+    return row, ran.outputs[graph.outputs[0]]
+
+
+def measure(agent: Agent, number: int, facts: Mapping[str, Any], arguments: argparse.Namespace, kept: KeptRows) -> None:
+    """Both sides of one shape; a row each."""
+    graph = PYNET_LAYERS[f"pynet_conv_{number}"](1)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x, weight, bias, pad = operands(graph, device)
+    keys = [(api, algorithm) for api in facts for algorithm in arguments.algorithms.split(",")]
+    left = [(a, b) for a, b in keys if not kept.has(shape=number, api=a, algorithm=b)]
+    if not kept.has(shape=number, api=PEER):
+        by_layout = peer_ms(x, weight, bias, pad)
+        kept.add({"shape": number, "api": PEER, "ms": min(by_layout.values()), "by_layout": by_layout})
+    wanted = torch.nn.functional.conv2d(x.double(), weight.double(), bias.double(), padding=pad) if left else None
+    if device == "cuda":
+        torch.cuda.empty_cache()  # or there is no room for the agent
+    for api, algorithm in left:
+        key = {"shape": number, "api": api, "algorithm": algorithm}
+        row, got = ours(agent, graph, x.cpu().numpy(), facts[api], Options(api, algorithm=algorithm))
+        off = torch.from_numpy(got).to(device).double() - wanted
+        kept.add({**key, **row, "error": float(off.norm() / wanted.norm())})
+        _tell(kept, kept.rows[-1])
+
+
+def _tell(kept: KeptRows, row: Row) -> None:
+    (theirs,) = kept.of(shape=row["shape"], api=PEER)
+    words = f"{row['shape']:2} {SHAPES[row['shape']]} {row['api']} {row['algorithm']} {row['chosen']}"
+    times = f"{row['ms']:.3f} ms, layer {row['layer_ms']:.3f} ms, {PEER} {theirs['ms']:.3f} ms"
+    print(f"{words}: {times}, error {row['error']:.1e}", flush=True)
+
+
+def summary(kept: KeptRows) -> list[str]:
+    """A line for each API: the sums, and how many shapes took longer than the peer's."""
+    theirs = {row["shape"]: row["ms"] for row in kept.of(api=PEER)}
+    lines = []
+    for api in dict.fromkeys(row["api"] for row in kept.rows if row["api"] != PEER):
+        best: dict[int, Row] = {}
+        for row in kept.of(api=api):
+            best[row["shape"]] = min(row, best.get(row["shape"], row), key=lambda each: each["ms"])
+        whole, layer, total = (
+            sum(values) for values in zip(*((r["ms"], r["layer_ms"], theirs[s]) for s, r in best.items()), strict=True)
+        )
+        slower = [s for s, r in best.items() if r["ms"] >= theirs[s]]
+        sums = f"whole {whole:.1f} ms ({whole / total:.2f}), layers {layer:.1f} ms ({layer / total:.2f})"
+        lines.append(f"{api}: {len(best)} shapes, {sums}, {PEER} {total:.1f} ms; not below it: {slower or 'none'}")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print; exit status 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agent", type=Path, required=True, help="the native agent")
+    parser.add_argument("--cache", type=Path, default=Path("build/bench-cache"), help="folder of compiled programs")
+    parser.add_argument("--apis", default="opencl,vulkan")
     parser.add_argument("--shapes", default=",".join(map(str, range(len(SHAPES)))))
-    parser.add_argument("--algorithms", default="implicit_gemm,winograd")
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args()
-    device = Device()
-    found: list[dict[str, Any]] = []
+    parser.add_argument("--algorithms", default="auto", help="by commas; of several the fastest counts")
+    add_options(parser)
+    arguments = parser.parse_args(argv)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    kept = kept_rows(arguments, {"machine": describe_machine(), "torch": torch.__version__})
+    agent = Agent(arguments.agent, arguments.cache)
+    facts = {api: next(iter(agent.devices(api))) for api in arguments.apis.split(",")}
     for number in map(int, arguments.shapes.split(",")):
-        found += measure(device, number, arguments.algorithms.split(","))
-    best: dict[int, float] = {}
-    for one in found:
-        best[one["shape"]] = min(best.get(one["shape"], float("inf")), sum(one["ms"]))
-    theirs = sum({one["shape"]: one["cudnn_ms"] for one in found}.values())
-    print(f"in all: best of ours {sum(best.values()):.1f} ms, cuDNN {theirs:.1f} ms")
-    if arguments.output:
-        about = {
-            "device": device.device.name,
-            "driver": device.device.driver_version,
-            "python": platform.python_version(),
-        }
-        arguments.output.write_text(json.dumps({"about": about, "at": time.time(), "results": found}))
+        measure(agent, number, facts, arguments, kept)
+    print(*summary(kept), sep="\n", file=sys.stdout, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from kernels.lower.draft import Draft
 from kernels.options import Limits, Options
 from kernels.plan.model import Pool
 
-from .layout import Layout, plan_memory
+from .layout import WORKING, Layout, plan_memory
 
 
 def place_memory(draft: Draft, options: Options, limits: Limits) -> Layout:
@@ -51,4 +51,5 @@ def _layout(draft: Draft, options: Options, limits: Limits, objects: bool) -> La
 def _shared(options: Options, limits: Limits) -> tuple[str, ...]:
     """Kinds of pools that host and device both see."""
     unified = ("ports",) if limits.unified_memory else ()
-    return {"auto": unified, "copy": (), "map": ("ports", "weights")}[options.transfers]
+    mapped = ("ports", "weights")
+    return {"auto": unified, "copy": (), "map": mapped, "map_all": (*mapped, *WORKING)}[options.transfers]

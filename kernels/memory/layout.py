@@ -27,6 +27,8 @@ POOLS = {
     "weight": "weights", "variable": "variables", "data": "data", "input": "ports", "output": "ports",
     "activation": "arena", "scratch": "arena", "offloaded": "arena",
 }  # fmt: skip
+WORKING = ("arena", "variables", "data")
+"""Kinds of pools that no host need see: activations, and what a training keeps."""
 HOST_ALIGNMENT = 256
 """Of the CPU backend's buffers beside a device, which may ask for less."""
 

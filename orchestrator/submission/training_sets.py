@@ -41,7 +41,7 @@ def kept(training: Training, base: Path, dims: tuple[int, ...], classes: int, ar
     Raises ModelFileError where a file cannot be used, SetupError where scikit-learn is missing.
     """
     asked = training.dataset
-    found = _digits() if asked.named else _read(asked, base)
+    found = _digits(math.prod(dims)) if asked.named else _read(asked, base)
     inputs = _inputs(found.inputs, dims, asked)
     labels = None
     if training.loss == "cross_entropy":
@@ -56,7 +56,8 @@ def kept(training: Training, base: Path, dims: tuple[int, ...], classes: int, ar
     return training.model_copy(update={"dataset": dataset})
 
 
-def _digits() -> _Found:
+def _digits(numbers: int) -> _Found:
+    """`numbers`: of one input of the network. Where that is a larger square, each pixel becomes a square of its own."""
     try:
         from sklearn.datasets import load_digits  # a heavy library, for this set alone
     except ImportError as e:
@@ -66,7 +67,15 @@ def _digits() -> _Found:
         ) from e
     digits = load_digits()
     order = np.random.default_rng(DIGITS_SEED).permutation(len(digits.target))
-    return _Found(digits.data[order].astype(np.uint8), digits.target[order])
+    return _Found(_enlarged(digits.images[order].astype(np.uint8), math.isqrt(numbers)), digits.target[order])
+
+
+def _enlarged(images: AnyArray, side: int) -> AnyArray:
+    """Images of 8 x 8 -> rows of side * side pixels, the image in the middle; as they are below twice the size."""
+    times = max(1, side // 8)
+    large = images.repeat(times, axis=1).repeat(times, axis=2)
+    before, after = (side - 8 * times) // 2, -((8 * times - side) // 2)
+    return np.pad(large, ((0, 0), *[(before, after)] * 2) if times > 1 else 0).reshape(len(images), -1)
 
 
 def _read(asked: TrainingSet, base: Path) -> _Found:

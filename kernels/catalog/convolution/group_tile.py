@@ -127,6 +127,8 @@ _LOCAL_BYTES = 32 << 10
 _MAX_WASTE = 4.0
 _BUSY = 2
 """Work-groups a compute unit that keep it busy."""
+_BUSY_ITEMS = 256
+"""Work-items of such a group, where a layer has no more than one vector of outputs."""
 _UNITS, _DESKTOP_UNITS = 8, 64
 """Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
 
@@ -197,7 +199,8 @@ def choose_group_tile(options: Options, limits: Limits, *, pixels: int, stacks: 
     def cost(tile: GroupTile) -> float:
         groups = -(-pixels // tile.tile_pixels) * -(-stacks // tile.tile_vectors) * matrices
         computed = groups * tile.tile_pixels * tile.tile_vectors
-        idle = max(1.0, _BUSY * units / (groups * math.sqrt(tile.split)))
+        few = _BUSY_ITEMS / tile.work_group if stacks == 1 else 1.0  # pixels alone keep the units busy
+        idle = max(1.0, max(1.0, few) * _BUSY * units / (groups * math.sqrt(tile.split)))
         reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
         return computed * idle * reuse
 

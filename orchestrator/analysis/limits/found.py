@@ -24,7 +24,7 @@ class Probe(Model):
     reason: str = ""
     """For people: which limit, by how much; of a kill what the device's log says."""
     median_ms: float | None = None
-    """Of an inference; None where it did not run."""
+    """Of an inference, or of an epoch of training; None where it did not run."""
     weights: int | None = None
     """Weights and biases of the network; of a built-in one."""
 

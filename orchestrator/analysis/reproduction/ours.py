@@ -53,8 +53,8 @@ class Finder:
 
     def measured(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
         """Of the cells that have the keys the least one; of limits the largest."""
-        if metric == "limit":
-            return self._limit(device, keys)
+        if metric in ("limit", "limit_time"):
+            return self._limit(metric, device, keys)
         pattern = str(keys.get("network", ""))
         if "*" not in pattern:
             return self._least(metric, device, keys)
@@ -78,13 +78,14 @@ class Finder:
             return f"no {axis} was measured" + (f" of layer {keys['layer']}" if "layer" in keys else "")
         return best if best.runner_up is not None else f"only {axis}={best.best} was measured"
 
-    def _limit(self, device: OurDevice, keys: Keys) -> Ours:
+    def _limit(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
         words = {str(keys[name]) for name in ("backend", "precision") if name in keys}
         own = [one for one in self._limits if one.serial == device.serial and words <= set(one.label.split())]
-        found = {one.largest.value: one.label for one in own if one.over and one.largest is not None}
+        found = {one.largest.value: (one.label, one.largest) for one in own if one.over and one.largest is not None}
         if not found:
             return Ours(None, why_not="not known yet" if own else "no such limit was searched")
-        return Ours(float(max(found)), cell=found[max(found)])
+        label, largest = found[max(found)]
+        return Ours(float(largest.value) if metric == "limit" else largest.median_ms, cell=label)
 
     def _least(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
         read = self._reader(metric, str(keys.get("layer", "")))

@@ -30,11 +30,12 @@ PublishedMetric = Literal[
     "best",
     "changed_predictions",
     "limit",
+    "limit_time",
     "other",
 ]
 """What a figure is of. `latency`: of an inference, a frame, or the layers that are named; `speed_up`: over `over`;
-`best`: the value of `axis` with the least latency; `limit`: the largest value that ran in
-a limit search; `other`: what the farm does not measure."""
+`best`: the value of `axis` with the least latency; `limit`: the largest value that ran in a limit search;
+`limit_time`: of an inference, or an epoch of training, there; `other`: what the farm does not measure."""
 
 UNITS: Mapping[str, Mapping[str, float]] = {
     "latency": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
@@ -47,6 +48,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "best": {"": 1.0},
     "changed_predictions": {"": 1.0},
     "limit": {"": 1.0},
+    "limit_time": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
 }
 """Of each metric its units, in ours: ms, J, W, B. `other` takes any."""
 

@@ -77,16 +77,24 @@ def test_the_agent_agrees_with_fusions_off(agent: Agent, backend: str, fuse: str
     check(agent, block(), Options(backend, fuse=fuse), Limits(), shaders)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("transfers", ["copy", "map"])
+SEEN: dict[str, set[str]] = {
+    "copy": set(),
+    "map": {"input", "output", "weight"},
+    "map_all": {"input", "output", "weight", "activation"},
+}
+"""Roles of the buffers that host and device both see."""
+
+
+@pytest.mark.parametrize("transfers", SEEN)
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 def test_the_agent_agrees_however_the_host_reaches_memory(
     agent: Agent, backend: str, transfers: str, shaders: Path
 ) -> None:
-    """Mapped, inputs, outputs and weights lie where both see them; copied, nothing does."""
+    """Where both see memory lies what SEEN says, and no other."""
     options = Options(backend, transfers=transfers)  # type: ignore[arg-type]
     plan = compile_graph(block(), options, Limits(), spirv_cache=shaders).plan
     seen = {buffer.role for buffer in plan.buffers if _pool(plan, buffer.pool).memory == "host_visible"}
-    assert seen == ({"input", "output", "weight"} if transfers == "map" else set())
+    assert seen == SEEN[transfers]
     check(agent, block(), options, Limits(), shaders)
 
 

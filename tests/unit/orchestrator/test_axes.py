@@ -37,7 +37,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "order": ("memory", "waves"),
     "swap": ("auto", "never"),
     "pools": ("auto", "offsets", "objects"),
-    "transfers": ("auto", "copy", "map"),
+    "transfers": ("auto", "copy", "map", "map_all"),
     "workspace": (0, 1 << 16),
     "workspace_split": ("rows", "channels"),
     "on_cpu": ("none", "products", "after conv1"),
