@@ -15,6 +15,8 @@ KINDS = {
     "model_attributes_type": MAPPING,
     "greater_than_equal": "{ge} or more", "greater_than": "more than {gt}", "less_than_equal": "{le} or less",
     "less_than": "less than {lt}", "literal_error": "{expected}", "enum": "{expected}",
+    "union_tag_invalid": "{discriminator} to be one of {expected_tags}",
+    "union_tag_not_found": "a mapping with {discriminator}",
     "too_short": "{min_length} values or more", "too_long": "{max_length} values or fewer",
     "string_too_short": "{min_length} characters or more", "string_too_long": "{max_length} characters or fewer",
 }  # fmt: skip

@@ -21,6 +21,8 @@ from . import yaml_tree
 from .yaml_tree import Place, YamlTree
 
 MAX_BYTES = 1 << 20
+TAG = "kind"
+"""Field that says which model of a union is meant."""
 Validated = TypeVar("Validated", bound=BaseModel)
 
 _UNIT_HINTS: dict[Callable[[object], float], tuple[str, str]] = {
@@ -96,9 +98,15 @@ def _validated(tree: YamlTree, model: type[Validated]) -> tuple[Validated | None
         return model.model_validate(tree.data), []
     except ValidationError as e:
         by_path: dict[yaml_tree.Path, list[ErrorDetails]] = {}
-        for error in e.errors(include_url=False):
+        for error in _told(e.errors(include_url=False)):
             by_path.setdefault(_data_path(tree.data, error), []).append(error)
         return None, [_problem(tree, model, path, errors) for path, errors in by_path.items()]
+
+
+def _told(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Without lists that are too short only because what is wrong inside of them was left out."""
+    inner = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))}
+    return [error for error in errors if error["type"] != "too_short" or error["loc"] not in inner]
 
 
 def _data_path(data: Any, error: ErrorDetails) -> yaml_tree.Path:
@@ -108,6 +116,8 @@ def _data_path(data: Any, error: ErrorDetails) -> yaml_tree.Path:
         inside = (isinstance(data, dict) and part in data) or (
             isinstance(data, list) and isinstance(part, int) and part < len(data)
         )
+        if not inside and isinstance(data, dict) and data.get(TAG) == part:
+            continue
         if not inside:
             break
         path.append(part)
@@ -120,7 +130,7 @@ def _data_path(data: Any, error: ErrorDetails) -> yaml_tree.Path:
 def _problem(tree: YamlTree, model: type[BaseModel], path: yaml_tree.Path, errors: list[ErrorDetails]) -> Problem:
     place = tree.place(path)
     if errors[0]["type"] == "extra_forbidden":
-        return Problem(tree.key_place(path), dotted(path), _unknown_field(model, path))
+        return Problem(tree.key_place(path), dotted(path), _unknown_field(model, tree.data, path))
     if errors[0]["type"] in ("missing", "value_error"):
         return Problem(place, dotted(path), problem.describe(errors[0]))
     allowed = " or ".join(dict.fromkeys(problem.wanted(error) for error in errors))
@@ -133,27 +143,38 @@ def _near(value: Any, allowed: str) -> str:
     return f"did you mean `{near[0]}`? " if near else ""
 
 
-def _unknown_field(model: type[BaseModel], path: yaml_tree.Path) -> str:
-    inner = _model_at(model, path[:-1])
+def _unknown_field(model: type[BaseModel], data: Any, path: yaml_tree.Path) -> str:
+    inner = _model_at(model, data, path[:-1])
     known = list(inner.model_fields) if inner else []
     near = get_close_matches(str(path[-1]), known, n=1)
     hint = f"did you mean `{near[0]}`? " if near else ""
     return f"unknown field; {hint}allowed: {', '.join(known)}"
 
 
-def _model_at(model: type[BaseModel], path: yaml_tree.Path) -> type[BaseModel] | None:
+def _model_at(model: type[BaseModel], data: Any, path: yaml_tree.Path) -> type[BaseModel] | None:
     annotations: tuple[Any, ...] = (model,)
     for part in path:
-        annotations = tuple(inner for each in annotations for inner in _inside(each, part))
+        data = data[part]
+        annotations = tuple(inner for each in annotations for inner in _inside(each, part, data))
     return next((each for each in annotations if _is_model(each)), None)
 
 
-def _inside(annotation: Any, part: str | int) -> tuple[Any, ...]:
-    """What may stand under a key: the type of a model's field, or of a mapping's values."""
+def _inside(annotation: Any, part: str | int, value: Any) -> tuple[Any, ...]:
+    """What may stand under a key or a place: the type of a model's field, of a mapping's values, of a list's. Of models
+    with a tag those that the value's tag names."""
     if _is_model(annotation):
         field = annotation.model_fields.get(str(part))
-        return _union(field.annotation) if field else ()
-    return _union(get_args(annotation)[1]) if get_origin(annotation) is dict else ()
+        found = _union(field.annotation) if field else ()
+    elif get_origin(annotation) in (dict, tuple):
+        found = _union(get_args(annotation)[0 if isinstance(part, int) else 1])
+    else:
+        return ()
+    return tuple(each for each in found if _has_tag(each, value))
+
+
+def _has_tag(annotation: Any, value: Any) -> bool:
+    tag = annotation.model_fields.get(TAG) if _is_model(annotation) else None
+    return tag is None or not isinstance(value, dict) or value.get(TAG) in get_args(tag.annotation)
 
 
 def _is_model(annotation: Any) -> bool:
@@ -176,11 +197,11 @@ def _quantities(
     annotation: Any, data: Any, path: yaml_tree.Path
 ) -> Iterator[tuple[yaml_tree.Path, Callable[..., float]]]:
     """Paths in the data at which a quantity with a unit is wanted."""
-    for name in data if isinstance(data, dict) else ():
+    for name, value in data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ():
         if _is_model(annotation) and name in annotation.model_fields:
             yield from (((*path, name), unit) for unit in _units(annotation.model_fields[name]))
-        for inner in _inside(annotation, name):
-            yield from _quantities(inner, data[name], (*path, name))
+        for inner in _inside(annotation, name, value):
+            yield from _quantities(inner, value, (*path, name))
 
 
 def _units(field: Any) -> Iterator[Callable[..., float]]:
@@ -192,17 +213,24 @@ def _units(field: Any) -> Iterator[Callable[..., float]]:
 
 
 def _union(annotation: Any) -> tuple[Any, ...]:
-    if get_origin(annotation) is Annotated and _is_model(get_args(annotation)[0]):
-        return _union(get_args(annotation)[0])
-    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    kinds = (Union, types.UnionType)
+    if get_origin(annotation) is Annotated:
+        inner = get_args(annotation)[0]
+        return _union(inner) if _is_model(inner) or get_origin(inner) in kinds else (annotation,)
+    if get_origin(annotation) in kinds:
+        return tuple(part for each in get_args(annotation) for part in _union(each))
+    return (annotation,)
 
 
 def at(data: Any, path: yaml_tree.Path) -> Any:
     """The value at a path; None where there is none."""
     for part in path:
-        if not isinstance(data, dict) or part not in data:
+        if isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        elif isinstance(data, dict) and part in data:
+            data = data[part]
+        else:
             return None
-        data = data[part]
     return data
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import random
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +45,30 @@ def make_policy(choice: PolicyChoice, seed: int) -> Policy:
     """A new policy as the spec wants it. Raises SpecError: no such policy, file, or option."""
     kind = _kind(choice)
     try:
-        return kind(random.Random(seed), **choice.options)
+        made = kind(random.Random(seed), **choice.options)
     except (TypeError, ValueError) as e:
         known = [name for name in inspect.signature(kind).parameters if name != "generator"]
         raise SpecError(
             f"policy {choice.name or choice.file}: {e}", remedy=f"its options are: {', '.join(known) or 'none'}"
         ) from e
+    if choice.file is not None:
+        for name in ("rank", "choose"):
+            setattr(made, name, _blamed(getattr(made, name), choice.file))
+    return made
+
+
+def _blamed(asked: Callable[..., Any], path: str) -> Callable[..., Any]:
+    """What goes wrong in a user's file while it is asked is the file's fault, too."""
+
+    def answer(*what: Any) -> Any:
+        try:
+            return asked(*what)
+        except Exception as e:
+            where = [frame.lineno for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
+            line = f":{where[-1]}" if where else ""
+            raise SpecError(f"policy.file: {path}{line}: {type(e).__name__}: {e}", remedy="mend the file") from e
+
+    return answer
 
 
 def _kind(choice: PolicyChoice) -> type[Policy]:

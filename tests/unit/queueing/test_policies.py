@@ -222,3 +222,13 @@ def test_a_file_that_is_no_policy_is_told(tmp_path: Path, text: str, said: str) 
 def test_every_policy_is_asked_here() -> None:
     text = Path(__file__).read_text()
     assert [name for name in POLICIES if f'"{name}"' not in text] == []
+
+
+def test_what_a_users_policy_raises_names_its_file_and_line(tmp_path: Path) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "from orchestrator.queueing import policies\n\n\nclass Policy(policies.Policy):\n"
+        "    def choose(self, request, servers, now):\n        return servers.no_such_thing\n"
+    )
+    with pytest.raises(SpecError, match=r"mine\.py:6: AttributeError: .*no_such_thing"):
+        run(make(policy={"file": str(own)}, duration="1 s"))
