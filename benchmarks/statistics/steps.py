@@ -9,7 +9,8 @@ judged is the product's `orchestrator.analysis.change_points.change_points`.
 counted   false: series without a step in which a change point is told; told: series with one in which any is; found:
           those that are told with their place at most one off; known: the same where r is known, as it nearly is where
           many series share it (`farm history`); best: the same of who is told r, both levels, the shape of the noise,
-          and that there is one step, and names the place that is most likely at most one off: nobody can do better
+          and that there is one step, and names the place that is most likely at most one off: nobody can do better; of
+          a change that is taken back after five values the ends that are found
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ ALIKE = ((0.0, False), (0.0, True), (0.4, False), (0.4, True), (0.6, False), (0.
 STEPS = ((30, 30), (15, 15), (8, 30), (20, 6), (20, 4), (20, 3))
 SIZES = (1.5, 2.5, 4.0)
 """In standard deviations."""
+TAKEN_BACK = ((0.0, 6.0), (0.0, 4.0), (0.4, 6.0))
+"""r and size of a change of five values among fifty."""
 SETTLING = 20
 """Values before the first one."""
 
@@ -45,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     begun, found = time.process_time(), []
     stepped = given.steps or max(1, given.series // 10)
-    for line in chain(without(given.seed, given.series), with_one(given.seed, stepped)):
+    lines = without(given.seed, given.series), with_one(given.seed, stepped), taken_back(given.seed, stepped)
+    for line in chain(*lines):
         found.append(line)
         print(" ".join(f"{name}={value}" for name, value in line.items()), flush=True)
     if given.output:
@@ -81,6 +85,19 @@ def with_one(seed: int, number: int) -> Iterator[dict[str, object]]:
                     "before": before, "after": after, "r": alike, "tails": tails, "size": size,
                     **{name: each / number for name, each in counted.items()},
                 }  # fmt: skip
+
+
+def taken_back(seed: int, number: int) -> Iterator[dict[str, object]]:
+    """Of a change that lasts five values both ends are counted."""
+    for alike, size in TAKEN_BACK:
+        random = np.random.default_rng((seed, 50, int(10 * alike), int(10 * size)))
+        found = 0
+        for _ in range(number):
+            values = simulated(random, 50, alike, False)
+            values[16:21] += size * SPREAD
+            own = places(values)
+            found += _near(own, 16) + _near(own, 21)
+        yield {"values": 50, "changed": [16, 21], "r": alike, "size": size, "found": found / (2 * number)}
 
 
 def _near(places: Sequence[int], place: int) -> bool:

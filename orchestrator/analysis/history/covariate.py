@@ -18,7 +18,7 @@ from orchestrator.analysis.autoregression import evidence, last_column
 from .steps import Step, Steps
 
 OWN_SHARE = 0.5
-CLEAR = 3.0
+CLEAR = 4.0
 """Logarithm of how much likelier a step has to be than a line; the number of nights is added, as any could be its."""
 NEAR = 3
 """Nights."""

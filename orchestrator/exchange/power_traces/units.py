@@ -23,6 +23,9 @@ NAMES: dict[str, tuple[str, ...]] = {
 
 _BRACKETS = re.compile(r"^(?P<name>.*?)\s*[\[(]\s*(?P<unit>[^\])]*?)\s*[\])]\s*(?P<rest>.*)$")
 
+MEGA = ("MW", "MA", "MV")
+"""No phone has those: they are no milli, unless all of the title is in capitals."""
+
 
 @dataclass(frozen=True)
 class Title:
@@ -38,7 +41,9 @@ def parse_title(text: str) -> Title:
     """`Battery Power* [uW] (Raw)` -> name, unit, rest; `power_mw` too where the last word is a unit."""
     match = _BRACKETS.match(text)
     if match is not None:
-        return Title(match["name"].strip(), _plain(match["unit"]), match["rest"].strip())
+        name = match["name"].strip()
+        mega = match["unit"] in MEGA and not name.isupper()
+        return Title(name, match["unit"] if mega else _plain(match["unit"]), match["rest"].strip())
     name, _, unit = text.rpartition("_")
     known = any(_plain(unit) in units for units in QUANTITIES.values())
     return Title(name, _plain(unit)) if name and known else Title(text.strip(), "")

@@ -132,6 +132,7 @@ def test_a_long_file_is_read_row_by_row(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("", ["empty", "time [s],power [mW]"]),
+        ("time [s],power [MW]\n1,2\n", ["line 1", "unit 'MW' is none of a power", "`power [mW]`"]),
         ("time [s],power\n1,2\n", ["line 1", "'power'", "no unit", "`power [mW]`"]),
         ("time,power [W]\n1,2\n", ["line 1", "'time'", "no unit", "`time [ms]`"]),
         ("time [s],power [bar]\n1,2\n", ["line 1", "'power [bar]'", "'bar'"]),
