@@ -39,6 +39,17 @@ _IN_STREAM = """
 local id = redis.call('GET', KEYS[2])
 return id and #redis.call('XRANGE', KEYS[1], id, id) or 0
 """
+# KEYS: stream. ARGV: life of a receipt; then of each entry its number, its word, and the keys of its receipt and of its
+# name (empty: its name is not known).
+_ACKNOWLEDGE = """
+for i = 2, #ARGV, 4 do
+  if ARGV[i + 2] ~= '' then
+    redis.call('SET', ARGV[i + 2], ARGV[i + 1], 'EX', ARGV[1])
+    redis.call('DEL', ARGV[i + 3])
+  end
+  redis.call('XDEL', KEYS[1], ARGV[i])
+end
+"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,7 @@ class RecordStream:
     def __init__(self, redis: Redis, host: str) -> None:
         self._redis, self.host, self._key = redis, host, keys.records(host)
         self._send, self._in_stream = redis.register_script(_SEND), redis.register_script(_IN_STREAM)
+        self._acknowledge = redis.register_script(_ACKNOWLEDGE)
 
     @translated
     def send(self, body: bytes, name: str) -> None:
@@ -98,13 +110,11 @@ class RecordStream:
     @translated
     def acknowledge_all(self, answers: Iterable[tuple[Entry, str, str]]) -> None:
         """The same of many at once, each with its name and its word."""
-        with self._redis.pipeline() as pipe:
-            for entry, name, word in answers:
-                if name:
-                    pipe.set(keys.receipt(self.host, name), word, ex=RECEIPT_S)
-                    pipe.delete(self._sent(name))
-                pipe.xdel(self._key, entry.entry_id)
-            pipe.execute()
+        said: list[str | int] = [RECEIPT_S]
+        for entry, name, word in answers:
+            known = (keys.receipt(self.host, name), self._sent(name)) if name else ("", "")
+            said += [entry.entry_id, word, *known]
+        self._acknowledge([self._key], said)
 
     @translated
     def waiting(self) -> int:
