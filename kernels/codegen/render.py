@@ -11,6 +11,7 @@ from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.draft import DraftProgram
 from kernels.options import CONTRACTED, Limits, Options
 from kernels.plan.model import OpenClSource, Parameter, Program, SpirvModule
+from kernels.source import whole_numbers
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
 
@@ -47,7 +48,10 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
         text = opencl.render(draft.kernel, draft.constants, options.precision).encode()
         file = f"programs/{draft.id}_{_digest(text)}.cl"
         files[file] = text
-        words = opencl.build_options(draft.work_group, version=limits.opencl_c, precision=options.precision)
+        words = opencl.build_options(
+            draft.work_group, version=limits.opencl_c, precision=options.precision,
+            by_features=draft.constants.get("DOT") == whole_numbers.DOT["khr"],
+        )  # fmt: skip
         programs.append(
             Program(
                 id=draft.id,

@@ -15,6 +15,8 @@ from kernels.options import Limits, Options
 from .rewrite import rebuilt
 from .split_channels import Range
 
+_OPERANDS = 4
+"""Input, weight, bias, residual."""
 _STEPS = (64, 16, 4)
 """Features by which parts are cut: whole tiles of kernels where so many fit, at least whole stacks of channels."""
 
@@ -27,7 +29,8 @@ def largest_weight(options: Options, limits: Limits) -> int:
 def oversized(graph: Graph, largest: int) -> dict[str, tuple[Range, ...]]:
     """Node -> ranges of its output features, each with at most `largest` elements of weights (0: any number).
 
-    Of dense layers and of convolutions of one group; what not even four features fit stays whole.
+    Of dense layers and of convolutions of one group; what not even four features fit stays whole, and so does a layer
+    in 8 bits with a normalisation at its end.
     """
     found = ((node.name, _cuts(graph, node, largest)) for node in graph.nodes if largest and _is_divisible(graph, node))
     return {name: cuts for name, cuts in found if len(cuts) > 1}
@@ -78,6 +81,8 @@ def _residual(node: Node, part: Node, cut: Range) -> Iterator[Node]:
 
 
 def _is_divisible(graph: Graph, node: Node) -> bool:
+    if len(node.inputs) > _OPERANDS:
+        return False
     is_whole = node.op == "dense" or (node.op == "conv" and node.attributes["groups"] == 1)
     return is_whole and all(name in graph.constants for name in node.inputs[1:3] if name)
 

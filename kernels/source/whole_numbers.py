@@ -39,8 +39,7 @@ float4 DIVIDE4(float4 a, float b) {{
 #else
 #define DIVIDE4(a, b) ((a) / (b))
 #endif
-{_BOTH}#if DOT == 1
-#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+{_BOTH}#if DOT == 1 && defined(__opencl_c_integer_dot_product_input_4x8bit_packed)
 #define DOT4(a, b, sum) ((sum) + dot_4x8packed_ss_int(as_uint(a), as_uint(b)))
 #elif DOT == 2
 int DOT4(int a, int b, int sum) {{

@@ -153,9 +153,15 @@ _ARITHMETIC: Mapping[Precision, tuple[str, ...]] = {
 """What a level allows the compiler: joined products and sums; and all that, with reordering and finite numbers only."""
 
 
-def build_options(work_group: tuple[int, int, int], *, version: str, precision: Precision = "fp32") -> str:
-    """Options of clBuildProgram. OpenCL C 1.1 where the device knows no more, else 1.2."""
+def build_options(
+    work_group: tuple[int, int, int], *, version: str, precision: Precision = "fp32", by_features: bool = False
+) -> str:
+    """Options of clBuildProgram. OpenCL C 1.1 where the device knows no more, else 1.2.
+
+    `by_features`: 3.0 where the device knows it, since some compilers have optional functions there only.
+    """
     standard = "CL1.1" if version.startswith(("1.0", "1.1")) else "CL1.2"
+    standard = "CL3.0" if by_features and version.startswith("3.") else standard
     sizes = [f"-DGROUP_{axis}={size}" for axis, size in zip("XYZ", work_group, strict=True)]
     return " ".join([f"-cl-std={standard}", *sizes, *_ARITHMETIC.get(precision, ())])
 

@@ -25,6 +25,7 @@ def test_probe_lists_every_api(agent: Agent) -> None:
         assert one.library
         assert min(one.global_bytes, one.max_buffer_bytes, one.local_bytes, one.max_work_group) > 0
         assert len(one.max_work_item_sizes) == 3
+        assert "int8" in one.precisions
     assert facts["cpu"].precisions == ("fp32", "relaxed", "int8")
     assert facts["cpu"].compute_units > 0
 
