@@ -206,6 +206,10 @@ def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
         ]  # fmt: skip
         assert one["over"] and one["largest"]["weights"] == 785 * 1024 + 1025 * 250 + 251 * 10
         assert "of 18000000 by" in one["smallest"]["reason"]
+    beside = data["reproduction"]["beside"]
+    assert {each["ours"] for each in beside if each["metric"] == "limit"} == {1024}
+    times = {each["ours"] for each in beside if each["metric"] == "limit_time"}
+    assert sorted(times) == pytest.approx(sorted(one["largest"]["median_ms"] / 6e4 for one in data["limits"]))
     text = read(up, cli)
     for words in ("Limits of the devices", "1,062,600", "Published", "Falcao", "and where devices gave up"):
         assert words in text
