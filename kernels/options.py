@@ -222,7 +222,8 @@ class Options:
     transfers: TransferMode = axis(
         "auto",
         "how the host reaches device memory: `copy`, or `map`, inputs, outputs and weights in memory that both see; "
-        "`map_all`: activations, too (study M's zero copy); `auto`: inputs and outputs mapped where host and device share memory",
+        "`map_all`: activations, too (study M's zero copy); `auto`: inputs and outputs mapped where host and device "
+        "share memory",
         backends=GPU,
         page="memory.md",
     )

@@ -67,10 +67,10 @@ def _digits(numbers: int) -> _Found:
         ) from e
     digits = load_digits()
     order = np.random.default_rng(DIGITS_SEED).permutation(len(digits.target))
-    return _Found(_enlarged(digits.images[order].astype(np.uint8), math.isqrt(numbers)), digits.target[order])
+    return _Found(enlarged(digits.images[order].astype(np.uint8), math.isqrt(numbers)), digits.target[order])
 
 
-def _enlarged(images: AnyArray, side: int) -> AnyArray:
+def enlarged(images: AnyArray, side: int) -> AnyArray:
     """Images of 8 x 8 -> rows of side * side pixels, the image in the middle; as they are below twice the size."""
     times = max(1, side // 8)
     large = images.repeat(times, axis=1).repeat(times, axis=2)

@@ -23,13 +23,14 @@ Curves = dict[str, list[Epoch]]
 
 
 def training(blocks: Sequence[BlockFigures], labels: Mapping[str, str]) -> list[Chart]:
-    """A chart of each stage. `labels`: of cells, by their ids."""
+    """A chart of each stage that lasted longer than one epoch. `labels`: of cells, by their ids."""
     stages: dict[str, Curves] = {}
     for block, trained in list(newest(blocks))[:MOST]:
         for epoch in trained.epochs:
             own = stages.setdefault(epoch.stage, {})
             own.setdefault(f"{block.serial} {labels[block.cell_id]}", []).append(epoch)
-    return [_chart(stage, curves, f"training{number}") for number, (stage, curves) in enumerate(stages.items())]
+    curved = {stage: curves for stage, curves in stages.items() if max(map(len, curves.values())) > 1}
+    return [_chart(stage, curves, f"training{number}") for number, (stage, curves) in enumerate(curved.items())]
 
 
 def _chart(stage: str, curves: Curves, name: str) -> Chart:

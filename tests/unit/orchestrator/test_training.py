@@ -17,7 +17,7 @@ from orchestrator.errors import ModelFileError
 from orchestrator.model.axes import unused
 from orchestrator.model.experiment import Experiment, Training
 from orchestrator.submission.prepare import prepare
-from orchestrator.submission.training_sets import kept
+from orchestrator.submission.training_sets import enlarged, kept
 
 COUNT = 12
 
@@ -115,6 +115,16 @@ def test_the_named_digits(tmp_path: Path) -> None:
     assert training is not None and training.dataset.size == 1797 and training.dataset.scale == 1 / 16
     labels = np.load(Artifacts(tmp_path).path(str(training.dataset.labels_sha256)))
     assert set(labels[training.dataset.trained :]) == set(range(10)), "the held-out part knows every class"
+
+
+def test_the_digits_are_enlarged_where_the_network_takes_larger_squares() -> None:
+    """Each pixel is a square; MNIST's size leaves two rows and columns around."""
+    images = np.arange(1, 129, dtype=np.uint8).reshape(2, 8, 8)
+    large = enlarged(images, 28).reshape(2, 28, 28)
+    assert not large[:, :2].any() and not large[:, 26:].any() and not large[:, :, :2].any()
+    np.testing.assert_array_equal(large[:, 3:26:3, 3:26:3], images)
+    assert (large[:, 2:26, 2:26].reshape(2, 8, 3, 8, 3) == images[:, :, None, :, None]).all()
+    np.testing.assert_array_equal(enlarged(images, 10), images.reshape(2, 64))
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,14 @@ def test_epochs_of_earlier_attempts_are_in_the_curve_alone() -> None:
     assert "Training: pretrain:first" in render(both, both.records)
 
 
+def test_a_stage_of_one_epoch_has_no_curve() -> None:
+    """As of each probe of a search: a line through one point is none."""
+    short = record(CELL, [1.0]).model_copy(update={"samples": (epoch(0), epoch(2), epoch(3)), "trained": MODEL})
+    found = built("trains-1", ASKED, cells={CELL.cell_id: CELL}, records=[short], outcomes={"ok": 1}, now=1.8e9)
+    page = render(found, found.records)
+    assert "Training: train" in page and "Training: pretrain" not in page
+
+
 def test_terminal_page_and_json_show_it() -> None:
     found = content()
     buffer = StringIO()
