@@ -1,8 +1,8 @@
 #include "rails.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
-#include <sstream>
 
 namespace pocketfarm {
 namespace {
@@ -38,12 +38,14 @@ Rails Rails::open(const std::string& sysroot) {
 JsonObject Rails::read() const {
   std::map<std::string, long long> counters;
   for (const Monitor& monitor : monitors_) {
-    std::istringstream lines(monitor.energy.text());
+    const std::string text = monitor.energy.text();
     std::string rail;
     long long energy_uws = 0;
-    for (std::string line; std::getline(lines, line);)
-      if (parse_channel(line, rail, energy_uws) && !counters.emplace(rail, energy_uws).second)
+    for (size_t at = 0, end = 0; at < text.size(); at = end + 1) {
+      end = std::min(text.find('\n', at), text.size());
+      if (parse_channel(text.substr(at, end - at), rail, energy_uws) && !counters.emplace(rail, energy_uws).second)
         counters[monitor.name + "/" + rail] = energy_uws;
+    }
   }
   JsonObject energies;
   for (const auto& [rail, energy_uws] : counters) energies.set(rail.c_str(), energy_uws);

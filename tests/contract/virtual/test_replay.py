@@ -120,15 +120,14 @@ def test_a_slow_build_is_slow_in_what_is_replayed_too(replaying: tuple[Adb, Cont
 
 def test_its_power_is_the_recorded_one(replaying: tuple[Adb, ControlClient, str], run: Any) -> None:
     adb, control, name = replaying
-    pid = json.loads(run(f"--samples 1 --load-ms 3000 --marker replay/1 --journal {RUN}/j --detach"))["pid"]
+    pid = json.loads(run(f"--samples 1 --load-ms 200000 --marker replay/1 --journal {RUN}/j --detach"))["pid"]
     eventually(lambda: control.truth(name).power_w == 2.0)
     first = control.truth(name)
     time.sleep(0.5)
     last = control.truth(name)
     assert (last.consumed_j - first.consumed_j) / (last.t_ns - first.t_ns) * 1e9 == pytest.approx(2.0, rel=0.01)
-    eventually(lambda: '"event":"result"' in adb.shell(f"tail -n 1 {RUN}/j"))
-    lines = events(adb.shell(f"cat {RUN}/j"))
-    assert lines[0]["pid"] == pid
+    adb.shell(f"{ON_PHONE} stop --marker-prefix replay/1")  # a busy machine would miss the end of a short load
+    assert events(adb.shell(f"cat {RUN}/j"))[0]["pid"] == pid
     eventually(lambda: control.truth(name).power_w == pytest.approx(0.17318))
 
 

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper, save
 
 MOST = {"blocks": 1, "warmup": 1, "samples": 2, "frames": 4}
 SHORT = {"load": "1 s", "idle": "1 s"}
+EPOCHS = {"epochs": 6, "pretraining": 1}
+"""Of a training: every phase is gone through."""
 SMALLER = {"pynet_conv_0": "pynet_conv_11", "pynet_level_3": "pynet_level_5", "caffenet": "cifar10_quick"}
 """Networks that take minutes on a workstation's cores, and a small one of the same kind."""
 WIDEST = 2048
@@ -34,6 +36,8 @@ def small(path: Path, folder: Path) -> Path:
     sampling |= {name: min(sampling[name], most) for name, most in MOST.items() if name in sampling}
     sampling |= {name: short for name, short in SHORT.items() if name in sampling}
     _make_files(asked["workload"], folder)
+    if training := asked["workload"].get("training"):
+        training |= EPOCHS
     if search := asked.get("strategy", {}).get("limit_search"):
         search["most"] = WIDEST
     if choices := asked["workload"].get("choices"):

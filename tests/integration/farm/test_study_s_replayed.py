@@ -83,8 +83,11 @@ def test_optimal_and_pessimal_networks_and_layers_by_fire_module(up: Up, cli: Cl
 
 
 def test_power_and_energy_of_an_image(up: Up, cli: Cli) -> None:
-    found = run(up, cli, "study_s_energy", {"load": "6 s", "idle": "4 s"}, precision=["fp32", "imprecise"])
-    ours = {(each["metric"], each["column"]): each["ratio"] for each in found}
+    """Of the two cells that were published: another takes a quarter of a minute of load and rest."""
+    phases = {"load": "6 s", "idle": "4 s"}
+    found = run(up, cli, "study_s_energy", phases, backend=["opencl"], algorithm=["auto"], precision=["imprecise"])
+    found += run(up, cli, "study_s_energy", phases, backend=["cpu"], algorithm=["sequential"], precision=["fp32"])
+    ours = {(each["metric"], each["column"]): each["ratio"] for each in found if each["ratio"] is not None}
     assert len(ours) == 5
     baseline = ours.pop(("idle_power", "baseline"))
     assert baseline == pytest.approx(1, abs=0.2)  # 45 mA by a gauge that steps by 1 mA and has 3 mA of noise
