@@ -48,6 +48,20 @@ std::vector<Precision> precisions(const Library& library, cl_device_id device) {
   return out;
 }
 
+// What cl_nv_device_attribute_query tells; zero where a device has not got it.
+cl_uint nvidia_info(const Library& library, cl_device_id device, cl_device_info what) {
+  const std::string extensions = " " + text(library, device, CL_DEVICE_EXTENSIONS) + " ";
+  const bool has = extensions.find(" cl_nv_device_attribute_query ") != std::string::npos;
+  return has ? info<cl_uint>(library, device, what) : 0;
+}
+
+// Products of matrices by a warp: `mma.m16n8k16` and `ldmatrix` of PTX, which devices have from 8.0 on.
+void add_matrix_units(const Library& library, cl_device_id device, ApiFacts& facts) {
+  constexpr cl_device_info kCapabilityMajor = 0x4000, kWarpSize = 0x4003;
+  facts.subgroup_size = nvidia_info(library, device, kWarpSize);
+  if (nvidia_info(library, device, kCapabilityMajor) >= 8 && facts.subgroup_size == 32) facts.matrix_units = {"16x16x16"};
+}
+
 std::vector<uint64_t> work_item_sizes(const Library& library, cl_device_id device) {
   size_t sizes[16] = {};
   const auto dimensions = std::min<cl_uint>(3, info<cl_uint>(library, device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS));
@@ -77,6 +91,7 @@ ApiFacts facts_of(const Library& library, const Device& device) {
     facts.max_image_width = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_WIDTH);
     facts.max_image_height = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
   }
+  add_matrix_units(library, id, facts);
   facts.unified_memory = info<cl_bool>(library, id, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
   return facts;
 }
