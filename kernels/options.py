@@ -289,12 +289,12 @@ class Limits:
     image_size: tuple[int, int] = (16384, 16384)
     """Largest width and height of a 2-D image, in texels; zeros: the device has no images."""
     subgroup_size: int = 0
-    """Vulkan: work-items that compute together; zero: unknown."""
+    """Work-items that compute together; zero: unknown, as OpenCL leaves it except on NVIDIA's devices."""
     dot_product: DotProduct = ""
     """How kernels multiply words of four whole numbers of 8 bits: by the API's extension, by NVIDIA's instruction in
     OpenCL (`ptx`), or empty, byte by byte."""
     matrix_units: tuple[tuple[int, int, int], ...] = ()
-    """Vulkan: rows, columns and depth of products that a subgroup computes at once: of halves, added up in single."""
+    """Rows, columns and depth of products that a subgroup computes at once: of halves, added up in single."""
 
     def within(self, kernel: str) -> Limits:
         """The limits as they are for one kernel."""

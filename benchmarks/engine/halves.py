@@ -75,7 +75,7 @@ def peers(graph: Graph, inputs: Mapping[str, Array], wanted: Mapping[str, Array]
     for name, layout in FORMATS.items():
         module = TorchGraph(graph, "cuda", torch.half, layout=layout)
         given = {port: _on_cuda(array, layout) for port, array in inputs.items()}
-        run, outputs = _graphed(lambda module=module, given=given: module(given))  # type: ignore[misc]
+        run, outputs = graphed(lambda module=module, given=given: module(given))  # type: ignore[misc]
         row[f"torch {name}"] = [run() for _ in range(WARMUP + samples)][WARMUP:]
         row[f"torch {name}: error"] = max(_error(outputs[port].float().cpu().numpy(), wanted[port]) for port in wanted)
     return row
@@ -85,7 +85,7 @@ def _on_cuda(array: Array, layout: torch.memory_format) -> torch.Tensor:
     return in_layout(torch.from_numpy(array).cuda().half(), layout)
 
 
-def _graphed(call: Callable[[], dict[str, torch.Tensor]]) -> tuple[Callable[[], float], dict[str, torch.Tensor]]:
+def graphed(call: Callable[[], dict[str, torch.Tensor]]) -> tuple[Callable[[], float], dict[str, torch.Tensor]]:
     """A CUDA graph of one call: what replays it and tells the time in ms, and its outputs."""
     torch.backends.cudnn.benchmark = True
     side = torch.cuda.Stream()

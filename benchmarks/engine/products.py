@@ -3,8 +3,9 @@
     python -m benchmarks.engine.products --sizes 256,1024,4096 --api opencl,vulkan [--tiles] [-o raw.json] [--resume]
 
 Each result is compared with a double precision product on sampled rows of fresh random inputs; what is wrong is said
-and ends with exit status 1. Times are device times of profiled passes. The library is cuBLAS in fp32 (TF32 off) where
-PyTorch finds CUDA, else NumPy's BLAS on the host's cores, measured in the same run. Needs numpy and pydantic.
+and ends with exit status 1. Times are device times of profiled passes. The library is cuBLAS where PyTorch finds CUDA
+(in fp32 with TF32 off, or in halves where ours are), else NumPy's BLAS on the host's cores, measured in the same run.
+Needs numpy and pydantic.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from kernels.catalog.product import ALGORITHMS, Product
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.ir.graph import Graph, Node
-from kernels.options import Choice, Limits, Options
+from kernels.options import HALF, Choice, Limits, Options
 
 Array = npt.NDArray[Any]
 
@@ -110,8 +111,8 @@ def measured(
         yield {"choice": choice.words, "ms": times, "error": float(np.sqrt(off / rms))}
 
 
-def library(inputs: Mapping[str, Array]) -> dict[str, Any]:
-    """cuBLAS in fp32 through PyTorch, else NumPy's BLAS: ms a product, several measurements."""
+def library(inputs: Mapping[str, Array], precision: str) -> dict[str, Any]:
+    """cuBLAS through PyTorch, in halves for ours in halves, else NumPy's BLAS: ms a product, several measurements."""
     try:
         import torch
 
@@ -121,7 +122,8 @@ def library(inputs: Mapping[str, Array]) -> dict[str, Any]:
     if not has_cuda:
         return {"name": f"NumPy {np.__version__}'s BLAS, {os.cpu_count()} cores", "ms": _numpy_ms(inputs)}
     torch.backends.cuda.matmul.allow_tf32 = False
-    x, y = (torch.from_numpy(inputs[name]).cuda() for name in ("x", "y"))
+    word, dtype = ("half", torch.half) if precision in HALF else ("fp32", torch.float)
+    x, y = (torch.from_numpy(inputs[name]).cuda().to(dtype) for name in ("x", "y"))
     calls = max(1, min(100, int(4e12 / (2 * len(x) ** 3))))
     out, times = torch.empty_like(x), []
     for _ in range(8):
@@ -132,7 +134,7 @@ def library(inputs: Mapping[str, Array]) -> dict[str, Any]:
         end.record()
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end) / calls)
-    return {"name": f"cuBLAS fp32, PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", "ms": times[2:]}
+    return {"name": f"cuBLAS {word}, PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", "ms": times[2:]}
 
 
 def _numpy_ms(inputs: Mapping[str, Array]) -> list[float]:
@@ -150,7 +152,7 @@ def compare(agent: Agent, arguments: argparse.Namespace, kept: KeptRows) -> None
     for size in map(int, arguments.sizes.split(",")):
         inputs = {name: np.random.default_rng().standard_normal((size, size), dtype=np.float32) for name in ("x", "y")}
         if not kept.has(size=size, api=LIBRARY):
-            theirs = library(inputs)
+            theirs = library(inputs, arguments.precision)
             kept.add({"size": size, "api": LIBRARY, "library": theirs["name"], "ms": theirs["ms"]})
         (theirs,) = kept.of(size=size, api=LIBRARY)
         flops, best = 2 * size**3, min(theirs["ms"])

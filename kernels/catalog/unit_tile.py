@@ -13,6 +13,7 @@ from kernels.source.tile import Tile, derived
 
 MEANING = "subgroups down x across x matrices down x across x steps x parts of the depth x sides"
 EXAMPLE = "2x2x4x4x2x1x2"
+_WAYS = {"vulkan": "Vulkan (VK_KHR_cooperative_matrix)", "opencl": "OpenCL (NVIDIA's instructions, from 8.0 on)"}
 _UNITS = 64
 """Compute units where the device does not tell."""
 _AT_ONCE = 512
@@ -180,14 +181,14 @@ TILES = (
 
 def why_no_units(options: Options, limits: Limits) -> str | None:
     """Why no tile fits; None where the device has units and the options can use them."""
-    if options.backend != "vulkan":
-        return f"matrix units are reached through Vulkan, not {options.backend}"
+    if options.backend == "cpu":
+        return "matrix units are a GPU's"
     if not options.half:
         return f"matrix units multiply halves; the precision is {options.precision}"
     if options.layout == "image":
         return "matrix units read buffers, not images"
     if not limits.matrix_units or not limits.subgroup_size:
-        return "the device's Vulkan multiplies no matrices of halves at once (VK_KHR_cooperative_matrix)"
+        return f"the device multiplies no matrices of halves at once through {_WAYS[options.backend]}"
     return None
 
 

@@ -43,7 +43,8 @@ def movements(plan: Plan) -> tuple[Movement, ...]:
     return tuple(movement for movement in found if movement is not None)
 
 
-_CHANGES = frozenset({"pack", "pack_data", "unpack", "unpack_data", "narrow", "widen", "to_nc16", "from_nc16"})
+_PACKED = ("pack", "pack_data", "unpack", "unpack_data", "pad_rows", "trim_rows")
+_CHANGES = frozenset((*_PACKED, "narrow", "widen", "to_nc16", "from_nc16"))
 
 
 class _Account:

@@ -77,7 +77,7 @@ class Kernel:
     computes_in_half: bool = False
     """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
     matrix_units: bool = False
-    """Whether subgroups multiply matrices at once: on Vulkan, of halves (`kernels/catalog/unit_tile.py`)."""
+    """Whether subgroups multiply matrices of halves at once (`kernels/catalog/unit_tile.py`)."""
     whole_numbers: bool = False
     """Whether it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
     rewrite: Callable[[str, Mapping[str, int]], str] | None = None

@@ -73,8 +73,8 @@ class ApiFacts(Model):
     """How a kernel multiplies four whole numbers of 8 bits and adds them up in one instruction: by the API's extension
     (khr: cl_khr_integer_dot_product, shaderIntegerDotProduct) or NVIDIA's (ptx); empty: only one by one."""
     matrix_units: tuple[Annotated[str, Field(pattern=r"^[0-9]{1,6}x[0-9]{1,6}x[0-9]{1,6}$")], ...] = ()
-    """Of Vulkan: products of matrices of halves, added up in single, that a subgroup computes at once, each as
-    `rows x columns x depth`, e.g. `16x16x16` (VK_KHR_cooperative_matrix)."""
+    """Products of matrices of halves, added up in single, that a subgroup computes at once, each as `rows x columns x
+    depth`, e.g. `16x16x16`: of Vulkan's VK_KHR_cooperative_matrix, or NVIDIA's own from compute capability 8.0 on."""
     unified_memory: bool = False
     max_image_width: int = 0
     """Of 2-D images, in texels; 0: the device has none."""

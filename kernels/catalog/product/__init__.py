@@ -25,6 +25,8 @@ _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
 """Up to so many rows, a product is a matter of reading the matrix (docs/decisions/0086)."""
 _UNIT = 16
 """Rows and columns of the usual matrix of matrix units."""
+_LARGE_MATRIX = 1 << 22
+"""Numbers of a matrix by which a single row is multiplied."""
 _TILED_SIZE = 32
 """From so many rows and columns on, a tile a work-group pays on a desktop GPU."""
 
@@ -81,8 +83,10 @@ class Products(GpuFamily[Product]):
 
 
 def _on_units(sizes: Product) -> bool:
-    """Whether matrix units pay on a desktop GPU: from two rows on, where a matrix is filled (docs/decisions/0109)."""
-    return sizes.rows > 1 and min(sizes.columns, sizes.depth) >= _UNIT
+    """Whether matrix units pay on a desktop GPU: where a matrix is filled, or a single row meets a large matrix, which
+    they read faster (docs/decisions/0109, 0119)."""
+    pays = sizes.rows > 1 or sizes.columns * sizes.depth >= _LARGE_MATRIX
+    return pays and min(sizes.columns, sizes.depth) >= _UNIT
 
 
 PRODUCTS = Products()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kernels.ir.dims import Dims, has_channels
-from kernels.plan.model import Tensor
+from kernels.plan.model import Dtype, Tensor
 from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
@@ -36,7 +38,9 @@ def plain(context: GpuContext, tensor: str) -> str:
     """The tensor as a row-major buffer of the plan's data type."""
     if not context.half:
         return single(context, tensor)
-    value = _value(context, tensor)
+    value = context.values.setdefault(tensor, Value())
+    if value.plain is None and tensor in context.graph.constants:  # rounded here, not in every inference
+        value.plain = _constant(context, tensor, "f16")
     if value.plain is None:
         shared = row_major(context, tensor, value)
         if shared is not None:
@@ -50,7 +54,9 @@ def plain(context: GpuContext, tensor: str) -> str:
 
 def single(context: GpuContext, tensor: str) -> str:
     """The tensor as a row-major fp32 buffer."""
-    value = _value(context, tensor)
+    value = context.values.setdefault(tensor, Value())
+    if value.single is None and tensor in context.graph.constants:
+        value.single = _constant(context, tensor, "f32")
     if value.single is None:
         shared = None if context.half else row_major(context, tensor, value)
         if shared is not None:
@@ -73,10 +79,15 @@ def write_single(context: GpuContext, tensor: str, target: str) -> str:
 def _value(context: GpuContext, tensor: str) -> Value:
     value = context.values.setdefault(tensor, Value())
     if value == Value():
-        array = context.graph.constants[tensor]
-        described = Tensor(shape=array.shape, dtype="f32")
-        value.single = context.draft.add_weight(tensor, array.astype("<f4").tobytes(), described)
+        value.single = _constant(context, tensor, "f32")
     return value
+
+
+def _constant(context: GpuContext, tensor: str, dtype: Dtype) -> str:
+    array = context.graph.constants[tensor]
+    with np.errstate(over="ignore"):  # a half is infinite then, as a device rounds
+        content = array.astype("<f2" if dtype == "f16" else "<f4").tobytes()
+    return context.draft.add_weight(tensor, content, Tensor(shape=array.shape, dtype=dtype))
 
 
 def row_major(context: GpuContext, tensor: str, value: Value) -> str | None:

@@ -15,6 +15,8 @@ from .layout import packed, plain
 
 _FEW_PIXELS = 4096
 """With more pixels than this, one work-item each keeps a GPU busy."""
+_SHARED_ROW = 64
+"""From so many elements side by side on, a work-group shares out a row."""
 
 _PAIR = (Buffer("src"), result("dst"))
 _VIEWS = (*view("src"), *view("dst"))
@@ -38,6 +40,14 @@ _SOFTMAX = Kernel("softmax_channels", body("softmax_channels"), _PAIR, (*_VIEWS,
 _SOFTMAX_GROUP = Kernel("softmax_group", body("softmax_group"), _PAIR, _SOFTMAX.ints, tile=SharedSum, locals=_PARTIAL)
 _SOFTMAX_PLAIN = Kernel(
     "softmax_plain", body("softmax_plain"), (Buffer("src", 1), result("dst", 1)), ("axis", "inner", "count")
+)
+_SOFTMAX_ROWS = Kernel(
+    "softmax_rows",
+    body("softmax_rows"),
+    (Buffer("src", 1), result("dst", 1)),
+    ("axis",),
+    tile=SharedSum,
+    locals=(LocalArray("partial", "SHARED", 1),),
 )
 _LRN = Kernel("lrn", body("lrn"), _PAIR, (*_VIEWS, "channels", "hw", "size"), ("alpha", "beta", "bias"))
 
@@ -100,6 +110,13 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
         return
     arrays = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
     count = prod(shape) // shape[axis]
+    is_shared = axis == len(shape) - 1 and shape[axis] >= _SHARED_ROW
+    if group := context.sharing(_SOFTMAX_ROWS, shape[axis]) if is_shared else 0:
+        context.dispatch(
+            _SOFTMAX_ROWS, node.name, arrays, {"axis": shape[axis]}, (count * group, 1, 1),
+            tile=SharedSum(1, group), group=group, flops=flops, traffic=traffic,
+        )  # fmt: skip
+        return
     ints = {"axis": shape[axis], "inner": prod(shape[axis + 1 :]), "count": count}
     context.dispatch(_SOFTMAX_PLAIN, node.name, arrays, ints, (count, 1, 1), flops=flops, traffic=traffic)
 

@@ -10,12 +10,18 @@ from kernels.catalog.product import PRODUCTS
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
+from kernels.source.kernel import Buffer, Kernel, result
 
+from .bodies import body
 from .context import GpuContext
 from .convolution import constant
 from .flatten import flattened_from, rows_by_stack
-from .layout import PACK_DATA, UNPACK_DATA, packed, plain
+from .layout import packed, plain
 from .values import Value, View
+
+_INTS = ("columns", "vectors", "count")
+PAD_ROWS = Kernel("pad_rows", body("pad_rows"), (Buffer("src", 1), result("dst")), _INTS)
+TRIM_ROWS = Kernel("trim_rows", body("trim_rows"), (Buffer("src"), result("dst", 1)), _INTS)
 
 
 def lower_dense(context: GpuContext, node: Node) -> None:
@@ -90,30 +96,29 @@ def _rows(context: GpuContext, tensor: str, rows: int, columns: int) -> str:
     source = plain(context, tensor)
     if columns % 4 == 0:
         return source
-    view, _ = _new_rows(context, tensor, rows, columns)
-    context.dispatch(
-        PACK_DATA, f"{tensor}:rows", {"src": source, "dst": view.buffer},
-        {"channels": columns, "hw": 1, **view.ints("dst")}, (1, view.stacks, rows),
-        traffic=_moved(context, rows, columns),
-    )  # fmt: skip
-    return view.buffer
+    target = _new_rows(context, tensor, rows, columns)
+    _move_rows(context, PAD_ROWS, f"{tensor}:rows", source, target, rows, columns)
+    return target
 
 
 def _result_rows(context: GpuContext, tensor: str, rows: int, columns: int) -> tuple[str, bool]:
     if columns % 4 == 0:
         return context.plain_buffer(tensor), True
-    view, _ = _new_rows(context, tensor, rows, columns)
-    return view.buffer, False
+    return _new_rows(context, tensor, rows, columns), False
 
 
 def _unpad(context: GpuContext, node: Node, source: str, rows: int, columns: int) -> None:
-    target = context.new_plain(node.output)
-    stacks = -(-columns // 4)
-    context.dispatch(
-        UNPACK_DATA, f"{node.name}:rows", {"src": source, "dst": target},
-        {"channels": columns, "hw": 1, "src_stacks": stacks, "src_stack0": 0}, (1, stacks, rows),
-        traffic=_moved(context, rows, columns),
-    )  # fmt: skip
+    _move_rows(context, TRIM_ROWS, f"{node.name}:rows", source, context.new_plain(node.output), rows, columns)
+
+
+def _move_rows(
+    context: GpuContext, kernel: Kernel, layer: str, source: str, target: str, rows: int, columns: int
+) -> None:
+    """Between rows of any length and rows of whole vectors, a work-item a vector."""
+    vectors = -(-columns // 4)
+    ints = {"columns": columns, "vectors": vectors, "count": rows * vectors}
+    places = {"src": source, "dst": target}
+    context.dispatch(kernel, layer, places, ints, (rows * vectors, 1, 1), traffic=_moved(context, rows, columns))
 
 
 def _moved(context: GpuContext, rows: int, columns: int) -> int:
@@ -121,8 +126,9 @@ def _moved(context: GpuContext, rows: int, columns: int) -> int:
     return rows * (columns + -(-columns // 4) * 4) * (2 if context.half else 4)
 
 
-def _new_rows(context: GpuContext, tensor: str, rows: int, columns: int) -> tuple[View, int]:
-    stacks = -(-columns // 4)
-    size = rows * stacks * 4 * (2 if context.half else 4)
+def _new_rows(context: GpuContext, tensor: str, rows: int, columns: int) -> str:
+    vectors = -(-columns // 4)
     described = Tensor(shape=(rows, columns), dtype=context.dtype, layout="nc4hw4")
-    return View(context.draft.add_buffer(f"{tensor}:rows", size, "scratch", described), stacks, 0), size
+    return context.draft.add_buffer(
+        f"{tensor}:rows", rows * vectors * 4 * (2 if context.half else 4), "scratch", described
+    )

@@ -1,4 +1,5 @@
-"""`reduce`: rows to one number each; long rows in two steps, of which the first one's results stay in fp32."""
+"""`reduce`: rows to one number each: by a work-group a row where elements lie side by side, else by a work-item a row,
+long rows in two steps, of which the first one's results stay in fp32."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from math import prod
 from kernels.ir.graph import Node
 from kernels.ir.shapes import REDUCTIONS
 from kernels.plan.model import Tensor
-from kernels.source.kernel import Buffer, Kernel, result
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result
+from kernels.source.tile import SharedSum
 
 from .bodies import body
 from .context import GpuContext
@@ -17,9 +19,20 @@ _INTS = ("n", "inner", "parts", "part_length", "count")
 _REDUCE = Kernel("reduce", body("reduce"), (Buffer("src", 1), result("dst", 1)), _INTS, ("scale",))
 _FIRST = Kernel("reduce_first", body("reduce"), (Buffer("src", 1), result("dst", 1, "f32")), _INTS, ("scale",))
 _LAST = Kernel("reduce_last", body("reduce"), (Buffer("src", 1, "f32"), result("dst", 1)), _INTS, ("scale",))
+_ROWS = Kernel(
+    "reduce_rows",
+    body("reduce_rows"),
+    (Buffer("src", 1), result("dst", 1)),
+    ("n",),
+    ("scale",),
+    tile=SharedSum,
+    locals=(LocalArray("partial", "SHARED", 1),),
+)
 _KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}
 _SHORT, _FEW_ROWS, _LONGEST = 128, 4096, 4096
 """Rows of so few elements, or so many rows, are done in one step; none is longer than the last."""
+_SHARED = (64, 16384)
+"""Elements of a row that a work-group adds up by itself, at least and at most."""
 
 
 def lower_reduce(context: GpuContext, node: Node) -> None:
@@ -29,6 +42,14 @@ def lower_reduce(context: GpuContext, node: Node) -> None:
     rows = prod(shape[: a["start"]]) * inner
     kind, scale = _KINDS[a["kind"]], 1 / n if a["kind"] == "mean" else 1.0
     source, target = plain(context, node.inputs[0]), context.new_plain(node.output)
+    group = context.sharing(_ROWS, n) if inner == 1 and kind < _KINDS["argmax"] and _SHARED[0] <= n <= _SHARED[1] else 0
+    if group:
+        context.dispatch(
+            _ROWS, node.name, {"src": source, "dst": target}, {"n": n}, (rows * group, 1, 1), floats={"scale": scale},
+            tile=SharedSum(1, group), switches={"KIND": kind}, group=group, flops=rows * n,
+            traffic=context.traffic(node),
+        )  # fmt: skip
+        return
     length = n
     if kind < _KINDS["argmax"] and n > _SHORT and (rows < _FEW_ROWS or n > _LONGEST):
         length = max(32, int(n**0.5))

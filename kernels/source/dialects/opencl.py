@@ -96,6 +96,59 @@ _VECTORS = """\
 #define PART_2(v) (v).s89ab
 #define PART_3(v) (v).scdef
 """
+MATRICES = """\
+#define MATRIX_LEFT uint4
+#define MATRIX_RIGHT uint4
+#define MATRIX_SUM float8
+#define NO_SUM ((float8)(0.0f))
+#define LOAD_LEFT(m, array, at, pitch) m = four_matrices((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
+#if TURNED
+#define LOAD_RIGHT(m, array, at, pitch) \\
+    m = four_matrices((array) + (at) + (LANE % 8 + LANE / 16 * 8) * (pitch) + LANE / 8 % 2)
+#else
+#define LOAD_RIGHT(m, array, at, pitch) m = four_turned((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
+#endif
+#define STORE_MATRIX(m, array, at, pitch) put_sum(m, (__local float2*)((array) + (at)), 2 * (pitch), LANE)
+#define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum)
+#define FROM_BITS(v) as_float4(v)
+#define RAW8 uint4
+#define RAW8_ZERO ((uint4)(0))
+#define SUBGROUP (LOCAL_ID(0) / WIDTH)
+#define LANE (LOCAL_ID(0) % WIDTH)
+#define SUBGROUP_BARRIER __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
+#define LOAD_FOUR(name, way) \\
+    uint4 name(__local const uint4* from) { \\
+        uint a, b, c, d; \\
+        __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4" way ".shared.b16 {%0, %1, %2, %3}, [%4];" \\
+            : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((uint)(size_t)from) : "memory"); \\
+        return (uint4)(a, b, c, d); \\
+    }
+LOAD_FOUR(four_matrices, "")
+LOAD_FOUR(four_turned, ".trans")
+float4 multiply_half(uint4 a, uint2 b, float4 sum) {
+    float x = sum.x, y = sum.y, z = sum.z, w = sum.w;
+    __asm__("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+        " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+    return (float4)(x, y, z, w);
+}
+float8 multiply_add(uint4 a, uint4 b, float8 sum) {
+    return (float8)(multiply_half(a, b.xy, sum.lo), multiply_half(a, b.zw, sum.hi));
+}
+void put_sum(float8 m, __local float2* to, int pitch, int lane) {
+    to += lane / 4 * pitch + lane % 4;
+    to[0] = m.s01;
+    to[4] = m.s45;
+    to[8 * pitch] = m.s23;
+    to[8 * pitch + 4] = m.s67;
+}
+"""
+"""Matrices of 16 x 16 by NVIDIA's own instructions (PTX ISA: `ldmatrix`, `mma.m16n8k16`), which its
+compiler of OpenCL C takes as inline assembly. Which work-item holds what is part of their definition."""
+_RAW = """\
+#define RAW4 uint2
+#define RAW_ZERO ((uint2)(0))
+"""
 _HALF_EXTENSION = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n"
 
 
@@ -112,7 +165,9 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
-        f"{accessors}\n{raw_as_computed(kernel)}\n{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
+        f"{MATRICES + _RAW if kernel.matrix_units else ''}"
+        f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
+        f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         f"{whole_numbers.OPENCL if kernel.whole_numbers else ''}"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, constants)}"
@@ -121,7 +176,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
 
 def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
     """The body; arrays in local memory are declared in the kernel's outermost block."""
-    types = {"computed": "FLOAT4", "f32": "float4", "i32": "int4"}
+    types = {"computed": "FLOAT4", "f32": "float4", "i32": "int4", "raw8": "uint4"}
     arrays = "".join(
         f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
         for array in kernel.locals
@@ -131,6 +186,16 @@ def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
         return source
     head, brace, rest = source.partition("{\n")
     return head + brace + arrays + rest
+
+
+def _raw_as_stored(kernel: Kernel) -> str:
+    """`LOAD_RAW_<name>` and `LOAD_RAW8_<name>`: four and eight halves as they lie in memory."""
+    return "".join(
+        f"#define LOAD_RAW{words}_{buffer.name}(i) (((__global const uint{size}*){buffer.name})[i])\n"
+        for buffer in kernel.buffers
+        if buffer.access == "read" and buffer.lanes == 4
+        for words, size in (("", 2), ("8", 4))
+    )
 
 
 def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -> str:

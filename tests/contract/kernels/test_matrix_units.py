@@ -13,8 +13,8 @@ import pytest
 
 from kernels.catalog.unit_tile import unit_tiles
 from kernels.ir.graph import Graph
-from kernels.options import Choice, Limits, Options, matrix_units
-from kernels.source.dialects import vulkan
+from kernels.options import Backend, Choice, Limits, Options, matrix_units
+from kernels.source.dialects import opencl, vulkan
 from orchestrator.model.device import ApiFacts
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side, some
@@ -62,9 +62,49 @@ Sum multiply_add(Left a, Right b, Sum sum) {
 #define SUBGROUP_BARRIER subgroupBarrier()
 """
 
+WRITTEN_OUT_IN_OPENCL = """
+typedef struct { float at[UNIT_ROWS * UNIT_DEPTH]; } Left;
+typedef struct { float at[UNIT_DEPTH * UNIT_COLUMNS]; } Right;
+typedef struct { float at[UNIT_ROWS * UNIT_COLUMNS]; } Sum;
+Sum no_sum(void) { Sum sum; for (int i = 0; i < UNIT_ROWS * UNIT_COLUMNS; ++i) sum.at[i] = 0.0f; return sum; }
+Sum multiply_add(Left a, Right b, Sum sum) {
+    for (int i = 0; i < UNIT_ROWS * UNIT_COLUMNS; ++i)
+        for (int k = 0; k < UNIT_DEPTH; ++k)
+            sum.at[i] += a.at[i / UNIT_COLUMNS * UNIT_DEPTH + k] * b.at[k * UNIT_COLUMNS + i % UNIT_COLUMNS];
+    return sum;
+}
+#define MATRIX_LEFT Left
+#define MATRIX_RIGHT Right
+#define MATRIX_SUM Sum
+#define NO_SUM no_sum()
+#define MULTIPLY_ADD(a, b, sum) multiply_add((a), (b), (sum))
+#define LOAD(m, count, array, from, pitch, line, place) \\
+    for (int e = 0; e < (count); ++e) \\
+        m.at[e] = vload_half((place), (__local const half*)((array) + (from) + (line) * (pitch)))
+#define LOAD_LEFT(m, array, from, pitch) \\
+    LOAD(m, UNIT_ROWS * UNIT_DEPTH, array, from, pitch, e / UNIT_DEPTH, e % UNIT_DEPTH)
+#if TURNED
+#define LOAD_RIGHT(m, array, from, pitch) \\
+    LOAD(m, UNIT_DEPTH * UNIT_COLUMNS, array, from, pitch, e % UNIT_COLUMNS, e / UNIT_COLUMNS)
+#else
+#define LOAD_RIGHT(m, array, from, pitch) \\
+    LOAD(m, UNIT_DEPTH * UNIT_COLUMNS, array, from, pitch, e / UNIT_COLUMNS, e % UNIT_COLUMNS)
+#endif
+#define STORE_MATRIX(m, array, from, pitch) \\
+    if (LANE == 0) for (int e = 0; e < UNIT_ROWS * UNIT_COLUMNS; ++e) \\
+        ((__local float*)((array) + (from) + e / UNIT_COLUMNS * (pitch)))[e % UNIT_COLUMNS] = m.at[e]
+#define FROM_BITS(v) as_float4(v)
+#define RAW8 uint4
+#define RAW8_ZERO ((uint4)(0))
+#define SUBGROUP (LOCAL_ID(0) / WIDTH)
+#define LANE (LOCAL_ID(0) % WIDTH)
+#define SUBGROUP_BARRIER BARRIER
+"""
+
 
 @pytest.fixture
 def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opencl, "MATRICES", WRITTEN_OUT_IN_OPENCL)
     monkeypatch.setattr(vulkan, "MATRICES", WRITTEN_OUT)
     monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
 
@@ -88,22 +128,25 @@ def convolutions(names: Sequence[str]) -> Graph:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tile", some(["2x1x1x1x1x1x2", "1x1x1x2x1x2x2", "1x2x2x1x1x1x1"], 1))
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_kernels_compute_the_same_where_matrices_are_written_out(
-    agent: Agent, tile: str, written_out: None, tmp_path: Path
+    agent: Agent, api: Backend, tile: str, written_out: None, tmp_path: Path
 ) -> None:
-    limits = Limits(matrix_units=((4, 8, 8),), subgroup_size=_facts(agent).subgroup_size, max_work_group=1024)
+    size = _facts(agent, api).subgroup_size or 4  # OpenCL's tells none, and the matrices are all the same to it
+    limits = Limits(matrix_units=((4, 8, 8),), subgroup_size=size, max_work_group=1024)
     words = f"matrix_units {tile}"
     some_convolutions = convolutions(some(sorted(SHAPES), 3))
     for graph, asked in ((products(), {"product": words}), (some_convolutions, {"algorithm": words})):
-        plan = check(agent, graph, Options("vulkan", "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+        plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
         assert words in plan.options.values()
 
 
 @pytest.mark.slow
-def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, tmp_path: Path) -> None:
-    facts = _facts(agent)
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    facts = _facts(agent, api)
     if not facts.matrix_units:
-        pytest.skip(f"{facts.device_name} has no cooperative matrices of halves (VK_KHR_cooperative_matrix)")
+        pytest.skip(f"{facts.device_name} multiplies no matrices of halves at once through {api}")
     limits = Limits(
         matrix_units=matrix_units(facts.matrix_units), subgroup_size=facts.subgroup_size,
         local_bytes=facts.local_bytes, max_work_group=facts.max_work_group,
@@ -113,12 +156,12 @@ def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, tmp_
             (every_product(), {"product": words}),
             (convolutions(sorted(SHAPES)), {"algorithm": words}),
         ):
-            plan = check(agent, graph, Options("vulkan", "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+            plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
             assert words in plan.options.values()
 
 
-def _facts(agent: Agent) -> ApiFacts:
-    """Of the Vulkan device that the agent takes by itself."""
+def _facts(agent: Agent, api: Backend) -> ApiFacts:
+    """Of the API's device that the agent takes by itself."""
     probed = agent.call([str(agent.binary), "probe"]).all("probe")
-    facts: ApiFacts = next(event.facts for event in probed if event.facts.api == "vulkan")
+    facts: ApiFacts = next(event.facts for event in probed if event.facts.api == api)
     return facts

@@ -52,12 +52,24 @@ std::vector<Precision> precisions(const Library& library, cl_device_id device) {
   return out;
 }
 
+// What cl_nv_device_attribute_query tells; zero where a device has not got it.
+cl_uint nvidia_info(const Library& library, cl_device_id device, cl_device_info what) {
+  return offers(library, device, "cl_nv_device_attribute_query") ? info<cl_uint>(library, device, what) : 0;
+}
+
+constexpr cl_device_info kCapabilityMajor = 0x4000, kCapabilityMinor = 0x4001, kWarpSize = 0x4003;
+
 // NVIDIA's driver has no extension for it; its OpenCL C takes the processor's own instruction, from 6.1 on.
 std::string dot_product(const Library& library, cl_device_id device) {
   if (offers(library, device, "cl_khr_integer_dot_product")) return "khr";
-  if (!offers(library, device, "cl_nv_device_attribute_query")) return "";
-  constexpr cl_device_info kMajor = 0x4000, kMinor = 0x4001;  // of the compute capability
-  return 10 * info<cl_uint>(library, device, kMajor) + info<cl_uint>(library, device, kMinor) >= 61 ? "ptx" : "";
+  const auto capability = [&](cl_device_info what) { return nvidia_info(library, device, what); };
+  return 10 * capability(kCapabilityMajor) + capability(kCapabilityMinor) >= 61 ? "ptx" : "";
+}
+
+// Products of matrices by a warp: `mma.m16n8k16` and `ldmatrix` of PTX, which devices have from 8.0 on.
+void add_matrix_units(const Library& library, cl_device_id device, ApiFacts& facts) {
+  facts.subgroup_size = nvidia_info(library, device, kWarpSize);
+  if (nvidia_info(library, device, kCapabilityMajor) >= 8 && facts.subgroup_size == 32) facts.matrix_units = {"16x16x16"};
 }
 
 std::vector<uint64_t> work_item_sizes(const Library& library, cl_device_id device) {
@@ -90,6 +102,7 @@ ApiFacts facts_of(const Library& library, const Device& device) {
     facts.max_image_width = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_WIDTH);
     facts.max_image_height = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
   }
+  add_matrix_units(library, id, facts);
   facts.unified_memory = info<cl_bool>(library, id, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
   return facts;
 }

@@ -42,7 +42,7 @@ KERNEL = Kernel(
 
 
 class MatrixUnits:
-    """Products of halves, added up in single (VK_KHR_cooperative_matrix)."""
+    """Products of halves, added up in single."""
 
     name = "matrix_units"
     summary = f"on matrix units, halves multiplied and singles added; tile: {MEANING}, e.g. {EXAMPLE}"

@@ -20,6 +20,9 @@ from kernels.source.tile import Tile, derived
 _MEANING, _EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
 _BUSY = 2
 """Work-groups a compute unit that keep it busy."""
+_WORKING = 128
+"""Work-items of a compute unit of a desktop GPU that compute at once: fewer leave a part of it idle
+(docs/decisions/0119)."""
 _UNLIKE = 1.2
 """What the other form of the loop costs: Vulkan's compilers like it without branches (docs/decisions/0037)."""
 _UNITS, _DESKTOP_UNITS = 8, 64
@@ -192,10 +195,15 @@ def _computed(tile: ProductTile, product: Product) -> int:
 
 
 def _cost(tile: ProductTile, product: Product, options: Options, limits: Limits) -> float:
-    """What is computed, times what idles, the loads from local memory a multiplication, and what branches cost."""
+    """What is computed, times what idles, the loads from local memory a multiplication, and what branches cost.
+
+    Idle are compute units without a work-group, and parts of one whose work-groups have few work-items together.
+    """
     units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
     computed = _computed(tile, product)
     rounds = computed / (tile.rows * tile.columns * units)
     idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
+    if not limits.unified_memory:
+        idle *= max(1.0, _WORKING / (tile.group * max(1.0, rounds)))
     unlike = _UNLIKE if (options.backend == "vulkan") != bool(tile.ahead) else 1.0
     return unlike * computed * idle * (1 + 0.5 / tile.rv + 0.5 / tile.cv)

@@ -64,6 +64,14 @@ def test_a_shader_multiplies_matrices_as_khronos_has_it(option: str, graph: Grap
     assert len({words[2] for words in listed if words[0] == 43}) == sum(words[0] == 43 for words in listed)
 
 
+def test_a_program_multiplies_by_nvidias_instructions() -> None:
+    for graph, option in ((dense(70, 100, 50), "product"), (convolution(), "algorithm")):
+        options = Options("opencl", "fp16", **{option: "matrix_units"})  # type: ignore[arg-type]
+        files = compile_graph(graph, options, DEVICE).files
+        (text,) = (content.decode() for name, content in files.items() if "_units" in name)
+        assert "mma.sync.aligned.m16n8k16" in text and "__local uint4 tile[LOCAL];" in text
+
+
 def test_a_module_without_matrices_stays_as_it_is(tmp_path: Path) -> None:
     files = compile_graph(dense(8, 8, 8), HALVES, Limits(), spirv_cache=tmp_path).files
     module = next(content for name, content in files.items() if name.endswith(".spv"))
@@ -73,9 +81,13 @@ def test_a_module_without_matrices_stays_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "limits", "why"),
     [
-        (Options("opencl", "fp16"), DEVICE, "reached through Vulkan, not opencl"),
-        (Options("vulkan"), DEVICE, "multiply halves; the precision is fp32"),
-        (HALVES, Limits(subgroup_size=8), r"multiplies no matrices of halves at once \(VK_KHR_cooperative_matrix\)"),
+        (Options("opencl"), DEVICE, "multiply halves; the precision is fp32"),
+        (
+            HALVES,
+            Limits(subgroup_size=8),
+            r"no matrices of halves at once through Vulkan \(VK_KHR_cooperative_matrix\)",
+        ),
+        (Options("opencl", "fp16"), Limits(), r"at once through OpenCL \(NVIDIA's instructions, from 8.0 on\)"),
         (replace(HALVES, layout="image"), DEVICE, "read buffers, not images"),
         (HALVES, replace(DEVICE, local_bytes=1024), "no tile fits"),
         (HALVES, replace(DEVICE, kernel_groups={"matmul_units": 32, "conv_units": 32}), "no tile fits"),

@@ -114,6 +114,7 @@ CASES: dict[str, Case] = {
     "softmax_many_channels": lambda b: b.node("softmax", [b.input(2, 50, 3, 2)], (2, 50, 3, 2), axis=1),
     "global_average_pool_large": lambda b: b.node("global_average_pool", [b.input(2, 9, 13, 11)], (2, 9, 1, 1)),
     "softmax_rows": lambda b: b.node("softmax", [b.input(2, 6, 3, 5)], (2, 6, 3, 5), axis=3),
+    "softmax_long_rows": lambda b: b.node("softmax", [b.input(2, 3, 2, 70)], (2, 3, 2, 70), axis=3),
     "softmax_rank_3": lambda b: b.node("softmax", [b.input(2, 6, 5)], (2, 6, 5), axis=1),
     "map": lambda b: b.node(
         "map",
@@ -122,6 +123,9 @@ CASES: dict[str, Case] = {
         expression=("mul", ("tanh", "a"), ("add", "b", 0.5)),
     ),
     "reduce": lambda b: b.node("reduce", [b.input(3, 7, 5)], (3, 1, 5), start=1, stop=2, kind="sum"),
+    "mean_of_long_rows": lambda b: b.node("reduce", [b.input(3, 2, 130)], (3, 2, 1), start=2, stop=3, kind="mean"),
+    "max_of_long_rows": lambda b: b.node("reduce", [b.input(5, 2, 65)], (5, 1, 1), start=1, stop=3, kind="max"),
+    "min_of_long_rows": lambda b: b.node("reduce", [b.input(5, 1, 64)], (5, 1, 1), start=2, stop=3, kind="min"),
     "take": lambda b: b.node(
         "take",
         [b.input(4, 6), _places(b, 3, 0, 1, 2, 0, 5, NOTHING, 2)],

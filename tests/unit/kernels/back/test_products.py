@@ -126,6 +126,24 @@ def test_not_a_number_and_infinity_of_weights_stay_in_their_column() -> None:
     assert (np.isposinf(got) == np.isposinf(wanted)).all() and np.isposinf(got).any()
 
 
+def test_the_default_tile_keeps_a_compute_unit_of_a_desktop_busy() -> None:
+    """1024^3 on 132 units: one work-group of 64 work-items on each takes 1.7 times as long (docs/decisions/0119)."""
+    desktop = Limits(unified_memory=False, compute_units=132, local_bytes=48 << 10, max_work_group=1024)
+    for backend, wanted in (("opencl", "16x8x2x2x2"), ("vulkan", "16x8x2x2x2x1")):
+        assert ALGORITHMS["tiled"].tiles(Product(1, 1024, 1024, 1024), Options(backend), desktop)[0] == wanted  # type: ignore[arg-type]
+
+
+def test_a_single_row_meets_a_large_matrix_on_matrix_units() -> None:
+    limits = Limits(
+        matrix_units=((16, 16, 16),), subgroup_size=32, unified_memory=False, local_bytes=48 << 10, max_work_group=1024
+    )
+    chosen = [
+        PRODUCTS.choose(Options("opencl", "fp16"), limits, "", Product(1, 1, 4096, columns)).algorithm
+        for columns in (1000, 4096)
+    ]
+    assert chosen == ["split_depth", "matrix_units"]
+
+
 def test_auto_is_by_the_kind_of_device() -> None:
     large, row = Product(1, 512, 512, 512), Product(1, 1, 512, 512)
     desktop, phone, cpu = Limits(unified_memory=False), Limits(), Limits(cpu_device=True)

@@ -1,0 +1,25 @@
+// One work-group a row of a row-major array: its elements are shared out, maximum and sum meet in local memory.
+{
+    const int me = LOCAL_ID(0);
+    const int start = GROUP_ID(0) * axis;
+    float most = -3.4028234e38f;
+    for (int i = me; i < axis; i += KY) most = MAX(most, LOAD_src(start + i));
+    partial[me] = most;
+    BARRIER;
+    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
+        if (me < half_way) partial[me] = MAX(partial[me], partial[me + half_way]);
+        BARRIER;
+    }
+    most = partial[0];
+    BARRIER;
+    float sum = 0.0f;
+    for (int i = me; i < axis; i += KY) sum += EXP(LOAD_src(start + i) - most);
+    partial[me] = sum;
+    BARRIER;
+    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
+        if (me < half_way) partial[me] += partial[me + half_way];
+        BARRIER;
+    }
+    sum = partial[0];
+    for (int i = me; i < axis; i += KY) STORE_dst(start + i, EXP(LOAD_src(start + i) - most) / sum);
+}
