@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.errors import UnsupportedNode
 
-from . import binary, control, elementwise, folding, images, layout, parts, products, windows
+from . import binary, constant_nodes, control, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 from .general import GENERAL
 from .general.suppressing import check_reader
@@ -87,7 +87,8 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     if constant and node.op in folding.FOLDS:
         folding.fold(node, to)
     elif constant and node.op not in folding.OF_NO_OPERANDS and folding.can_compute(node):
-        folding.compute(node, to)
+        if not constant_nodes.computed(node, to, _emit):
+            folding.compute(node, to)
     else:
         _emit(node, to)
     types = result_types(node, to)
