@@ -199,16 +199,22 @@ def names() -> list[str]:
     with suppress(ImportError):
         _import_torchvision()
     for package, theirs in (
-        ("torchvision", [*CLASSIFIERS, *SEGMENTERS, *DETECTORS]),
-        ("timm", [f"timm:{name}" for name in TIMM]),
+        ("torchvision", lambda: [*CLASSIFIERS, *SEGMENTERS, *DETECTORS]),
+        ("timm", lambda: [f"timm:{name}" for name in TIMM]),
+        ("transformers", lambda: [f"hf:{name}" for name in _language()]),
     ):
         try:
             __import__(package)
+            found += theirs()
         except Exception as e:  # absent, or built for another PyTorch: either way its networks cannot be made
             print(f"{package} cannot be imported: {e}", file=sys.stderr)
-        else:
-            found += theirs
     return found
+
+
+def _language() -> dict[str, Small]:
+    from .language import LANGUAGE
+
+    return {name: Small(*made) for name, made in LANGUAGE.items()}
 
 
 def make(name: str, batch: int, seed: int) -> Made:
@@ -217,8 +223,9 @@ def make(name: str, batch: int, seed: int) -> Made:
     Statistics of batch normalisation and its scales are drawn, too: ones and zeros hide errors.
     """
     torch.manual_seed(seed)
-    if name in SMALL:
-        module, inputs = SMALL[name].module(), SMALL[name].inputs()
+    if name in SMALL or name.startswith("hf:"):
+        small = SMALL[name] if name in SMALL else _language()[name.removeprefix("hf:")]
+        module, inputs = small.module(), small.inputs()
         inputs = tuple(torch.cat([x] * batch) if batch > 1 else x for x in inputs)
     elif name.startswith("timm:"):
         _import_torchvision()

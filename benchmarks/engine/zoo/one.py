@@ -33,8 +33,7 @@ SEED, DEADLINE_S = 1, 400
 def export(name: str, exporter: str, batch: int, file: Path) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     """Write the network as ONNX, by PyTorch's exporter `legacy` (TorchScript) or `dynamo`."""
     module, inputs = make(name, batch, SEED)
-    words = {"input_names": ["input"], "output_names": ["output"]}
-    torch.onnx.export(module, inputs, str(file), dynamo=exporter == "dynamo", verbose=False, **words)
+    torch.onnx.export(module, inputs, str(file), dynamo=exporter == "dynamo", verbose=False)
     return module, inputs
 
 
@@ -51,12 +50,16 @@ def run_one(
     with torch.no_grad():
         wide = module.double()(*(x.double() if x.is_floating_point() else x for x in inputs))
         module.float()
-    wanted = {"output": wide.numpy()}
-    if not np.isfinite(wanted["output"]).all() or not wanted["output"].any():
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 0 if seconds else 1
+    theirs = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    names = [port.name for port in theirs.get_outputs()]
+    wide = (wide,) if isinstance(wide, torch.Tensor) else wide
+    wanted: Arrays = {name: part.numpy() for name, part in zip(names, wide, strict=True)}
+    if not all(np.isfinite(part).all() and part.any() for part in wanted.values()):
         return row | {"exporter_failed": "PyTorch's own result is not finite, or nothing but zeros"}
-    theirs = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     fed = {port.name: x.numpy() for port, x in zip(theirs.get_inputs(), inputs, strict=True)}
-    row["onnxruntime_error"] = relative_error({"output": theirs.run(None, fed)[0]}, wanted)
+    row["onnxruntime_error"] = relative_error(dict(zip(names, theirs.run(None, fed), strict=True)), wanted)
     try:
         graph = load_workload(network=None, onnx=file, seed=0)
     except CompileError as e:
@@ -80,13 +83,14 @@ def _on(
     try:
         limits = limits_of(find_device(agent, backend))
         bundle = compile_graph(graph, Options(backend), limits, spirv_cache=folder / "spirv")
-        ran = agent.run(bundle, fed, warmup=3 if seconds else 0, samples=10 if seconds else 1, limit_s=DEADLINE_S)
+        counts = {"warmup": 3, "samples": 10, "threads": 0} if seconds else {"warmup": 0, "samples": 1, "threads": 1}
+        ran = agent.run(bundle, fed, **counts, limit_s=DEADLINE_S)
     except CompileError as e:
         word = "FAULT" if str(e).endswith("the deadline") else "refused"
         return f"{word}: {e}"[:2000], None
     except Exception as e:  # a fault of ours: the row says so, and the others are still tried
         return f"FAULT {type(e).__name__}: {e}"[:600], None
-    found = {"output": next(iter(ran.outputs.values())).reshape(wanted["output"].shape)}
+    found = {name: ran.outputs[name].reshape(part.shape) for name, part in wanted.items()}
     error = relative_error(found, wanted)
     word = "ok" if error <= max(TIMES_WORSE * theirs, FLOOR) else "WRONG"
     return f"{word} {error:.1e}", median(ran.samples_ms) if seconds else None

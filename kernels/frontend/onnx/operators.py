@@ -9,9 +9,10 @@ import numpy as np
 
 from kernels.errors import UnsupportedNode
 
-from . import binary, control, elementwise, folding, images, layout, parts, products, windows
+from . import binary, constant_nodes, control, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 from .general import GENERAL
+from .general.classical import CLASSICAL, DOMAIN
 from .general.suppressing import check_reader
 from .operands import check_operands, result_types
 
@@ -69,6 +70,9 @@ def is_known(op: str, domain: str) -> bool:
 
 def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with what is known instead."""
+    if domain == DOMAIN and node.op in CLASSICAL:
+        CLASSICAL[node.op](node, to)
+        return
     constant = all(not name or name in to.constants for name in node.inputs)
     if not is_known(node.op, domain) and not (constant and domain in STANDARD_DOMAINS and folding.can_compute(node)):
         where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
@@ -87,7 +91,8 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     if constant and node.op in folding.FOLDS:
         folding.fold(node, to)
     elif constant and node.op not in folding.OF_NO_OPERANDS and folding.can_compute(node):
-        folding.compute(node, to)
+        if not constant_nodes.computed(node, to, _emit):
+            folding.compute(node, to)
     else:
         _emit(node, to)
     types = result_types(node, to)

@@ -50,6 +50,21 @@ def single(rng: np.random.Generator, op: str) -> tuple[onnx.GraphProto, Arrays]:
     return _graph([onnx.helper.make_node(op, names, outputs, **attributes)], given, weights, outputs), given
 
 
+def folded(rng: np.random.Generator, op: str) -> tuple[onnx.GraphProto, Arrays]:
+    """One node of constants alone, whose result is added to the input: what the import itself computes."""
+    inputs, attributes = OPERATORS[op](rng)
+    names = [f"i{k}" if array.size or k == 0 else "" for k, array in enumerate(inputs)]
+    weights = {name: np.asarray(array) for name, array in zip(names, inputs, strict=True) if name}
+    node = onnx.helper.make_node
+    nodes = [
+        node(op, names, ["made", "z"] if op == "TopK" else ["made"], **attributes),
+        node("Cast", ["made"], ["number"], to=onnx.TensorProto.FLOAT),
+        node("Add", ["number", "x"], ["y"]),
+    ]
+    given = {"x": np.asarray(rng.standard_normal(), np.float32)}
+    return _graph(nodes, given, weights, ["y"]), given
+
+
 def chain(rng: np.random.Generator) -> tuple[onnx.GraphProto, Arrays]:
     """A convolution, and operations of each element behind it, by numbers, channels, pixels and what came before."""
     n, c, k, h, w = (int(extent) for extent in rng.integers(1, (3, 20, 36, 9, 9)))
@@ -99,7 +114,11 @@ def _graph(nodes: list[onnx.NodeProto], given: Arrays, weights: Arrays, outputs:
 def drawn(rng: np.random.Generator, number: int) -> Case | None:
     """A case with the outputs that onnxruntime gives; None where it refuses, or they are not finite."""
     op = "chain" if rng.random() < _CHAINS else str(rng.choice(list(OPERATORS)))
-    graph, given = chain(rng) if op == "chain" else single(rng, op)
+    return judged(f"{op}.{number}", *(chain(rng) if op == "chain" else single(rng, op)))
+
+
+def judged(name: str, graph: onnx.GraphProto, given: Arrays) -> Case | None:
+    """As `drawn`, of this graph and these inputs."""
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=9)
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
@@ -110,7 +129,7 @@ def drawn(rng: np.random.Generator, number: int) -> Case | None:
         return None
     if any(not y.size or not np.isfinite(np.asarray(y, np.float64)).all() for y in found):
         return None
-    return Case(f"{op}.{number}", model, given, {port.name: y for port, y in zip(graph.output, found, strict=True)})
+    return Case(name, model, given, {port.name: y for port, y in zip(graph.output, found, strict=True)})
 
 
 def cases(rng: np.random.Generator, first: int, count: int, path: Path) -> list[Found]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.contract.agent.driver import Agent
 
-from .onnx_cases import Found, through_agent
-from .onnx_fuzz import OPERATORS, cases, text_of
+from .onnx_cases import Found, imported, through_agent
+from .onnx_fuzz import OPERATORS, cases, folded, judged, text_of
 
 CASES = 48
 
@@ -23,6 +25,15 @@ def test_what_is_taken_is_what_onnxruntime_computes(drawn: list[Found]) -> None:
     refused = [found.refusals[-1] for found in drawn if not found.graphs]
     assert len(refused) < CASES // 10, refused
     assert len({found.case.operator for found in drawn}) > min(len(OPERATORS), CASES) // 3
+
+
+def test_what_the_import_computes_of_constants_is_what_onnxruntime_computes(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng([seed, 81])
+    found = [
+        imported(case, tmp_path / "m.onnx") for op in OPERATORS if (case := judged(op, *folded(rng, op))) is not None
+    ]
+    assert len(found) > len(OPERATORS) // 2
+    assert not {text_of(one.case): one.wrong or one.refusals for one in found if one.wrong or not one.graphs}
 
 
 @pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])

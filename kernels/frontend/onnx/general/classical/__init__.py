@@ -1,0 +1,22 @@
+"""Operators of the domain `ai.onnx.ml`, as scikit-learn's exporter writes them, in general operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kernels.frontend.onnx.context import Context, OnnxNode
+
+from . import linear, trees
+
+DOMAIN = "ai.onnx.ml"
+CLASSICAL: dict[str, Callable[[OnnxNode, Context], None]] = {
+    "ArrayFeatureExtractor": linear.array_feature_extractor,
+    "LinearClassifier": linear.linear_classifier,
+    "LinearRegressor": linear.linear_regressor,
+    "Normalizer": linear.normalizer,
+    "SVMRegressor": linear.svm_regressor,
+    "Scaler": linear.scaler,
+    "TreeEnsembleClassifier": trees.classifier,
+    "TreeEnsembleRegressor": trees.regressor,
+    "ZipMap": linear.zip_map,
+}

@@ -1,0 +1,188 @@
+"""Operators of `ai.onnx.ml` with random numbers: what onnxruntime computes, by the reference and by the CPU backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.general.classical import CLASSICAL, DOMAIN
+from kernels.reference import evaluate
+from tests.contract.agent.driver import Agent
+
+from .onnx_cases import Case, imported, through_agent
+
+ROWS, FEATURES, CLASSES = 5, 6, 3
+Drawn = tuple[str, list[str], dict[str, Any]]
+"""Operator, outputs, attributes."""
+
+
+def numbers(rng: np.random.Generator, count: int) -> list[float]:
+    return [float(number) for number in np.asarray(rng.standard_normal(count), np.float32)]
+
+
+def tree_nodes(rng: np.random.Generator, trees: int, mode: str) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """Nodes of trees that end at random, and their leaves."""
+    nodes: dict[str, list[Any]] = {key: [] for key in (
+        "treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids",
+        "missing_value_tracks_true",
+    )}  # fmt: skip
+    leaves = []
+    for tree in range(trees):
+        waiting, made = [(0, 0)], 1
+        while waiting:
+            own, depth = waiting.pop()
+            leaf = depth == 4 or (depth > 0 and rng.random() < 0.3)
+            if leaf:
+                leaves.append((tree, own))
+            else:
+                waiting += [(made, depth + 1), (made + 1, depth + 1)]
+            row = (tree, own, 0 if leaf else int(rng.integers(FEATURES)), 0.0 if leaf else numbers(rng, 1)[0],
+                   "LEAF" if leaf else mode, 0 if leaf else made, 0 if leaf else made + 1,
+                   0 if leaf else int(rng.integers(2)))  # fmt: skip
+            for key, value in zip(nodes, row, strict=True):
+                nodes[key].append(value)
+            made += 0 if leaf else 2
+    return {f"nodes_{key}": values for key, values in nodes.items()}, leaves
+
+
+def leaf_weights(
+    rng: np.random.Generator, leaves: list[tuple[int, int]], what: str, kinds: list[int]
+) -> dict[str, Any]:
+    every = [(tree, own, kind) for tree, own in leaves for kind in kinds]
+    columns = {name: [row[k] for row in every] for k, name in enumerate(("treeids", "nodeids", "ids"))}
+    weights = {f"{what}_weights": numbers(rng, len(every))}
+    return {f"{what}_{name}": column for name, column in columns.items()} | weights
+
+
+def regressor(rng: np.random.Generator, mode: str, how: str) -> Drawn:
+    nodes, leaves = tree_nodes(rng, 4, mode)
+    weights = leaf_weights(rng, leaves, "target", [0, 1])
+    return "TreeEnsembleRegressor", ["y"], {
+        **nodes, **weights, "n_targets": 2, "aggregate_function": how, "base_values": numbers(rng, 2)
+    }  # fmt: skip
+
+
+def classifier(rng: np.random.Generator, kinds: list[int], labels: list[int], transform: str) -> Drawn:
+    nodes, leaves = tree_nodes(rng, 3, "BRANCH_LEQ")
+    weights = leaf_weights(rng, leaves, "class", kinds)
+    return "TreeEnsembleClassifier", ["label", "y"], {
+        **nodes, **weights, "classlabels_int64s": labels, "post_transform": transform
+    }  # fmt: skip
+
+
+def linear(rng: np.random.Generator, transform: str) -> Drawn:
+    return "LinearClassifier", ["label", "y"], {
+        "coefficients": numbers(rng, CLASSES * FEATURES), "intercepts": numbers(rng, CLASSES),
+        "classlabels_ints": [4, 2, 9], "post_transform": transform,
+    }  # fmt: skip
+
+
+def vectors(rng: np.random.Generator, kind: str) -> Drawn:
+    return "SVMRegressor", ["y"], {
+        "kernel_type": kind, "kernel_params": [0.3, 0.5, 3.0], "n_supports": 7, "rho": numbers(rng, 1),
+        "coefficients": numbers(rng, 7), "support_vectors": numbers(rng, 7 * FEATURES),
+    }  # fmt: skip
+
+
+DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
+    "leq": lambda rng: regressor(rng, "BRANCH_LEQ", "AVERAGE"),
+    "gt": lambda rng: regressor(rng, "BRANCH_GT", "SUM"),
+    "lt": lambda rng: regressor(rng, "BRANCH_LT", "MAX"),
+    "classes": lambda rng: classifier(rng, [0, 1, 2], [7, 3, 5], "NONE"),
+    "softmax": lambda rng: classifier(rng, [0, 1, 2], [0, 1, 2], "SOFTMAX"),
+    "one_of_two": lambda rng: classifier(rng, [0], [0, 1], "LOGISTIC"),
+    "linear": lambda rng: linear(rng, "LOGISTIC"),
+    "linear_softmax": lambda rng: linear(rng, "SOFTMAX"),
+    "regression": lambda rng: (
+        "LinearRegressor", ["y"], {"coefficients": numbers(rng, 12), "intercepts": numbers(rng, 2), "targets": 2}
+    ),
+    "rbf": lambda rng: vectors(rng, "RBF"),
+    "poly": lambda rng: vectors(rng, "POLY"),
+    "sigmoid": lambda rng: vectors(rng, "SIGMOID"),
+    "dot": lambda rng: vectors(rng, "LINEAR"),
+    "scaler": lambda rng: ("Scaler", ["y"], {"offset": numbers(rng, FEATURES), "scale": numbers(rng, FEATURES)}),
+    **{f"norm_{kind}": lambda _, kind=kind: ("Normalizer", ["y"], {"norm": kind}) for kind in ("MAX", "L1", "L2")},
+}  # fmt: skip
+
+
+def model_of(drawn: Drawn) -> onnx.ModelProto:
+    operator, outputs, attributes = drawn
+    helper = onnx.helper
+    given = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (ROWS, FEATURES))]
+    made = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.INT64 if name == "label" else onnx.TensorProto.FLOAT, None)
+        for name in outputs
+    ]
+    node = helper.make_node(operator, ["x"], outputs, domain=DOMAIN, **attributes)
+    sets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 3)]
+    return helper.make_model(helper.make_graph([node], "one", given, made), opset_imports=sets, ir_version=9)
+
+
+def case_of(name: str, model: onnx.ModelProto, x: np.ndarray[Any, Any]) -> Case:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [port.name for port in session.get_outputs()]
+    return Case(name, model, {"x": x}, dict(zip(names, session.run(None, {"x": x}), strict=True)))
+
+
+def test_they_are_what_onnxruntime_computes(seed: int, tmp_path: Path, agent: Agent) -> None:
+    rng = np.random.default_rng([seed, 82])
+    x = np.asarray(rng.standard_normal((ROWS, FEATURES)), np.float32)
+    x[1] = 0
+    missing = x.copy()
+    missing[2, :3] = np.nan
+    models = {name: model_of(draw(rng)) for name, draw in DRAWS.items()}
+    found = [
+        imported(case_of(name, model, missing if name in ("leq", "gt", "lt") else x), tmp_path / "m.onnx")
+        for name, model in models.items()
+    ]
+    assert not {one.case.name: one.wrong or one.refusals for one in found if one.wrong or not one.graphs}
+    assert not through_agent(found, agent, "cpu")
+
+
+def test_features_are_chosen_and_tables_of_labels_are_left_out(tmp_path: Path) -> None:
+    helper, file = onnx.helper, tmp_path / "m.onnx"
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0),
+        helper.make_node("ArrayFeatureExtractor", ["labels", "best"], ["label"], domain=DOMAIN),
+        helper.make_node("ZipMap", ["x"], ["table"], domain=DOMAIN, classlabels_int64s=list(range(FEATURES))),
+    ]
+    labels = onnx.numpy_helper.from_array(np.asarray([5, 3, 8, 1, 0, 2]), "labels")
+    given = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (ROWS, FEATURES))]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in ("label", "table")]
+    graph = helper.make_graph(nodes, "one", given, outputs, [labels])
+    sets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 3)]
+    onnx.save(helper.make_model(graph, opset_imports=sets), file)
+    x = np.asarray(np.random.default_rng(3).standard_normal((ROWS, FEATURES)), np.float32)
+    found = evaluate(load_onnx(file), {"x": x})
+    assert found["label"].shape == (1, ROWS)
+    assert (found["label"][0] == np.asarray([5, 3, 8, 1, 0, 2])[x.argmax(1)]).all()
+    assert np.array_equal(found["table"], x)
+
+
+@pytest.mark.parametrize("harm", ["falsenodeids", "treeids"])
+def test_trees_that_never_end_are_refused(harm: str, tmp_path: Path) -> None:
+    operator, outputs, attributes = regressor(np.random.default_rng(5), "BRANCH_LEQ", "SUM")
+    attributes[f"nodes_{harm}"] = [0] * len(attributes["nodes_nodeids"])
+    (tmp_path / "m.onnx").write_bytes(model_of((operator, outputs, attributes)).SerializeToString())
+    with pytest.raises(ModelError, match=operator):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_what_runtimes_disagree_on_is_refused(tmp_path: Path) -> None:
+    drawn = classifier(np.random.default_rng(6), [0, 1], [0, 1], "NONE")
+    (tmp_path / "m.onnx").write_bytes(model_of(drawn).SerializeToString())
+    with pytest.raises(ModelError, match="runtimes disagree"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_every_operator_is_tried() -> None:
+    tried = {draw(np.random.default_rng(0))[0] for draw in DRAWS.values()}
+    assert tried | {"ArrayFeatureExtractor", "ZipMap"} == {*CLASSICAL}
