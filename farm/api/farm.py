@@ -103,9 +103,9 @@ class Farm:
         *,
         where: str | None = None,
         count: int | str = "all",
-        backend: Sequence[str] = BACKENDS,
-        precision: Sequence[str] = ("fp32",),
-        quantities: Sequence[str] = ("latency", "memory"),
+        backend: str | Sequence[str] = BACKENDS,
+        precision: str | Sequence[str] = ("fp32",),
+        quantities: str | Sequence[str] = ("latency", "memory"),
         name: str = "profile",
         **more: Any,
     ) -> Experiment:
@@ -117,9 +117,9 @@ class Farm:
         with TemporaryDirectory() as scratch:
             workload = self._workload(model, inputs, Path(scratch))
             devices = {"count": count, **({"where": where} if where else {})}
-            matrix = {"backend": list(backend), "precision": list(precision)}
+            matrix = {"backend": _several(backend), "precision": _several(precision)}
             spec = {"schema_version": 1, "name": name, "workload": workload, "devices": devices, "matrix": matrix}
-            return self.run({**spec, "measure": {"quantities": list(quantities)}, **more})
+            return self.run({**spec, "measure": {"quantities": _several(quantities)}, **more})
 
     def _workload(self, model: Model, inputs: Inputs | None, folder: Path) -> dict[str, str]:
         network = network_of(model)
@@ -176,3 +176,8 @@ class Farm:
 def _arrays(folder: Path) -> dict[str, npt.NDArray[np.float32]]:
     named = json.loads((folder / "index.json").read_text())
     return {name: np.load(folder / file, allow_pickle=False) for name, file in named.items()}
+
+
+def _several(named: str | Sequence[str]) -> list[str]:
+    """One name is a list of one."""
+    return [named] if isinstance(named, str) else list(named)

@@ -113,12 +113,9 @@ def _data_path(data: Any, error: ErrorDetails) -> yaml_tree.Path:
     """The part of an error's location that exists in the file (pydantic adds union branches and missing fields)."""
     path: list[str | int] = []
     for part in error["loc"]:
-        inside = (isinstance(data, dict) and part in data) or (
-            isinstance(data, list) and isinstance(part, int) and part < len(data)
-        )
-        if not inside and isinstance(data, dict) and data.get(TAG) == part:
-            continue
-        if not inside:
+        if not _holds(data, part):
+            if isinstance(data, dict) and data.get(TAG) == part:
+                continue
             break
         path.append(part)
         data = data[part]
@@ -225,13 +222,16 @@ def _union(annotation: Any) -> tuple[Any, ...]:
 def at(data: Any, path: yaml_tree.Path) -> Any:
     """The value at a path; None where there is none."""
     for part in path:
-        if isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        elif isinstance(data, dict) and part in data:
-            data = data[part]
-        else:
+        if not _holds(data, part):
             return None
+        data = data[part]
     return data
+
+
+def _holds(data: Any, part: str | int) -> bool:
+    if isinstance(data, list):
+        return isinstance(part, int) and part < len(data)
+    return isinstance(data, dict) and part in data
 
 
 def dotted(path: yaml_tree.Path) -> str:

@@ -92,6 +92,7 @@ def timeline(run: Run) -> Chart:
         panels = np.atleast_1d(figure.subplots(2 + bool(len(temps)), 1, sharex=True))
         panels[0].plot(at, course.waiting, color=PALETTE[0], linewidth=1)
         panels[0].set_ylabel("waiting")
+        panels[0].set_ylim(0, max(1.0, 1.05 * max(course.waiting, default=0)))
         busy = np.diff(np.array(course.busy_s), axis=0, prepend=0.0).sum(axis=1) / np.diff(at, prepend=0.0)
         width = max(1, len(at) // 100)
         smooth = np.convolve(busy, np.ones(width) / width, mode="valid")

@@ -113,7 +113,7 @@ def test_a_farm_of_another_machine_takes_models_and_gives_outputs_and_samples(
     found = farm.infer(_model(), [right, left], backend="cpu")
     np.testing.assert_allclose(found.outputs["more"], right + 2 * left, rtol=1e-5, atol=1e-6)
     assert found.facts["runs_on"]["source"] == "workstation"
-    run = farm.profile(_model(), [right, left], where='source == "virtual"', backend=["cpu"], sampling=SAMPLING)
+    run = farm.profile(_model(), [right, left], where='source == "virtual"', backend="cpu", sampling=SAMPLING)
     timed = run.wait(progress=False).samples().query("phase == 'timed'")
     assert len(timed) == 12 and (timed.sample_ms > 0).all()
     (tmp_path / "of_a_file.yaml").write_text(FILE)

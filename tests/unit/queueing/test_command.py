@@ -76,7 +76,7 @@ def test_a_spec_without_devices_is_for_simulations(spec: str, capsys: pytest.Cap
     ("old", "new", "said"),
     [
         ("rate: 100", "rate: 0", r": 1 problem\n.*:5:47: classes\[0\].arrivals.rate: expected more than 0"),
-        ("rate: 100", "rat: 100", r"classes\[0\].arrivals.rat: unknown field; did you mean `rate`\? allowed: kind"),
+        ("rate: 100", "rat: 100", r"arrivals.rat: unknown field; did you mean `rate`\? allowed: kind, rate"),
         ("mean: 10 ms", "mean: 10", r"classes\[0\].service.mean: 10 has no unit"),
         ("kind: poisson", "kind: posson", "poisson"),
         ("service: {kind: exponential, mean: 10 ms}", "deadline: 1 s", "nothing says how long class a takes on phone"),
