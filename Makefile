@@ -27,7 +27,7 @@ test:        ## Set up and run all that CI runs: lint, types, every test.
 	@sh scripts/check.sh
 	$(PY) -m pytest $(QUICK) -n auto
 	$(PY) -m pytest tests/contract tests/integration $(MEASURING:%=--ignore=%) -n 3 $(SHARED)
-	$(PY) -m pytest $(MEASURING) -n 2 $(SHARED)
+	$(PY) -m pytest $(MEASURING) -n 3 $(SHARED)
 	$(PY) -m pytest tests/chaos -n 2 $(SHARED)
 
 check: setup ## Lint, types and the quick unit tests, before every commit.

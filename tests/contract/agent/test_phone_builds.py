@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -45,8 +46,9 @@ else()
   set(vulkan "-include ${{CMAKE_CURRENT_LIST_DIR}}/vulkan_of_android.h")
 endif()
 set(CMAKE_CXX_COMPILER "{zig}" c++ ${{target}})
-# The compiler's own checks too: Zig builds libc++ once for each level of optimisation.
-set(CMAKE_CXX_FLAGS_INIT "-O2 ${{vulkan}}")
+set(CMAKE_BUILD_TYPE Unoptimised)  # but for the CPU backend's loops: half of the time, and libc++ checks its callers
+# The compiler's own checks too: Zig builds libc++ once for each set of these.
+set(CMAKE_CXX_FLAGS_INIT "-O0 -g0 -s -fno-sanitize=all ${{vulkan}}")
 """
 VULKAN = """\
 #define VK_PLATFORM_H_ 1
@@ -57,6 +59,12 @@ VULKAN = """\
 #include <stdint.h>
 """
 """What vulkan/vk_platform.h says for Android on 32-bit ARM: pointers to Vulkan's functions have a type of their own."""
+UNUSED = (
+    *("any", "barrier", "bind", "charconv", "filesystem/*", "fstream", "ios*", "locale", "memory_resource", "optional"),
+    *("ostream", "print", "random*", "regex", "shared_mutex", "strstream", "valarray", "vector"),
+)
+"""Sources of libc++ that the agent has no use for, and that take most of the time to build it. What the linker misses
+is to be taken out of this list."""
 QEMU = {"arm64-v8a": ("qemu-aarch64", "aarch64-linux-gnu"), "armeabi-v7a": ("qemu-arm", "arm-linux-gnueabihf")}
 """The emulator, and the folder below /usr with the C library of Debian's package libc6-ARCHITECTURE-cross."""
 ELF = {"arm64-v8a": (2, 183), "armeabi-v7a": (1, 40)}
@@ -72,6 +80,7 @@ def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketfarm" / "zig"
     monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(cache))
     monkeypatch_module.setenv("ZIG_LOCAL_CACHE_DIR", str(FOLDER / "cache"))
+    monkeypatch_module.setenv("ZIG_LIB_DIR", str(FOLDER / "lib"))
     toolchain = FOLDER / "ndk" / build.NDK_TOOLCHAIN
     toolchain.parent.mkdir(parents=True, exist_ok=True)
     for file, text in (
@@ -84,9 +93,30 @@ def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
     def build_one(abi: str) -> Path:
         with (FOLDER / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            _without_unused(Path(ziglang.__file__).with_name("lib"), FOLDER / "lib")
             return build.build_for_phone(abi, FOLDER / "ndk", FOLDER)
 
     return build_one
+
+
+def _without_unused(lib: Path, copy: Path) -> None:
+    """Zig's library folder in links, with nothing in the sources of libc++ that are not used."""
+    shutil.rmtree(copy, ignore_errors=True)
+    _link(lib, copy, ("libcxx", "src", "filesystem"))
+    for name in UNUSED:
+        for source in (copy / "libcxx" / "src").glob(f"{name}.cpp"):
+            source.unlink()
+            source.touch()
+
+
+def _link(folder: Path, copy: Path, within: tuple[str, ...]) -> None:
+    """The folders on this way are folders in the copy too; all else is a link."""
+    copy.mkdir()
+    for entry in folder.iterdir():
+        if within and entry.name == within[0]:
+            _link(entry, copy / entry.name, within[1:])
+        else:
+            (copy / entry.name).symlink_to(entry)
 
 
 @pytest.fixture(scope="module")
