@@ -116,28 +116,60 @@ def _depths(s: Steps, x: str, weight: AnyArray, stride: int, dilation: int) -> t
 
 
 def conv_transpose(node: OnnxNode, to: Context) -> None:
-    """A convolution, by the mirrored window, of the input with zeros between its elements."""
+    """A convolution of the input whose channels are the phases of the result: the outputs between two inputs, which
+    lie `stride` apart and each see every `stride`-th tap only (sub-pixel convolution, Shi et al. 2016)."""
     s = Steps(node, to)
     x, weight = s.operand(0), to.finite(node, 1)
     _, c, *extents = s.shape(x)
     count, groups = len(extents), int(s.attribute("group", 1))
     if weight.ndim != count + 2 or weight.shape[0] != c or c % groups or not 1 <= count <= 3:
         raise ModelError(f"node {node.name!r} ({node.op}): a weight of shape {weight.shape} does not fit {s.shape(x)}")
-    kernel = weight.shape[2:]
+    kernel, m = weight.shape[2:], groups * weight.shape[1]
     strides, dilations = _numbers(s, "strides", count, 1), _numbers(s, "dilations", count, 1)
-    pads = _transposed_pads(s, extents, kernel, strides, dilations)
-    mirrored = np.flip(weight, tuple(range(2, weight.ndim)))
-    m = weight.shape[1]
-    grouped = mirrored.reshape(groups, c // groups, m, *kernel)
-    window = np.ascontiguousarray(np.swapaxes(grouped, 1, 2)).reshape(groups * m, c // groups, *kernel)
-    spread = _padded(s, x, pads, 0.0, strides)
-    bias = to.finite(node, 2) if s.has(2) else None
-    s.end(_convolved(s, spread, window, bias, (1,) * count, dilations, ((0, 0),) * count, groups))
+    cuts = _transposed_cuts(s, extents, kernel, strides, dilations)
+    between = [stride if dilation > 1 else 1 for stride, dilation in zip(strides, dilations, strict=True)]
+    x = _padded(s, x, [(0, 0)] * count, 0.0, between)  # taps that are dilated see no phase alone
+    phases = [stride // step for stride, step in zip(strides, between, strict=True)]
+    grouped = np.swapaxes(weight.reshape(groups, c // groups, m // groups, *kernel), 1, 2)
+    window = _by_phase(grouped.reshape(m, c // groups, *kernel), phases)
+    sides = []
+    for extent, taps, dilation, phase, (begin, size) in zip(
+        s.shape(x)[2:], window.shape[2:], dilations, phases, cuts, strict=True
+    ):
+        first, end = begin // phase, -(-(begin + size) // phase)
+        sides.append((dilation * (taps - 1) - first, end - extent))
+    x = _padded(s, x, [(min(0, before), min(0, after)) for before, after in sides], 0.0)
+    bias = np.repeat(to.finite(node, 2), prod(phases)) if s.has(2) else None
+    pads = [(max(0, before), max(0, after)) for before, after in sides]
+    found = _convolved(s, x, window, bias, (1,) * count, dilations, pads, groups)
+    n, _, *whole = s.shape(found)
+    apart = s.reshape(found, (n * m, *phases, *whole))
+    turned = s.transpose(apart, (0, *(axis for k in range(1, count + 1) for axis in (count + k, k))))
+    joined = s.reshape(turned, (n, m, *(phase * extent for phase, extent in zip(phases, whole, strict=True))))
+    edges = [
+        (-(begin % phase), begin % phase + size - phase * extent)
+        for (begin, size), phase, extent in zip(cuts, phases, whole, strict=True)
+    ]
+    s.end(_padded(s, joined, edges, 0.0))
 
 
-def _transposed_pads(
+def _by_phase(weight: AnyArray, phases: Sequence[int]) -> AnyArray:
+    """(m * phases, c, taps of a phase...), mirrored, of (m, c, taps...)."""
+    m, c, *kernel = weight.shape
+    taps = [-(-size // phase) for size, phase in zip(kernel, phases, strict=True)]
+    more = [(0, k * phase - size) for k, phase, size in zip(taps, phases, kernel, strict=True)]
+    split = np.pad(weight, [(0, 0), (0, 0), *more]).reshape(
+        m, c, *(n for pair in zip(taps, phases, strict=True) for n in pair)
+    )
+    of_taps, of_phases = range(2, split.ndim, 2), range(3, split.ndim, 2)
+    turned = np.flip(split, tuple(of_taps)).transpose(0, *of_phases, 1, *of_taps)
+    return np.ascontiguousarray(turned).reshape(m * prod(phases), c, *taps)
+
+
+def _transposed_cuts(
     s: Steps, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[tuple[int, int]]:
+    """Of each axis of all that the taps reach: where the result begins, and its size."""
     count = len(extents)
     more = _numbers(s, "output_padding", count, 0)
     pads = _numbers(s, "pads", 2 * count, 0)
@@ -155,7 +187,7 @@ def _transposed_pads(
             end = total - begin
         elif mode == "VALID":
             begin = end = 0
-        found.append((reach - begin, reach - end + more[axis]))
+        found.append((begin, whole - begin - end))
     return found
 
 
