@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from benchmarks.command_line import run_command
 from device_agent.virtual.physics import State, clock_cap, initial_state, step
@@ -42,7 +41,7 @@ from orchestrator.queueing.experiment import measure_runs, run_simulated
 from orchestrator.queueing.learnt import learn_body
 from orchestrator.queueing.live import run_live
 from orchestrator.queueing.requests import Run
-from orchestrator.queueing.spec import Heat, QueueingSpec, parse
+from orchestrator.queueing.spec import Heat, QueueingSpec
 from tests.unit.energy.scenarios import record_of
 
 LOADS = {"physics": np.arange(0.3, 0.96, 0.05), "live": (0.5, 0.65, 0.75)}
@@ -147,7 +146,7 @@ def spec_of(heat: Heat, load: float, seconds: float, **more: Any) -> QueueingSpe
         "duration": f"{seconds} s",
         **more,
     }
-    return parse(yaml.safe_dump(data), "sustained")
+    return QueueingSpec.model_validate(data)
 
 
 def true_run(spec: QueueingSpec, phone: Phone, how: str) -> Run:

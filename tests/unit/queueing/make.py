@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import yaml
 
 from orchestrator.queueing.measures import Measured, measure
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.simulation import simulate
-from orchestrator.queueing.spec import QueueingSpec, parse
+from orchestrator.queueing.spec import QueueingSpec
 
 EXPONENTIAL = {"kind": "exponential", "mean": "10 ms"}
 
@@ -30,7 +29,7 @@ def make(
         "duration": "100 s",
         **more,
     }
-    return parse(yaml.safe_dump(data), "test")
+    return QueueingSpec.model_validate(data)
 
 
 def run(spec: QueueingSpec, seed: int = 1) -> Run:

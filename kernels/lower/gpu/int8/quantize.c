@@ -17,7 +17,7 @@
     }
     const int first = GROUP_ID(0) * RUN * LOCAL_SIZE(0) + LOCAL_ID(0);
     if (first == 0) STORE_steps(picture, VEC4(scale, zero - 128.0f, 0.0f, 0.0f));
-    UNROLL for (int r = 0; r < RUN; ++r) {
+    for (int r = 0; r < RUN; ++r) {
         const int i = first + r * LOCAL_SIZE(0);
         if (i < count) {
             const FLOAT4 q = LOAD_src((picture * src_stacks + src_stack0) * hw + i) * SPLAT(inverse);
