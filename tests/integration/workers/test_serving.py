@@ -111,7 +111,7 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
         "arrivals": {"kind": "deterministic", "rate": 10},
         "infer": {"network": "lenet", "backend": "cpu"},
     }
-    spec = make(classes=[*make().model_dump(mode="json", exclude_none=True)["classes"], lenet], batch={"size": 2})
+    spec = make(classes=[*CLASSES, lenet], batch={"size": 2})
     holds: list[str] = []
     ran = run(spec, lab_settings, ledger, lambda: holds.extend(f"{each.serial} {each.who}" for each in ledger.holds()))
     assert holds == [f"{lab.serial} {getpass.getuser()}"] and ledger.holds() == []
