@@ -142,15 +142,23 @@ def conv_transpose(node: OnnxNode, to: Context) -> None:
     bias = np.repeat(to.finite(node, 2), prod(phases)) if s.has(2) else None
     pads = [(max(0, before), max(0, after)) for before, after in sides]
     found = _convolved(s, x, window, bias, (1,) * count, dilations, pads, groups)
-    n, _, *whole = s.shape(found)
-    apart = s.reshape(found, (n * m, *phases, *whole))
-    turned = s.transpose(apart, (0, *(axis for k in range(1, count + 1) for axis in (count + k, k))))
-    joined = s.reshape(turned, (n, m, *(phase * extent for phase, extent in zip(phases, whole, strict=True))))
-    edges = [
-        (-(begin % phase), begin % phase + size - phase * extent)
-        for (begin, size), phase, extent in zip(cuts, phases, whole, strict=True)
-    ]
-    s.end(_padded(s, joined, edges, 0.0))
+    s.end(_joined(s, found, phases, cuts) if prod(phases) > 1 else found)
+
+
+def _joined(s: Steps, x: str, phases: Sequence[int], cuts: Sequence[tuple[int, int]]) -> str:
+    """(n, m, sizes...) of (n, m * phases, extents...): the phases lie between each other, and `cuts` of all is left."""
+    n, channels, *extents = s.shape(x)
+    m, pixels = channels // prod(phases), prod(extents)
+    tables: list[AnyArray] = [np.arange(n * m)]
+    for k, (phase, (begin, size)) in enumerate(zip(phases, cuts, strict=True)):
+        place = begin % phase + np.arange(size)
+        apart = prod(phases[k + 1 :]) * prod(extents[: k + 1])
+        tables.append(place // phase + place % phase * apart)
+        if tables[-1].max() >= 1 << 24:
+            s.node.reject(f"{pixels} elements of a channel; a table of fp32 tells phases that are closer")
+    strides = (prod(phases) * pixels, *(prod(extents[k + 1 :]) for k in range(len(extents))))
+    sizes = [size for _, size in cuts]
+    return s.reshape(s.take(x, (n * m, *sizes), tables, strides), (n, m, *sizes))
 
 
 def _by_phase(weight: AnyArray, phases: Sequence[int]) -> AnyArray:
