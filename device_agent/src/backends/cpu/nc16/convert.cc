@@ -8,6 +8,7 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kGrain = 4096;  // elements that are worth a thread
+constexpr int64_t kRun = 64;      // pixels that are turned together
 
 Status check_from(const Call& call) {
   const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
@@ -19,33 +20,39 @@ Status check_to(const Call& call) {
   return Check(call).sizes({n, c, hw}).holds("src", 0, {n, c, hw}).holds("dst", 1, {n, blocks_of(c), kBlock, hw}).status();
 }
 
-// Calls visit(plain, blocked, lanes) for every pixel: one vector of a block, its channels `hw` apart in the plain tensor.
+// Calls visit(plain, blocked, lanes, pixels) for runs of pixels of a block: vectors of its channels, which lie `hw` apart in
+// the plain tensor. A run's vectors stay in the first cache, and each channel of it is read or written as it lies.
 template <typename Visit>
-void each_pixel(const Call& call, ThreadPool& pool, float* plain, float* blocked, const Visit& visit) {
+void each_run(const Call& call, ThreadPool& pool, float* plain, float* blocked, const Visit& visit) {
   const int64_t c = call.ints[1], hw = call.ints[2], blocks = blocks_of(c);
   const int64_t parts = (hw + kGrain - 1) / kGrain;
   pool.each(call.ints[0] * blocks * parts, [&](int64_t i, int) {
     const int64_t part = i % parts, plane = i / parts, block = plane % blocks;
-    const int64_t lanes = std::min(kBlock, c - block * kBlock);
+    const int64_t lanes = std::min(kBlock, c - block * kBlock), end = hw * (part + 1) / parts;
     float* from = plain + (plane / blocks * c + block * kBlock) * hw;
-    for (int64_t pixel = hw * part / parts; pixel < hw * (part + 1) / parts; ++pixel)
-      visit(from + pixel, blocked + (plane * hw + pixel) * kBlock, lanes);
+    for (int64_t pixel = hw * part / parts; pixel < end; pixel += kRun)
+      visit(from + pixel, blocked + (plane * hw + pixel) * kBlock, lanes, std::min(kRun, end - pixel));
   });
 }
 
 void run_from(const Call& call, ThreadPool& pool) {
   const int64_t hw = call.ints[2];
-  each_pixel(call, pool, call.buffers[1].data, call.buffers[0].data, [&](float* plain, const float* block, int64_t lanes) {
-    for (int64_t lane = 0; lane < lanes; ++lane) plain[lane * hw] = block[lane];
-  });
+  const auto visit = [&](float* plain, const float* block, int64_t lanes, int64_t pixels) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) plain[lane * hw + pixel] = block[pixel * kBlock + lane];
+  };
+  each_run(call, pool, call.buffers[1].data, call.buffers[0].data, visit);
 }
 
 void run_to(const Call& call, ThreadPool& pool) {
   const int64_t hw = call.ints[2];
-  each_pixel(call, pool, call.buffers[0].data, call.buffers[1].data, [&](const float* plain, float* block, int64_t lanes) {
-    for (int64_t lane = 0; lane < lanes; ++lane) block[lane] = plain[lane * hw];
-    for (int64_t lane = lanes; lane < kBlock; ++lane) block[lane] = 0;
-  });
+  const auto visit = [&](const float* plain, float* block, int64_t lanes, int64_t pixels) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) block[pixel * kBlock + lane] = plain[lane * hw + pixel];
+    for (int64_t lane = lanes; lane < kBlock; ++lane)
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) block[pixel * kBlock + lane] = 0;
+  };
+  each_run(call, pool, call.buffers[0].data, call.buffers[1].data, visit);
 }
 
 }  // namespace
