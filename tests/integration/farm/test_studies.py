@@ -199,8 +199,7 @@ def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
     path.write_text(yaml.safe_dump(asked, sort_keys=False))
     status, data = run(up, cli, path)
     ends = [(one["outcome"], one["cause"], one["reasons"]) for one in data["records"]]
-    spoilt = any(outcome == "invalid" for outcome, _, _ in ends)  # by other work on this machine, three times
-    assert status == 0 or (spoilt and {outcome for outcome, _, _ in ends} <= {"ok", "failed", "invalid"}), ends
+    assert status == 0, f"what is refused is a result: {ends}"
     assert {one["source"] for one in data["limits"]} == {"virtual", "workstation"}
     for one in data["limits"]:
         assert [(probe["value"], probe["ended"]) for probe in one["probes"]] == [
