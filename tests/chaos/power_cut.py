@@ -17,7 +17,9 @@ SPARED = ("virtual", "logs")
 """In the state folder: virtual phones are machines of their own, and logs promise nothing."""
 FLUSH_ALL = """
 import os, sys
-for folder, _, names in os.walk(sys.argv[1]):
+for folder, below, names in os.walk(sys.argv[1]):
+    if folder == sys.argv[1]:
+        below[:] = set(below) - set(sys.argv[2:])
     for path in (folder, *(os.path.join(folder, name) for name in names)):
         if os.path.isdir(path) or os.path.isfile(path):
             descriptor = os.open(path, os.O_RDONLY)
@@ -61,7 +63,7 @@ class Durable:
         shutil.rmtree(self._shadow)
         self._shadow.mkdir()
         environment = {**os.environ, **self.environment}
-        subprocess.run([sys.executable, "-c", FLUSH_ALL, self._root], env=environment, check=True)
+        subprocess.run([sys.executable, "-c", FLUSH_ALL, self._root, *SPARED], env=environment, check=True)
 
     def _fill(self, folder: Path) -> None:
         """Folders are noted by their path, files by their identity."""
