@@ -8,17 +8,15 @@ whose ratios does are not judged further; the others are by the product's `histo
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
 from benchmarks.statistics.histories import AFTER, CELLS, NIGHTS, PHONES, SCENARIOS, Scenario, World, seen, simulated
+from benchmarks.statistics.simulations import keep, options, spread
 from orchestrator.analysis.change_points import LEVEL
 from orchestrator.analysis.history import Figure
 from orchestrator.analysis.history.steps import steps_of
@@ -27,32 +25,44 @@ SEED = 77
 DRIFTS = [scenario for scenario in SCENARIOS if scenario.name in ("heat", "battery")]
 
 
-@dataclass(frozen=True)
-class Blamed:
-    """Of one scenario: how many blame the candidate, of so many."""
-
-    scenario: str
-    size: float
+class Task(NamedTuple):
+    scenario: Scenario
     tails: bool
-    histories: int
-    histories_blaming: int
-    cells: int
-    cells_blaming: int
+    seed: int
+    drawn: int
 
 
-def blamed(scenario: Scenario, tails: bool, number: int, seed: int = SEED) -> Blamed:
-    histories = cells = 0
-    for drawn in range(number):
-        random = np.random.default_rng((seed, drawn, int(100 * scenario.size), tails, len(scenario.name)))
-        at = int(random.integers(14, NIGHTS - AFTER))
-        nights, figures = simulated(random, World(tails=tails), scenario, 2, at)
-        kept = {night.id for night in nights[: at + AFTER]}
-        if any_steps([figure for figure in figures if figure.night in kept]):
-            told = seen(nights, figures, at + AFTER).changes
-            wrong = {(trail.device, trail.cell) for trail, change in told if change.cause == "candidate"}
-            histories += bool(wrong)
-            cells += len(wrong)
-    return Blamed(scenario.name, scenario.size, tails, number, histories, number * PHONES * CELLS, cells)
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = options(__doc__, SEED)
+    parser.add_argument("--histories", type=int, default=400, help="of each scenario")
+    given = parser.parse_args(argv)
+    keep(rows(given.seed, given.histories, given.jobs), given)
+
+
+def rows(seed: int, number: int, jobs: int) -> Iterator[dict[str, object]]:
+    kinds = [(scenario, tails) for scenario in DRIFTS for tails in (False, True)]
+    tasks = [Task(*kind, seed, drawn) for kind in kinds for drawn in range(number)]
+    found = spread(cells_blaming, tasks, jobs, together=5)
+    for scenario, tails in kinds:
+        cells = list(islice(found, number))
+        yield {
+            "scenario": scenario.name, "size": scenario.size, "tails": tails,
+            "histories": number, "histories_blaming": sum(map(bool, cells)),
+            "cells": number * PHONES * CELLS, "cells_blaming": sum(cells),
+        }  # fmt: skip
+
+
+def cells_blaming(task: Task) -> int:
+    """In how many cells of one history the candidate is blamed."""
+    scenario, tails = task.scenario, task.tails
+    random = np.random.default_rng((task.seed, task.drawn, int(100 * scenario.size), tails, len(scenario.name)))
+    at = int(random.integers(14, NIGHTS - AFTER))
+    nights, figures = simulated(random, World(tails=tails), scenario, 2, at)
+    kept = {night.id for night in nights[: at + AFTER]}
+    if not any_steps([figure for figure in figures if figure.night in kept]):
+        return 0
+    told = seen(nights, figures, at + AFTER).changes
+    return len({(trail.device, trail.cell) for trail, change in told if change.cause == "candidate"})
 
 
 def any_steps(figures: Sequence[Figure]) -> bool:
@@ -62,22 +72,6 @@ def any_steps(figures: Sequence[Figure]) -> bool:
         assert each.a is not None and each.b is not None
         ratios.setdefault((each.device, each.cell), []).append(float(np.log(each.b / each.a)))
     return any(steps_of(logs, LEVEL / len(ratios)).steps for logs in ratios.values())
-
-
-def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--histories", type=int, default=400, help="of each scenario")
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("-o", "--output", type=Path)
-    given = parser.parse_args(argv)
-    begun, found = time.process_time(), []
-    for scenario in DRIFTS:
-        for tails in (False, True):
-            found.append(asdict(blamed(scenario, tails, given.histories, given.seed)))
-            print(" ".join(f"{name}={value}" for name, value in found[-1].items()), flush=True)
-    if given.output is not None:
-        told = {"seed": given.seed, "cpu_s": round(time.process_time() - begun, 1), "found": found}
-        given.output.write_text(json.dumps(told, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -19,20 +19,19 @@ counted     near: the change is told with its night at most one off, once eight 
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
+from benchmarks.statistics.simulations import keep, options, spread
 from orchestrator.analysis.history import Change, Figure, History, Night, Trail, history
 
+SEED = 1
 PHONES, CELLS, NIGHTS = 6, 4, 40
 AFTER = 8
 DAY_S = 86400.0
@@ -74,89 +73,87 @@ SCENARIOS = (
 )
 
 
-@dataclass
-class Counts:
-    """Of one scenario in one world."""
-
-    scenario: str
-    size: float
+class Row(NamedTuple):
+    scenario: Scenario
     tails: bool
     sides: int
-    histories: int = 0
-    near: float = 0.0
-    next: float = 0.0
-    blamed: dict[str, int] = field(default_factory=dict)
+
+
+ROWS = [
+    Row(scenario, tails, sides)
+    for tails in (False, True)
+    for sides in (2, 1)
+    for scenario in SCENARIOS
+    if sides == 2 or scenario.name != "candidate"
+]
+
+
+class Counts(NamedTuple):
+    """Of one history."""
+
+    cells: int
+    """To which something happens."""
+    near: int
+    next: int
+    blamed: Counter[str]
     """Changes that were told, by cause."""
-    of_event: dict[str, int] = field(default_factory=dict)
+    of_event: Counter[str]
     """Those of the cells and the night to which something happened (quiet and drifts: none)."""
-    cells_blaming: float = 0.0
-    """Share of the cells with a change put down to the candidate that is not its own."""
-    histories_blaming: float = 0.0
-    """Share of the histories with such a cell."""
+    wrong: int
+    """Cells with a change put down to the candidate that is not its own."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--histories", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("-o", "--output", type=Path)
-    arguments = parser.parse_args(argv)
-    seed = np.random.SeedSequence(arguments.seed).entropy
-    random, began, found = np.random.default_rng(seed), time.monotonic(), []
-    for world in (World(), World(tails=True)):
-        for sides in (2, 1):
-            for scenario in SCENARIOS:
-                if sides == 1 and scenario.name == "candidate":
-                    continue
-                counts = counted(random, world, scenario, sides, arguments.histories)
-                found.append(asdict(counts))
-                print(_line(counts), flush=True)
-    told = {"seed": str(seed), "machine": platform.machine(), "seconds": time.monotonic() - began, "found": found}
-    if arguments.output is not None:
-        arguments.output.write_text(json.dumps(told, indent=1) + "\n")
+    parser = options(__doc__, SEED)
+    parser.add_argument("--histories", type=int, default=200, help="of each row")
+    given = parser.parse_args(argv)
+    keep(rows(given.seed, given.histories, given.jobs), given)
 
 
-def _line(counts: Counts) -> str:
-    return (
-        f"{counts.scenario:10} {100 * counts.size:3.0f} % {counts.sides} side{'s' * (counts.sides - 1):1} "
-        f"{'tails' if counts.tails else '':6} near {100 * counts.near:5.1f} % next {100 * counts.next:5.1f} % "
-        f"of the event {counts.of_event} all {counts.blamed} "
-        f"candidate blamed in {100 * counts.cells_blaming:.2f} % of cells, "
-        f"{100 * counts.histories_blaming:.1f} % of histories"
-    )
+def rows(seed: int, number: int, jobs: int) -> Iterator[dict[str, object]]:
+    tasks = [(row, (seed, place, drawn)) for place, row in enumerate(ROWS) for drawn in range(number)]
+    judged = spread(counted, tasks, jobs)
+    for row in ROWS:
+        found = list(islice(judged, number))
+        cells = max(1, sum(each.cells for each in found))
+        yield {
+            "scenario": row.scenario.name,
+            "size": row.scenario.size,
+            "tails": row.tails,
+            "sides": row.sides,
+            "histories": number,
+            "near": sum(each.near for each in found) / cells,
+            "next": sum(each.next for each in found) / cells,
+            "blamed": dict(sum((each.blamed for each in found), Counter())),
+            "of_event": dict(sum((each.of_event for each in found), Counter())),
+            "cells_blaming": sum(each.wrong for each in found),
+            "histories_blaming": sum(bool(each.wrong) for each in found),
+        }
 
 
-def counted(random: np.random.Generator, world: World, scenario: Scenario, sides: int, number: int) -> Counts:
-    counts = Counts(scenario.name, scenario.size, world.tails, sides, number)
-    blamed: Counter[str] = Counter()
+def counted(task: tuple[Row, tuple[int, ...]]) -> Counts:
+    (scenario, tails, sides), seed = task
+    random = np.random.default_rng(seed)
+    at = int(random.integers(14, NIGHTS - AFTER))
+    nights, figures = simulated(random, World(tails=tails), scenario, sides, at)
+    whole, early = seen(nights, figures, at + AFTER), seen(nights, figures, at + 2)
+    twins = {(trail.device, trail.cell): trail for trail in early.trails}
     of_event: Counter[str] = Counter()
-    cells = near = soon = wrong = wrong_cells = 0
-    for _ in range(number):
-        at = int(random.integers(14, NIGHTS - AFTER))
-        nights, figures = simulated(random, world, scenario, sides, at)
-        whole = seen(nights, figures, at + AFTER)
-        early = seen(nights, figures, at + 2)
-        for trail in whole.trails:
-            if not _concerned(scenario, trail):
-                continue
+    cells = near = soon = 0
+    for trail in whole.trails:
+        if _concerned(scenario, trail):
             cells += 1
-            near += any(abs(place - at) <= 1 for place, _ in _changes(whole, trail, scenario))
-            twin = next(each for each in early.trails if (each.device, each.cell) == (trail.device, trail.cell))
+            causes = [change.cause for place, change in _changes(whole, trail, scenario) if abs(place - at) <= 1]
+            of_event.update(causes)
+            near += bool(causes)
+            twin = twins[trail.device, trail.cell]
             soon += any(abs(place - at) <= 1 for place, _ in _changes(early, twin, scenario))
-            of_event.update(change.cause for place, change in _changes(whole, trail, scenario) if abs(place - at) <= 1)
-        causes = [change.cause for _, change in whole.changes]
-        blamed.update(causes)
-        others = [
-            trail for trail, change in whole.changes
-            if change.cause == "candidate" and not (scenario.name == "candidate" and _concerned(scenario, trail))
-        ]  # fmt: skip
-        wrong += bool(others)
-        wrong_cells += len({(trail.device, trail.cell) for trail in others})
-    counts.near, counts.next = near / max(1, cells), soon / max(1, cells)
-    counts.blamed, counts.of_event = dict(blamed), dict(of_event)
-    counts.histories_blaming = wrong / number
-    counts.cells_blaming = wrong_cells / number / (PHONES * CELLS)
-    return counts
+    wrong = {
+        (trail.device, trail.cell) for trail, change in whole.changes
+        if change.cause == "candidate" and not (scenario.name == "candidate" and _concerned(scenario, trail))
+    }  # fmt: skip
+    blamed = Counter(change.cause for _, change in whole.changes)
+    return Counts(cells, near, soon, blamed, of_event, len(wrong))
 
 
 def _concerned(scenario: Scenario, trail: Trail) -> bool:

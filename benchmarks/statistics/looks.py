@@ -15,19 +15,17 @@ counted   alarms: nights without any difference whose table says `different` of 
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
-from benchmarks.statistics.nights import CELLS, PHONES, SLOW, World, alike, row, share
+from benchmarks.statistics.nights import CELLS, MARGIN, PHONES, SLOW, SLOWER, World, alike, row, share
+from benchmarks.statistics.simulations import keep, options, spread
 from orchestrator.analysis.comparison import Compared, Rules, SideRow, compare
 from orchestrator.model.experiment import Side, Sides
 from orchestrator.nightly import Night, NightRow, Suite
@@ -35,7 +33,6 @@ from orchestrator.nightly.night import CellOnDevice, Wave
 from orchestrator.nightly.steps import Begin, Row, View, next_step
 
 SUITE = Suite(name="simulated", experiments=("one.yaml",), sides=Sides(candidate=Side(axes={"threads": 4})))
-MARGIN = 0.02
 WORLDS = (
     World(noise=0.005),
     World(noise=0.01),
@@ -54,46 +51,70 @@ class Told(NamedTuple):
     rounds: float
 
 
+class Task(NamedTuple):
+    """A night whose ratios and draws are its own."""
+
+    world: World
+    ratios: tuple[float, ...]
+    seed: tuple[int, int]
+
+
+class Counts(NamedTuple):
+    """Of one night."""
+
+    verdicts: Counter[str]
+    confirmed: bool
+    found: bool
+    looks: int
+    rounds: float
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, 1)
     parser.add_argument("-n", "--nights", type=int, default=1000, help="without a difference; a tenth of them with one")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args(argv)
-    begun, found = time.process_time(), []
-    for world in WORLDS:
-        found.append({**asdict(world), **counted(given.seed, world, given.nights)})
-        print(" ".join(f"{name}={value}" for name, value in found[-1].items()), flush=True)
-    if given.output:
-        told = {"nights": given.nights, "seed": given.seed, "cpu_s": round(time.process_time() - begun, 1)}
-        given.output.write_text(json.dumps({**told, "results": found}, indent=1) + "\n")
+    keep(rows(given.seed, given.nights, given.jobs), given, nights=given.nights)
 
 
-def counted(seed: int, world: World, number: int) -> dict[str, float]:
-    same = list(nights(seed, world, [1.0] * PHONES, number))
-    rows = [each for night in same for each in night.rows]
+def rows(seed: int, number: int, jobs: int) -> Iterator[dict[str, object]]:
     few = max(10, number // 10)
-    at_margin = [each for night in nights(seed + 2, world, [1 + MARGIN] * PHONES, few) for each in night.rows]
-    return {
-        "alarms": share([any(each.verdict == "different" for each in night.rows) for night in same]),
-        "told": share([bool(night.confirmed) for night in same]),
-        **{f"found {size:.0%}": finds(seed + 1, world, size, few) for size in (0.05, 0.02)},
-        "wrong same": share([each.verdict == "same" for each in at_margin]),
-        "unknown": share([each.verdict == "unknown" for each in rows]),
-        "looks": float(np.mean([night.looks for night in same])),
-        "rounds": float(np.mean([night.rounds for night in same])),
-    }
+    kinds = [
+        (seed, [1.0] * PHONES, number),
+        *((seed + 1, [1 + slower * (phone == SLOW) for phone in range(PHONES)], few) for slower in SLOWER),
+        (seed + 2, [1 + MARGIN] * PHONES, few),
+    ]
+    tasks = [
+        Task(world, tuple(ratios), (own, drawn))
+        for world in WORLDS for own, ratios, nights in kinds for drawn in range(nights)
+    ]  # fmt: skip
+    found = spread(judged, tasks, jobs, together=10)
+    for world in WORLDS:
+        same, *slower, at_margin = (list(islice(found, nights)) for _, _, nights in kinds)
+        yield {
+            **asdict(world),
+            "alarms": share([bool(night.verdicts["different"]) for night in same]),
+            "told": share([night.confirmed for night in same]),
+            **{
+                f"found {size:.0%}": share([night.found for night in nights])
+                for size, nights in zip(SLOWER, slower, strict=True)
+            },
+            "wrong same": share_of("same", at_margin),
+            "unknown": share_of("unknown", same),
+            "looks": float(np.mean([night.looks for night in same])),
+            "rounds": float(np.mean([night.rounds for night in same])),
+        }
 
 
-def finds(seed: int, world: World, slower: float, number: int) -> float:
-    ratios = [1 + slower * (phone == SLOW) for phone in range(PHONES)]
-    found = nights(seed, world, ratios, number)
-    return share([any(device == f"phone-{SLOW}" for device, _ in night.confirmed) for night in found])
+def share_of(verdict: str, nights: Sequence[Counts]) -> float:
+    """Of the rows of all nights."""
+    return sum(night.verdicts[verdict] for night in nights) / sum(night.verdicts.total() for night in nights)
 
 
-def nights(seed: int, world: World, ratios: Sequence[float], number: int) -> Iterator[Told]:
-    for each in range(number):
-        yield one_night(np.random.default_rng((seed, each)), world, ratios)
+def judged(task: Task) -> Counts:
+    night = one_night(np.random.default_rng(task.seed), task.world, task.ratios)
+    verdicts: Counter[str] = Counter(each.verdict for each in night.rows)
+    found = any(device == f"phone-{SLOW}" for device, _ in night.confirmed)
+    return Counts(verdicts, bool(night.confirmed), found, night.looks, night.rounds)
 
 
 def one_night(random: np.random.Generator, world: World, ratios: Sequence[float]) -> Told:

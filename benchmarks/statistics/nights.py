@@ -15,24 +15,24 @@ counted   alarms: nights without any difference in which a row says `different`;
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
-from orchestrator.analysis.comparison import Compared, Rules, SideRow, compare
+from benchmarks.statistics.simulations import keep, options, spread
+from orchestrator.analysis.comparison import Rules, SideRow, compare
 from orchestrator.model.device import Source
 
 PHONES, CELLS = 10, 3
 HOUR_S, DAY_S = 3600.0, 86400.0
 SLOW = 3
 """Number of the phone that is slower."""
+SLOWER = (0.05, 0.02)
+MARGIN = 0.02
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Design:
 PAIRED = Design("paired", 0, 12)
 TEN = Design("ten nights", 10, 6)
 TWO = Design("two nights", 1, 12)
+DESIGNS = (PAIRED, TEN, TWO)
 
 
 def shaped(random: np.random.Generator, shape: str, count: int) -> np.ndarray:
@@ -135,38 +136,69 @@ def both_sides(
     return a, night(random, world, design.before, design.rounds, (ratios,))[0]
 
 
-def tables(
-    seed: int, world: World, design: Design, ratios: Sequence[float], nights: int, rules: Rules
-) -> Iterator[tuple[Compared, ...]]:
-    for number in range(nights):
-        random = np.random.default_rng((seed, number))
-        yield compare(*both_sides(random, world, design, ratios), rules)
+class Task(NamedTuple):
+    """A night whose ratios and draws are its own."""
+
+    design: Design
+    world: World
+    ratios: tuple[float, ...]
+    seed: tuple[int, int]
 
 
-def alarms(seed: int, world: World, design: Design, nights: int) -> dict[str, float]:
-    found = list(tables(seed, world, design, [1.0] * PHONES, nights, Rules()))
-    rows = [each for table in found for each in table]
-    return {
-        "alarms": share([any(each.verdict == "different" for each in table) for table in found]),
-        "reached": share([each.verdict == "same" for each in rows]),
-        "cover": share([each.interval is not None and each.interval.low <= 1 <= each.interval.high for each in rows]),
-    }
+class Counts(NamedTuple):
+    """Of the rows of one night."""
+
+    rows: int
+    same: int
+    covered: int
+    """Whose interval holds a ratio of one."""
+    alarm: bool
+    """Whether any is different."""
+    found: bool
+    """Whether one of the slower phone is worse."""
 
 
-def finds(seed: int, world: World, design: Design, slower: float, nights: int) -> float:
-    ratios = [1 + slower * (phone == SLOW) for phone in range(PHONES)]
-    return share(
-        [
-            any(each.verdict == "different" and each.worse and each.device == f"phone-{SLOW}" for each in table)
-            for table in tables(seed + 1, world, design, ratios, nights, Rules())
-        ]
+def judged(task: Task) -> Counts:
+    sides = both_sides(np.random.default_rng(task.seed), task.world, task.design, task.ratios)
+    table = compare(*sides, Rules(margins={"latency": MARGIN}))
+    different = [each for each in table if each.verdict == "different"]
+    return Counts(
+        rows=len(table),
+        same=sum(each.verdict == "same" for each in table),
+        covered=sum(each.interval is not None and each.interval.low <= 1 <= each.interval.high for each in table),
+        alarm=bool(different),
+        found=any(each.worse and each.device == f"phone-{SLOW}" for each in different),
     )
 
 
-def wrong_same(seed: int, world: World, design: Design, nights: int, margin: float = 0.02) -> float:
-    rules = Rules(margins={"latency": margin})
-    found = tables(seed + 2, world, design, [1 + margin] * PHONES, nights, rules)
-    return share([each.verdict == "same" for table in found for each in table])
+def rows(seed: int, number: int, jobs: int, designs: Sequence[Design]) -> Iterator[dict[str, object]]:
+    fifth = max(20, number // 5)
+    kinds = [
+        (seed, [1.0] * PHONES, number),
+        *((seed + 1, [1 + slower * (phone == SLOW) for phone in range(PHONES)], fifth) for slower in SLOWER),
+        (seed + 2, [1 + MARGIN] * PHONES, fifth),
+    ]
+    lines = [(design, world) for design in designs for world in worlds(design)]
+    tasks = [
+        Task(design, world, tuple(ratios), (own, drawn))
+        for design, world in lines for own, ratios, nights in kinds for drawn in range(nights)
+    ]  # fmt: skip
+    found = spread(judged, tasks, jobs, together=10)
+    for design, world in lines:
+        same, *slower, at_margin = (list(islice(found, nights)) for _, _, nights in kinds)
+        count = sum(night.rows for night in same)
+        yield {
+            "design": design.name,
+            **asdict(world),
+            "alarms": share([night.alarm for night in same]),
+            "reached": sum(night.same for night in same) / count,
+            "cover": sum(night.covered for night in same) / count,
+            **{
+                f"found {size:.0%}": share([night.found for night in nights])
+                for size, nights in zip(SLOWER, slower, strict=True)
+            },
+            "wrong same": sum(night.same for night in at_margin) / sum(night.rows for night in at_margin),
+        }
 
 
 def share(found: Sequence[bool]) -> float:
@@ -184,34 +216,14 @@ def worlds(design: Design) -> list[World]:
     ]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> None:
+    parser = options(__doc__, 1)
     parser.add_argument("-n", "--nights", type=int, default=1000, help="without a difference; a fifth of them with one")
-    parser.add_argument("-d", "--design", choices=[each.name for each in (PAIRED, TEN, TWO)], help="only this one")
-    parser.add_argument("-o", "--output", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-d", "--design", choices=[each.name for each in DESIGNS], help="only this one")
     given = parser.parse_args()
-    found, begun = [], time.process_time()
-    for design in (PAIRED, TEN, TWO):
-        if given.design not in (None, design.name):
-            continue
-        for world in worlds(design):
-            fifth = max(20, given.nights // 5)
-            line = {
-                "design": design.name,
-                **asdict(world),
-                **alarms(given.seed, world, design, given.nights),
-                "found 5 %": finds(given.seed, world, design, 0.05, fifth),
-                "found 2 %": finds(given.seed, world, design, 0.02, fifth),
-                "wrong same": wrong_same(given.seed, world, design, fifth),
-            }
-            found.append(line)
-            print(" ".join(f"{name}={value}" for name, value in line.items()), flush=True)
-    if given.output:
-        told = {"nights": given.nights, "seed": given.seed, "cpu_s": round(time.process_time() - begun, 1)}
-        told |= {"python": platform.python_version(), "rounds": {d.name: d.rounds for d in (PAIRED, TEN, TWO)}}
-        given.output.write_text(json.dumps({**told, "results": found}, indent=1) + "\n")
-    return 0
+    designs = [each for each in DESIGNS if given.design in (None, each.name)]
+    rounds = {each.name: each.rounds for each in designs}
+    keep(rows(given.seed, given.nights, given.jobs, designs), given, nights=given.nights, rounds=rounds)
 
 
 if __name__ == "__main__":

@@ -15,16 +15,14 @@ counted   false: series without a step in which a change point is told; told: se
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
+from benchmarks.statistics.simulations import keep, options, spread
 from orchestrator.analysis.change_points import change_points
 
 SPREAD = 2.0
@@ -39,65 +37,70 @@ SETTLING = 20
 """Values before the first one."""
 
 
+class Task(NamedTuple):
+    """One row."""
+
+    judge: Callable[..., dict[str, object]]
+    seed: int
+    number: int
+    row: tuple[object, ...]
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__, 1)
     parser.add_argument("-n", "--series", type=int, default=1000, help="without a step")
     parser.add_argument("--steps", type=int, help="series with a step, of each size and place; default: a tenth of -n")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args(argv)
-    begun, found = time.process_time(), []
     stepped = given.steps or max(1, given.series // 10)
-    lines = without(given.seed, given.series), with_one(given.seed, stepped), taken_back(given.seed, stepped)
-    for line in chain(*lines):
-        found.append(line)
-        print(" ".join(f"{name}={value}" for name, value in line.items()), flush=True)
-    if given.output:
-        told = {"series": given.series, "with_step": stepped, "seed": given.seed}
-        told["cpu_s"] = round(time.process_time() - begun, 1)
-        given.output.write_text(json.dumps({**told, "found": found}, indent=1) + "\n")
+    tasks = [
+        *(Task(without, given.seed, given.series, (count, *alike)) for count in LENGTHS for alike in ALIKE),
+        *(Task(taken_back, given.seed, stepped, row) for row in TAKEN_BACK),
+        *(Task(with_one, given.seed, stepped, row) for row in product(ALIKE[:-1], STEPS, SIZES)),
+    ]
+    keep(spread(judged, tasks, given.jobs), given, series=given.series, with_step=stepped)
 
 
-def without(seed: int, number: int) -> Iterator[dict[str, object]]:
-    for count in LENGTHS:
-        for alike, tails in ALIKE:
-            random = np.random.default_rng((seed, count, int(10 * alike) % 20, tails))
-            told = [bool(places(simulated(random, count, alike, tails))) for _ in range(number)]
-            yield {"values": count, "r": alike, "tails": tails, "false": sum(told) / number}
+def judged(task: Task) -> dict[str, object]:
+    return task.judge(task.seed, task.number, *task.row)
 
 
-def with_one(seed: int, number: int) -> Iterator[dict[str, object]]:
-    for alike, tails in ALIKE[:-1]:
-        for before, after in STEPS:
-            for size in SIZES:
-                random = np.random.default_rng((seed, before, after, int(10 * alike) % 20, int(10 * size), tails))
-                told = found = known = best = 0
-                for _ in range(number):
-                    values = simulated(random, before + after, alike, tails)
-                    values[before:] += size * SPREAD
-                    own = places(values)
-                    told += bool(own)
-                    found += _near(own, before)
-                    known += _near(places(values, max(0.0, alike)), before)
-                    best += _near([best_place(values, alike, tails, size)], before)
-                counted = {"told": told, "found": found, "known": known, "best": best}
-                yield {
-                    "before": before, "after": after, "r": alike, "tails": tails, "size": size,
-                    **{name: each / number for name, each in counted.items()},
-                }  # fmt: skip
+def without(seed: int, number: int, count: int, alike: float, tails: bool) -> dict[str, object]:
+    random = np.random.default_rng((seed, count, int(10 * alike) % 20, tails))
+    told = [bool(places(simulated(random, count, alike, tails))) for _ in range(number)]
+    return {"values": count, "r": alike, "tails": tails, "false": sum(told) / number}
 
 
-def taken_back(seed: int, number: int) -> Iterator[dict[str, object]]:
+def with_one(
+    seed: int, number: int, noise: tuple[float, bool], place: tuple[int, int], size: float
+) -> dict[str, object]:
+    (alike, tails), (before, after) = noise, place
+    random = np.random.default_rng((seed, before, after, int(10 * alike) % 20, int(10 * size), tails))
+    told = found = known = best = 0
+    for _ in range(number):
+        values = simulated(random, before + after, alike, tails)
+        values[before:] += size * SPREAD
+        own = places(values)
+        told += bool(own)
+        found += _near(own, before)
+        known += _near(places(values, max(0.0, alike)), before)
+        best += _near([best_place(values, alike, tails, size)], before)
+    counted = {"told": told, "found": found, "known": known, "best": best}
+    return {
+        "before": before, "after": after, "r": alike, "tails": tails, "size": size,
+        **{name: each / number for name, each in counted.items()},
+    }  # fmt: skip
+
+
+def taken_back(seed: int, number: int, alike: float, size: float) -> dict[str, object]:
     """Of a change that lasts five values both ends are counted."""
-    for alike, size in TAKEN_BACK:
-        random = np.random.default_rng((seed, 50, int(10 * alike), int(10 * size)))
-        found = 0
-        for _ in range(number):
-            values = simulated(random, 50, alike, False)
-            values[16:21] += size * SPREAD
-            own = places(values)
-            found += _near(own, 16) + _near(own, 21)
-        yield {"values": 50, "changed": [16, 21], "r": alike, "size": size, "found": found / (2 * number)}
+    random = np.random.default_rng((seed, 50, int(10 * alike), int(10 * size)))
+    found = 0
+    for _ in range(number):
+        values = simulated(random, 50, alike, False)
+        values[16:21] += size * SPREAD
+        own = places(values)
+        found += _near(own, 16) + _near(own, 21)
+    return {"values": 50, "changed": [16, 21], "r": alike, "size": size, "found": found / (2 * number)}
 
 
 def _near(places: Sequence[int], place: int) -> bool:
