@@ -7,6 +7,7 @@ is soon taken back is not lost in the whole series. Each is put where it leaves 
 and tested against the values to its left and right, as far as the next change points, corrected for the number of
 places. Where values resemble the one before, two tests have to find it, one of the jump and one of the means
 (`autoregression.py`); otherwise both are Student's t. Nothing is random: the same series has the same change points.
+Of intervals of thousands of values, where the energy statistic takes long, the split of least spread is the candidate.
 
 A noise floor is learnt from the series: the spread of differences of neighbours, which steps hardly touch. Single
 values far outside it (a spike) are drawn in before anything is tested, and no change below the floor is told.
@@ -14,7 +15,9 @@ values far outside it (a spike) are drawn in before anything is tested, and no c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from math import inf, sqrt
 from typing import NamedTuple
@@ -38,8 +41,14 @@ REACH = 3
 """Neighbours on each side."""
 FLOOR = 1.0
 """Least change, in units of the noise."""
+ROUNDING = 1e-12
+"""A share of the largest value; what differs by less is the same number."""
 NORMAL_MAD = 1.4826
 ROUNDS = 5
+AT_ONCE = 200_000
+"""Distances that are kept at a time where there are few values."""
+LONG = 4096
+"""Of an interval of more values the candidate is the split that leaves the least spread: hardly another, far sooner."""
 
 
 class ChangePoint(Model):
@@ -82,14 +91,15 @@ def change_points(
     with the next one, None: it is learnt."""
     raw = np.asarray(values, dtype=float)
     noise = _noise(raw)
+    floor = max(FLOOR * noise, ROUNDING * float(np.abs(raw).max(initial=0.0)))
     drawn_in = _without_spikes(raw, noise)
-    places, learnt = _steps(drawn_in, noise, level, alike)
+    places, learnt = _steps(drawn_in, floor, level, alike)
     sure = [_p(drawn_in, *each, learnt) for each in _neighbours(places, len(raw))]
     moved = _neighbours(_likeliest(drawn_in, places, alike), len(raw))
     points = [_point(raw, *each, p_value) for each, p_value in zip(moved, sure, strict=True)]
     return Changes(
         noise=noise,
-        floor=FLOOR * noise,
+        floor=floor,
         alike=learnt,
         points=tuple(each for each in points if each.magnitude is None or abs(each.magnitude) >= least),
     )
@@ -138,36 +148,33 @@ def _without_spikes(values: np.ndarray, noise: float) -> np.ndarray:
     return np.asarray(np.clip(values, middle - SPIKE * noise, middle + SPIKE * noise))
 
 
-def _steps(values: np.ndarray, noise: float, level: float, alike: float | None) -> tuple[list[int], float]:
+def _steps(values: np.ndarray, floor: float, level: float, alike: float | None) -> tuple[list[int], float]:
     """The places of steps, and the correlation of a value with the next one. How alike neighbours are is seen between
     the steps that there would be if they were not; of these those stay that stand out of it."""
-    splits = [found for start, end in _intervals(len(values)) if (found := _split(values, start, end, noise))]
-    places = _between(values, _places(values, splits, level), noise, level)
-    places = _settled(values, places, noise, level, 0.0)
+    places = _places(values, _splits(values, _intervals(len(values)), floor), level)
+    places = _between(values, places, floor, level)
+    places = _settled(values, places, floor, level, 0.0)
     alike = resemblance(np.split(values, places)) if alike is None else alike
-    return (_settled(values, places, noise, level, alike) if alike else places), alike
+    return (_settled(values, places, floor, level, alike) if alike else places), alike
 
 
-def _places(values: np.ndarray, splits: Sequence[_Split], level: float) -> list[int]:
+def _places(values: np.ndarray, splits: Iterable[_Split], level: float) -> list[int]:
     """Of values that are not alike: the surest split first, then those of intervals that do not hold it."""
     tested = [(_p(values, each.start, each.place, each.end, 0.0), each) for each in splits]
     found = sorted((p, each.place, each.end - each.start, each) for p, each in tested if p <= level)
     places: list[int] = []
-    for p, place, _, _ in found:
-        if all(abs(place - known) >= FEWEST for known in places):
-            inside = [each for other, at, _, each in found if (other, at) == (p, place)]
-            if any(not any(each.start < known < each.end for known in places) for each in inside):
-                places.append(place)
-    return sorted(places)
+    for _, place, _, split in found:
+        if bisect_right(places, split.start) == bisect_left(places, split.end):
+            insort(places, place)
+    return places
 
 
-def _between(values: np.ndarray, places: list[int], noise: float, level: float) -> list[int]:
+def _between(values: np.ndarray, places: list[int], floor: float, level: float) -> list[int]:
     """With those that show between places that are known: both ends of a change that is soon taken back are needed
     before either stands out of the whole series."""
     for _ in range(ROUNDS):
         edges = [0, *places, len(values)]
-        splits = [_split(values, start, end, noise) for start, end in pairwise(edges)]
-        more = _places(values, [each for each in splits if each], level)
+        more = _places(values, _splits(values, pairwise(edges), floor), level)
         if not more:
             break
         places = sorted([*places, *more])
@@ -184,25 +191,38 @@ def _intervals(count: int) -> Iterator[tuple[int, int]]:
         length /= sqrt(2)
 
 
-def _split(values: np.ndarray, start: int, end: int, noise: float) -> _Split | None:
-    """The best split of an interval; None where it is too short, or below the noise floor."""
-    if end - start < 2 * FEWEST:
-        return None
-    place = start + _most_energy(values[start:end])
-    return _Split(start, place, end) if _differ(values, start, place, end, noise) else None
+def _splits(values: np.ndarray, intervals: Iterable[tuple[int, int]], floor: float) -> Iterator[_Split]:
+    """The best split of each interval; none of those that are too short, or whose parts differ by less than the noise
+    floor. Intervals of one length are looked at together, as far as memory allows."""
+    starts: dict[int, list[int]] = {}
+    for start, end in intervals:
+        if end - start >= 2 * FEWEST:
+            starts.setdefault(end - start, []).append(start)
+    sums = np.concatenate([[0.0], np.cumsum(values - values[:1])])
+    for length, every in starts.items():
+        rows = np.lib.stride_tricks.sliding_window_view(values, length)
+        together = max(1, AT_ONCE // length**2)
+        for first in range(0, len(every), together):
+            start = np.array(every[first : first + together])
+            n = _least_squares(rows[start[0]]) if length > LONG else _most_energy(rows[start])
+            place, end = start + n, start + length
+            apart = (sums[end] - sums[place]) / (length - n) - (sums[place] - sums[start]) / n
+            for at in np.flatnonzero(np.abs(apart) > floor):
+                yield _Split(int(start[at]), int(place[at]), int(end[at]))
 
 
-def _most_energy(values: np.ndarray) -> int:
-    """The split with the largest energy statistic of the two parts."""
-    count = len(values)
-    left, right = distances(values)
-    within_left = np.concatenate([[0.0], np.cumsum(left)])
-    within_right = np.concatenate([np.cumsum(right[::-1])[::-1], [0.0]])
-    between = within_left[-1] - within_left - within_right
+def _most_energy(rows: np.ndarray) -> np.ndarray:
+    """Of each row the split with the largest energy statistic of the two parts."""
+    count = rows.shape[1]
+    left, right = distances(rows)
+    within_left, within_right = np.cumsum(left, axis=1), np.cumsum(right[:, ::-1], axis=1)[:, ::-1]
+    total = within_left[:, -1:]
     n = np.arange(FEWEST, count - FEWEST + 1)
     m = count - n
-    energy = 2 * between[n] / (n * m) - within_left[n] / (n * (n - 1) / 2) - within_right[n] / (m * (m - 1) / 2)
-    return int(n[np.argmax(energy * n * m / count)])
+    of_left, of_right = within_left[:, n - 1], within_right[:, n]
+    between = total - of_left - of_right
+    energy = 2 * between / (n * m) - of_left / (n * (n - 1) / 2) - of_right / (m * (m - 1) / 2)
+    return n[np.argmax(energy * (n * m / count), axis=1)]
 
 
 def _least_squares(values: np.ndarray) -> int:
@@ -223,7 +243,7 @@ def _p(values: np.ndarray, start: int, place: int, end: int, alike: float) -> fl
     return min(1.0, tests * max(means, jump))
 
 
-def _settled(values: np.ndarray, places: list[int], noise: float, level: float, alike: float) -> list[int]:
+def _settled(values: np.ndarray, places: list[int], floor: float, level: float, alike: float) -> list[int]:
     """Each put where it is best between its neighbours; what then is no change is left out, the least sure first."""
     for _ in range(ROUNDS):
         moved = [
@@ -233,17 +253,18 @@ def _settled(values: np.ndarray, places: list[int], noise: float, level: float, 
         if moved == places:
             break
         places = sorted(set(moved))
+
+    @cache
+    def unsure(split: _Split) -> float:
+        return _p(values, *split, alike) if _differ(values, *split, floor) else inf
+
     while places:
-        sure = [
-            _p(values, *each, alike) if _differ(values, *each, noise) else inf
-            for each in _neighbours(places, len(values))
-        ]
-        worst = max(range(len(places)), key=sure.__getitem__)
-        if sure[worst] <= level:
+        by_chance = [unsure(each) for each in _neighbours(places, len(values))]
+        if max(by_chance) <= level:
             break
-        del places[worst]
+        del places[by_chance.index(max(by_chance))]
     return places
 
 
-def _differ(values: np.ndarray, start: int, place: int, end: int, noise: float) -> bool:
-    return abs(float(np.mean(values[place:end]) - np.mean(values[start:place]))) > FLOOR * noise
+def _differ(values: np.ndarray, start: int, place: int, end: int, floor: float) -> bool:
+    return abs(float(np.mean(values[place:end]) - np.mean(values[start:place]))) > floor

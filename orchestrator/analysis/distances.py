@@ -1,4 +1,4 @@
-"""Sums of distances between the values of a series, without a matrix of all pairs where there are many."""
+"""Sums of distances between the values of series, without a matrix of all pairs where there are many."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 Column = NDArray[np.float64]
+Rows = NDArray[np.float64]
+"""Row by row the values of a series; all are as long."""
 
 MANY = 256
 """Values from which on sorting is quicker than all pairs."""
 
 
-def distances(values: Column) -> tuple[Column, Column]:
-    """Of each value the sum of its distances to those before it, and to those after it. Time n log(n)^2, memory n."""
-    if len(values) < MANY:
-        pairs = np.abs(values[:, None] - values[None, :])
-        place = np.arange(len(values))
-        earlier = np.where(place[None, :] < place[:, None], pairs, 0).sum(axis=1)
-        return earlier, pairs.sum(axis=1) - earlier
-    values = values - values.mean()
-    return _by_halves(values), _by_halves(values[::-1])[::-1]
+def distances(rows: Rows) -> tuple[Rows, Rows]:
+    """Of each value the sum of its distances to those before it in its row, and to those after it. Time n log(n)^2,
+    memory n of many; of few n^2."""
+    if rows.shape[1] < MANY:
+        pairs = np.abs(rows[:, :, None] - rows[:, None, :])
+        place = np.arange(rows.shape[1])
+        earlier = np.where(place[None, :] < place[:, None], pairs, 0).sum(axis=2)
+        return earlier, pairs.sum(axis=2) - earlier
+    rows = rows - rows.mean(axis=1, keepdims=True)
+    return np.array([*map(_by_halves, rows)]), np.array([_by_halves(row[::-1])[::-1] for row in rows])
 
 
 def _by_halves(values: Column) -> Column:

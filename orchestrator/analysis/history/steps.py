@@ -20,6 +20,8 @@ LEAST_BEFORE = 5
 """Nights before what is new."""
 AGREES = 0.7
 """Each new night lies at least so far, in units of their mean's step: else one of them is a spike."""
+DIGITS = 9
+"""Of logarithms: means of so many equal values are the same, whatever arithmetic makes of their last digits."""
 NEW = (2, 3)
 """Nights that are new."""
 
@@ -48,6 +50,7 @@ class Steps(NamedTuple):
 def steps_of(values: Sequence[float], level: float = LEVEL, alike: float | None = None) -> Steps:
     """The steps of values in order of time; a series without any has one at most as often as `level` says. `alike`:
     correlation of a night with the next one, None: it is learnt."""
+    values = np.round(values, DIGITS).tolist()
     found = change_points(values, level, alike=alike)
     steps = [Step(each.index, each.after - each.before, each.p_value, True) for each in found.points]
     start = steps[-1].place if steps else 0

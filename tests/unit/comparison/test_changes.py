@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.analysis.change_points import FEWEST, Changes, _least_squares, _most_energy, change_points
+from orchestrator.analysis.change_points import FEWEST, LONG, Changes, _least_squares, _most_energy, change_points
 from orchestrator.analysis.distances import MANY, distances
 from orchestrator.analysis.statistics.serial import independent_shares
 from orchestrator.analysis.step_place import _weights, likeliest_place
@@ -161,15 +161,30 @@ def test_the_energy_statistic_is_that_of_the_paper() -> None:
     for seed in range(5):
         values = series((9, 100.0), (14, 101.0 + seed), seed=seed)
         best = max(range(FEWEST, len(values) - FEWEST + 1), key=lambda k: energy(values[:k], values[k:]))
-        assert _most_energy(np.array(values)) == best
+        assert _most_energy(np.array([values, values[::-1]]))[0] == best
 
 
 @pytest.mark.parametrize("count", [3, MANY - 1, MANY, 700])
 def test_distances_of_many_values_are_those_of_all_pairs(count: int) -> None:
-    values = np.round(np.random.default_rng(count).normal(100, 2, count), 1)
-    earlier, later = distances(values)
-    assert earlier == pytest.approx([np.abs(values[:n] - values[n]).sum() for n in range(count)])
-    assert later == pytest.approx([np.abs(values[n:] - values[n]).sum() for n in range(count)])
+    rows = np.round(np.random.default_rng(count).normal(100, 2, (2, count)), 1)
+    for values, earlier, later in zip(rows, *distances(rows), strict=True):
+        assert earlier == pytest.approx([np.abs(values[:n] - values[n]).sum() for n in range(count)])
+        assert later == pytest.approx([np.abs(values[n:] - values[n]).sum() for n in range(count)])
+
+
+@pytest.mark.parametrize("count", [53, 117])
+@pytest.mark.parametrize("value", [0.8953899563024488, -1417.7701512507142, 1e-9, 4.5e6])
+def test_what_is_always_the_same_has_no_change_but_that_which_it_has(value: float, count: int) -> None:
+    """Means of equal values differ in their last digits."""
+    assert places(change_points([value] * count)) == []
+    assert places(change_points([value] * count + [1.01 * value] * count)) == [count]
+
+
+def test_a_change_of_a_long_series_is_found_and_one_that_is_soon_taken_back() -> None:
+    values = np.random.default_rng(5).normal(100, 1, 2 * LONG)
+    values[LONG:] += 2
+    values[900:912] += 6
+    assert places(change_points(values.tolist())) == pytest.approx([900, 912, LONG], abs=5)
 
 
 def test_p_is_that_of_students_t_for_all_places() -> None:

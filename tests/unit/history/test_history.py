@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import exp, log
+from statistics import fmean
+
 import numpy as np
 import pytest
 
@@ -147,6 +150,20 @@ def test_nights_without_a_figure_and_short_histories() -> None:
     values = list(np.random.default_rng(1).normal(0, 0.01, 12))
     assert steps_of(values).steps == () and steps_of([]).steps == () and steps_of([0.0]).noise == 0.0
     assert steps_of([0.0] * 8 + [0.1, 0.1]).steps[0].place == 8
+
+
+def test_memory_that_is_always_the_same_has_no_change_whatever_means_make_of_its_last_digits() -> None:
+    random, figures = np.random.default_rng(3), []
+    for cell in range(40):
+        value = float(random.uniform(1, 1e7))
+        of_blocks = {blocks: exp(fmean([log(value)] * blocks)) for blocks in (10, 11, 12)}
+        assert cell or len(set(of_blocks.values())) > 1
+        for night, column in enumerate(COLUMNS):
+            a, b = of_blocks[int(random.integers(10, 13))], of_blocks[12 if night >= AT else 10]
+            figures.append(
+                Figure(night=column.id, device="phone", cell=f"cell-{cell}", metric="memory", unit="MB", a=a, b=b)
+            )
+    assert history("nightly", COLUMNS, figures).changes == []
 
 
 def test_no_change_is_told_of_quiet_nights() -> None:
