@@ -73,7 +73,7 @@ def energy(
     Trepn, Monsoon, Joulescope, Otii, perfetto, or any CSV with units; decimal commas are understood.
 
     By the plain mean of the readings, as studies publish it (of several files: the mean of their means), and weighted
-    by time; each with its 95 % interval. Needs no farm.
+    by time; each with its interval, of 95 % where that can be promised. Needs no farm.
 
     Example: `farm energy --baseline idle.csv --load run1.csv --load run2.csv --seconds-per-inference 0.2071`
     """
@@ -112,7 +112,11 @@ def as_data(found: Comparison) -> dict[str, Any]:
     return {
         **_values(found.plain),
         "time_weighted": _values(found.time_weighted),
-        "intervals": {"plain": _intervals(found.plain), "time_weighted": _intervals(found.time_weighted)},
+        "intervals": {
+            "level": found.level,
+            "plain": _intervals(found.plain),
+            "time_weighted": _intervals(found.time_weighted),
+        },
         "seconds_per_inference": found.seconds_per_inference,
         "method": found.method,
         "traces": found.traces,
@@ -143,7 +147,8 @@ def _draw(groups: dict[str, list[Recording]], path: Path) -> None:
 def _show(found: Comparison) -> None:
     from orchestrator.report.listing import Head, Listing
 
-    heads = [Head(name, True) for name in ("plain mean", "95 % interval", "weighted by time", "95 % interval")]
+    interval = f"{found.level:.0%} interval".replace("%", " %") if found.level else "interval, less than 95 %"
+    heads = [Head(name, True) for name in ("plain mean", interval, "weighted by time", interval)]
     rows: list[Sequence[Text | str]] = []
     for name in POWERS:
         cells = [_cell(getattr(powers, name), 1e3, ".2f") for powers in (found.plain, found.time_weighted)]

@@ -16,9 +16,10 @@ from .means import Figure, mean_of, plain_mean, time_mean
 from .recording import Recording, TraceDoubt, TraceDoubtCode
 
 METHOD = (
-    "95 % by Student's t; one trace: autocorrelation time of its readings; several: spread between their means, or "
+    "by Student's t; one trace: autocorrelation time of its readings; several: spread between their means, or "
     "what they say themselves where that is more; differences: Welch-Satterthwaite"
 )
+LEVEL = 0.95
 PHONE_W = 0.002, 50.0
 """Mean power of a phone, asleep or at work with its screen on; of a small board too."""
 STUCK_READINGS = 10
@@ -68,6 +69,13 @@ class Comparison(Model):
     method: str = METHOD
     traces: tuple[TraceMean, ...]
     doubts: tuple[TraceDoubt, ...]
+
+    @property
+    def level(self) -> float | None:
+        """Of the intervals; None where one rests on a single trace of too few independent readings."""
+        alike = {doubt.file for doubt in self.doubts if doubt.code is TraceDoubtCode.ALIKE_READINGS}
+        files = [[trace.file for trace in self.traces if trace.role == role] for role in ("baseline", "load")]
+        return None if any(len(own) == 1 and own[0] in alike for own in files) else LEVEL
 
 
 def compare(

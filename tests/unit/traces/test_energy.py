@@ -186,9 +186,9 @@ def test_short_traces_of_readings_that_are_alike_cover_or_are_doubted() -> None:
     held = [each.plain.load_power_w.low <= 2 <= each.plain.load_power_w.high for each in found]
     assert sum(held) >= 89
     short = compare([wandering(0.99, 50, 1)], [wandering(0.99, 50, 2)])
-    assert TraceDoubtCode.ALIKE_READINGS in {doubt.code for doubt in short.doubts}
+    assert TraceDoubtCode.ALIKE_READINGS in {doubt.code for doubt in short.doubts} and short.level is None
     long = compare([wandering(0.5, 3000, 1)], [wandering(0.5, 3000, 2)])
-    assert TraceDoubtCode.ALIKE_READINGS not in {doubt.code for doubt in long.doubts}
+    assert TraceDoubtCode.ALIKE_READINGS not in {doubt.code for doubt in long.doubts} and long.level == 0.95
 
 
 def test_one_file_and_a_copy_are_doubted() -> None:
