@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from math import inf, sqrt
+from math import inf, ldexp, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -90,30 +90,32 @@ def change_points(
     """Of values in order of time. `least`: changes by a smaller share are not told; `alike`: correlation of a value
     with the next one, None: it is learnt."""
     raw = np.asarray(values, dtype=float)
+    exponent = int(np.frexp(np.abs(raw).max(initial=0.0))[1])
+    raw = np.ldexp(raw, -exponent)  # at most one, so that no square is too large or too small for a number
     noise = _noise(raw)
     floor = max(FLOOR * noise, ROUNDING * float(np.abs(raw).max(initial=0.0)))
     drawn_in = _without_spikes(raw, noise)
     places, learnt = _steps(drawn_in, floor, level, alike)
     sure = [_p(drawn_in, *each, learnt) for each in _neighbours(places, len(raw))]
     moved = _neighbours(_likeliest(drawn_in, places, alike), len(raw))
-    points = [_point(raw, *each, p_value) for each, p_value in zip(moved, sure, strict=True)]
+    points = [_point(raw, exponent, *each, p_value) for each, p_value in zip(moved, sure, strict=True)]
     return Changes(
-        noise=noise,
-        floor=floor,
+        noise=ldexp(noise, exponent),
+        floor=ldexp(floor, exponent),
         alike=learnt,
         points=tuple(each for each in points if each.magnitude is None or abs(each.magnitude) >= least),
     )
 
 
-def _point(raw: np.ndarray, start: int, place: int, end: int, p_value: float) -> ChangePoint:
+def _point(raw: np.ndarray, exponent: int, start: int, place: int, end: int, p_value: float) -> ChangePoint:
     before, after = float(np.median(raw[start:place])), float(np.median(raw[place:end]))
     change = after - before
     return ChangePoint(
         index=place,
         magnitude=change / abs(before) if before else None,
         p_value=p_value,
-        before=before,
-        after=after,
+        before=ldexp(before, exponent),
+        after=ldexp(after, exponent),
     )
 
 

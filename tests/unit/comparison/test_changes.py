@@ -180,6 +180,22 @@ def test_what_is_always_the_same_has_no_change_but_that_which_it_has(value: floa
     assert places(change_points([value] * count + [1.01 * value] * count)) == [count]
 
 
+@pytest.mark.parametrize("exponent", [-1040, -900, 900, 1016])
+def test_very_large_and_very_small_values_have_the_same_changes(exponent: int) -> None:
+    values = np.random.default_rng(5).normal(100, 1, 60) + 4 * (np.arange(60) >= 30)
+    known, found = change_points(values.tolist()), change_points(np.ldexp(values, exponent).tolist())
+    assert places(found) == places(known) == [30]
+    assert found.points[0].magnitude == pytest.approx(known.points[0].magnitude, rel=1e-6)
+    assert found.points[0].after == pytest.approx(np.ldexp(known.points[0].after, exponent))
+
+
+def test_numbers_of_builds_are_no_dates(farm: Farm, tmp_path: Path) -> None:
+    lines = [f"a,{10000095 + n},{value}" for n, value in enumerate(series((30, 100.0), (30, 110.0)))]
+    (tmp_path / "s.csv").write_text("\n".join(["series,time,value", *lines]) + "\n")
+    (found,) = json.loads(farm("changes", "s.csv", "--json")[1])
+    assert [point["time"] for point in found["change_points"]] == ["10000125"]
+
+
 def test_a_change_of_a_long_series_is_found_and_one_that_is_soon_taken_back() -> None:
     values = np.random.default_rng(5).normal(100, 1, 2 * LONG)
     values[LONG:] += 2
@@ -223,6 +239,9 @@ def test_a_file_is_read_in_order_of_time(farm: Farm, tmp_path: Path) -> None:
         ("series,time,value\na,1,x\n", "line 2, column 'value': found 'x'"),
         ("series,time,value\na,1,nan\n", "finite"),
         ("series,time,value\na,yesterday,1\n", "column 'time': found 'yesterday'"),
+        ("series,time,value\na,5,1\na,2026-11-23,1\n", "line 3, column 'time': found '2026-11-23'"),
+        ("series,time,value\na,2026-11-23,1\na,5,1\n", "line 3, column 'time': found '5'"),
+        ("series,time,value,value\na,5,1,2\n", "several columns value"),
     ],
 )
 def test_a_file_that_is_no_series_is_refused_with_its_place(farm: Farm, tmp_path: Path, text: str, told: str) -> None:
