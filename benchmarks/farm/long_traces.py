@@ -38,6 +38,9 @@ FORMS: dict[str, tuple[str, Callable[[float, float, float], str]]] = {
         lambda us, a, v: f"np.float64({us / 1e6:.4f}),np.float64({a * 1e3:.4f}),np.float64({v:.4f}),",
     ),
 }  # fmt: skip
+PACKETS = {"perfetto, packets of 8 kB": 8000, "perfetto, packets of 60 bytes": 60}
+"""Bytes of the packets of other data sources between a battery's."""
+BATTERY_NS, BYTES_A_READING = 100_000_000, 28_000
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def measured(size: int) -> Iterator[Found]:
-    for form in FORMS:
+    for form in (*FORMS, *PACKETS):
         with tempfile.TemporaryDirectory() as folder:
-            path, rest = Path(folder) / "long.csv", Path(folder) / "rest.csv"
-            readings, mean_w = write(path, form, size)
-            write(rest, form, 20_000)
+            path, rest = Path(folder) / "long", Path(folder) / "rest"
+            written = write if form in FORMS else write_packets
+            readings, mean_w = written(path, form, size)
+            written(rest, form, size // 1000)
             before = os.times()
             began = time.monotonic()
             out, peak_mb = _run("--baseline", str(rest), "--load", str(path), "--json")
@@ -113,6 +117,38 @@ def write(path: Path, form: str, size: int) -> tuple[int, float]:
                     break
             file.write("\n".join(lines) + "\n")
     return readings, sum_w / readings
+
+
+def write_packets(path: Path, form: str, size: int) -> tuple[int, float]:
+    """A perfetto trace of an hour or less: a battery's counters ten times a second, and of other sources so many
+    packets in between that each reading has its share of bytes."""
+    generator, readings = np.random.default_rng(), max(10, size // BYTES_A_READING)
+    other = [_field(1, _field(1, generator.bytes(PACKETS[form]))) for _ in range(50)]
+    between = b"".join(other[n % 50] for n in range(BYTES_A_READING // PACKETS[form]))
+    amperes, volts = generator.normal(0.5, 0.1, readings), generator.normal(3.9, 0.02, readings)
+    charge, sum_w = 4_000_000.0, 0.0
+    with path.open("wb") as file:
+        for n, (a, v) in enumerate(zip(amperes.tolist(), volts.tolist(), strict=True)):
+            current, volt, charge = -round(a * 1e6), round(v * 1e6), charge - a * 27
+            counters = _field(1, round(charge)) + _field(3, current) + _field(7, volt)
+            file.write(_field(1, _field(8, n * BATTERY_NS) + _field(38, counters)) + between)
+            sum_w -= current * volt * 1e-12
+    return readings, sum_w / readings
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    """As protobuf writes it."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value % (1 << 64))
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
 
 
 _MEASURE = """

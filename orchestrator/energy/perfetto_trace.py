@@ -15,13 +15,17 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from mmap import mmap
+from mmap import MADV_DONTNEED, mmap
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-PACKET_TAG = b"\x0a"
+PACKET_TAG = 0x0A
+BATTERY_TAG, RAILS_TAG, COMPRESSED_TAG = b"\xb2\x02", b"\xc2\x02", b"\x92\x03"
+"""As they stand before what is in a packet: one without them, as nearly all are, says nothing of power."""
+FORGOTTEN_BYTES = 1 << 26
+"""After so many bytes of a mapped file the system may have its memory back."""
 TIMESTAMP, BATTERY, POWER_RAILS, COMPRESSED, DESCRIPTOR, ENERGY = 8, 38, 40, 50, 1, 2
 LARGEST_INFLATED = 1 << 28
 NS_PER_MS = 1_000_000
@@ -48,7 +52,9 @@ def counters_of_trace(trace: bytes | mmap) -> Counters:
     readings: dict[int, list[tuple[int, int]]] = {}
     found = Counters()
     with memoryview(trace) as content:
-        for packet in _packets(content):
+        for packet in _packets(content, trace if isinstance(trace, mmap) else None):
+            if BATTERY_TAG not in packet and RAILS_TAG not in packet:
+                continue
             fields = list(_fields(packet))
             time_ns = next((_int(value) for number, value in fields if number == TIMESTAMP), 0)
             for number, value in fields:
@@ -75,11 +81,11 @@ def _take_rails(rails: bytes, names: dict[int, str], readings: dict[int, list[tu
             readings.setdefault(index, []).append(reading)
 
 
-def _packets(trace: memoryview) -> Iterator[bytes]:
+def _packets(trace: memoryview, mapped: mmap | None = None) -> Iterator[bytes]:
     """Each packet of a trace, those inside deflated ones too."""
-    at = 0
+    at = forgotten = 0
     while at < len(trace):
-        if trace[at : at + 1] != PACKET_TAG:
+        if trace[at] != PACKET_TAG:
             raise ValueError(f"no perfetto trace: no packet begins at byte {at}")
         length, start = _varint(trace, at + 1)
         at = start + length
@@ -87,10 +93,13 @@ def _packets(trace: memoryview) -> Iterator[bytes]:
             raise ValueError(f"the trace is cut off: its packet at byte {start} has {length} bytes")
         packet = bytes(trace[start:at])
         yield packet
-        if packet[:2] == b"\x92\x03":  # the tag of field 50, which stands alone in its packet
+        if packet.startswith(COMPRESSED_TAG):  # which stands alone in its packet
             for number, value in _fields(packet):
                 if number == COMPRESSED:
                     yield from _packets(memoryview(_inflated(_bytes(value))))
+        if mapped is not None and at - forgotten > FORGOTTEN_BYTES:
+            mapped.madvise(MADV_DONTNEED)
+            forgotten = at
 
 
 def _inflated(content: bytes) -> bytes:
@@ -106,6 +115,8 @@ def _inflated(content: bytes) -> bytes:
 
 def _varint(content: memoryview, at: int) -> tuple[int, int]:
     """A number in base 128, and where it ends."""
+    if at < len(content) and content[at] < 0x80:
+        return content[at], at + 1
     value = 0
     for shift in range(0, 64, 7):
         if at >= len(content):
