@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-FAMILY_LEVEL = 0.01
-"""At most this share of tables without any difference says `different` of a row."""
+FAMILY_LEVEL = 0.005
+"""This share of tables without any difference says `different` of a row where blocks are independent; at most 1 % does
+where neighbours are alike (decision 122)."""
 MIN_BLOCKS = 5
 """With fewer blocks a side (rounds, where sides are paired) there is no verdict."""
 
