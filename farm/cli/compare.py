@@ -38,8 +38,8 @@ def compare(
         str,
         typer.Argument(
             metavar="A",
-            help="Id, name, `latest`, NAME~1 (the run before the newest), NAME~1-10 (ten of them), or a file of "
-            "--save-baseline; several by commas.",
+            help="Id, name (a suite's too), `latest`, NAME~1 (the run before the newest), NAME~1-10 (ten of them), or "
+            "a file of --save-baseline; several by commas.",
             autocompletion=completion.experiments,
         ),
     ],

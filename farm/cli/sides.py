@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.analysis.comparison import SideRow
     from orchestrator.config import Settings
     from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.nightly import Night
 
 _EARLIER = re.compile(r"(?P<name>.+)~(?P<first>\d+)(?:-(?P<last>\d+))?")
 
@@ -33,8 +34,8 @@ class Side(NamedTuple):
 
 
 def read_sides(state: Path | None, texts: Iterable[str]) -> list[Side]:
-    """Each text: names by commas; of each an id, a name, `latest`, one of these with `~N` (the run N before the newest)
-    or `~M-N`, or a file. The ledger is only opened where a name is no file."""
+    """Each text: names by commas; of each an id, a name, `latest`, a suite, a night of one, a name with `~N` (the run N
+    before the newest) or `~M-N`, or a file. The ledger is only opened where a name is no file."""
     with ExitStack() as stack:
         settings = settings_of(state)
         opened: list[Ledger] = []
@@ -60,10 +61,9 @@ def _side(text: str, settings: Settings, ledger: Callable[[], Ledger]) -> Side:
             experiments += baseline.experiments
             rows += baseline.rows
             continue
-        for row in _named(ledger(), name):
-            experiments.append(row.id)
-            kept.append(row.id)
-            found = _rows(settings, ledger(), row)
+        for ids, found in _named(settings, ledger(), name):
+            experiments += ids
+            kept += ids
             serials |= {each.serial for each in found}
             rows += found
     if not rows:
@@ -71,19 +71,41 @@ def _side(text: str, settings: Settings, ledger: Callable[[], Ledger]) -> Side:
     return Side(text, tuple(experiments), rows, tuple(kept), frozenset(serials))
 
 
-def _named(ledger: Ledger, name: str) -> list[ExperimentRow]:
+def _named(settings: Settings, ledger: Ledger, name: str) -> Iterator[tuple[list[str], list[SideRow]]]:
+    """Of each run that a name means, of an experiment or else of a suite: its experiments and its blocks."""
     match = _EARLIER.fullmatch(name)
-    if match is None:
-        return [find_measured(ledger, name)]
-    own = [key for key, told in ledger.experiment_names().items() if match["name"] in (told, LATEST)][::-1]
-    first = int(match["first"])
-    wanted = range(first, int(match["last"] or first) + 1)
-    if not wanted or wanted[-1] >= len(own):
-        told = f"{len(own)} runs of {match['name']!r}" if own else f"no experiment {match['name']!r}"
-        raise UnknownName(
-            f"{name}: there are {told} in the ledger", remedy="~1 is the run before the newest, ~1-10 the ten before it"
-        )
-    return [ledger.experiment(own[number]) for number in wanted]
+    told, first = (match["name"], int(match["first"])) if match else (name, 0)
+    last = int(match["last"] or first) if match else first
+    names = ledger.experiment_names()
+    own = [key for key, each in names.items() if told in (each, key, LATEST)][::-1]
+    nights = [] if own else _nights(ledger, told)
+    if match is None and not nights:
+        row = find_measured(ledger, name)
+        yield [row.id], _rows(settings, ledger, row)
+        return
+    if first > last or last >= len(own or nights):
+        count = len(own or nights)
+        runs = f"is 1 run of {told!r}" if count == 1 else f"are {count} runs of {told!r}"
+        runs = runs if count else f"is no experiment and no suite {told!r}"
+        remedy = "~1 is the run before the newest, ~1-10 the ten before it"
+        raise UnknownName(f"{name}: there {runs} in the ledger", remedy=remedy)
+    for number in range(first, last + 1):
+        if own:
+            row = ledger.experiment(own[number])
+            yield [row.id], _rows(settings, ledger, row)
+        else:
+            from orchestrator.nightly.past import rows_of_night
+
+            yield [wave.experiment_id for wave in nights[number].waves], rows_of_night(ledger, nights[number])
+
+
+def _nights(ledger: Ledger, name: str) -> list[Night]:
+    """Those of a suite that measured something, the newest first; or the one of this id."""
+    from orchestrator.nightly.past import nights_of
+
+    suite, _, at = name.partition("@")
+    found = nights_of(ledger, suite, None)[::-1]
+    return [night for night in found if night.waves and (not at or night.night_id == name)]
 
 
 def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +17,7 @@ from orchestrator.model.axes import SIDE, axis_value_text
 from orchestrator.model.experiment import BASELINE, CANDIDATE, Experiment
 
 from .night import Night, NightRow
+from .table import PART
 
 MOST_NIGHTS = 60
 Facts = dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]
@@ -28,10 +30,27 @@ def past(ledger: Ledger, name: str, last: int = MOST_NIGHTS) -> History:
     return of_suite(ledger, name, nights) if nights else _of_experiment(ledger, name, last)
 
 
-def nights_of(ledger: Ledger, suite: str, last: int = MOST_NIGHTS) -> list[Night]:
+def nights_of(ledger: Ledger, suite: str, last: int | None = MOST_NIGHTS) -> list[Night]:
     """Its nights that have been judged, the oldest first."""
     found = [Night.model_validate_json(each.body) for each in ledger.nights.of(suite, limit=last)]
     return [night for night in reversed(found) if night.is_judged]
+
+
+def rows_of_night(ledger: Ledger, night: Night) -> list[SideRow]:
+    """Its blocks of all waves, those of the repetition too, as of one night on each device, with their sides as they
+    are: rounds one after the other. Of several parts each row says which one."""
+    parts = {part.name: part for part in night.parts}
+    rows: list[SideRow] = []
+    begun: Counter[str] = Counter()
+    for wave in sorted(night.waves, key=lambda wave: wave.number):
+        first = begun[wave.part]
+        begun[wave.part] += wave.blocks
+        part = {PART: wave.part} if len(parts) > 1 else {}
+        with suppress(UnknownName):
+            for row in _rows(ledger, wave.experiment_id, parts[wave.part]):
+                night_id, turn = f"{night.night_id}/{row.device}", first + row.round
+                rows.append(replace(row, night=night_id, round=turn, options={**row.options, **part}))
+    return rows
 
 
 def of_suite(ledger: Ledger, suite: str, nights: Sequence[Night]) -> History:

@@ -13,7 +13,9 @@ import pytest
 from orchestrator.analysis.comparison import Compared, compare
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api
+from orchestrator.nightly.night import Wave
 from orchestrator.report.compared import Content, as_html, as_junit, as_markdown, fails
+from tests.unit.history.made import SUITE, judged, kept
 from tests.unit.imports.conftest import Farm
 from tests.unit.report.test_report import EVIL, Page
 
@@ -22,6 +24,7 @@ from .nights import night
 
 pytestmark = pytest.mark.unit
 
+WEEKLY = SUITE.model_copy(update={"name": "weekly"})
 KEYS = ("device", "network", "backend", "precision", "metric", "ratio", "interval", "verdict", "needs_blocks")
 
 
@@ -49,6 +52,28 @@ def test_two_nights_are_compared_and_the_status_says_what_is_worse(farm: Farm, l
     assert farm("compare", "nightly-1", "nightly-2", "--fail-on", "nothing")[0] == 0
     assert farm("compare", "nightly-1", "nightly-2", "--margin", "latency=30%")[0] == 0
     assert farm("compare", "nightly-1", "nightly-2", "--where", "backend=opencl")[0] == 0
+
+
+def test_the_nights_of_a_suite_are_named_as_runs_are(farm: Farm, ledger: Ledger) -> None:
+    """A night's waves are one night, whose rounds follow each other; a night that did not run is none."""
+    for number in (1, 2):
+        ids = [night(ledger, 10 * number + turn, blocks=6) for turn in range(2)]
+        waves = [
+            Wave(kind=kind, part="lenet", experiment_id=each, number=turn, blocks=6)
+            for turn, (kind, each) in enumerate(zip(("first", "more"), ids, strict=True))
+        ]
+        part = ledger.experiment(ids[0]).experiment.model_copy(update={"name": "lenet"})
+        more = {"suite": WEEKLY, "night_id": f"weekly@{number}", "parts": (part,), "waves": tuple(waves)}
+        kept(ledger, [judged(number, [], ("A",), **more)])
+    kept(ledger, [judged(3, [], (), suite=WEEKLY, night_id="weekly@3", outcome="not_run")])
+    for names in (("weekly~1", "weekly"), ("weekly@1", "weekly@2")):
+        found = rows(farm("compare", *names, "--json")[1])["cpu", "latency"]
+        assert (found["nights"], found["blocks"], found["verdict"]) == ([1, 1], [12, 12], "same")
+    assert rows(farm("compare", "weekly", "--sides", "backend=opencl,cpu", "--json")[1]) != {}
+    assert farm("compare", "weekly", "--save-baseline", "weekly.json")[0] == 0
+    code, _, err = farm("compare", "weekly~2", "weekly")
+    assert code == 2 and "2 runs of 'weekly'" in err
+    assert "no experiment and no suite 'x'" in farm("compare", "x~1", "weekly")[2]
 
 
 def test_runs_before_the_newest_are_named_by_their_number(farm: Farm, ledger: Ledger) -> None:
