@@ -18,6 +18,8 @@ def cron_of(text: str) -> str:
         text = f"{int(of_day[2])} {int(of_day[1])} * * *"
     fields = " ".join(text.split())
     try:
+        if len(text.split()) != 5:
+            raise ValueError(f"it has {len(text.split())} fields")
         crontab.from_string(fields)
     except (ValueError, TypeError, ParseException) as e:
         raise ValueError(f"expected {FORM}, got {text[:40]!r}: {e}") from e

@@ -56,6 +56,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield from (f"  {_line(row)}" for row in loud[:MOST_ROWS])
     if len(loud) > MOST_ROWS:
         yield f"  and {len(loud) - MOST_ROWS} rows more that are not the same"
+    yield from (f"  not told: {each.to}: {each.error}" for each in night.told if each.error)
 
 
 def _line(row: NightRow) -> str:

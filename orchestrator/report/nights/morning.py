@@ -185,7 +185,9 @@ def _unknown(found: Morning) -> Iterator[tuple[str, str]]:
     if not unknown:
         return
     needs = [each.needs_blocks for each in unknown if each.needs_blocks]
-    more = f" {max(needs)} more blocks a side would settle {len(needs)} of them: a larger budget." if needs else ""
+    full = any(max(each.blocks) >= found.night.suite.most_rounds for each in unknown if each.needs_blocks)
+    larger = f"most_rounds above {found.night.suite.most_rounds}" if full else "a larger budget"
+    more = f" {max(needs)} more blocks a side would settle {len(needs)} of them: {larger}." if needs else ""
     yield f"{_counted(len(unknown), 'row')} unknown, neither the same nor different.{more}", ""
 
 

@@ -19,9 +19,11 @@ from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
-from orchestrator.nightly import Night, Wave
+from orchestrator.nightly import Night, NightRow, Told, Wave
 from orchestrator.nightly.past import figures_of
+from orchestrator.nightly.summary import summary
 from orchestrator.report.nights import Morning, headline, morning, morning_markdown, morning_page
+from orchestrator.report.nights.morning import next_steps
 from orchestrator.report.nights.tell import morning_of, tell
 from tests.unit.comparison.conftest import farm, ledger
 from tests.unit.imports.conftest import Farm
@@ -85,10 +87,24 @@ def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
     assert "latency is worse in 1 cell on B (confirmed by a repetition)" in steps
     assert "farm compare nightly-1 --sides side=baseline,candidate --where device=B" in steps
     assert "Look at D: it is not connected." in steps and "Not the candidate: C moved on both sides" in steps
-    assert "9 more blocks a side would settle 1 of them" in steps
+    assert "9 more blocks a side would settle 1 of them: a larger budget." in steps
+    row = next(row for row in found.rows["unknown"] if row.compared.needs_blocks)
+    full = replace(found, rows={**found.rows, "unknown": [_with_blocks(row, found.night.suite.most_rounds)]})
+    assert any("would settle 1 of them: most_rounds above 60." in text for text, _ in next_steps(full))
     assert 'title="worse"' in text and "▲ +6.0" in text and 'title="better"' in text and "▼ -8.0" in text
     assert 'class="ratio"' in text and "farm export nightly-1" in text and "VIRTUAL" in text
     assert "the colour of whose change it is" in words and "3 series" in words and words.count("<figure>") == 3
+
+
+def _with_blocks(row: NightRow, blocks: int) -> NightRow:
+    return row.model_copy(update={"compared": replace(row.compared, blocks=(blocks, blocks))})
+
+
+def test_the_summary_names_who_could_not_be_told(found: Morning) -> None:
+    told = (Told(to="a.txt", at=1.0), Told(to="mailto", at=1.0, error="the server refuses it"))
+    assert summary(found.night.model_copy(update={"told": told})).endswith(
+        "\n  not told: mailto: the server refuses it"
+    )
 
 
 def test_markdown_says_the_same(found: Morning) -> None:

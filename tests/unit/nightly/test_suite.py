@@ -53,7 +53,7 @@ def test_a_good_file(tmp_path: Path) -> None:
         ("latency: 2 %", "speed: 2 %", "there is no metric `speed`: known are latency"),
         ("90 min", "90", "90 has no unit; write e.g. `90 s`"),
         ('"02:30"', '"25:30"', "schedule: expected `02:30`"),
-        ('"02:30"', '"every night"', "schedule: expected `02:30`"),
+        ('"02:30"', '"every night"', "it has 2 fields"),
         ("[lenet.yaml]", "[]", "experiments: expected 1 values or more"),
         ("where: memory >= 1 GiB", "count: any", "compared device by device"),
         ("budget: 90 min", "rounds: 20\nmost_rounds: 10", "most_rounds 10 is below rounds 20"),
