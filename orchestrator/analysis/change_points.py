@@ -205,12 +205,12 @@ def _splits(values: np.ndarray, intervals: Iterable[tuple[int, int]], floor: flo
         rows = np.lib.stride_tricks.sliding_window_view(values, length)
         together = max(1, AT_ONCE // length**2)
         for first in range(0, len(every), together):
-            start = np.array(every[first : first + together])
-            n = _least_squares(rows[start[0]]) if length > LONG else _most_energy(rows[start])
-            place, end = start + n, start + length
-            apart = (sums[end] - sums[place]) / (length - n) - (sums[place] - sums[start]) / n
+            low = np.array(every[first : first + together])
+            n = np.array([_least_squares(rows[low[0]])]) if length > LONG else _most_energy(rows[low])
+            place, high = low + n, low + length
+            apart = (sums[high] - sums[place]) / (length - n) - (sums[place] - sums[low]) / n
             for at in np.flatnonzero(np.abs(apart) > floor):
-                yield _Split(int(start[at]), int(place[at]), int(end[at]))
+                yield _Split(int(low[at]), int(place[at]), int(high[at]))
 
 
 def _most_energy(rows: np.ndarray) -> np.ndarray:
@@ -224,7 +224,7 @@ def _most_energy(rows: np.ndarray) -> np.ndarray:
     of_left, of_right = within_left[:, n - 1], within_right[:, n]
     between = total - of_left - of_right
     energy = 2 * between / (n * m) - of_left / (n * (n - 1) / 2) - of_right / (m * (m - 1) / 2)
-    return n[np.argmax(energy * (n * m / count), axis=1)]
+    return np.asarray(n[np.argmax(energy * (n * m / count), axis=1)])
 
 
 def _least_squares(values: np.ndarray) -> int:
