@@ -4,7 +4,8 @@
 
 A case is an algorithm with a memory budget in bytes (0: the device's): `--cases auto:0,implicit_gemm:2e9,winograd:4e9`.
 Each is compiled for the device that the agent finds, run, and its images compared with PyTorch's of the same random
-input and weights (`--reference`: fp64 or fp32; TF32 is off). Times are medians of whole inferences, without input and
+input and weights (`--reference`: fp64 or fp32; TF32 is off). `--weights`: trained ones, of `pynet_weights`, and a
+picture as input; seeded ones magnify rounding. Times are medians of whole inferences, without input and
 output. Needs NumPy, pydantic and PyTorch, and glslangValidator for Vulkan; `--peers none`: without PyTorch's own times.
 """
 
@@ -35,12 +36,15 @@ from kernels.plan.model import Plan, SwapIn, SwapOut
 from .agent_process import Agent, limits_of
 from .kept_rows import KeptRows, add_options, kept_rows
 from .machine import describe_machine
+from .pictures import mosaic, pictures
 
 Tensors = dict[str, torch.Tensor]
 Stored = Callable[[torch.Tensor], torch.Tensor]
 TYPES = {"fp32": torch.float32, "fp16": torch.float16}
 STRIP_ELEMENTS = 1 << 29
 """Of the windows that are laid out at once."""
+_SAME = ("size", "reference", "samples", "weights")
+"""Options that the rows of a file share."""
 LARGEST = 1 << 30
 """Bytes of one allocation where a budget is given: study M's phone."""
 
@@ -67,7 +71,7 @@ def _mirrored(node: Node, inputs: Sequence[Any]) -> torch.Tensor:
     return functional.pad(inputs[0], (left, right, top, bottom), mode="reflect")
 
 
-def _conv(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """In double precision in strips of rows: PyTorch would lay out every window of the whole image there."""
     if x.dtype != torch.float64:
         return functional.conv2d(x, weight, bias)
@@ -78,7 +82,7 @@ def _conv(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Te
 
 
 _OPERATIONS: dict[str, Callable[[Node, Sequence[Any]], torch.Tensor]] = {
-    "conv": lambda _, i: _conv(i[0], i[1], i[2]),
+    "conv": lambda _, i: convolution(i[0], i[1], i[2]),
     "pad": _mirrored,
     "instance_norm": lambda n, i: functional.instance_norm(i[0], weight=i[1], bias=i[2], eps=n.attributes["epsilon"]),
     "relu": lambda _, i: torch.relu(i[0]),
@@ -185,11 +189,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.backends.cudnn.benchmark = True
     device = "cuda" if torch.cuda.is_available() else "cpu"
     machine = {"machine": describe_machine(), "torch": torch.__version__, "torch_device": _name(device)}
-    about = {**machine, "size": options.size, "reference": options.reference, "samples": options.samples}
-    kept = kept_rows(options, about, same=("size", "reference", "samples"))
+    about = {**machine, **{name: getattr(options, name) for name in _SAME}}
+    kept = kept_rows(options, about, same=_SAME)
     rows, columns = map(int, options.size.split("x"))
     graph = pynet(1, size=(rows, columns))
     x = np.random.default_rng().random((1, 4, rows, columns), np.float32)
+    if options.weights:
+        graph.constants = dict(np.load(options.weights))
+        random = torch.Generator(device).manual_seed(int(np.random.default_rng().integers(1 << 30)))
+        x = mosaic(pictures(1, 2 * rows, 2 * columns, random), random).cpu().numpy()
     wanted = reference(graph, x, device, torch.float64 if options.reference == "fp64" else torch.float32)
     _stored(options, graph, x, device, wanted, kept)
     _peers(options, graph, x, device, wanted, kept)
@@ -278,6 +286,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--size", default="x".join(map(str, FULL)), help="rows x columns of a plane, multiples of 16")
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--reference", choices=("fp64", "fp32"), default="fp64")
+    parser.add_argument("--weights", default="", help="of `pynet_weights`, instead of seeded ones")
     parser.add_argument("--storage", action="store_true", help="also what storing alone loses")
     parser.add_argument("--peers", choices=("torch", "none"), default="torch")
     add_options(parser)

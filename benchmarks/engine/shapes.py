@@ -30,6 +30,7 @@ from kernels.options import Options
 from .agent_process import Agent, limits_of
 from .kept_rows import KeptRows, Row, add_options, kept_rows
 from .machine import describe_machine
+from .pynet import convolution
 
 LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
 REPEATS = 3
@@ -93,7 +94,9 @@ def measure(agent: Agent, number: int, facts: Mapping[str, Any], arguments: argp
     if not kept.has(shape=number, api=PEER):
         by_layout = peer_ms(x, weight, bias, pad)
         kept.add({"shape": number, "api": PEER, "ms": min(by_layout.values()), "by_layout": by_layout})
-    wanted = torch.nn.functional.conv2d(x.double(), weight.double(), bias.double(), padding=pad) if left else None
+    padded = torch.nn.functional.pad(x.double(), [pad] * 4)
+    wanted = convolution(padded, weight.double(), bias.double()) if left else None
+    del padded
     if device == "cuda":
         torch.cuda.empty_cache()  # or there is no room for the agent
     for api, algorithm in left:

@@ -26,6 +26,8 @@ from .waves import in_waves
 
 _SHARES = (8, 16, 32)
 """Parts of the budget that one tensor may take, where it must be split to fit."""
+_DESKTOP_SHARE = 5
+"""The first of them where the device's memory is its own: kernels gain more than swaps lose (docs/decisions/0123)."""
 _MARGINS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6)
 """Of the arena, what may live at once: offsets leave gaps."""
 
@@ -171,7 +173,8 @@ def _ways(options: Options, limits: Limits) -> Iterator[Way]:
         yield Way(split, largest if fused else 0)
     if not budget:
         return
-    smaller = [size for size in (budget // share for share in _SHARES) if not largest or size < largest]
+    shares = _SHARES if limits.unified_memory else (_DESKTOP_SHARE, *_SHARES)
+    smaller = [size for size in (budget // share for share in shares) if not largest or size < largest]
     if fused and True in modes:
         yield from (Way(True, size) for size in smaller)
     if options.swap == "auto":

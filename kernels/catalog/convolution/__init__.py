@@ -26,7 +26,9 @@ from .winograd import Winograd
 DOT = Dot()
 _USUAL = Winograd("winograd", "the largest tile that the precision allows", {})
 _LARGE = Winograd(
-    "winograd_large", "tiles of 8x8 inputs: 6x6 outputs of 3x3, 4x4 of 5x5, 2x2 of 7x7", {3: 6, 5: 4, 7: 2}
+    "winograd_large",
+    "tiles of 8x8 inputs: 6x6 outputs of 3x3, 4x4 of 5x5, 5x5 of 7x7 in four parts, 6x6 of 9x9 in nine",
+    {3: 6, 5: 4, 7: 5, 9: 6},
 )
 ALGORITHMS = registry(
     Depthwise(),

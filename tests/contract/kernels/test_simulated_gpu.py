@@ -86,12 +86,12 @@ def simulator(agent: Agent, platform: Path) -> Simulator:
 
 def convolutions() -> tuple[Graph, Options]:
     """One of each algorithm that shares through local memory, with its largest work-group."""
-    algorithms = ("implicit_gemm", "im2col", "winograd", "winograd_large")
+    chosen = (("implicit_gemm", 3), ("im2col", 3), ("winograd", 3), ("winograd_large", 3), ("winograd_large", 7))
     made = Builder()
     x = made.input(1, 9, 5, 6)
-    graph = made.outputs(*(made.conv(x, 10, (3, 3), (1, 1), (1, 1, 1, 1)) for _ in algorithms))
+    graph = made.outputs(*(made.conv(x, 10, (w, w), (1, 1), (w // 2,) * 4) for _, w in chosen))
     tuned = {}
-    for node, algorithm in zip(graph.nodes, algorithms, strict=True):
+    for node, (algorithm, _) in zip(graph.nodes, chosen, strict=True):
         tiles = ALGORITHMS[algorithm].tiles(convolution_of(graph, node), Options("opencl"), LIMITS)
         tuned[node.name] = Choice(algorithm, tiles[len(tiles) // 2])
     return graph, Options("opencl", tuned=tuned)

@@ -1,4 +1,4 @@
-"""The limits of two virtual phones that differ in memory alone, searched with real jobs: adb, agent, killer, log."""
+"""Study A's limits of two virtual phones that differ in memory alone, searched with trainings that are killed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from orchestrator.analysis.figures import figures_of
@@ -20,6 +21,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.strategies import Place, Result, strategy_for
+from orchestrator.submission.prepare import prepare
 from tests.phones import connect, disconnect, start_phones
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone
@@ -30,17 +32,9 @@ from workers.plans.plan_store import Plans
 from .conftest import Wiring
 
 MB = 1_000_000
-LEFT = {"small": 8 * MB, "large": 16 * MB}
-"""What the killer leaves to programs of each phone; a little more is refused to them."""
-ASKED = Experiment.model_validate(
-    {
-        "name": "limits",
-        "workload": {"network": "autoencoder_784", "parameters": {"hidden": [1024, 250, 10]}},
-        "matrix": {"backend": "cpu", "threads": 1},
-        "sampling": {"warmup": 0, "samples": 1, "load": "0.3 s"},
-        "strategy": {"limit_search": {"dimension": "hidden.0", "tolerance": "40 %", "most": 8192}},
-    }
-)
+LEFT = {"small": 16 * MB, "large": 32 * MB}
+"""What the killer leaves to programs of each phone; 90 MB more are refused to them."""
+SAMPLES = 256
 
 
 def profile(folder: Path, name: str) -> str:
@@ -51,6 +45,24 @@ def profile(folder: Path, name: str) -> str:
     limits = f"low_memory: {{system_bytes: {system}, kill_free_bytes: {floor}}}"
     path.write_text(f"extends: galaxy_s7\nname: {name}\napis: [cpu]\n{limits}\n")
     return str(path)
+
+
+@pytest.fixture
+def asked(tmp_path: Path, lab_settings: Settings) -> Experiment:
+    """Each layer is trained alone and then all of them, as in `study_a_limits.yaml`."""
+    rng = np.random.default_rng()
+    images, labels = rng.integers(0, 256, (SAMPLES, 28, 28), dtype=np.uint8), rng.integers(0, 10, SAMPLES)
+    np.savez(tmp_path / "set.npz", x_train=images, y_train=labels)
+    training = {"dataset": {"inputs": "set.npz"}, "epochs": 1, "pretraining": 1, "batch": 64, "learning_rate": 0.45}
+    experiment = Experiment.model_validate(
+        {
+            "name": "limits",
+            "workload": {"network": "classifier_784", "parameters": {"hidden": [512, 250]}, "training": training},
+            "matrix": {"backend": "cpu", "threads": 1, "updates": "host"},
+            "strategy": {"limit_search": {"dimension": "hidden.0", "tolerance": "40 %", "most": 8192}},
+        }
+    )
+    return prepare(experiment, tmp_path, Artifacts(lab_settings.state))
 
 
 @pytest.fixture
@@ -66,23 +78,23 @@ def phones(lab: Wiring, tmp_path: Path) -> Iterator[list[AdbConnection]]:
 class Search:
     """As the scheduler does it: after each probe a new strategy, told all results."""
 
-    def __init__(self, bench: Workbench, device: Device) -> None:
-        self.bench, self.device = bench, device
+    def __init__(self, asked: Experiment, bench: Workbench, device: Device) -> None:
+        self.asked, self.bench, self.device = asked, bench, device
         self.records: list[Record] = []
         self.results: list[Result] = []
         self.afterwards: Outcome | None = None
 
     def run(self) -> None:
         serial = self.device.serial
-        first = todo = list(expand(ASKED, "e-1", [self.device]).jobs)
+        first = todo = list(expand(self.asked, "e-1", [self.device]).jobs)
         while todo:
             (job,) = todo
             record = self.block(job, attempt=1)
             self.records.append(record)
             self.results.append(Result(job, record.outcome, record.cause, figures_of(record, job.cell)))
-            strategy = strategy_for(Place(ASKED, "e-1", (serial,)), Artifacts(self.bench.settings.state))
+            strategy = strategy_for(Place(self.asked, "e-1", (serial,)), Artifacts(self.bench.settings.state))
             strategy.tell(self.results)
-            todo = [job_of(ASKED, "e-1", slot) for slot in strategy.ask()]
+            todo = [job_of(self.asked, "e-1", slot) for slot in strategy.ask()]
         self.afterwards = self.block(*first, attempt=2).outcome
 
     def block(self, job: Job, attempt: int) -> Record:
@@ -93,17 +105,19 @@ class Search:
     @property
     def found(self) -> Limit:
         cells = {result.job.cell.cell_id: result.job.cell for result in self.results}
-        (found,) = limits(ASKED, [result.block for result in self.results if result.block], cells)
+        (found,) = limits(self.asked, [result.block for result in self.results if result.block], cells)
         return found
 
 
-def test_two_phones_have_limits_of_their_own(phones: list[AdbConnection], lab_settings: Settings) -> None:
+def test_two_phones_have_limits_of_their_own(
+    asked: Experiment, phones: list[AdbConnection], lab_settings: Settings
+) -> None:
     bench = Workbench(lab_settings, Fleet(), Plans(lab_settings.state), "worker-1")
     searches = []
     for phone in phones:
         member, state = enrol_phone(phone, lab_settings)
         bench.fleet.enrol(member, state)
-        searches.append(Search(bench, Device(facts=member.facts, state=state)))
+        searches.append(Search(asked, bench, Device(facts=member.facts, state=state)))
     threads = [threading.Thread(target=search.run) for search in searches]
     for thread in threads:
         thread.start()
@@ -115,6 +129,10 @@ def test_two_phones_have_limits_of_their_own(phones: list[AdbConnection], lab_se
         assert search.found.largest is not None and search.found.smallest is not None
         assert search.found.smallest.ended == "killed"
         assert "lowmemorykiller: Kill 'pocketfarm-agent'" in search.found.smallest.reason
+        width = search.found.largest.value
+        assert search.found.largest.weights == 785 * width + (width + 1) * 250 + 251 * 10
+        ran = next(record for record in search.records if record.samples)
+        assert [each.stage for each in ran.samples] == ["pretrain:encode1", "pretrain:encode2", "train"]
         assert search.afterwards in (Outcome.OK, Outcome.INVALID), "the phone works after a kill"
     killed = next(record for record in small.records if record.outcome is Outcome.KILLED)
     assert killed.cause == "killed" and "event" in killed.evidence[-1] and killed.runs_on is not None

@@ -1,4 +1,8 @@
-"""Winograd's minimal filtering: fewer multiplications for 3x3 and 5x5 windows."""
+"""Winograd's minimal filtering: fewer multiplications for windows of 3x3 and more.
+
+Larger windows are cut into parts, for which tiles stay large: a window of 9x9 is nine windows of 3x3 that look at the
+input from other places, and whose results add up. So a part is one more set of input channels (`Winograd.lower`).
+"""
 
 from __future__ import annotations
 
@@ -34,6 +38,8 @@ from .workspace import Division, Need, divide
 _SINGLE = {3: 4, 5: 2}
 _HALF = {3: 2, 5: 2}
 """Window -> outputs of a tile in each direction; larger ones lose too many bits in half storage."""
+_PARTS = {7: 4, 9: 3}
+"""Window -> window of its parts. For 8x8 inputs, products an output and values to transform were the fewest so."""
 _LARGEST_IN_HALF: Mapping[Precision, int] = {"fp16": 6, "fp16_arithmetic": 4}
 """Inputs of a tile in each direction: with 8 the values grow by up to 5.25 squared and lose the last bits; with
 products in half, 6 lose up to 1.2 % (docs/decisions/0022)."""
@@ -115,7 +121,7 @@ class Winograd:
         return self._why_inexact(window, options.precision)
 
     def _why_inexact(self, window: int, precision: Precision) -> str | None:
-        inputs = (self._sizes or _HALF)[window] + window - 1
+        inputs = (self._sizes or _HALF)[window] + _part_of(window) - 1
         most = _LARGEST_IN_HALF.get(precision, inputs)
         if inputs <= most:
             return None
@@ -139,24 +145,24 @@ class Winograd:
     ) -> tuple[Call, ...]:
         """The dispatches; constants: weight (K, C, r, r), bias (K). Raises OptionError."""
         grid = self._grid(conv, options, limits)
-        filters = transform_filters(constants["weight"], grid.size).astype(np.float32)
+        filters = _filters(constants["weight"], grid)
         return tuple(_rounds(grid, filters, constants["bias"], options, limits, tile))
 
     def products(self, conv: Convolution, options: Options) -> int:
         """Multiplications for each pair of channels: as many as positions of all its tiles."""
         grid = self._grid(conv, options, Limits())
-        return grid.positions * grid.tiles(grid.rows)
+        return grid.positions * grid.copies * grid.tiles(grid.rows)
 
     def weight_bytes(self, conv: Convolution, options: Options) -> int:
         """Of the transformed filters, a matrix a position."""
-        positions = self._grid(conv, options, Limits()).positions
-        return positions * 16 * conv.in_stacks * conv.out_stacks * (2 if options.half else 4)
+        grid = self._grid(conv, options, Limits())
+        return grid.positions * grid.copies * 16 * conv.in_stacks * conv.out_stacks * (2 if options.half else 4)
 
     def _grid(self, conv: Convolution, options: Options, limits: Limits) -> _Grid:
         size = (self._sizes or (_HALF if options.half else _SINGLE))[conv.kernel[0]]
         whole = _Grid(conv, size, Division(-(-conv.oh // size), conv.in_stacks), wide=limits.cpu_device)
         stack_bytes = whole.positions * whole.columns * conv.n * 4 * (2 if options.half else 4)
-        need = Need(conv.key, whole.rows, stack_bytes, conv.in_stacks, conv.out_stacks)
+        need = Need(conv.key, whole.rows, stack_bytes, conv.in_stacks, conv.out_stacks, whole.copies)
         cached = whole.wide and options.workspace_split == "rows"
         return replace(whole, part=divide(need, options, _cached(limits) if cached else limits))
 
@@ -179,9 +185,19 @@ class _Grid:
     """A work-item transforms four channels, not one."""
 
     @property
+    def parts(self) -> int:
+        """Of the window, in each direction."""
+        return -(-self.conv.kernel[0] // _part_of(self.conv.kernel[0]))
+
+    @property
+    def copies(self) -> int:
+        """How often each input channel is transformed: for each part of the window."""
+        return self.parts**2
+
+    @property
     def alpha(self) -> int:
         """Inputs of a tile in each direction."""
-        return self.size + self.conv.kernel[0] - 1
+        return self.size + _part_of(self.conv.kernel[0]) - 1
 
     @property
     def positions(self) -> int:
@@ -212,11 +228,26 @@ class _Grid:
         return self.positions * stacks * self.tiles(self.part.rows) * 4
 
 
+def _part_of(window: int) -> int:
+    return _PARTS.get(window, window)
+
+
+def _filters(weight: Array, grid: _Grid) -> Array:
+    """(K, C, r, r) -> (positions, K, parts of the window, C)."""
+    k, c, window, _ = weight.shape
+    part = _part_of(window)
+    whole = np.zeros((k, c, grid.parts * part, grid.parts * part), np.float32)
+    whole[:, :, :window, :window] = weight
+    cut = whole.reshape(k, c, grid.parts, part, grid.parts, part).transpose(0, 2, 4, 1, 3, 5)
+    found = transform_filters(cut.reshape(k, -1, part, part), grid.size)
+    return found.reshape(grid.positions, k, grid.copies, c).astype(np.float32)
+
+
 def _rounds(grid: _Grid, filters: Array, bias: Array, options: Options, limits: Limits, words: str) -> Iterator[Call]:
     conv, part = grid.conv, grid.part
     tile = _tile(grid, options, limits, words)
     starts = range(0, conv.in_stacks, part.stacks)
-    products = [_product(grid, filters[:, :, 4 * at : 4 * (at + part.stacks)], tile, adds=at > 0) for at in starts]
+    products = [_product(grid, filters[..., 4 * at : 4 * (at + part.stacks)], tile, adds=at > 0) for at in starts]
     for row0 in range(0, grid.rows, part.rows):
         rows = min(part.rows, grid.rows - row0)
         band = {"tiles_x": grid.columns, "tiles_y": rows, "tile_row0": row0, "pictures": conv.n}
@@ -251,19 +282,21 @@ def _input(grid: _Grid, band: Mapping[str, int], stack0: int, stacks: int) -> Ca
     sizes = {"h": conv.h, "w": conv.w, "pad_t": conv.pads[0], "pad_l": conv.pads[1]}
     return Call(
         INPUT_WIDE if grid.wide else INPUT,
-        (grid.transforms(band["tiles_y"]), stacks, conv.n),
+        (grid.transforms(band["tiles_y"]), stacks * grid.copies, conv.n),
         grid.tile,
-        conv.padding,
-        {"in_stacks": stacks, "first_stack": stack0, **sizes, **band},
+        {**conv.padding, **({"PARTS": grid.parts} if grid.copies > 1 else {})},
+        {"in_stacks": stacks * grid.copies, "first_stack": stack0, **sizes, **band},
         writes="transformed",
-        scratch_elements=grid.scratch(grid.part.stacks),
+        scratch_elements=grid.scratch(grid.part.stacks * grid.copies),
         is_last=False,
     )
 
 
 def _product(grid: _Grid, filters: Array, tile: OutputTile | GroupTile, *, adds: bool) -> Call:
     """The products of some input channels, for a whole round."""
-    conv, stacks = grid.conv, -(-filters.shape[2] // 4)
+    conv, stacks = grid.conv, -(-filters.shape[3] // 4) * grid.copies
+    spare = stacks // grid.copies * 4 - filters.shape[3]  # a stack has channels of one part only
+    filters = np.pad(filters, ((0, 0), (0, 0), (0, 0), (0, spare))).reshape(*filters.shape[:2], -1)
     if isinstance(tile, OutputTile):
         call = _in_registers(filters, tile, in_stacks=stacks, out_stacks=conv.out_stacks)
     else:

@@ -23,6 +23,8 @@ class Need:
     """Transformed values of one stack of four channels, in one row of tiles."""
     in_stacks: int
     out_stacks: int
+    copies: int = 1
+    """How often each input stack is transformed."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,8 @@ def divide(need: Need, options: Options, limits: Limits) -> Division:
     total = options.workspace or limits.memory_budget_bytes // _SHARE
     if options.workspace_split == "channels":
         return _by_channels(need, total, options, limits)
-    row_bytes = need.stack_bytes * (need.in_stacks + need.out_stacks)
-    wider = need.stack_bytes * max(need.in_stacks, need.out_stacks)
+    row_bytes = need.stack_bytes * (need.in_stacks * need.copies + need.out_stacks)
+    wider = need.stack_bytes * max(need.in_stacks * need.copies, need.out_stacks)
     rows = min(_count(total, row_bytes, need.rows), _count(limits.max_buffer_bytes, wider, need.rows))
     _check(row_bytes, need, options)
     return Division(_even(need.rows, max(1, rows)), need.in_stacks)
@@ -53,11 +55,11 @@ def divide(need: Need, options: Options, limits: Limits) -> Division:
 
 def _by_channels(need: Need, total: int, options: Options, limits: Limits) -> Division:
     products = need.stack_bytes * need.out_stacks
-    _check(products + need.stack_bytes, need, options)
+    _check(products + need.stack_bytes * need.copies, need, options)
     rows = min(_count(total // 2, products, need.rows), _count(limits.max_buffer_bytes, products, need.rows))
     rows = _even(need.rows, max(1, rows))
     left = max(1, total - products * rows) if total else 0
-    slab = need.stack_bytes * rows
+    slab = need.stack_bytes * rows * need.copies
     stacks = min(_count(left, slab, need.in_stacks), _count(limits.max_buffer_bytes, slab, need.in_stacks))
     return Division(rows, _even(need.in_stacks, max(1, stacks)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -15,7 +16,7 @@ from kernels.catalog.family import Untiled
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
-from kernels.options import HALF, Backend, Choice, Limits, Options, Precision
+from kernels.options import HALF, Backend, Choice, Limits, Options, Precision, WorkspaceSplit
 from kernels.passes import optimise
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
@@ -96,7 +97,26 @@ def test_winograd_in_bands_of_rows_gives_the_same(algorithm: str) -> None:
         assert relative_error(got, wanted) <= 1e-4
 
 
-@pytest.mark.parametrize(("tile", "window"), [(2, 3), (4, 3), (2, 5), (6, 3), (4, 5)])
+@pytest.mark.parametrize("workspace_split", ["rows", "channels"])
+@pytest.mark.parametrize("window", [7, 9])
+def test_winograd_of_parts_of_a_window(window: int, workspace_split: WorkspaceSplit) -> None:
+    """Each part looks at the input, here mirrored at its edges, from its own place; in several rounds."""
+    build = Builder()
+    x, pad = build.input(1, 9, 23, 19), window // 2
+    graph = build.outputs(build.conv(x, 10, (window, window), (1, 1), (pad,) * 4, activation=("relu",)))
+    (node,) = graph.nodes
+    graph.nodes[0] = replace(node, attributes={**node.attributes, "pad_mode": "reflect"})
+    inputs = inputs_of(graph)
+    options = Options("opencl", algorithm="winograd_large", workspace_split=workspace_split)
+    whole = compile_graph(graph, options, Limits())
+    rounds = compile_graph(graph, replace(options, workspace=150_000), Limits())
+    assert len(rounds.plan.steps) > len(whole.plan.steps)
+    wanted = evaluate(graph, inputs)[graph.outputs[0]]
+    for bundle in (whole, rounds):
+        assert relative_error(run_opencl(bundle, inputs).outputs[graph.outputs[0]], wanted) <= 1e-5
+
+
+@pytest.mark.parametrize(("tile", "window"), [(2, 3), (4, 3), (2, 5), (6, 3), (4, 5), (5, 4)])
 def test_winograd_matrices_give_the_convolution(tile: int, window: int) -> None:
     """Y = At [(G g) * (Bt d)], in exact fractions."""
     rng = random.Random(os.environ["POCKETFARM_TEST_SEED"])

@@ -168,6 +168,16 @@ def test_a_budget_is_met_by_swapping_and_the_plan_says_so() -> None:
         compile_graph(graph, replace(options, swap="never"), Limits())
 
 
+def test_tensors_may_be_larger_where_the_device_has_its_own_memory() -> None:
+    options = Options("opencl", algorithm="window", memory_budget=100_000)
+    found = {
+        unified: compile_graph(small_pyramid(), options, Limits(unified_memory=unified)) for unified in (True, False)
+    }
+    words = {unified: bundle.plan.options["memory"] for unified, bundle in found.items()}
+    assert words == {True: "split, parts of 12500 bytes, swap", False: "split, parts of 20000 bytes, swap"}
+    assert all(bundle.plan.requires.total_bytes <= 100_000 for bundle in found.values())
+
+
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 def test_weights_wait_in_host_memory_where_the_budget_demands_it(backend: str) -> None:
     graph = small_pyramid()
