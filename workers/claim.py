@@ -53,6 +53,8 @@ class Claim:
     def __init__(self, redis: Redis, assignment: Assignment, holder: str) -> None:
         self._redis, self._assignment, self._holder = redis, assignment, holder
         self._leases, self._inventory = Leases(redis), Inventory(redis)
+        self._standing = threading.Lock()
+        """Of the lease: the thread may not ask for one attempt while the session goes on to the next."""
         self._stop = threading.Event()
         self._told = threading.Event()
         """There is progress to announce, or it is over."""
@@ -92,6 +94,27 @@ class Claim:
             raise LeaseLost(f"token {self._assignment.token}: {self._lost}", device=serial)
         if self._cancelled.is_set():
             raise JobCancelled("cancelled", device=serial)
+
+    @property
+    def token(self) -> int:
+        """Of the attempt that is under way."""
+        return self._assignment.token
+
+    def advance(self, to: Assignment) -> bool:
+        """Go on to an attempt in line; False where it is not to begin, and no other behind it."""
+        if self._lost or self._cancelled.is_set():
+            return False
+        with self._standing:
+            a, now = self._assignment, clock_s()
+            try:
+                if self._leases.advance(a.serial, a.token, self._holder, to) != "held":
+                    return False
+            except (RedisError, FarmError) as e:
+                log.warning("%s: %s", a.serial, e)
+                return False
+            self._assignment, self._looked_at = to, now
+            self._renew_at, self._fence_at = now + a.ttl_s / 3, now + FENCE * a.ttl_s
+        return True
 
     def report(
         self,
@@ -144,7 +167,10 @@ class Claim:
 
     def _look(self) -> None:
         """Ask Redis how the lease stands, and renew it where that is due. Raises RedisError, FarmError."""
-        a, now = self._assignment, clock_s()
+        with self._standing:
+            self._look_at(self._assignment, clock_s())
+
+    def _look_at(self, a: Assignment, now: float) -> None:
         self._looked_at = now  # a Redis that is away is asked no more often for it
         if self._redis.sismember(CANCELLED, a.job.job_id):
             self._cancelled.set()

@@ -26,6 +26,7 @@ from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, Tr
 from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.record import Record
 from orchestrator.private_files import UMASK
 
 from .claim import Claim
@@ -34,7 +35,7 @@ from .crash_recovery import restore_supplies, with_left_changed
 from .devices.device_lock import device_lock
 from .devices.fleet import Fleet
 from .discovery import Discovery
-from .execution.run_job import Workbench, run_job
+from .execution.run_job import Workbench, run_line
 from .plans.files import HostFiles
 from .plans.outbox import Outbox
 from .plans.plan_store import Plans
@@ -121,19 +122,41 @@ class Host:
         return trouble
 
     def _serve(self, assignment: Assignment) -> None:
-        serial, job_id = assignment.serial, assignment.job.job_id
-        self._fleet.start(serial, job_id, assignment.attempt, assignment.token)
+        serial = assignment.serial
+        self._say_running(assignment)
+        claim = Claim(self._redis, assignment, self._worker)
         try:
-            with Claim(self._redis, assignment, self._worker) as claim:
+            with claim:
                 ahead_s = self._ahead_s()
-                record = run_job(assignment, self._bench, lambda: self._check(claim, serial), claim.report)
-                self._spool.add(record.model_copy(update={"clock_ahead_s": ahead_s}))
+                run_line(
+                    assignment,
+                    self._bench,
+                    lambda: self._check(claim, serial),
+                    claim.report,
+                    lambda record, is_over: self._keep(record.model_copy(update={"clock_ahead_s": ahead_s}), is_over),
+                    lambda to: self._go_on(claim, to),
+                )
             claim.release()
-            log.info("%s: job %s attempt %d: %s %s", serial, job_id, record.attempt, record.outcome, record.cause)
         except LeaseLost as e:
             log.warning("%s", e)
         finally:
-            self._fleet.end(serial, assignment.token)
+            self._fleet.end(serial, claim.token)
+
+    def _say_running(self, assignment: Assignment) -> None:
+        self._fleet.start(assignment.serial, assignment.job.job_id, assignment.attempt, assignment.token)
+
+    def _keep(self, record: Record, is_over: bool) -> None:
+        """The device is free for others where the session is over: the scheduler waits for that, for no other."""
+        self._spool.add(record, is_awaited=is_over)
+        said = record.device.serial, record.job_id, record.attempt, record.outcome, record.cause
+        log.info("%s: job %s attempt %d: %s %s", *said)
+
+    def _go_on(self, claim: Claim, to: Assignment) -> bool:
+        """Whether the next attempt in line begins now: it does as long as this host takes work."""
+        if self._stopping.is_set() or self._trouble() or not claim.advance(to):
+            return False
+        self._say_running(to)
+        return True
 
     def _ahead_s(self) -> float | None:
         """How far the farm's clock is ahead of ours; None where Redis does not answer."""

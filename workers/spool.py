@@ -61,21 +61,22 @@ class Spool:
         self._turns: dict[str, _Turn] = {}
         self._unwritten: dict[str, tuple[str, float]] = {}
         """Files that are not on disk -> their text, and when they are to be written."""
-        self._unsent: dict[str, None] = {}
-        """Files of this process that Redis cannot have yet, in their order."""
+        self._unsent: dict[str, bool] = {}
+        """Files of this process that Redis cannot have yet, in their order -> whether the scheduler waits for them."""
         self._refused: set[str] = set()
         """Files that the disk did not take."""
         self._reviewed_at = -inf
         """When receipts were asked for last."""
         self._added, self._flushing = threading.Event(), threading.Lock()
 
-    def add(self, record: Record) -> Path:
+    def add(self, record: Record, *, is_awaited: bool = True) -> Path:
         """Returns at once: the record is sent from memory, and is on disk `FLUSH_S` later, unless the ledger has it by
-        then. Where the disk does not take it, it is kept in memory and written as soon as the disk does."""
+        then. Where the disk does not take it, it is kept in memory and written as soon as the disk does. One that is
+        not awaited does not wake the scheduler."""
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
         self._turns.pop(path.name, None)
         self._unwritten[path.name] = record.model_dump_json(), self._clock() + FLUSH_S
-        self._unsent[path.name] = None
+        self._unsent[path.name] = is_awaited
         self._added.set()
         return path
 
@@ -204,7 +205,7 @@ class Spool:
                     break
                 bodies.append((self._body(path), _name(path)))
                 size += len(bodies[-1][0])
-            stream.send_all(bodies)
+            stream.send_all(bodies, tell=any(self._unsent.get(path.name, True) for path in paths))
         except (RedisError, FarmError, OSError) as e:
             log.info("%d records one by one: %s", len(paths), e)
             return

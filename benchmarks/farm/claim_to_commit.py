@@ -1,26 +1,33 @@
 """From a session's claim of its lease to its record's commit, as if phones took no time.
 
 The scheduler is a process of its own; this one is the host: it announces devices that do nothing, and when each is
-leased it claims every lease, leaves a record of a real no-op job in its spool, and gives the device back. The wake-up
-by Celery is left out: `peers` measures Celery alone.
+leased it claims every lease, leaves a record of a real no-op job in its spool for each attempt of its line, and gives
+the device back. The wake-up by Celery is left out: `peers` measures Celery alone.
+
+    python -m benchmarks.farm.claim_to_commit RECORD.json [--jobs 2000] [--in-line 16]
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 
 import psutil
 from redis import Redis
 
+from benchmarks.command_line import run_command
 from benchmarks.farm.scheduler_turn import devices, private_redis
 from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
@@ -30,10 +37,10 @@ from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, RunningRow
 from orchestrator.model.device import Device
-from orchestrator.model.experiment import DeviceChoice, Experiment, Workload
+from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Workload
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
-from orchestrator.model.record import Record
+from orchestrator.model.record import Record, SessionPlace
 from workers.spool import Spool
 
 PARTS = {"scheduler": "orchestrator.scheduling.scheduler", "redis": "redis-server"}
@@ -42,6 +49,8 @@ HOST, WORKER = "lab0", "lab0-1-bench"
 LIMIT_S = 120.0
 SESSIONS = 32
 """At once, as `farm up` has them."""
+TAUGHT = 3
+"""Jobs after which the scheduler knows how brief they are: one alone, and a line of two."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,8 @@ class Committed:
     """`jobs` at once, from the first claim to the last commit, and by part."""
 
     jobs: int
+    in_line: int
+    """Attempts of a lease."""
     jobs_per_s: float
     placed_per_s: float
     """Before that: from the submission to the last lease, the scheduler's wake-ups included."""
@@ -59,28 +70,42 @@ class Committed:
     """Of the processor, a job, from the first claim to the last commit: host (this process), scheduler, redis."""
 
 
-def committed(folder: Path, like: Record, jobs: int) -> Committed:
-    """Every record is `like` that one. Raises TimeoutError."""
+def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Committed:
+    """Every record is `like` that one; each device has `in_line` jobs. Raises TimeoutError."""
     folder.mkdir()
     with private_redis(folder) as url:
         farm = Settings(state=folder, redis_url=url.replace("redis+socket", "unix"), host=HOST, lease_ttl_s=3600)
         with Ledger(farm.ledger) as ledger, redis_client.connect(farm) as redis, _scheduler(farm):
-            phones = [_of_one_host(phone) for phone in devices(jobs)]
-            with _announced(redis, phones):
-                began = time.monotonic()
-                _submit(ledger, phones)
-                _until(lambda: ledger.counts("commits").get("placed", 0) == jobs)
+            phones = [_of_one_host(phone) for phone in devices(jobs // in_line + (in_line > 1))]
+            with _announced(redis) as announce:
+                began, done = time.monotonic(), 0
+                if in_line > 1:  # one device of its own, with few jobs, teaches how brief they are
+                    _submit(ledger, phones, in_line)
+                    announce(phones[:1])
+                    done = _teach(ledger, redis, like)
+                    began = time.monotonic()
+                    announce(phones[1:])
+                    mine = {phone.serial for phone in phones[1:]}
+                else:
+                    announce(phones)
+                    _submit(ledger, phones, in_line)
+                    mine = {phone.serial for phone in phones}
+                left = in_line - done if in_line > 1 else 0
+                _until(lambda: ledger.counts("commits").get("placed", 0) == jobs + left)
                 placed_s = time.monotonic() - began
-                running, stream, spool = ledger.running(), RecordStream(redis, HOST), Spool(farm.state, HOST)
+                announce([])
+                running = [row for row in ledger.running() if row.serial in mine]
+                stream, spool = RecordStream(redis, HOST), Spool(farm.state, HOST)
                 with _sending(spool, redis):
                     before, began = _spent_s(), time.monotonic()
                     _work(redis, running, spool, like)
                     claimed_s = time.monotonic() - began
                     _until(lambda: not stream.waiting())  # a look at the ledger takes longer, and is in the way
-                    _until(lambda: ledger.counts("commits").get("ok", 0) == jobs)
+                    _until(lambda: ledger.counts("commits").get("ok", 0) == done + jobs)
                     took_s, after = time.monotonic() - began, _spent_s()
     return Committed(
         jobs,
+        in_line,
         round(jobs / took_s),
         round(jobs / placed_s),
         round(jobs / claimed_s),
@@ -115,28 +140,60 @@ def _work(redis: Redis, running: list[RunningRow], spool: Spool, like: Record) -
     """All sessions, as many at once as a host has threads for."""
     leases = Leases(redis)
 
-    def session(row: RunningRow) -> None:
-        assignment = leases.claim(row.serial, row.token, WORKER)
+    def session(first: RunningRow) -> None:
+        assignment = leases.claim(first.serial, first.token, WORKER)
         assert assignment is not None
-        spool.add(_record(like, assignment))
-        leases.release(assignment.serial, assignment.token)
+        before = assignment
+        for each in assignment.every:
+            if each is not assignment:
+                assert leases.advance(each.serial, before.token, WORKER, each) == "held"
+            spool.add(_record(like, each, assignment))
+            before = each
+        leases.release(before.serial, before.token)
 
+    first = {row.serial: row for row in reversed(running)}
     with ThreadPoolExecutor(SESSIONS) as threads:
-        list(threads.map(session, running))
+        list(threads.map(session, first.values()))
 
 
-def _record(like: Record, assignment: Assignment) -> Record:
+def _record(like: Record, assignment: Assignment, first: Assignment) -> Record:
     job = assignment.job
     own = {"experiment_id": job.experiment_id, "job_id": job.job_id, "cell_id": job.cell.cell_id, "block": job.block}
-    given = {"attempt": assignment.attempt, "token": assignment.token, "worker": WORKER}
+    given: dict[str, object] = {"attempt": assignment.attempt, "token": assignment.token, "worker": WORKER}
     facts = like.device.model_copy(update={"serial": assignment.serial, "host": HOST})
+    if first.line:
+        now = time.time()
+        place = SessionPlace(first=first.token, number=1 + (assignment is not first))
+        given |= {"session": place, "started_at": now - 0.01, "ended_at": now}
     return like.model_copy(update={**own, **given, "device": facts})
 
 
-def _submit(ledger: Ledger, phones: list[Device]) -> None:
-    """A job for each phone."""
-    experiment = Experiment(name="commits", workload=Workload(network="lenet"), devices=DeviceChoice(count="all"))
+def _submit(ledger: Ledger, phones: list[Device], blocks: int) -> None:
+    """So many jobs for each phone."""
+    experiment = Experiment.model_validate(
+        {
+            "name": "commits",
+            "workload": Workload(network="lenet"),
+            "devices": DeviceChoice(count="all"),
+            "sampling": Sampling(blocks=blocks),
+        }
+    )
     ledger.submit("commits", experiment, expand(experiment, "commits", phones).jobs)
+
+
+def _teach(ledger: Ledger, redis: Redis, like: Record) -> int:
+    """That blocks of this experiment are over in a moment: then they come in lines. Returns how many it took."""
+    leases, stream, sent = Leases(redis), RecordStream(redis, HOST), 0
+    while sent < TAUGHT:
+        for serial, lease in leases.all().items():
+            if (first := leases.claim(serial, lease.token, WORKER)) is not None:
+                sent += len(first.every)
+                for each in first.every:
+                    record = _record(like, each, first)
+                    stream.send(record.model_dump_json().encode(), f"{record.job_id}:{record.attempt}")
+                _until(lambda sent=sent: ledger.counts("commits").get("ok", 0) == sent)
+                leases.release(serial, first.token)
+    return sent
 
 
 def _of_one_host(phone: Device) -> Device:
@@ -144,20 +201,28 @@ def _of_one_host(phone: Device) -> Device:
 
 
 @contextmanager
-def _announced(redis: Redis, phones: list[Device]) -> Iterator[None]:
-    """Phones that are free, on a host that is alive."""
+def _announced(redis: Redis) -> Iterator[Callable[[list[Device]], None]]:
+    """A host that is alive, and what announces that it has these free phones, again and again until it has others."""
     inventory, stop = Inventory(redis), threading.Event()
+    shown: list[Device] = []
 
     def announce() -> None:
-        while not stop.wait(1.0):
+        for second in count():
+            if stop.wait(1.0):
+                return
             inventory.announce_host(HostAnnouncement(host=HOST, worker=WORKER, pid=os.getpid(), protocol=PROTOCOL))
+            for phone in list(shown) if second % 5 == 4 else ():
+                inventory.announce_device(phone)
 
-    for phone in phones:
-        inventory.announce_device(phone)
+    def announce_devices(phones: list[Device]) -> None:
+        shown[:] = phones
+        for phone in phones:
+            inventory.announce_device(phone)
+
     teller = threading.Thread(target=announce)
     teller.start()
     try:
-        yield
+        yield announce_devices
     finally:
         stop.set()
         teller.join()
@@ -184,3 +249,19 @@ def _until(is_so: object) -> None:
         if time.monotonic() > end:
             raise TimeoutError(f"not done after {LIMIT_S:g} s")
         time.sleep(0.01)
+
+
+def main() -> int:
+    made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    made.add_argument("record", type=Path, help="JSON of a no-op job's record")
+    made.add_argument("--jobs", type=int, default=2000)
+    made.add_argument("--in-line", type=int, default=1)
+    chosen = made.parse_args()
+    like = Record.model_validate_json(chosen.record.read_bytes())
+    with tempfile.TemporaryDirectory(prefix="commits-") as folder:
+        print(json.dumps(asdict(committed(Path(folder) / "farm", like, chosen.jobs, chosen.in_line))))
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -31,6 +31,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Device, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Measure, Sampling, Workload
+from orchestrator.model.lease import LINE_MOST
 from orchestrator.model.record import Outcome, Record
 
 LIMIT_S = 60.0
@@ -106,7 +107,8 @@ class Found:
     phones: int
     alone: Alone
     burst: Burst
-    without_phones: Committed
+    without_phones: tuple[Committed, ...]
+    """One attempt a lease, and lines."""
     peers: tuple[Peer, ...]
 
 
@@ -250,13 +252,15 @@ def measured(chosen: argparse.Namespace) -> Found:
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         alone, burst, like = _with_phones(Path(folder) / "state", chosen)
-        without_phones = committed(Path(folder) / "without", like, chosen.commits)
-        print(without_phones, flush=True)
+        without_phones = []
+        for in_line in (1, LINE_MOST):
+            without_phones.append(committed(Path(folder) / f"without-{in_line}", like, chosen.commits, in_line))
+            print(without_phones[-1], flush=True)
         peers = [celery_rate(Path(folder), chosen.calls)]
         if chosen.tvm:
             peers.append(tracker_rate(chosen.tvm, chosen.calls))
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    return Found(machine, round(load, 1), chosen.phones, alone, burst, without_phones, tuple(peers))
+    return Found(machine, round(load, 1), chosen.phones, alone, burst, tuple(without_phones), tuple(peers))
 
 
 def main() -> int:

@@ -5,8 +5,8 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 
 | key | type | written by | meaning |
 |---|---|---|---|
-| farm:lease:SERIAL | hash token,host | leases.py, for the scheduler | newest token of a device, and whose it is |
-| farm:held:HOST:SERIAL | hash token,job_id,attempt,holder,expires_at,ttl_s | leases.py | exclusive right to a device |
+| farm:lease:SERIAL | hash token,last,host,reached | leases.py, for the scheduler | its newest tokens, and whose it is |
+| farm:held:HOST:SERIAL | hash token,last,job_id,attempt,holder,expires_at,ttl_s | leases.py | exclusive right to it |
 | farm:assignment:HOST:SERIAL | string, JSON `Assignment` | leases.py, with the lease | what to do under that lease |
 | farm:device:HOST:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | its facts and state, every 2 s |
 | farm:device_host:SERIAL | string, TTL 15 s | inventory.py | the host that may announce this device |
@@ -27,7 +27,7 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:senders | set of hosts | record_stream.py | index of the streams; a host may add to it |
 | farm:farm | string | leases.py | a random name of the farm whose tokens these are |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
-| farm:cancelled | set of job ids | reconcile.py | jobs whose sessions must stop |
+| farm:cancelled | set of job ids and device:SERIAL | reconcile.py | jobs and lines that must stop |
 | farm:ended | set of tokens | reconcile.py | attempts that hosts say they run, and that are over in the ledger |
 """
 
@@ -49,6 +49,11 @@ ANNOUNCE_S = 2.0
 """Period of announcements."""
 ANNOUNCE_TTL_S = 15
 """A device or host that was not announced for this long is gone."""
+
+
+def recall(serial: str) -> str:
+    """Among what is cancelled: the session on this device begins no further attempt of its line."""
+    return f"device:{serial}"
 
 
 def lease(serial: str) -> str:

@@ -1,8 +1,11 @@
 """Leases: who may work on which device until when. Atomic in Redis (Lua), by Redis' own clock.
 
 A lease is acquired by the scheduler with a token from the ledger, claimed once by a worker, renewed while it works, and
-released; one that expires is reaped. The token of the last lease stays behind as a floor, so that an older token can
-never replace a newer one. After a wipe of Redis the scheduler restores leases from the ledger.
+released; one that expires is reaped. The newest token of the last lease stays behind as a floor, so that an older token
+can never replace a newer one. After a wipe of Redis the scheduler restores leases from the ledger.
+
+A lease may be of a line of attempts, each with its own token: it then runs from a first token to a last one, and its
+holder advances it from attempt to attempt. Where the scheduler ends such a lease, how far it had come stays behind too.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 from redis import Redis
@@ -33,6 +36,7 @@ _NOW = "local t = redis.call('TIME'); local now = t[1] + t[2] / 1e6\n"
 _GUARD = """
 local guard = 'farm:lease:' .. ARGV[1]
 local token = tonumber(redis.call('HGET', guard, 'token') or 0)
+local last = math.max(token, tonumber(redis.call('HGET', guard, 'last') or 0))
 local host = redis.call('HGET', guard, 'host') or ''
 local held = 'farm:held:' .. host .. ':' .. ARGV[1]
 local assigned = 'farm:assignment:' .. host .. ':' .. ARGV[1]
@@ -42,7 +46,7 @@ local function keep(ttl) redis.call('HSET', held, 'expires_at', string.format('%
 """
 _JOB = "local job = redis.call('HGET', held, 'job_id')\n"
 
-# ARGV: serial, token, job, attempt, ttl, assignment, holder, mode, host. `restore` alone replaces a live lease.
+# ARGV: serial, token, job, attempt, ttl, assignment, holder, mode, host, last. `restore` alone replaces a live lease.
 _ACQUIRE = (
     NOTE
     + _NOW
@@ -50,16 +54,18 @@ _ACQUIRE = (
     + _KEEP
     + _JOB
     + """
-if token >= tonumber(ARGV[2]) then return 0 end
+if last >= tonumber(ARGV[2]) then return 0 end
 local expires = tonumber(redis.call('HGET', held, 'expires_at') or 0)
 if job and expires > now and ARGV[8] ~= 'restore' then return 0 end
 redis.call('DEL', held, assigned)
 redis.call('SREM', 'farm:leased', host .. ':' .. ARGV[1])
 if host ~= '' and host ~= ARGV[9] then note(host, 'l' .. ARGV[1]) end
 held = 'farm:held:' .. ARGV[9] .. ':' .. ARGV[1]
-redis.call('HSET', guard, 'token', ARGV[2], 'host', ARGV[9])
+redis.call('HSET', guard, 'token', ARGV[2], 'last', ARGV[10], 'host', ARGV[9])
+redis.call('HDEL', guard, 'reached')
 redis.call('DEL', held)
 redis.call('HSET', held, 'token', ARGV[2], 'job_id', ARGV[3], 'attempt', ARGV[4], 'ttl_s', ARGV[5], 'holder', ARGV[7])
+if ARGV[10] ~= ARGV[2] then redis.call('HSET', held, 'last', ARGV[10]) end
 redis.call('SET', 'farm:assignment:' .. ARGV[9] .. ':' .. ARGV[1], ARGV[6])
 redis.call('SADD', 'farm:leased', ARGV[9] .. ':' .. ARGV[1])
 note(ARGV[9], 'l' .. ARGV[1])
@@ -96,7 +102,7 @@ _RENEW = (
     + """
 local mine = tonumber(ARGV[2])
 if token > mine then return 'superseded' end
-if token < mine then return 'missing' end
+if last < mine then return 'missing' end
 """
     + _JOB
     + """
@@ -106,19 +112,47 @@ keep(tonumber(ARGV[4]))
 return 'held'
 """
 )
-# ARGV: serial, token, 'expired' or ''
+# ARGV: serial, token, holder, the next token, its job and its attempt
+_ADVANCE = (
+    _NOW
+    + _GUARD
+    + _KEEP
+    + """
+local mine, following = tonumber(ARGV[2]), tonumber(ARGV[4])
+if token > mine then return 'superseded' end
+if last < following then return 'missing' end
+"""
+    + _JOB
+    + f"""
+if not job then return 'ended' end
+if redis.call('HGET', held, 'holder') ~= ARGV[3] or tonumber(redis.call('HGET', held, 'token')) ~= mine then
+  return 'superseded'
+end
+for _, what in ipairs({{ARGV[5], '{keys.recall("")}' .. ARGV[1]}}) do
+  if redis.call('SISMEMBER', '{keys.CANCELLED}', what) == 1 then return 'recalled' end
+end
+redis.call('HSET', held, 'token', ARGV[4], 'job_id', ARGV[5], 'attempt', ARGV[6])
+keep(tonumber(redis.call('HGET', held, 'ttl_s')))
+return 'held'
+"""
+)
+# ARGV: serial, token, 'expired', 'withdrawn' or ''. A host may not write how far its line has come.
 _RELEASE = (
     NOTE
     + TELL
     + _NOW
     + _GUARD
     + """
-if token ~= tonumber(ARGV[2]) then return 0 end
+local mine = tonumber(ARGV[2])
+if mine < token or mine > last then return 0 end
 """
     + _JOB
     + """
 if not job then return 0 end
 if ARGV[3] == 'expired' and tonumber(redis.call('HGET', held, 'expires_at')) > now then return 0 end
+if ARGV[3] ~= '' and last > token then
+  redis.call('HSET', guard, 'reached', redis.call('HGET', held, 'token') or token)
+end
 redis.call('DEL', held, assigned)
 note(host, 'l' .. ARGV[1])
 tell(host)
@@ -133,6 +167,15 @@ end
 """
 
 
+class Fence(NamedTuple):
+    """What the last lease of a device has left."""
+
+    floor: int
+    """The newest token that Redis has seen; 0 where it has forgotten."""
+    reached: int
+    """The token at which the scheduler ended a line: no later one of it was begun; 0: it ended none since."""
+
+
 class Leases:
     """Every method raises ServiceDown where Redis is away. Threads and processes may share the leases."""
 
@@ -141,6 +184,7 @@ class Leases:
         self._acquire = redis.register_script(_ACQUIRE)
         self._claim = redis.register_script(_CLAIM)
         self._renew = redis.register_script(_RENEW)
+        self._advance = redis.register_script(_ADVANCE)
         self._release = redis.register_script(_RELEASE)
         self._forget = redis.register_script(_FORGET)
 
@@ -188,11 +232,20 @@ class Leases:
         return answer
 
     @translated
+    def advance(self, serial: str, token: int, holder: str, to: Assignment) -> Renewal | Literal["recalled"]:
+        """Go on from an attempt to one that is in line behind it; the lease is renewed. `recalled`: nothing of the line
+        is to begin any more. Whatever is not `held` leaves the lease as it is."""
+        answer: Renewal | Literal["recalled"] = self._advance(
+            (), [serial, token, holder, to.token, to.job.job_id, to.attempt]
+        )
+        return answer
+
+    @translated
     def standing(self, serial: str, token: int, holder: str) -> Renewal:
         """The same answer, and nothing is changed."""
-        newest, host = self._redis.hmget(keys.lease(serial), "token", "host")
-        if int(newest or 0) != token:
-            return "superseded" if int(newest or 0) > token else "missing"
+        first, last, host = self._redis.hmget(keys.lease(serial), "token", "last", "host")
+        if not int(first or 0) <= token <= max(int(first or 0), int(last or 0)):
+            return "superseded" if int(first or 0) > token else "missing"
         job, who = self._redis.hmget(keys.held(host, serial), "job_id", "holder")
         if not job:
             return "ended"
@@ -208,6 +261,11 @@ class Leases:
     def release(self, serial: str, token: int) -> bool:
         """Give the device back; False where this token does not hold it."""
         return bool(self._release((), [serial, token, ""]))
+
+    @translated
+    def withdraw(self, serial: str, token: int) -> bool:
+        """The same by the scheduler: how far a line had come is known afterwards."""
+        return bool(self._release((), [serial, token, "withdrawn"]))
 
     @translated
     def reap(self, serial: str, token: int) -> bool:
@@ -250,7 +308,21 @@ class Leases:
     @translated
     def floor(self, serial: str) -> int:
         """The newest token that Redis has seen for a device; 0 where it has forgotten."""
-        return int(self._redis.hget(keys.lease(serial), "token") or 0)
+        return self.fences([serial])[serial].floor
+
+    @translated
+    def fences(self, serials: Iterable[str]) -> dict[str, Fence]:
+        """What is known of the last lease of each of these devices."""
+        wanted = sorted(set(serials))
+        with self._redis.pipeline(transaction=False) as pipe:
+            for serial in wanted:
+                pipe.hmget(keys.lease(serial), "token", "last", "reached")
+            found = pipe.execute()
+        said = ([int(each or 0) for each in told] for told in found)
+        return {
+            serial: Fence(max(token, last), reached)
+            for serial, (token, last, reached) in zip(wanted, said, strict=True)
+        }
 
     @translated
     def now(self) -> float:
@@ -287,4 +359,5 @@ class Leases:
     @staticmethod
     def _arguments(assignment: Assignment, holder: str, mode: str) -> list[str | int | float]:
         a = assignment
-        return [a.serial, a.token, a.job.job_id, a.attempt, a.ttl_s, a.model_dump_json(), holder, mode, a.host]
+        text = a.model_dump_json()
+        return [a.serial, a.token, a.job.job_id, a.attempt, a.ttl_s, text, holder, mode, a.host, a.last]

@@ -25,14 +25,14 @@ DEAD = "dead"
 STORED = ("new", "duplicate", "stale")
 """Words of a receipt after which a host need not keep its copy."""
 
-# KEYS: stream, sent. ARGV: record, host, name, longest stream, life of the name.
+# KEYS: stream, sent. ARGV: record, host, name, longest stream, life of the name, whether the scheduler is woken.
 _SEND = (
     TELL
     + """
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], '*', 'record', ARGV[1], 'name', ARGV[3])
 redis.call('SET', KEYS[2], id, 'EX', ARGV[5])
 redis.call('SADD', 'farm:senders', ARGV[2])
-tell(ARGV[2])
+if ARGV[6] == '1' then tell(ARGV[2]) end
 """
 )
 _IN_STREAM = """
@@ -74,14 +74,16 @@ class RecordStream:
 
     @translated
     def send(self, body: bytes, name: str) -> None:
-        self._send([self._key, self._sent(name)], [body, self.host, name, MAX_ENTRIES, RECEIPT_S])
+        self._send([self._key, self._sent(name)], [body, self.host, name, MAX_ENTRIES, RECEIPT_S, 1])
 
     @translated
-    def send_all(self, records: Iterable[tuple[bytes, str]]) -> None:
-        """The same of many in one trip. Where it raises, some may have been sent."""
+    def send_all(self, records: Iterable[tuple[bytes, str]], *, tell: bool = True) -> None:
+        """The same of many in one trip. Where it raises, some may have been sent. Without `tell` the scheduler takes
+        them in at its next turn, for which it is not woken."""
         with self._redis.pipeline(transaction=False) as pipe:
             for body, name in records:
-                self._send([self._key, self._sent(name)], [body, self.host, name, MAX_ENTRIES, RECEIPT_S], client=pipe)
+                said = [body, self.host, name, MAX_ENTRIES, RECEIPT_S, int(tell)]
+                self._send([self._key, self._sent(name)], said, client=pipe)
             pipe.execute()
 
     @translated

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 NOBODY = frozenset(
     {"condition_not_met", "device_busy", "device_away", "device_held", "busy_elsewhere", "not_claimed", "lease_refused",
-     "lease_missing", "lease_lost", "host_stopping", "host_removed", "service_down", "cancelled"}
+     "lease_missing", "lease_lost", "host_stopping", "host_removed", "handed_back", "service_down", "cancelled"}
 )  # fmt: skip
 """A schedulable fact, an outage or a person."""
 SILENCE = frozenset({"worker_died", "lease_expired"})

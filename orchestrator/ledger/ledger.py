@@ -20,7 +20,7 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
 from . import attempts, experiments, figures, health, imports, queries, records, templates
-from .attempts import Start
+from .attempts import Note, Start
 from .database import Database
 from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
@@ -212,7 +212,7 @@ class Ledger:
             return extension.jobs(connection, lane)
 
     def begin_attempts(self, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
-        """Begin attempts, each under a new fencing token; without those whose job does not wait any more."""
+        """Begin attempts with their lines, each under a new token; without those whose job does not wait any more."""
         with self._database.write() as connection:
             return attempts.begin(connection, starts, ttl_s)
 
@@ -264,11 +264,14 @@ class Ledger:
         """Keep a record as `host` sent it: JSON of this version or a newer one. Raises as `keep` does."""
         return self.keep(records.parsed(body), body, host)
 
-    def offer_all(self, sent: Sequence[tuple[bytes, str]]) -> list[KeepResult]:
-        """The same of many records with their hosts, in one transaction: all of them or, where it raises, none."""
+    def offer_all(self, sent: Sequence[tuple[bytes, str]], note: Note = lambda _: None) -> list[KeepResult]:
+        """The same of many records with their hosts, in one transaction: all of them or, where it raises, none. `note`
+        gets the new ones."""
         found = [attempts.Sent(records.parsed(body), body, host) for body, host in sent]
         with self._database.write() as connection:
-            return self._keep(connection, found)
+            results = self._keep(connection, found)
+        attempts.note_new(found, results, note)
+        return results
 
     def _keep(self, connection: Connection, sent: Sequence[attempts.Sent]) -> list[KeepResult]:
         return attempts.keep_all(connection, sent, self._retries, self._quarantine_after)

@@ -7,6 +7,11 @@ from pydantic import Field
 from .base import Model
 from .job import Job
 
+LINE_S = 2.0
+"""A session begins no block of its line later than this after its first."""
+LINE_MOST = 16
+"""Attempts of one lease."""
+
 
 class Assignment(Model):
     """A placed job: what the scheduler hands to a host's worker. Lives in Redis beside its lease."""
@@ -19,6 +24,19 @@ class Assignment(Model):
     token: int = Field(ge=1)
     """Fencing token, issued by the ledger; only grows."""
     ttl_s: float = Field(gt=0)
+    line: tuple[Assignment, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Attempts at further blocks of the experiment that may follow in the same session, in this order and under the
+    same lease; their tokens grow. What it does not begin is handed back, and nobody pays for it."""
+
+    @property
+    def last(self) -> int:
+        """The newest token of its lease."""
+        return self.line[-1].token if self.line else self.token
+
+    @property
+    def every(self) -> tuple[Assignment, ...]:
+        """This one and those in line."""
+        return (self, *self.line)
 
 
 class Lease(Model):
@@ -28,6 +46,13 @@ class Lease(Model):
     job_id: str
     attempt: int
     token: int
+    """Of the attempt that is under way; of a line, as far as was read."""
+    last: int = 0
+    """The newest token of a line; 0: there is none."""
     holder: str = ""
     """Worker that claimed it; empty while the wake-up is under way."""
     expires_at: float
+
+    def covers(self, token: int) -> bool:
+        """Whether the attempt of this token is under way by this lease, or is in line."""
+        return self.token <= token <= max(self.token, self.last)

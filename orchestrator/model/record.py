@@ -137,7 +137,7 @@ class ConditionProof(Model):
     proven: bool
     """Whether the device's own word proves it."""
     restored: bool | None = None
-    """Whether it was put back; None: nothing was changed."""
+    """Whether it was put back; None: nothing was changed, or another block of the session followed."""
 
 
 class LayerMemory(Model):
@@ -245,6 +245,15 @@ class Reconstruction(Model):
     """Root of the mean square of answer less input, as the network has them."""
 
 
+class SessionPlace(Model):
+    """Which block of its session one was: blocks of a session share its preparation, and run right after each other."""
+
+    first: int = Field(ge=1)
+    """Token of the session's first attempt."""
+    number: int = Field(ge=1)
+    """From 1 on."""
+
+
 class Record(Model):
     """One attempt's record; the ledger accepts it once, from the newest fencing token only."""
 
@@ -265,6 +274,8 @@ class Record(Model):
     """Bounded word: an error's `cause`, or the agent's error code."""
     reasons: tuple[str, ...] = ()
     """For people: what happened, where, and what to do."""
+    session: SessionPlace | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where its session was given several blocks; None: it was to be the only one."""
     started_at: float
     """Unix time, by the host's clock."""
     ended_at: float

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
@@ -19,6 +19,7 @@ from redis import Redis
 from orchestrator.coordination.record_stream import DEAD, Entry, RecordStream, streams
 from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import Ledger
+from orchestrator.model.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,9 @@ class _Held:
 class Intake:
     """Remembers which entries failed by themselves, so that the others go on."""
 
-    def __init__(self, redis: Redis, ledger: Ledger) -> None:
-        self._redis, self._ledger = redis, ledger
+    def __init__(self, redis: Redis, ledger: Ledger, note: Callable[[Record], None] = lambda _: None) -> None:
+        """`note` gets each record that is new, as soon as it is kept."""
+        self._redis, self._ledger, self._note = redis, ledger, note
         self._held: dict[Key, _Held] = {}
 
     def drain(self) -> Counter[str]:
@@ -81,9 +83,10 @@ class Intake:
 
     def _take_all(self, stream: RecordStream, entries: Sequence[Entry]) -> list[str]:
         """In one transaction where each of them can be stored, and else one by one."""
-        if len(entries) > 1:
+        if entries:
+            sent = [(entry.body, entry.host) for entry in entries]
             try:
-                words = [str(word) for word in self._ledger.offer_all([(entry.body, entry.host) for entry in entries])]
+                words = [str(word) for word in self._ledger.offer_all(sent, self._note)]
             except ServiceDown:
                 raise
             except Exception as e:  # one of them: the others are not to wait for it

@@ -63,7 +63,7 @@ class Placer:
                 with self._explaining.doing():
                     placement = self._placement(devices, leases, limits, explain=MAX_REASONS)
                 self._waiting = placement.waiting
-        return Placement(placement.assignments, self._waiting)
+        return replace(placement, waiting=self._waiting)
 
     def _placement(
         self, devices: Mapping[str, Device], leases: Mapping[str, Lease], limits: Mapping[str, int], explain: int

@@ -94,6 +94,11 @@ class QueueView:
         """No job waits."""
         return not self._lanes
 
+    def is_wanted_beside(self, serial: str, experiment_id: str) -> bool:
+        """Whether jobs of another experiment wait that this device may run."""
+        lanes = (lane for choice in self._of_device.get(serial, ()) for lane in self._of_choice.get(choice, ()))
+        return any(self._lanes[lane].experiment_id != experiment_id for lane in lanes)
+
     def groups(self, free: Iterable[str] | None = None) -> list[Sequence[WaitingJob]]:
         """Alike jobs together: those that one of the free devices may run and those that run alone, or all."""
         if free is None:

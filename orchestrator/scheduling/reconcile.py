@@ -5,20 +5,21 @@ For each attempt that the ledger holds as under way there are four cases:
 - its lease has run out: the lease is reaped and the attempt is lost;
 - its lease was released: its record is on the way, for which it is given time;
 - Redis knows nothing of it: restored if its host says that it runs, lost after a while if nobody does.
+An attempt in line has the lease of the one that is under way; where that was ended here, it is handed back at once.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from redis import Redis
 
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import translated
-from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.leases import Fence, Leases
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import JobState, Ledger, RunningRow
 from orchestrator.model.lease import Lease
@@ -75,11 +76,17 @@ class Reconciler:
         """Versions of queue and leases of which the next two are."""
         self._cancelled: set[str] = set()
         """Jobs under way that were cancelled."""
+        self._recalled: set[str] = set()
+        """Devices on which no further attempt of a line is to begin."""
         self._leftovers: list[str] = []
         """Serials of leases whose attempt is over."""
         self._claimed: dict[int, str] = {}
         """Token -> job, of attempts that were claimed, which the ledger does not know yet."""
         self._mark_at = float("-inf")
+        self._over: set[int] = set()
+        """Tokens of attempts whose session is known to be over, and that wait for their record."""
+        self._fences: dict[str, Fence] = {}
+        """Of devices, as far as they were asked for in this pass."""
         self._unsettled: set[int] = set()
         """Tokens of attempts that are looked at in the next pass."""
 
@@ -95,6 +102,12 @@ class Reconciler:
         self._turned_at, self._is_late = (now, redis_now), gap_s > LATE_S
         if self._is_late:
             log.warning("event=late_turn gap_s=%.1f", gap_s)
+
+    def recall(self, serials: Collection[str]) -> None:
+        """From now on, no further attempt of a line begins on these devices. Raises ServiceDown."""
+        if (wanted := {keys.recall(serial) for serial in serials}) != self._recalled:
+            self._recalled = wanted
+            self._publish(keys.CANCELLED, self._cancelled | self._recalled)
 
     def note_woken(self, token: int) -> None:
         self._wakes[token] = (self._clock(), self._wakes.get(token, (0.0, 0))[1] + 1)
@@ -113,29 +126,41 @@ class Reconciler:
         self._note_turn(now)
         done = Reconciled(leases=dict(leases))
         self._note_versions(queue, live)
-        self._publish(keys.CANCELLED, self._cancelled)
+        self._publish(keys.CANCELLED, self._cancelled | self._recalled)
         self._publish(keys.ENDED, {str(t) for h in hosts for *_, t in h.running if t not in rows})
         self._unsettled |= queue.changed | {t for serial in live.changed for t in queue.token_of.get(serial, ())}
         self._unsettled &= rows.keys()
         queue.changed.clear()
         live.changed.clear()
+        self._free_leftovers(live, queue, done)
+        self._ask_fences([rows[token] for token in self._unsettled - self._over], done)
         for row in [rows[token] for token in sorted(self._unsettled)]:
-            lease = leases.get(row.serial)
-            if lease is None or lease.token != row.token:
+            lease = done.leases.get(row.serial)
+            if lease is None or not lease.covers(row.token):
                 self._without_lease(row, hosts, done)
             elif lease.expires_at > now:
                 self._spared.pop(row.token, None)
-                if lease.holder:
+                if row.token != lease.token:  # in line: looked at again when the lease is another one
+                    self._unsettled.discard(row.token)
+                elif lease.holder:
                     if row.state is JobState.PLACED:
                         self._claimed[row.token] = row.job_id
                     self._unsettled.discard(row.token)
                 else:
                     self._unclaimed(row, alive, done)
-            else:
+            elif row.token == lease.token:
                 self._expired(row, lease, alive, done)
         self._mark_running(rows.keys())
-        self._free_leftovers(leases, now, done)
         return done
+
+    def _ask_fences(self, rows: Iterable[RunningRow], done: Reconciled) -> None:
+        """In one trip of those whose lease is gone, which are many after a burst."""
+        self._fences = self._leases.fences({row.serial for row in rows if row.serial not in done.leases})
+
+    def _fence(self, serial: str) -> Fence:
+        if serial not in self._fences:
+            self._fences |= self._leases.fences([serial])
+        return self._fences[serial]
 
     def _mark_running(self, under_way: Collection[int]) -> None:
         """Those that were claimed and are not over already; seldom, all together."""
@@ -170,7 +195,7 @@ class Reconciler:
     def _unclaimed(self, row: RunningRow, alive: Mapping[str, HostAnnouncement], done: Reconciled) -> None:
         """Nobody has answered the wake-up yet: send another; a host that is alive keeps the lease for its turn."""
         if row.state is JobState.CANCELLED:
-            if self._leases.release(row.serial, row.token):
+            if self._leases.withdraw(row.serial, row.token):
                 done.leases.pop(row.serial, None)
                 self._lose(row, "cancelled", done)
             return
@@ -178,7 +203,7 @@ class Reconciler:
         if host is None or (host.sessions and len(host.running) >= host.sessions):
             self._unclaimed_since.pop(row.token, None)  # away, or full: it is not stuck
         elif self._clock() - self._unclaimed_since.setdefault(row.token, self._clock()) > UNCLAIMED_S:
-            if self._leases.release(row.serial, row.token):
+            if self._leases.withdraw(row.serial, row.token):
                 done.leases.pop(row.serial, None)
                 self._lose(row, "claim_overdue", done)
             return
@@ -192,11 +217,18 @@ class Reconciler:
 
     def _without_lease(self, row: RunningRow, hosts: Sequence[HostAnnouncement], done: Reconciled) -> None:
         missing_s = self._clock() - self._missing_since.setdefault(row.token, self._clock())
-        floor = self._leases.floor(row.serial)
+        if row.token in self._over:
+            if missing_s > RECORD_GRACE_S:
+                self._lose(row, "record_missing", done)
+            return
+        fence = self._fence(row.serial)
         running = (row.serial, row.job_id, row.attempt, row.token)
         host = next((h for h in hosts if running in h.running), None)
-        if floor >= row.token:  # released, and perhaps leased anew since
-            if missing_s > RECORD_GRACE_S:
+        if fence.floor >= row.token:  # released, and perhaps leased anew since
+            self._over.add(row.token)
+            if 0 < fence.reached < row.token:
+                self._lose(row, "handed_back", done)
+            elif missing_s > RECORD_GRACE_S:
                 self._lose(row, "record_missing", done)
         elif host is not None:
             try:
@@ -215,12 +247,14 @@ class Reconciler:
         else:
             done.leases[row.serial] = _assumed(row)
 
-    def _free_leftovers(self, leases: Mapping[str, Lease], now: float, done: Reconciled) -> None:
-        """Leases whose attempt is over: freed once they run out, or at once where nobody has claimed them."""
-        for serial, lease in [(serial, leases[serial]) for serial in self._leftovers if serial in leases]:
-            unclaimed = not lease.holder and self._leases.release(serial, lease.token)
-            if unclaimed or (lease.expires_at <= now and self._leases.reap(serial, lease.token)):
+    def _free_leftovers(self, live: LiveView, queue: QueueView, done: Reconciled) -> None:
+        """Leases whose attempt is over: freed once they run out, or at once where nobody has claimed them. What is in
+        line behind it is seen to in the same pass, before the device is leased anew."""
+        for serial, lease in [(serial, live.leases[serial]) for serial in self._leftovers if serial in live.leases]:
+            unclaimed = not lease.holder and self._leases.withdraw(serial, lease.token)
+            if unclaimed or (lease.expires_at <= live.now and self._leases.reap(serial, lease.token)):
                 done.leases.pop(serial, None)
+                self._unsettled |= queue.token_of.get(serial, set())
 
     def _lose(self, row: RunningRow, cause: str, done: Reconciled) -> None:
         outcome = Outcome.CANCELLED if row.state is JobState.CANCELLED else Outcome.LOST
@@ -241,6 +275,7 @@ class Reconciler:
 
     def _forget(self, tokens: Collection[int]) -> None:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}
+        self._over &= set(tokens)
         self._spared = {t: until for t, until in self._spared.items() if t in tokens}
         self._unclaimed_since = {t: since for t, since in self._unclaimed_since.items() if t in tokens}
         self._wakes = {t: known for t, known in self._wakes.items() if t in tokens}

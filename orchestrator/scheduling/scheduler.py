@@ -39,7 +39,9 @@ from orchestrator.private_files import UMASK
 from .eligible_devices import Barred, barred, has_recovered
 from .further_jobs import FurtherJobs
 from .intake import Intake
+from .lines import Lines
 from .live_view import LiveView
+from .placement import Placement
 from .placer import Placer
 from .policies import POLICIES
 from .queue_view import QueueView
@@ -79,9 +81,11 @@ class Scheduler:
 
     def __init__(self, farm: Settings, ledger: Ledger, redis: Redis) -> None:
         self._farm, self._ledger, self._redis = farm, ledger, redis
-        self._leases, self._inventory, self._intake = Leases(redis), Inventory(redis), Intake(redis, ledger)
+        self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._app = queue.make_app(farm)
         self._queue, self._live = QueueView(ledger), LiveView(redis)
+        self._lines = Lines(self._queue)
+        self._intake = Intake(redis, ledger, self._lines.note)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
         self._further = FurtherJobs(ledger, Artifacts(farm.state))
         self._placer = Placer(self._queue, POLICIES[farm.policy], ledger)
@@ -123,6 +127,7 @@ class Scheduler:
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
         self._hosts = tuple(host.host for host in hosts)
+        self._lines.know(hosts)
         self._leases.name_farm()
         self._live.refresh(hosts)
         self._queue.refresh()  # after the leases: none of them then passes for a leftover
@@ -133,7 +138,7 @@ class Scheduler:
             self._queue.refresh()
         limits = {host.host: host.sessions for host in hosts if host.sessions}
         placement = self._placer.place(devices, reconciled.leases, self._live.lease_version, limits)
-        placed = self._dispatch(placement.assignments, devices)
+        placed = self._dispatch(placement, devices)
         self._inventory.announce_waiting(placement.waiting)
         return TickReport(
             taken=Counter(taken),
@@ -158,6 +163,8 @@ class Scheduler:
         bars = barred(hosts, self._ledger)
         if self._parole(bars, hosts):
             bars = barred(hosts, self._ledger)
+        leases = self._live.leases
+        self._reconciler.recall({each.serial for each in bars.holds if each.serial in leases})
         known = (self._live.version, bars)
         if self._devices[0] != known:
             announced = self._live.devices
@@ -181,13 +188,11 @@ class Scheduler:
                 log.warning("event=probation serial=%s after_s=%.0f", held.serial, time.time() - held.since)
         return freed
 
-    def _dispatch(
-        self, assignments: Sequence[tuple[str, str]], devices: Mapping[str, Device]
-    ) -> tuple[Assignment, ...]:
+    def _dispatch(self, placement: Placement, devices: Mapping[str, Device]) -> tuple[Assignment, ...]:
         """Attempts, leases, wake-ups: in this order, so that whatever is interrupted can be reconciled."""
-        starts = [Start(job_id, serial, devices[serial].facts.host) for job_id, serial in assignments]
-        if not starts:
+        if not placement.assignments:
             return ()
+        starts = self._starts(placement, devices)
         try:
             begun = self._ledger.begin_attempts(starts, self._farm.lease_ttl_s)
         except ServiceDown:
@@ -202,9 +207,22 @@ class Scheduler:
             if leased:
                 placed.append(assignment)
                 self._announce(assignment)
-            else:
-                self._ledger.end_attempt(assignment.job.job_id, assignment.attempt, Outcome.LOST, "lease_refused")
+                continue
+            for each in assignment.every:
+                self._ledger.end_attempt(each.job.job_id, each.attempt, Outcome.LOST, "lease_refused")
         return tuple(placed)
+
+    def _starts(self, placement: Placement, devices: Mapping[str, Device]) -> list[Start]:
+        hosts = {serial: devices[serial].facts.host for _, serial in placement.assignments}
+        return [
+            Start(
+                job_id,
+                serial,
+                hosts[serial],
+                self._lines.behind(placement.experiment_of[job_id], serial, hosts[serial]),
+            )
+            for job_id, serial in placement.assignments
+        ]
 
     def _try(self, start: Start) -> Assignment | None:
         """One job that cannot be begun stops no other."""
@@ -219,8 +237,8 @@ class Scheduler:
     def _announce(self, assignment: Assignment) -> None:
         serial, host = assignment.serial, assignment.host
         log.info(
-            "event=placed job=%s attempt=%d serial=%s host=%s token=%d",
-            assignment.job.job_id, assignment.attempt, serial, host, assignment.token,
+            "event=placed job=%s attempt=%d serial=%s host=%s token=%d in_line=%d",
+            assignment.job.job_id, assignment.attempt, serial, host, assignment.token, len(assignment.line),
         )  # fmt: skip
         self._reconciler.note_woken(assignment.token)
         self._wake(host, serial, assignment.token)

@@ -141,7 +141,7 @@ class Fleet:
         ]
 
     def start(self, serial: str, job_id: str, attempt: int, token: int) -> None:
-        """A session begins."""
+        """A session begins, or goes on to this attempt."""
         with self._lock:
             self._running[serial] = (serial, job_id, attempt, token)
 

@@ -41,6 +41,7 @@ from orchestrator.model.record import (
     Record,
     Replan,
     RunsOn,
+    SessionPlace,
     TrainedModel,
 )
 from workers.claim import JobCancelled
@@ -65,6 +66,7 @@ class RecordBuilder:
     device: DeviceFacts
     agent_sha256: str = ""
     started_at: float = field(default_factory=time.time)
+    session: SessionPlace | None = None
     state_before: DeviceState | None = None
     state_after: DeviceState | None = None
     stored: StoredPlan | None = None
@@ -122,6 +124,7 @@ class RecordBuilder:
             outcome=self.outcome,
             cause=self.cause,
             reasons=self.reasons,
+            session=self.session,
             started_at=self.started_at,
             ended_at=time.time(),
             clock=self.clock,

@@ -1,10 +1,11 @@
-"""Run one assignment, from claim to record."""
+"""Run one assignment, from claim to record, and those in line behind it."""
 
 from __future__ import annotations
 
 import logging
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,10 +17,10 @@ from kernels.errors import CompileError
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import FarmError, LeaseLost
-from orchestrator.model.device import Api, DeviceFacts, Precision, Source
+from orchestrator.model.device import Api, Precision
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.lease import LINE_S, Assignment
 from orchestrator.model.record import Outcome, Record, Replan
 from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec.wiring_file import load_wiring
@@ -43,10 +44,10 @@ from workers.session.session import Session, alone, session
 from workers.session.supply import PlannedCut, Switch
 
 from .layer_memory import layer_memory
+from .line import Line
 from .predictions import predictions
 from .record_builder import RecordBuilder, retry_at
 from .training import trained_model
-from .validity import with_validity
 from .verify_outputs import verify, wrong
 
 log = logging.getLogger(__name__)
@@ -85,40 +86,71 @@ class _Means:
     reference_c: float | None
 
 
+@dataclass(frozen=True)
+class _Given:
+    """What one block computes with, and what it should come to."""
+
+    inputs: Arrays
+    reference: Arrays
+
+
 def run_job(assignment: Assignment, bench: Workbench, check: Callable[[], None], report: Report) -> Record:
-    """Run one block; every failure becomes the record's outcome. Raises LeaseLost alone: then there is no record.
+    """Run one block, and nothing that is in line behind it; every failure becomes the record's outcome. Raises
+    LeaseLost alone: then there is no record.
 
     `check` raises LeaseLost or JobCancelled; it is called before each step on the device.
     """
-    serial = assignment.serial
-    unknown = DeviceFacts(serial=serial, host=assignment.host, kind="phone", source=Source.PHONE)
-    builder = RecordBuilder(assignment, bench.worker, unknown)
+    kept: list[Record] = []
+    run_line(
+        assignment.model_copy(update={"line": ()}),
+        bench,
+        check,
+        report,
+        lambda record, _: kept.append(record),
+        lambda _: False,
+    )
+    return kept[0]
+
+
+def run_line(
+    assignment: Assignment,
+    bench: Workbench,
+    check: Callable[[], None],
+    report: Report,
+    keep: Callable[[Record, bool], None],
+    go_on: Callable[[Assignment], bool],
+) -> None:
+    """Run a block and those in line behind it, in one session; each leaves a record, also those that are handed back:
+    a session goes on only after a block that measured. Raises LeaseLost alone: then the ledger decides.
+
+    `keep` gets each record as soon as it is whole, and whether the session is over; `go_on` says whether the next
+    attempt may begin, and makes it the one that is under way.
+    """
+    line = Line(assignment, bench.worker, keep)
     try:
         with interruptible(check):
-            member = bench.fleet.member(serial, wait_s=ENROL_WAIT_S)
-            builder.device, builder.agent_sha256 = member.facts, member.agent_sha256
-            member = with_driver(member, assignment.job.cell)
-            builder.device = member.facts
-            _run(builder, member, bench, check, report)
+            _run(line, bench, check, report, go_on)
     except LeaseLost:
         raise
     except Exception as e:
         if ready_at := retry_at(e):
-            bench.fleet.defer(serial, ready_at, str(e.args[0]))
-        builder.fail(e)
-        log.info("%s: %s", serial, e, exc_info=not isinstance(e, FarmError | CompileError))
-    return with_validity(builder.record(), assignment.job, builder.enrolment)
+            bench.fleet.defer(assignment.serial, ready_at, str(e.args[0]))
+        line.now.fail(e)
+        log.info("%s: %s", assignment.serial, e, exc_info=not isinstance(e, FarmError | CompileError))
+    line.end()
 
 
-def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callable[[], None], report: Report) -> None:
-    job = builder.assignment.job
-    means = _means(builder, member, bench)
-    builder.cpus = means.cpus
-    _compile(builder, member, means, bench, check, report)
-    with compiling_within(job.sampling.deadline, member.facts.serial, check):
-        inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
-        trains = job.cell.workload.training is not None
-        reference = {} if trains else bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
+def _run(
+    line: Line, bench: Workbench, check: Callable[[], None], report: Report, go_on: Callable[[Assignment], bool]
+) -> None:
+    job, token = line.now.assignment.job, line.now.assignment.token
+    member = bench.fleet.member(line.now.assignment.serial, wait_s=ENROL_WAIT_S)
+    line.know(member.facts, member.agent_sha256)
+    member = with_driver(member, job.cell)
+    line.know(member.facts, member.agent_sha256)
+    means = _means(line.now, member, bench)
+    line.share(means.cpus)
+    ready = _ready(line, member, means, bench, check, report)
     report("waiting", 0, 0, None)
     held: Session | None = None
     try:
@@ -130,32 +162,78 @@ def _run(builder: RecordBuilder, member: Member, bench: Workbench, check: Callab
             watch=bench.fleet.watched,
             reference_c=means.reference_c,
             farm=bench.farm(),
-            token=builder.assignment.token,
+            token=token,
         ) as held:
-            builder.state_before = held.state_before
-            report("preparing", 0, 0, None)
-            measured = _measured(builder, held, means, bench, held.check, report, inputs)
+            began, given = time.monotonic(), ready.popleft()
+            while True:
+                line.now.state_before = held.state_before
+                report("preparing", 0, 0, None)
+                measured = _measured(line.now, held, means, bench, held.check, report, given.inputs)
+                is_over = bool(measured.run.killed or measured.run.error) or time.monotonic() > began + LINE_S
+                seen = held.look() if ready and not is_over else None
+                if seen is None or not go_on(line.next):
+                    break
+                line.now.state_after, line.now.proofs = seen
+                _judge(line.now, measured, given, bench)
+                line.go_on()
+                held.go_on(seen)
+                given = ready.popleft()
             report("restoring", 0, 0, None)
     finally:
-        builder.proofs = tuple(held.proofs) if held else ()
-        builder.supply_restored = held is not None and not held.supply.is_cut
-    builder.state_after = held.state_after
+        line.now.proofs = tuple(held.proofs) if held else ()
+        line.now.supply_restored = held is not None and not held.supply.is_cut
+    line.now.state_after = held.state_after
     if measured.run.killed:
         log_says = measured.run.killed_by
         told = f"; its log: {log_says}" if log_says else " without a word: most likely out of memory"
         cause = "crashed" if is_crash(log_says) else "killed"
-        builder.end(Outcome.KILLED, cause, f"the device ended the agent{told}")
+        line.now.end(Outcome.KILLED, cause, f"the device ended the agent{told}")
         return
     raise_for(measured.run, member.facts.serial)
-    if trains:
+    _judge(line.now, measured, given, bench)
+
+
+def _judge(builder: RecordBuilder, measured: Measurement, given: _Given, bench: Workbench) -> None:
+    """What a block that went well came to."""
+    job = builder.assignment.job
+    if job.cell.workload.training is not None:
         _keep_trained(builder, measured.checkpoint, bench)
         return
     rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)
-    builder.checks = verify(measured.outputs, reference, Precision(job.cell.precision), rounded)
+    builder.checks = verify(measured.outputs, given.reference, Precision(job.cell.precision), rounded)
     if job.examples is not None:
         builder.predictions = predictions(measured.each, job.examples)
     if reasons := wrong(builder.checks):
         builder.end(Outcome.INVALID, "wrong_output", *reasons)
+
+
+def _ready(
+    line: Line, member: Member, means: _Means, bench: Workbench, check: Callable[[], None], report: Report
+) -> deque[_Given]:
+    """What the blocks are given, before any of them has the device; where one of those in line cannot be made ready,
+    it and those behind it are handed back."""
+    ready = deque([_given(line.now, member, means, bench, check, report)])
+    for builder in line.behind:
+        try:
+            ready.append(_given(builder, member, means, bench, check, report))
+        except LeaseLost:
+            raise
+        except Exception as e:
+            log.info("%s: %s is handed back: %s", member.facts.serial, builder.assignment.job.job_id, e)
+            break
+    return ready
+
+
+def _given(
+    builder: RecordBuilder, member: Member, means: _Means, bench: Workbench, check: Callable[[], None], report: Report
+) -> _Given:
+    job = builder.assignment.job
+    _compile(builder, member, means, bench, check, report)
+    with compiling_within(job.sampling.deadline, member.facts.serial, check):
+        inputs = bench.plans.inputs(job.cell.workload, job.cell.batch, job.examples)
+        trains = job.cell.workload.training is not None
+        reference = {} if trains else bench.plans.reference(job.cell.workload, job.cell.batch, job.examples)
+    return _Given(inputs, reference)
 
 
 def _keep_trained(builder: RecordBuilder, checkpoint: bytes, bench: Workbench) -> None:

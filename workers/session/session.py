@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import DeviceState
@@ -39,9 +40,17 @@ def alone(member: Member, state: Path) -> AbstractContextManager[None]:
     return device_lock(state, member.facts.serial, wait_s=LOCK_WAIT_S)
 
 
+class Seen(NamedTuple):
+    """The device between two blocks."""
+
+    state: DeviceState
+    proofs: tuple[ConditionProof, ...]
+    """Of the block that is over."""
+
+
 @dataclass
 class Session:
-    """What the block runs in."""
+    """What blocks run in, one after the other."""
 
     member: Member
     check: Callable[[], None]
@@ -53,7 +62,17 @@ class Session:
     proofs: list[ConditionProof] = field(default_factory=list)
     """One of each condition; complete when the session is over."""
     tidy: list[Sequence[str]] = field(default_factory=list)
-    """Commands that are run when it ends, unless the device is no longer ours."""
+    """Commands that are run after the block, unless the device is no longer ours."""
+    prepared: tuple[ConditionProof, ...] = ()
+    """Of the settings, as they were switched for all its blocks."""
+    look: Callable[[], Seen | None] = lambda: None
+    """Between two blocks: the device as it is now; None where no other block is to follow."""
+    gates: Callable[[DeviceState], list[ConditionProof]] = lambda _: []
+
+    def go_on(self, seen: Seen) -> None:
+        """Another block begins, with the device as it was seen after the one before."""
+        self.state_before, self.state_after = seen.state, None
+        self.proofs = [*self.gates(seen.state), *self.prepared]
 
 
 @contextmanager
@@ -97,12 +116,14 @@ def session(
         gated = conditions if member.facts.kind == "phone" else None
         if gated:
             check_gates(serial, held.state_before, gated, reference_c)
-            held.proofs += proofs_of(held.state_before, gated)
+            held.gates = lambda state: proofs_of(state, gated)
+        held.look = lambda: _look(held, ahead, lambda state: watch(serial, state), gated, reference_c)
         lost = False
         try:
             check()
             if member.facts.kind == "phone":
-                held.proofs += saved.prepare(conditions or Conditions())
+                held.prepared = saved.prepare(conditions or Conditions())
+            held.proofs = [*held.gates(held.state_before), *held.prepared]
             yield held
             _look_back(held, ahead, saved)
         except LeaseLost:
@@ -136,6 +157,31 @@ def await_device(connection: DeviceConnection, check: Callable[[], None], wait_s
         except FarmError:
             connection.reconnect()
             time.sleep(0.5)
+
+
+def _look(
+    held: Session,
+    ahead: Ahead,
+    watch: Callable[[DeviceState], DeviceState],
+    gated: Conditions | None,
+    reference_c: float | None,
+) -> Seen | None:
+    """Tidy up after a block, and look whether the gates are open for another."""
+    kind, serial = held.member.facts.kind, held.member.facts.serial
+    try:
+        held.check()
+        ahead.ask([*held.tidy, *([*state_commands(ahead), awake.POWER] if kind == "phone" else [])])
+        held.tidy = []
+        state = watch(read_state(ahead, kind))
+        proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
+        if gated:
+            check_gates(serial, state, gated, reference_c)
+    except LeaseLost:
+        raise
+    except FarmError as e:
+        log.info("%s: no further block in this session: %s", serial, e)
+        return None
+    return Seen(state, tuple(proofs))
 
 
 def _look_back(held: Session, ahead: Ahead, saved: SavedSettings) -> None:

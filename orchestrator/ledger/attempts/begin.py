@@ -1,15 +1,19 @@
-"""Begin attempts at waiting jobs, each under a growing fencing token; note which of them were claimed."""
+"""Begin attempts at waiting jobs, each under a growing fencing token, singly or a line of them at once; note which of
+them were claimed."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
-from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, select, update
 
 from orchestrator.errors import Unreadable
+from orchestrator.ledger import lanes
 from orchestrator.ledger.database import count_up
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow, JobState
@@ -27,6 +31,10 @@ _WAITING = (
     .order_by(JOBS.c.id)
     .with_for_update()
 )
+_UNTRIED_OF_LANE = (JOBS.c.lane_id == bindparam("lane"), JOBS.c.state == JobState.WAITING, JOBS.c.attempts == 0)
+_SOME = select(JOBS.c.id).where(*_UNTRIED_OF_LANE).limit(bindparam("most")).subquery()
+_COUNTED = select(func.count()).select_from(_SOME)
+_UNTRIED = select(JOBS).where(*_UNTRIED_OF_LANE).order_by(JOBS.c.sequence).limit(bindparam("most")).with_for_update()
 _BEGUN = insert(ATTEMPTS)
 _PLACED = (
     update(JOBS)
@@ -42,32 +50,96 @@ class Start:
     job_id: str
     serial: str
     host: str
+    more: int = 0
+    """So many jobs of its lane may follow it there in one session."""
 
 
 def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
     """Begin attempts at waiting jobs, each under a new token; without those whose job does not wait any more, or whose
-    device a person holds."""
-    first = count_up(connection, "token", len(starts)) - len(starts) + 1  # locked from here: no hold begins meanwhile
+    device a person holds. Each has those in line that follow it."""
+    most = sum(1 + start.more for start in starts)
+    first = count_up(connection, "token", most) - most + 1  # locked from here: no hold begins meanwhile
     held = holds.held(connection, (start.serial for start in starts))
     starts = [start for start in starts if start.serial not in held]
     rows = _waiting(connection, [start.job_id for start in starts])
-    reader = JobReader(connection, rows.values(), ORDINARY)
-    found: list[tuple[Start, AnyRow, Job]] = []
-    for start in (start for start in starts if start.job_id in rows):
-        try:
-            found.append((start, rows[start.job_id], reader.read(rows[start.job_id])))
-        except Unreadable as e:
-            log.error("event=unreadable job=%s error=%s", start.job_id, str(e).replace("\n", " "))
-            fail(connection, JOBS.c.id == start.job_id, e.cause)
+    starts = [start for start in starts if start.job_id in rows]
+    lines = _lines(connection, starts, rows)
+    every = [rows[start.job_id] for start in starts] + [row for line in lines.values() for row in line]
+    reader = JobReader(connection, every, ORDINARY)
+    found: list[tuple[Start, list[tuple[AnyRow, Job]]]] = []
+    for start in starts:
+        read = [(row, _read(connection, reader, row)) for row in (rows[start.job_id], *lines.get(start.job_id, ()))]
+        head = read[0][1]
+        if head is not None:
+            others = [(row, job) for row, job in read[1:] if job is not None and _may_follow(head, job)]
+            found.append((start, [(rows[start.job_id], head), *others]))
     if not found:
         return []
-    made = [
-        Assignment(serial=to.serial, host=to.host, job=job, attempt=row.attempts + 1, token=first + index, ttl_s=ttl_s)
-        for index, (to, row, job) in enumerate(found)
-    ]
-    change = changes.note_lanes(connection, [row.lane_id for _, row, _ in found])
-    _begin(connection, made, {row.experiment for _, row, _ in found}, change)
+    tokens = count(first)
+    made = [_line(start, [(row, job, next(tokens)) for row, job in line], ttl_s) for start, line in found]
+    begun = [row for _, line in found for row, _ in line]
+    change = changes.note_lanes(connection, [row.lane_id for row in begun])
+    _begin(connection, [each for one in made for each in one.every], {row.experiment for row in begun}, change)
     return made
+
+
+def _line(start: Start, jobs: Sequence[tuple[AnyRow, Job, int]], ttl_s: float) -> Assignment:
+    """Of the first job, with the others in line."""
+    head, *others = (
+        Assignment(
+            serial=start.serial, host=start.host, job=job, attempt=row.attempts + 1, token=token, ttl_s=ttl_s
+        )
+        for row, job, token in jobs
+    )  # fmt: skip
+    return head.model_copy(update={"line": tuple(others)}) if others else head
+
+
+def _read(connection: Connection, reader: JobReader, row: AnyRow) -> Job | None:
+    try:
+        job: Job = reader.read(row)
+    except Unreadable as e:
+        log.error("event=unreadable job=%s error=%s", row.id, str(e).replace("\n", " "))
+        fail(connection, JOBS.c.id == row.id, e.cause)
+        return None
+    return job
+
+
+def _may_follow(head: Job, job: Job) -> bool:
+    """Whether a block can run in the session of another: what the session prepares is the same for both."""
+    return _is_plain(head) and _is_plain(job) and _prepared_for(head) == _prepared_for(job)
+
+
+def _prepared_for(job: Job) -> tuple[object, ...]:
+    return job.conditions, job.measure, job.cell.driver, job.cell.agent
+
+
+def _is_plain(job: Job) -> bool:
+    """It neither trains nor measures power, for which a session does more than run the agent."""
+    trains = job.cell.workload.training is not None
+    return not trains and "power" not in job.measure.quantities and job.conditions.supply == "any"
+
+
+def _lines(connection: Connection, starts: Sequence[Start], rows: Mapping[str, AnyRow]) -> dict[str, list[AnyRow]]:
+    """Job that starts -> the untried jobs of its lane that may follow it. Each device of the lane has its part of them:
+    none has a line while another could have had a job."""
+    heads = Counter(rows[start.job_id].lane_id for start in starts)
+    of_lane: dict[int, list[Start]] = defaultdict(list)
+    for start in starts:
+        if start.more and rows[start.job_id].attempts == 0:
+            of_lane[rows[start.job_id].lane_id].append(start)
+    devices = {lane: len(named) for lane, named in lanes.devices_of(connection, of_lane.keys()).items()}
+    found: dict[str, list[AnyRow]] = {}
+    for lane, ours in of_lane.items():
+        enough = heads[lane] + max(start.more for start in ours) * devices[lane]
+        some = connection.execute(_COUNTED, {"lane": lane, "most": enough}).scalar_one()
+        part = (some - heads[lane]) // devices[lane]
+        if part <= 0:
+            continue
+        rows_ahead = connection.execute(_UNTRIED, {"lane": lane, "most": heads[lane] + part * len(ours)})
+        untried = [row for row in rows_ahead if row.id not in rows]
+        for number, start in enumerate(ours):
+            found[start.job_id] = untried[number * part : number * part + min(part, start.more)]
+    return found
 
 
 def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow]:

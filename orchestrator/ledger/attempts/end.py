@@ -21,7 +21,7 @@ UNMEASURED = (Outcome.LOST, Outcome.CANCELLED)
 _ENDED = (
     update(ATTEMPTS)
     .where(ATTEMPTS.c.job_id == bindparam("job_"), ATTEMPTS.c.attempt == bindparam("attempt_"))
-    .values({name: bindparam(f"{name}_") for name in ("ended_at", "outcome", "cause", "changed")})
+    .values({name: bindparam(f"{name}_") for name in ("started_at", "ended_at", "outcome", "cause", "changed")})
 )
 _DONE = (
     update(JOBS)
@@ -37,6 +37,8 @@ class Ended(NamedTuple):
     attempt: AnyRow
     outcome: Outcome
     cause: str
+    took_s: float | None = None
+    """From the begin of its block, where it had waited in line before."""
 
     @property
     def is_measured(self) -> bool:
@@ -70,7 +72,7 @@ def conclude_all(connection: Connection, ended: Sequence[Ended], budget: int, qu
             continue
         _conclude_measured(connection, measured)
         measured = []
-        conclude(connection, *one, budget, quarantine_after)
+        conclude(connection, *one[:4], budget, quarantine_after)
     _conclude_measured(connection, measured)
 
 
@@ -82,12 +84,20 @@ def _conclude_measured(connection: Connection, ended: Sequence[Ended]) -> None:
         {"job_": one.job.id, "attempt_": one.attempt.attempt, "outcome_": one.outcome, "cause_": one.cause[:40]}
         for one in ended
     ]
-    of_attempt = [{**row, "ended_at_": one.attempt.ended_at or now, "changed_": change}
-                  for row, one in zip(rows, ended, strict=True)]  # fmt: skip
+    of_attempt = [
+        {**row, "ended_at_": one.attempt.ended_at or now, "changed_": change, "started_at_": _began_at(one, now)}
+        for row, one in zip(rows, ended, strict=True)
+    ]
     connection.execute(_ENDED, of_attempt)
     forgive(connection, {one.attempt.serial for one in ended}, {one.attempt.host for one in ended})
     connection.execute(_DONE, [{**row, "ended_at_": now} for row in rows])
     changes.note_lanes(connection, [one.job.lane_id for one in ended if one.job.state == JobState.WAITING])
+
+
+def _began_at(one: Ended, now: float) -> float:
+    """When an attempt began, without its time in line: service times are learnt from it."""
+    placed_at = float(one.attempt.started_at)
+    return placed_at if one.took_s is None else max(placed_at, (one.attempt.ended_at or now) - max(0.0, one.took_s))
 
 
 def conclude(

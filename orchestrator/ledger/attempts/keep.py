@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
@@ -36,6 +36,9 @@ _ATTEMPTS = (
 _ADD = insert(RECORDS)
 
 
+Note = Callable[[Record], object]
+
+
 class Sent(NamedTuple):
     """A record, its JSON as it came, and the host that sends it (None: nobody does)."""
 
@@ -59,6 +62,13 @@ def keep_all(connection: Connection, sent: Sequence[Sent], budget: int, quaranti
         figures.add(connection, [one.record for one in new], known.measured(connection))
         conclude_all(connection, [known.ended(one.record) for one in new], budget, quarantine_after)
     return results
+
+
+def note_new(sent: Sequence[Sent], results: Sequence[KeepResult], note: Note) -> None:
+    """Show the records that are new, once they are kept."""
+    for one, result in zip(sent, results, strict=True):
+        if result is KeepResult.NEW:
+            note(one.record)
 
 
 class _Known:
@@ -101,7 +111,9 @@ class _Known:
     def ended(self, record: Record) -> Ended:
         """The attempt that a record concludes."""
         attempt = self._attempts[record.job_id, record.attempt]
-        return Ended(self._jobs[record.job_id], attempt, record.outcome, record.cause)
+        in_line = record.session is not None and record.session.number > 1
+        took_s = record.ended_at - record.started_at if in_line else None
+        return Ended(self._jobs[record.job_id], attempt, record.outcome, record.cause, took_s)
 
 
 def record_columns(record: Record, body: bytes | None = None) -> dict[str, object]:

@@ -47,6 +47,11 @@ class WaitingLane:
         """Alike jobs together, as placement wants them."""
         return [*([self.untried] if self.untried else []), *((job,) for job in self.tried)]
 
+    @property
+    def experiment_id(self) -> str:
+        """Whose jobs they are."""
+        return (self.untried or self.tried)[0].experiment_id
+
 
 class Served(NamedTuple):
     """The latest attempt of an experiment."""

@@ -24,6 +24,8 @@ class Placement:
 
     assignments: tuple[tuple[str, str], ...]
     waiting: Mapping[str, WaitReason] = field(default_factory=dict)
+    experiment_of: Mapping[str, str] = field(default_factory=dict)
+    """By job, of those that were assigned."""
 
 
 def place(
@@ -37,20 +39,21 @@ def place(
     every = [group for group in groups if group]
     floor.count_demand(every)
     assigned: dict[str, str] = {}
+    experiment_of: dict[str, str] = {}
     for job in _in_turn(every, floor.policy, floor.now, assigned):
         if limit is not None and len(assigned) >= limit:
             break
         serial = floor.best(job)
         if serial is not None:
             floor.take(serial, job)
-            assigned[job.job_id] = serial
+            assigned[job.job_id], experiment_of[job.job_id] = serial, job.experiment_id
         elif job.alone:
             floor.empty_for(job)
         if not floor.free:
             break
     waiting = (job for group in every for job in group if job.job_id not in assigned)
     told = sorted(waiting, key=lambda job: (-job.priority, job.order, job.job_id))[:explain] if explain != 0 else []
-    return Placement(tuple(assigned.items()), {job.job_id: floor.reason(job) for job in told})
+    return Placement(tuple(assigned.items()), {job.job_id: floor.reason(job) for job in told}, experiment_of)
 
 
 class _Queue:

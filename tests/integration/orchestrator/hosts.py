@@ -80,11 +80,18 @@ class Host:
         return claimed
 
     def finish(self) -> None:
-        """Send the record of each running session and give its device back."""
-        for serial, assignment in list(self.running.items()):
-            record = self.answer(assignment)
-            if record is not None:
+        """Send the records of each running session, with those of its line, and give its device back."""
+        for serial, first in list(self.running.items()):
+            for assignment in first.every:
+                if assignment is not first:
+                    mine = self.running[serial].token
+                    assert self.leases.advance(serial, mine, self.worker, assignment) == "held"
+                    self.running[serial] = assignment
+                record = self.answer(assignment)
+                if record is None:
+                    break
                 send(self.redis, record, self.farm.host)
+            else:
                 self.leases.release(serial, assignment.token)
             del self.running[serial]
 

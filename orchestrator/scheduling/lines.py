@@ -1,0 +1,72 @@
+"""How many attempts a device is given at once: a line of short blocks runs in one session.
+
+A line lasts some two seconds at most, by what further blocks of the experiment took so far, and less where other
+experiments wait for the device. Nothing is lost with what was learnt: a scheduler that has just started gives one
+attempt, then two, and then knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from orchestrator.model.lease import LINE_MOST, LINE_S
+from orchestrator.model.live import LINES, HostAnnouncement
+from orchestrator.model.record import Outcome, Record
+
+from .queue_view import QueueView
+
+RIVAL_S = 0.5
+"""How long a line may last where others wait for the device."""
+FILL = 0.75
+"""Of that time, for blocks as they were on average: what does not fit after all is handed back."""
+NEWEST = 0.2
+"""Weight of the newest block in the average."""
+MOST = 1000
+"""Experiments that are remembered."""
+
+_Times = dict[str, dict[str, float]]
+"""Seconds by experiment and cell."""
+
+
+class Lines:
+    """Learns from the records that are taken in how long one more block of a session takes."""
+
+    def __init__(self, queue: QueueView) -> None:
+        self._queue = queue
+        self._able: frozenset[str] = frozenset()
+        self._took_s: _Times = {}
+        """Of a block that had stood in line, from its begin to its record."""
+        self._agent_s: _Times = {}
+        """The agent's own, of any block."""
+
+    def know(self, hosts: Collection[HostAnnouncement]) -> None:
+        """Which hosts there are: a worker of an older protocol takes one attempt a lease."""
+        self._able = frozenset(host.host for host in hosts if host.protocol >= LINES)
+
+    def note(self, record: Record) -> None:
+        """A block is over."""
+        steps = [each for each in record.setup if each.step != "slot"]  # there it waited for others
+        if record.outcome not in (Outcome.OK, Outcome.INVALID) or not steps:
+            return
+        last_ns = max(each.t_ns for each in (*record.samples, *steps))
+        _average(self._agent_s, record, (last_ns - min(each.start_ns for each in steps)) / 1e9)
+        if record.session is not None and record.session.number > 1:
+            _average(self._took_s, record, record.ended_at - record.started_at)
+
+    def behind(self, experiment_id: str, serial: str, host: str) -> int:
+        """How many attempts may stand in line behind one of an experiment on a device."""
+        if host not in self._able:
+            return 0
+        line_s = FILL * (RIVAL_S if self._queue.is_wanted_beside(serial, experiment_id) else LINE_S)
+        if known := self._took_s.get(experiment_id):
+            return max(0, min(int(line_s / max(*known.values(), 1e-3)), LINE_MOST) - 1)
+        alone = self._agent_s.get(experiment_id, {})
+        return int(bool(alone) and 2 * max(alone.values()) <= line_s)
+
+
+def _average(known: _Times, of: Record, value: float) -> None:
+    cells = known.setdefault(of.experiment_id, {})
+    before = cells.get(of.cell_id, value)
+    cells[of.cell_id] = before + NEWEST * (value - before)
+    if len(known) > MOST:
+        del known[next(iter(known))]

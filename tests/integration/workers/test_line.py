@@ -1,0 +1,169 @@
+"""A line of blocks in one session on a virtual phone: each its own record, the phone prepared and put back once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from device_agent.virtual.faults import Garbage, KillAgent
+from orchestrator.config import Settings
+from orchestrator.errors import LeaseLost
+from orchestrator.model.experiment import Workload
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from tests.waiting import LIMIT_S
+from workers.connection.adb import AdbConnection
+from workers.devices.admit import enrol_phone
+from workers.devices.fleet import Fleet
+from workers.execution import run_job
+from workers.execution.run_job import Workbench, run_line
+from workers.plans.plan_store import Plans
+from workers.session.conditions.awake import Awake
+
+from .conftest import Wiring
+from .jobs import assignment_of, charge, ok
+
+BRIEF = {"warmup": 0, "samples": 2}
+
+
+class Bench:
+    """Runs lines, and remembers in what order things happened."""
+
+    def __init__(self, settings: Settings, lab: Wiring) -> None:
+        self.bench = Workbench(settings, Fleet(), Plans(settings.state), "worker-1")
+        self.bench.fleet.enrol(*enrol_phone(lab.connection, settings))
+        self.serial = lab.serial
+        self.kept: list[Record] = []
+        self.went_on: list[int] = []
+        self.report: Callable[..., None] = lambda *_: None
+        self.may_go_on: Callable[[Assignment], bool] = lambda _: True
+
+    def line(self, blocks: int, sampling: dict[str, Any] = BRIEF, **conditions: Any) -> Assignment:
+        first = assignment_of(self.serial, sampling, conditions)
+        every = [
+            first.model_copy(update={"job": first.job.with_block(number), "token": number + 1})
+            for number in range(blocks)
+        ]
+        return every[0].model_copy(update={"line": tuple(every[1:])})
+
+    def __call__(self, line: Assignment, check: Callable[[], None] = lambda: None) -> list[Record]:
+        run_line(line, self.bench, check, self.report, lambda record, _: self.kept.append(record), self._go_on)
+        return self.kept
+
+    def _go_on(self, to: Assignment) -> bool:
+        self.went_on.append(to.token)
+        return self.may_go_on(to)
+
+
+@pytest.fixture
+def bench(lab_settings: Settings, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(run_job, "LINE_S", LIMIT_S)  # this machine may have other work
+    charge(lab, lab.phones.phones[0], lab.connection)
+    yield Bench(lab_settings, lab)
+
+
+def test_blocks_of_a_line_share_a_session(bench: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, put_back = list[str](), list[str]()
+    service, restore = AdbConnection._service, Awake.restore
+
+    def counted(self: AdbConnection, what: str, command: str, deadline_s: float) -> Any:
+        asked.append(command)
+        return service(self, what, command, deadline_s)
+
+    def noted(self: Awake, *saved: Any) -> None:
+        put_back.append(bench.kept[-1].job_id if bench.kept else "")
+        restore(self, *saved)
+
+    ok(bench(bench.line(1))[0])  # plan and inputs are on the phone from now on
+    assert bench.kept.pop().session is None
+    monkeypatch.setattr(AdbConnection, "_service", counted)
+    monkeypatch.setattr(Awake, "restore", noted)
+    put_back.clear()
+    line = bench.line(4, screen_dimmed=True)
+    records = bench(line)
+    assert [ok(each).token for each in records] == [1, 2, 3, 4] and bench.went_on == [2, 3, 4]
+    assert [(each.session.first, each.session.number) for each in records if each.session] == [
+        (1, n) for n in range(1, 5)
+    ]
+    assert put_back == [line.every[2].job.job_id], "once, after the records of all blocks but the last were kept"
+    times = {
+        what: sum(what in each for each in asked) for what in ("ln -s", " stop --marker", "timeout 2147483647", "df -k")
+    }
+    assert times == {"ln -s": 2, " stop --marker": 1, "timeout 2147483647": 1, "df -k": 1 + 4}, asked
+    own = [each for each in asked if any(what in each for what in ("sha256sum", "pocketfarm-agent run", "df -k"))]
+    assert len(own) == 1 + 3 * 4, "three for each block, beside those that look how far the agent is"
+    for record, following in pairwise(records):
+        assert record.state_after is not None and record.state_after == following.state_before
+        assert record.ended_at <= following.started_at + 0.05
+        names = {proof.name: proof for proof in record.conditions}
+        assert names["awake"].proven and "at the end Awake" in names["awake"].held
+        assert names["screen"].proven and names["screen"].restored is None
+    assert all(proof.restored for proof in records[-1].conditions if proof.name in ("awake", "screen"))
+    assert lab.connection.shell(["ls", f"{lab.connection.folder}/runs"]).stdout == b""
+
+
+def test_what_is_not_begun_is_handed_back(bench: Bench) -> None:
+    bench.may_go_on = lambda to: to.token == 2
+    first, second, *others = bench(bench.line(4))
+    assert ok(first) and ok(second) and second.conditions[-1].restored is not False
+    assert [(each.token, each.outcome, each.cause) for each in others] == [
+        (3, Outcome.LOST, "handed_back"), (4, Outcome.LOST, "handed_back"),
+    ]  # fmt: skip
+    assert bench.went_on == [2, 3] and all(not each.samples for each in others)
+
+
+def test_a_session_goes_on_only_after_a_block_that_measured(bench: Bench, lab: Wiring) -> None:
+    struck = list[str]()
+
+    def strike(phase: str, *_: object) -> None:
+        if phase == "running" and not struck:
+            struck.append(phase)
+            lab.phones.control.fault(lab.serial, KillAgent())
+
+    bench.report = strike
+    first, second = bench(bench.line(2, {"warmup": 0, "samples": 100_000, "deadline": "60 s"}))
+    assert first.outcome is Outcome.KILLED and second.cause == "handed_back" and bench.went_on == []
+
+
+def test_a_closed_gate_and_a_plan_that_cannot_be_made_end_a_line(bench: Bench) -> None:
+    line = bench.line(3)
+    unknown = line.line[0].job.cell.model_copy(update={"workload": Workload(network="lenet", parameters={"size": 0})})
+    strange = line.line[0].model_copy(update={"job": line.line[0].job.model_copy(update={"cell": unknown})})
+    first, *others = bench(line.model_copy(update={"line": (strange, line.line[1])}))
+    assert ok(first) and [each.cause for each in others] == ["handed_back"] * 2 and bench.went_on == []
+
+
+def test_a_line_ends_after_its_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_job, "LINE_S", 0.0)
+    first, second = bench(bench.line(2))
+    assert ok(first) and second.cause == "handed_back"
+
+
+def test_a_lost_lease_leaves_no_record_of_what_is_in_line(bench: Bench) -> None:
+    """The ledger decides about it, when the lease is reaped."""
+
+    def check() -> None:
+        if bench.went_on:
+            raise LeaseLost("token 2: another has the device", device=bench.serial)
+
+    with pytest.raises(LeaseLost):
+        bench(bench.line(3), check)
+    assert [each.token for each in bench.kept] == [1]
+
+
+def test_a_block_that_fails_in_mid_line_ends_it(bench: Bench, lab: Wiring) -> None:
+    def spoil(to: Assignment) -> bool:
+        if to.token == 2:
+            lab.phones.control.fault(lab.serial, Garbage())
+        return True
+
+    bench.may_go_on = spoil
+    try:
+        first, second, third = bench(bench.line(3))
+    finally:
+        lab.mend()
+    assert ok(first) and second.outcome is Outcome.LOST and second.cause != "handed_back"
+    assert third.cause == "handed_back"
