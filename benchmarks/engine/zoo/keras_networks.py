@@ -230,7 +230,7 @@ def export(name: str, opset: int, batch: int, seed: int, file: Path) -> tuple[li
     x = x.astype(kind.as_numpy_dtype)
     if kind.is_integer:
         x[:, -5:] = 0  # of a text that ends earlier
-    signature = [tf.TensorSpec(shape, kind, name="x")]
+    signature = [tf.TensorSpec((None, *shape[1:]), kind, name="x")]  # the batch stays open, as users leave it
     tf2onnx.convert.from_keras(model, signature, opset=opset, output_path=str(file))
 
     def in_double() -> list[Array]:

@@ -107,6 +107,12 @@ def _small_model(folder: Path) -> Path:
     return save_model(folder / "small.onnx", nodes, {"x": (1, 3, 8, 8)}, ["y"], constants)
 
 
+def test_an_operator_that_onnx_never_had(tmp_path: Path) -> None:
+    """As tf2onnx leaves Keras 3's exact GELU."""
+    path = one_node(tmp_path, "Erfc")
+    refuse(path, "'the_node'", "ONNX has no such operator", "tf2onnx", kind=UnsupportedNode)
+
+
 def test_unknown_operator_says_where_known_ones_are(tmp_path: Path) -> None:
     refuse(one_node(tmp_path, "Det", opset=13), "the_node", "Det", "opset 13", "limits.md", kind=UnsupportedNode)
 
