@@ -3,10 +3,10 @@
     python -m benchmarks.engine.zoo [--networks lstm,resnet18] [--exporters legacy] [--seconds 0.5] [-o raw.json]
 
 Each network is exported in a process of its own. The reference is PyTorch or TensorFlow in double precision; an error
-may be ten times onnxruntime's. With `--seconds`, times are taken: ours, onnxruntime's on the CPU, and PyTorch's CUDA graph
-where there is CUDA. Exit status 1 where a result is wrong or a process failed; a refusal is no failure, its words are
-in the raw file. Neither is among this project's packages: torch, torchvision, timm and onnxscript beside it; for networks
-of Keras tensorflow-cpu, tf-keras and tf2onnx.
+may be ten times onnxruntime's. With `--seconds`, times are taken: ours, onnxruntime's on the CPU, and PyTorch's CUDA
+graph where there is CUDA. Exit status 1 where a result is wrong or a process failed; a refusal is no failure, its words
+are in the raw file. Neither is among this project's packages: torch, torchvision, timm and onnxscript beside it; for
+Keras tensorflow-cpu, tf-keras and tf2onnx.
 """
 
 from __future__ import annotations

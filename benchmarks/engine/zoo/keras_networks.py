@@ -165,10 +165,8 @@ class _Networks:
     def _wavenet(self, x: Tensor) -> Tensor:
         k = self.layers
         for rate in (1, 2, 4):
-            both = [
-                k.Conv1D(16, 2, padding="causal", dilation_rate=rate, activation=each)(x) for each in ("sigmoid", "tanh")
-            ]
-            x = k.Multiply()(both)
+            common = {"padding": "causal", "dilation_rate": rate}
+            x = k.Multiply()([k.Conv1D(16, 2, activation=each, **common)(x) for each in ("sigmoid", "tanh")])
         return k.Dense(5, "softmax")(k.GlobalMaxPooling1D()(k.AveragePooling1D(2)(x)))
 
     def _sequence_to_sequence(self, x: Tensor) -> Tensor:

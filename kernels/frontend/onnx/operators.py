@@ -84,8 +84,8 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
             )
         if where == "" and not onnx.defs.has(node.op):
             node.reject(
-                "ONNX has no such operator (tf2onnx leaves one of TensorFlow under its own name where it knows no other): "
-                "write this part of the network in other operations, and export it again"
+                "ONNX has no such operator (tf2onnx leaves those of TensorFlow that it cannot convert): write this "
+                "part of the network in other operations, and export it again"
             )
         close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)
         hint = f"; did you mean {close[0]}?" if close else ""
