@@ -35,7 +35,8 @@ from benchmarks.engine.kept_rows import KeptRows, add_options, kept_rows
 from benchmarks.engine.machine import describe_machine
 from benchmarks.engine.ours import find_device
 from benchmarks.engine.zoo.modules import make
-from benchmarks.engine.zoo.one import SEED, TIMES_WORSE, export
+from benchmarks.engine.zoo.one import SEED, TIMES_WORSE
+from benchmarks.engine.zoo.torch_export import export
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.frontend.load import load_workload
@@ -139,7 +140,7 @@ class Ours:
 
 
 def _export(case: tuple[str, int], file: Path) -> None:
-    export(case[0], "legacy", case[1], file)
+    export(case[0], "legacy", case[1], SEED, file)
 
 
 def peers(

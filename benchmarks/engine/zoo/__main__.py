@@ -1,11 +1,12 @@
-"""Which of the networks that PyTorch's users bring run here, on which backend, how exactly, and how fast.
+"""Which of the networks that users of PyTorch and Keras bring run here, on which backend, how exactly, and how fast.
 
     python -m benchmarks.engine.zoo [--networks lstm,resnet18] [--exporters legacy] [--seconds 0.5] [-o raw.json]
 
-Each network is exported by PyTorch in a process of its own. The reference is PyTorch in double precision; an error may
-be ten times onnxruntime's. With `--seconds`, times are taken: ours, onnxruntime's on the CPU, and PyTorch's CUDA graph
-where there is CUDA. Exit status 1 where a result is wrong or a process failed; a refusal is no failure, its words are
-in the raw file. PyTorch is not among this project's packages: torch, torchvision, timm and onnxscript beside it.
+Each network is exported in a process of its own. The reference is PyTorch or TensorFlow in double precision; an error
+may be ten times onnxruntime's. With `--seconds`, times are taken: ours, onnxruntime's on the CPU, and PyTorch's CUDA
+graph where there is CUDA. Exit status 1 where a result is wrong or a process failed; a refusal is no failure, its words
+are in the raw file. Neither is among this project's packages: torch, torchvision, timm and onnxscript beside it; for
+Keras tensorflow-cpu, tf-keras and tf2onnx.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,10 @@ def parser() -> argparse.ArgumentParser:
     )
     add = found.add_argument
     add("--networks", default="", help="names with commas; default: all that can be made with the packages installed")
-    add("--exporters", default="legacy,dynamo", help="PyTorch's exporters, with commas; default: %(default)s")
+    add(
+        "--exporters", default="legacy,dynamo,tf2onnx",
+        help="PyTorch's, and tf2onnx (tf2onnx18: opset 18), with commas; default: %(default)s",
+    )  # fmt: skip
     add("--backends", default=BACKENDS, help="default: %(default)s")
     add("--batch", type=int, default=1)
     add("--seconds", type=float, default=0.0, help="of each timing; 0: no times")
@@ -60,13 +65,14 @@ def main() -> int:
             )  # fmt: skip
         print("\n" + json.dumps(row))
         return 0
-    try:
-        from .modules import names
-    except ImportError as e:
-        parser().error(f"{e}: install torch, torchvision, timm and onnxscript beside this project's packages")
+    wanted = options.networks.split(",") if options.networks else _names()
     binary = options.binary or build()
-    wanted = options.networks.split(",") if options.networks else names()
-    tasks = [(name, exporter) for exporter in options.exporters.split(",") for name in wanted]
+    tasks = [
+        (name, exporter)
+        for exporter in options.exporters.split(",")
+        for name in wanted
+        if exporter.startswith("tf2onnx") == name.startswith("keras")
+    ]
     rows: list[dict[str, Any]] = []
     with ThreadPoolExecutor(1 if options.seconds else options.jobs) as pool:
         for done in as_completed([pool.submit(_in_a_process, *task, options, binary) for task in tasks]):
@@ -76,6 +82,22 @@ def main() -> int:
                 options.output.write_text(json.dumps({"machine": describe_machine(), "rows": rows}, indent=1) + "\n")
     print(_summary(rows, options.backends.split(",")))
     return int(any("WRONG" in text or "FAULT" in text for row in rows for text in row["backends"].values()))
+
+
+def _names() -> list[str]:
+    """Of all networks that can be made with the packages that are here."""
+    found, missing = [], []
+    for module in ("modules", "keras_networks"):
+        try:
+            found += import_module(f".{module}", __package__).names()
+        except ImportError as e:
+            missing.append(str(e))
+    if not found:
+        parser().error(
+            f"{', '.join(missing)}: install torch, torchvision, timm and onnxscript, or tensorflow-cpu, tf-keras and "
+            "tf2onnx, beside this project's packages"
+        )
+    return found
 
 
 def _in_a_process(name: str, exporter: str, options: argparse.Namespace, binary: Path) -> dict[str, Any]:
@@ -97,7 +119,7 @@ def _in_a_process(name: str, exporter: str, options: argparse.Namespace, binary:
 
 def _line(row: dict[str, Any]) -> str:
     if failed := row.get("exporter_failed"):
-        return f"{row['exporter']:7} {row['network']:32} PyTorch's exporter failed: {failed[:80]}"
+        return f"{row['exporter']:7} {row['network']:32} the exporter failed: {failed[:80]}"
     cells = "  ".join(f"{backend} {text.splitlines()[0][:70]}" for backend, text in row["backends"].items())
     times = "  ".join(f"{key} {value:.3f}" for key, value in row.items() if key.endswith("_ms") and value)
     return f"{row['exporter']:7} {row['network']:32} {cells}  {times}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import onnxruntime
-import torch
 
 from benchmarks.engine.agent_process import Agent, limits_of
 from benchmarks.engine.case import relative_error
@@ -20,8 +20,6 @@ from kernels.errors import CompileError
 from kernels.frontend.load import load_workload
 from kernels.options import Backend, Options
 
-from .modules import make
-
 Arrays = dict[str, np.ndarray[Any, Any]]
 TIMES_WORSE = 10.0
 """Than onnxruntime's own error to double precision an error may be."""
@@ -30,11 +28,25 @@ FLOOR = 2e-6
 SEED, DEADLINE_S = 1, 400
 
 
-def export(name: str, exporter: str, batch: int, file: Path) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """Write the network as ONNX, by PyTorch's exporter `legacy` (TorchScript) or `dynamo`."""
-    module, inputs = make(name, batch, SEED)
-    torch.onnx.export(module, inputs, str(file), dynamo=exporter == "dynamo", verbose=False)
-    return module, inputs
+def export(name: str, exporter: str, batch: int, file: Path) -> Exported:
+    """Write the network as ONNX: by PyTorch's exporter `legacy` (TorchScript) or `dynamo`, or by tf2onnx (`tf2onnx15`:
+    opset 15)."""
+    if exporter.startswith("tf2onnx"):
+        from . import keras_networks
+
+        return Exported(*keras_networks.export(name, int(exporter[7:] or 15), batch, SEED, file))
+    from . import torch_export
+
+    return Exported(*torch_export.export(name, exporter, batch, SEED, file))
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was exported: its inputs, what computes its results in double precision, and what times PyTorch's graph."""
+
+    inputs: list[np.ndarray[Any, Any]]
+    in_double: Callable[[], list[np.ndarray[Any, Any]]]
+    cuda_graph_ms: Callable[[float], float | None] = lambda _: None
 
 
 def run_one(
@@ -43,22 +55,18 @@ def run_one(
     """A row of the table: for each backend `ok`, `refused: ...` or `WRONG ...`; times where wanted."""
     file = folder / "model.onnx"
     row: dict[str, Any] = {"network": name, "exporter": exporter, "batch": batch, "backends": {}}
-    try:
-        module, inputs = export(name, exporter, batch, file)
-    except Exception as e:  # whatever an exporter raises: the row says so
-        return row | {"exporter_failed": f"{type(e).__name__}: {e}"[:300]}
-    with torch.no_grad():
-        wide = module.double()(*(x.double() if x.is_floating_point() else x for x in inputs))
-        module.float()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 0 if seconds else 1
-    theirs = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    try:
+        exported = export(name, exporter, batch, file)
+        theirs = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    except Exception as e:  # whatever an exporter raises, or onnxruntime of what it wrote: the row says so
+        return row | {"exporter_failed": f"{type(e).__name__}: {e}"[:300]}
     names = [port.name for port in theirs.get_outputs()]
-    wide = (wide,) if isinstance(wide, torch.Tensor) else wide
-    wanted: Arrays = {name: part.numpy() for name, part in zip(names, wide, strict=True)}
+    wanted: Arrays = dict(zip(names, exported.in_double(), strict=True))
     if not all(np.isfinite(part).all() and part.any() for part in wanted.values()):
-        return row | {"exporter_failed": "PyTorch's own result is not finite, or nothing but zeros"}
-    fed = {port.name: x.numpy() for port, x in zip(theirs.get_inputs(), inputs, strict=True)}
+        return row | {"exporter_failed": "the framework's own result is not finite, or nothing but zeros"}
+    fed = {port.name: x for port, x in zip(theirs.get_inputs(), exported.inputs, strict=True)}
     row["onnxruntime_error"] = relative_error(dict(zip(names, theirs.run(None, fed), strict=True)), wanted)
     try:
         graph = load_workload(network=None, onnx=file, seed=0)
@@ -71,8 +79,8 @@ def run_one(
         )
         row |= {f"{backend}_ms": ms} if ms else {}
     if seconds:
-        row["onnxruntime_ms"] = _timed(lambda: theirs.run(None, fed), seconds)
-        row |= {"torch_cuda_graph_ms": _cuda_graph(module, inputs, seconds)} if torch.cuda.is_available() else {}
+        row["onnxruntime_ms"] = timed(lambda: theirs.run(None, fed), seconds)
+        row |= {"torch_cuda_graph_ms": ms} if (ms := exported.cuda_graph_ms(seconds)) else {}
     return row
 
 
@@ -96,7 +104,8 @@ def _on(
     return f"{word} {error:.1e}", median(ran.samples_ms) if seconds else None
 
 
-def _timed(call: Any, seconds: float) -> float:
+def timed(call: Callable[[], Any], seconds: float) -> float:
+    """The median time of a call, in milliseconds."""
     found: list[float] = []
     end = time.monotonic() + seconds
     while len(found) < 5 or time.monotonic() < end:
@@ -104,31 +113,3 @@ def _timed(call: Any, seconds: float) -> float:
         call()
         found.append((time.perf_counter() - began) * 1e3)
     return median(found)
-
-
-def _cuda_graph(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], seconds: float) -> float | None:
-    """The better layout's median time of a replay, in fp32 without TF32."""
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
-    times = []
-    for layout in (torch.contiguous_format, torch.channels_last):
-        try:
-            there = module.cuda().to(memory_format=layout)
-            at = [x.cuda() for x in inputs]
-            side = torch.cuda.Stream()
-            with torch.no_grad(), torch.cuda.stream(side):
-                for _ in range(3):
-                    there(*at)
-            side.synchronize()
-            graph = torch.cuda.CUDAGraph()
-            with torch.no_grad(), torch.cuda.graph(graph):
-                there(*at)
-
-            def replay(graph: torch.cuda.CUDAGraph = graph) -> None:
-                graph.replay()
-                torch.cuda.synchronize()
-
-            times.append(_timed(replay, seconds))
-        except RuntimeError:  # a layout or a graph that this network cannot have
-            continue
-    return min(times, default=None)

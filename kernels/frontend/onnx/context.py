@@ -108,15 +108,19 @@ class Context:
         return target
 
     def add_shape(self, name: str, shape: Shape) -> None:
-        """Keep the shape of an activation. Raises ModelError: kernels count in 32-bit integers, and the agent takes
-        inputs up to this size."""
+        """Keep the shape of an activation. Raises ModelError as `check_size` does."""
+        self.check_size(name, shape)
+        self.shapes[name] = shape
+
+    def check_size(self, name: str, shape: Shape) -> None:
+        """Raise ModelError where a tensor is too large: kernels count in 32-bit integers, and the agent takes inputs
+        up to this size. What computes tables of a result's places asks before it makes them."""
         size = prod(shape) * 4
         if size > MAX_TENSOR_BYTES:
             raise ModelError(
                 f"tensor {name!r} of shape {shape} takes {size} bytes in fp32, more than the {MAX_TENSOR_BYTES} that "
                 "one tensor may; export the model for a smaller input"
             )
-        self.shapes[name] = shape
 
     def reshape(self, node: OnnxNode, source: str, shape: Shape, *, output: str | None = None) -> str:
         """Append a reshape of `source`."""

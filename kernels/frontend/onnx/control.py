@@ -177,13 +177,11 @@ def _if(inside: _Inside) -> None:
 def _loop(inside: _Inside) -> None:
     node = inside.node
     most = int(inside.known(node.input(0), "its number of turns")[0]) if node.input(0) else None
-    condition = node.input(1) or inside.constant(True)
+    body, condition = node.attributes["body"], node.input(1) or inside.constant(True)
     states, collected = list(node.inputs[2:]), list[list[str]]()
     turn = 0
     while (most is None or turn < most) and bool(inside.known(condition, "its condition")[0]):
-        condition, *results = inside.run(
-            node.attributes["body"], [inside.constant(np.int64(turn)), condition, *states]
-        )  # fmt: skip
+        condition, *results = inside.run(body, [inside.constant(_turn(body, turn)), condition, *states])
         collected.append(results[len(states) :])
         states = results[: len(states)]
         turn += 1
@@ -191,6 +189,12 @@ def _loop(inside: _Inside) -> None:
         inside.end(name, index)
     for index in range(len(states), len(node.outputs)):
         inside.stack([parts[index - len(states)] for parts in collected], 0, index)
+
+
+def _turn(body: onnx.GraphProto, turn: int) -> np.ndarray:
+    """The number of a turn: a scalar, or one number in a row where the body says so (tf2onnx's `CropAndResize`)."""
+    port = body.input[0].type.tensor_type if body.input else onnx.TypeProto.Tensor()
+    return np.full((1,) * min(1, len(port.shape.dim)), turn, np.int64)
 
 
 def _scan(inside: _Inside) -> None:

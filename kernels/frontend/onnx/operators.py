@@ -6,6 +6,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 import numpy as np
+import onnx
 
 from kernels.errors import UnsupportedNode
 
@@ -80,6 +81,11 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
             node.reject(
                 "how many results it gives depends on the input, and shapes are static: cut the model before it "
                 f"(onnx.utils.extract_model, outputs {', '.join(node.inputs[:2])}) and do this step afterwards"
+            )
+        if where == "" and not onnx.defs.has(node.op):
+            node.reject(
+                "ONNX has no such operator (tf2onnx leaves those of TensorFlow that it cannot convert): write this "
+                "part of the network in other operations, and export it again"
             )
         close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)
         hint = f"; did you mean {close[0]}?" if close else ""

@@ -92,6 +92,16 @@ def vectors(rng: np.random.Generator, kind: str) -> Drawn:
     }  # fmt: skip
 
 
+def voters(rng: np.random.Generator, kind: str, counts: list[int], transform: str = "NONE") -> Drawn:
+    classes, total = len(counts), sum(counts)
+    return "SVMClassifier", ["label", "y"], {
+        "kernel_type": kind, "kernel_params": [0.3, 0.5, 3.0], "vectors_per_class": counts,
+        "rho": numbers(rng, classes * (classes - 1) // 2), "coefficients": numbers(rng, (classes - 1) * total),
+        "support_vectors": numbers(rng, total * FEATURES), "classlabels_ints": [4, 2, 9, 5][:classes],
+        "post_transform": transform,
+    }  # fmt: skip
+
+
 DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "leq": lambda rng: regressor(rng, "BRANCH_LEQ", "AVERAGE"),
     "gt": lambda rng: regressor(rng, "BRANCH_GT", "SUM"),
@@ -108,6 +118,13 @@ DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "poly": lambda rng: vectors(rng, "POLY"),
     "sigmoid": lambda rng: vectors(rng, "SIGMOID"),
     "dot": lambda rng: vectors(rng, "LINEAR"),
+    "votes": lambda rng: voters(rng, "LINEAR", [3, 1, 4, 2]),
+    "votes_rbf": lambda rng: voters(rng, "RBF", [3, 5, 4]),
+    "votes_softmax": lambda rng: voters(rng, "POLY", [3, 2, 4], "SOFTMAX"),
+    "votes_logistic": lambda rng: voters(rng, "SIGMOID", [3, 2, 4], "LOGISTIC"),
+    "votes_of_two": lambda rng: voters(rng, "RBF", [3, 4]),
+    "logistic_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "LOGISTIC"),
+    "softmax_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "SOFTMAX"),
     "scaler": lambda rng: ("Scaler", ["y"], {"offset": numbers(rng, FEATURES), "scale": numbers(rng, FEATURES)}),
     **{f"norm_{kind}": lambda _, kind=kind: ("Normalizer", ["y"], {"norm": kind}) for kind in ("MAX", "L1", "L2")},
 }  # fmt: skip

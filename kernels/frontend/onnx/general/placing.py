@@ -195,6 +195,8 @@ def pad(node: OnnxNode, to: Context) -> None:
     axes = list(range(len(shape))) if chosen is None else node.distinct_axes(chosen, len(shape))
     if mode not in ("constant", "reflect", "edge", "wrap") or len(pads) != 2 * len(axes):
         node.reject(f"mode {mode!r} with pads {pads} of {len(axes)} axes")
+    more = dict(zip(axes, map(sum, zip(pads, pads[len(axes) :], strict=False)), strict=True))
+    s.check_size([extent + more.get(axis, 0) for axis, extent in enumerate(shape)])
     value = 0.0
     if mode == "constant":
         value = float(to.finite(node, 2).reshape(())) if s.has(2) else float(s.attribute("value", 0.0))
@@ -224,6 +226,7 @@ def tile(node: OnnxNode, to: Context) -> None:
     shape = s.shape(x)
     if len(repeats) != len(shape) or min(repeats, default=1) < 1:
         raise ModelError(f"node {node.name!r} ({node.op}): repeats {repeats} do not fit {shape}")
+    s.check_size([extent * times for extent, times in zip(shape, repeats, strict=True)])
     tables = [np.arange(extent * times) % extent for extent, times in zip(shape, repeats, strict=True)]
     strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     s.end(s.take(x, [len(table) for table in tables], tables, strides))

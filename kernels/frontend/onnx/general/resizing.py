@@ -83,6 +83,8 @@ def _coordinates(s: Steps, way: str, extent: int, size: int, scale: float, part:
         "pytorch_half_pixel": lambda: (at + 0.5) / scale - 0.5 if size > 1 else np.zeros(1),
         "align_corners": lambda: at * (extent - 1) / (extent * scale - 1) if extent * scale != 1 else np.zeros(size),
         "asymmetric": lambda: at / scale,
+        # ONNX had it in opset 11 alone; tf2onnx writes it in every opset, and onnxruntime takes it in every one
+        "tf_half_pixel_for_nn": lambda: (at + 0.5) / scale if size != extent else at,
         "tf_crop_and_resize": lambda: (
             start * (extent - 1) + at * (end - start) * (extent - 1) / (size - 1)
             if size > 1

@@ -55,6 +55,10 @@ class Steps:
         given = self.to.optional_constant(self.node, index)
         return None if given is None else [int(number) for number in given.reshape(-1)]
 
+    def check_size(self, shape: Sequence[int]) -> None:
+        """Raise ModelError where the node's result would be too large, before anything of its size is made."""
+        self.to.check_size(next(filter(None, self.node.outputs)), tuple(map(int, shape)))
+
     def places(self, count: int) -> None:
         """Places of so many elements are computed as numbers. Raises UnsupportedNode where fp32 cannot hold them."""
         if count > MAX_PLACES:
@@ -174,6 +178,7 @@ class Steps:
         given = (1,) * (len(shape) - len(self.shape(x))) + self.shape(x)
         if given == tuple(shape):
             return self.reshape(x, shape)
+        self.check_size(shape)
         strides = [prod(given[axis + 1 :]) if given[axis] > 1 else 0 for axis in range(len(shape))]
         return self.take(
             x, shape, [np.arange(n) if s else np.zeros(n) for n, s in zip(shape, strides, strict=True)], strides

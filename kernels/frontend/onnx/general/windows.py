@@ -45,9 +45,11 @@ def _padded(s: Steps, x: str, pads: Sequence[tuple[int, int]], value: float, spr
     """x with its last axes padded, or cropped where a pad is negative, and spread with zeros between elements."""
     shape = s.shape(x)
     tables: list[AnyArray] = [np.arange(extent) for extent in shape]
-    for k, (begin, end) in enumerate(pads):
+    steps = spread or [1] * len(pads)
+    ends = zip(shape[-len(pads) :], steps, pads, strict=True)
+    s.check_size((*shape[: -len(pads)], *((extent - 1) * step + 1 + sum(pad) for extent, step, pad in ends)))
+    for k, ((begin, end), step) in enumerate(zip(pads, steps, strict=True)):
         axis = len(shape) - len(pads) + k
-        step = spread[k] if spread else 1
         places = np.arange(-begin, (shape[axis] - 1) * step + 1 + end)
         inside = (places >= 0) & (places <= (shape[axis] - 1) * step) & (places % step == 0)
         tables[axis] = np.where(inside, places // step, -1)
@@ -127,9 +129,11 @@ def conv_transpose(node: OnnxNode, to: Context) -> None:
     kernel, m = weight.shape[2:], groups * weight.shape[1]
     strides, dilations = _numbers(s, "strides", count, 1), _numbers(s, "dilations", count, 1)
     cuts = _transposed_cuts(s, extents, kernel, strides, dilations)
+    s.check_size((s.shape(x)[0], m, *(size for _, size in cuts)))
     between = [stride if dilation > 1 else 1 for stride, dilation in zip(strides, dilations, strict=True)]
     x = _padded(s, x, [(0, 0)] * count, 0.0, between)  # taps that are dilated see no phase alone
     phases = [stride // step for stride, step in zip(strides, between, strict=True)]
+    to.reserve(node, 4 * m * (c // groups) * prod(-(-k // p) * p for k, p in zip(kernel, phases, strict=True)))
     grouped = np.swapaxes(weight.reshape(groups, c // groups, m // groups, *kernel), 1, 2)
     window = _by_phase(grouped.reshape(m, c // groups, *kernel), phases)
     sides = []

@@ -88,6 +88,19 @@ def test_a_loop_is_written_out_until_its_condition_ends_it(tmp_path: Path, turns
     assert found.shapes["each"] == (min(5, most + 1), 2, 3)
 
 
+def test_the_number_of_a_turn_has_the_rank_that_the_graph_says(tmp_path: Path) -> None:
+    """tf2onnx cuts pictures by it."""
+    helps = [
+        helper.make_node("Add", ["turn", "one"], ["after"]),
+        helper.make_node("Slice", ["x", "turn", "after", "axis"], ["part"]),
+    ]
+    body = graph(helps, {"turn": TensorProto.INT64, "goes_on": TensorProto.BOOL}, ["goes_on", "part"])
+    body.input[0].type.tensor_type.shape.dim.add().dim_value = 1
+    node = helper.make_node("Loop", ["turns", ""], ["y"], body=body)
+    constants = {"turns": np.array(3), "one": np.array([1]), "axis": np.array([1])}
+    assert_agrees(save_model(tmp_path / "m.onnx", [node], SHAPES, ["y"], constants), {"x": X})
+
+
 def test_a_loop_that_would_not_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "MAX_NODES", 100)
     constants = {"two": np.float32(2), "most": np.int64(2**40)}

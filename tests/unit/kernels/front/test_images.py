@@ -73,6 +73,16 @@ def test_resize_nearest(tmp_path: Path, x: Any, way: str, rounding: str, scales:
     assert_agrees(save(tmp_path, node("Resize", "", "scales", **attributes), constants), {"x": x})
 
 
+@pytest.mark.parametrize("opset", [11, 15, VERIFIED_OPSET])
+@pytest.mark.parametrize("size", [(10, 14), (3, 7), (5, 3), (8, 2)])
+def test_resize_nearest_of_tensorflow(tmp_path: Path, x: Any, size: tuple[int, int], opset: int) -> None:
+    constants = {"size": np.array([*SHAPE[:2], *size], np.int64), "none": np.zeros(0, np.float32)}
+    absent = "none" if opset < 13 else ""
+    for rounding in ("floor", "round_prefer_ceil"):
+        way = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": rounding}
+        assert_agrees(save(tmp_path, node("Resize", absent, absent, "size", **way), constants, opset), {"x": x})
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_resize_by_scale(tmp_path: Path, x: Any, mode: str) -> None:
     scales = {"s": np.array([1, 1, 2, 3], np.float32)}

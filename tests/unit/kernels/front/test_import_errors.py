@@ -107,6 +107,12 @@ def _small_model(folder: Path) -> Path:
     return save_model(folder / "small.onnx", nodes, {"x": (1, 3, 8, 8)}, ["y"], constants)
 
 
+def test_an_operator_that_onnx_never_had(tmp_path: Path) -> None:
+    """As tf2onnx leaves Keras 3's exact GELU."""
+    path = one_node(tmp_path, "Erfc")
+    refuse(path, "'the_node'", "ONNX has no such operator", "tf2onnx", kind=UnsupportedNode)
+
+
 def test_unknown_operator_says_where_known_ones_are(tmp_path: Path) -> None:
     refuse(one_node(tmp_path, "Det", opset=13), "the_node", "Det", "opset 13", "limits.md", kind=UnsupportedNode)
 
@@ -503,6 +509,31 @@ class TestBatch:
 def test_sizes_that_nothing_can_hold(shape: list[int], message: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=message):
         load_onnx(_relu(tmp_path, shape, ["y"]))
+
+
+@pytest.mark.parametrize(
+    ("operator", "constants", "attributes"),
+    [
+        ("Expand", {"s": np.array([2**27, 1, 1, 1])}, {}),
+        ("Tile", {"s": np.array([1, 1, 1, 2**29])}, {}),
+        ("Pad", {"s": np.array([0, 0, 0, 2**29, 0, 0, 0, 0])}, {"mode": "edge"}),
+        ("ConvTranspose", {"w": np.ones((4, 4, 1, 1), np.float32)}, {"strides": [2**20, 2**20]}),
+        ("ConvTranspose", {"w": np.ones((4, 4, 1, 1), np.float32)}, {"strides": [1, 2**31], "pads": [0, 2**32] * 2}),
+        ("ConvTranspose", {"w": np.ones((4, 4, 1, 2), np.float32)},
+         {"strides": [1, 2**31], "dilations": [1, 2], "pads": [0, 2**32] * 2}),
+    ],
+)  # fmt: skip
+def test_what_is_too_large_is_told_before_it_is_made(
+    operator: str, constants: dict[str, Any], attributes: dict[str, Any], tmp_path: Path
+) -> None:
+    path = one_node(tmp_path, operator, constants, shape=(1, 4, 1, 8), **attributes)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelError, match=r"bytes.*(more than the 2147483648 that|at most 1073741824 are)"):
+            load_onnx(path)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_output_that_is_an_input_and_one_that_nobody_writes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kernels.frontend.onnx.context import Context, OnnxNode
 
-from . import linear, trees
+from . import linear, trees, vectors
 
 DOMAIN = "ai.onnx.ml"
 CLASSICAL: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -14,7 +14,8 @@ CLASSICAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "LinearClassifier": linear.linear_classifier,
     "LinearRegressor": linear.linear_regressor,
     "Normalizer": linear.normalizer,
-    "SVMRegressor": linear.svm_regressor,
+    "SVMClassifier": vectors.svm_classifier,
+    "SVMRegressor": vectors.svm_regressor,
     "Scaler": linear.scaler,
     "TreeEnsembleClassifier": trees.classifier,
     "TreeEnsembleRegressor": trees.regressor,

@@ -1,17 +1,15 @@
-"""Scaling, choosing features, linear models and support vectors."""
+"""Scaling, choosing features and linear models."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.general.steps import Steps
 from kernels.ir.expressions import Expression
 
-from .results import label, labels_of, rows, transformed
+from .results import label, labels_of, numbers, rows, transformed
 
 
 def zip_map(node: OnnxNode, to: Context) -> None:
@@ -75,47 +73,14 @@ def linear_classifier(node: OnnxNode, to: Context) -> None:
 def _scores(s: Steps, count: int) -> str:
     """Rows x targets. Raises ModelError where the coefficients are not so many."""
     x, _, features = rows(s)
-    weights = _numbers(s, "coefficients")
+    weights = numbers(s, "coefficients")
     if weights.size != count * features:
         raise ModelError(
             f"node {s.node.name!r} ({s.node.op}): {weights.size} coefficients; expected {count} x {features}"
         )
     found = s.matmul(x, s.constant(weights.reshape(count, features).T, f"{s.node.name}.coefficients"))
-    return s.map(("add", "a", "b"), found, np.resize(_numbers(s, "intercepts"), count)) if _given(s) else found
+    return s.map(("add", "a", "b"), found, np.resize(numbers(s, "intercepts"), count)) if _given(s) else found
 
 
 def _given(s: Steps) -> bool:
     return bool(np.size(s.attribute("intercepts", ())))
-
-
-def _numbers(s: Steps, key: str) -> AnyArray:
-    return np.asarray(s.attribute(key, ()), np.float64)
-
-
-def svm_regressor(node: OnnxNode, to: Context) -> None:
-    """Coefficients times kernels with the support vectors; without vectors a linear model."""
-    s = Steps(node, to)
-    if s.attribute("one_class", 0):
-        node.reject("one_class is not supported")
-    x, count, features = rows(s)
-    weights, count_of_vectors = _numbers(s, "coefficients"), int(s.attribute("n_supports", 0))
-    if count_of_vectors:
-        x = _kernel(s, x, count, _numbers(s, "support_vectors").reshape(count_of_vectors, features))
-    found = s.matmul(x, s.constant(weights.reshape(-1, 1), f"{node.name}.coefficients"))
-    s.end(transformed(s, s.map(("add", "a", "b"), found, np.resize(_numbers(s, "rho"), 1))))
-
-
-def _kernel(s: Steps, x: str, count: int, vectors: AnyArray) -> str:
-    """Rows x vectors."""
-    kind = str(s.attribute("kernel_type", "LINEAR"))
-    gamma, offset, degree = [float(each) for each in s.attribute("kernel_params", (0.0, 0.0, 3.0))]
-    if kind == "RBF":
-        apart = s.map(("sub", "a", "b"), s.reshape(x, (count, 1, vectors.shape[1])), vectors[None])
-        far = s.reduce(s.map(("mul", "a", "a"), apart), [2], "sum", keep=False)
-        return s.map(("exp", ("mul", "a", -gamma)), far)
-    product = s.matmul(x, s.constant(vectors.T, f"{s.node.name}.vectors"))
-    scaled: Any = ("add", ("mul", "a", gamma), offset)
-    known: dict[str, Expression] = {"LINEAR": "a", "POLY": ("pow", scaled, degree), "SIGMOID": ("tanh", scaled)}
-    if kind not in known:
-        s.node.reject(f"kernel_type {kind}; supported: RBF, {', '.join(known)}")
-    return product if kind == "LINEAR" else s.map(known[kind], product)

@@ -9,6 +9,11 @@ from kernels.frontend.onnx.general.steps import Steps
 from kernels.ir import compositions as c
 
 
+def numbers(s: Steps, key: str) -> AnyArray:
+    """An attribute that is a list; empty where it is absent."""
+    return np.asarray(s.attribute(key, ()), np.float64)
+
+
 def rows(s: Steps) -> tuple[str, int, int]:
     """The input as numbers x features, and both."""
     shape = s.shape(s.operand(0))
