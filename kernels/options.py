@@ -302,6 +302,10 @@ class Limits:
         return replace(self, max_work_group=min(most, self.max_work_group or most)) if most else self
 
 
+WARPGROUP = (64, 256, 16)
+"""The shape by which a device tells that 128 work-items multiply from local memory at once (`wgmma`)."""
+
+
 def matrix_units(words: Iterable[str]) -> tuple[tuple[int, int, int], ...]:
     """`16x16x16` -> (16, 16, 16), as the agent tells them; those that no vectors of eight make up are left out."""
     sizes = [tuple(map(int, each.split("x"))) for each in words]

@@ -63,6 +63,8 @@ class Call:
     """Size of the scratch buffer that it writes."""
     adds: str = ""
     """The name of a scratch buffer that is added to the result; it may be the one that is written."""
+    parts: int = 1
+    """Of the depth of a product: work-groups along the last axis write sums of their own, which are added up after."""
     is_last: bool = True
     """Adds bias, residual and activation."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernels.catalog.tile_text import numbers
 from kernels.catalog.work_group import group_conflict
-from kernels.options import Limits, Options
+from kernels.options import WARPGROUP, Limits, Options
 from kernels.source.kernel import LocalArray
 from kernels.source.tile import Tile, derived
 
@@ -16,11 +16,28 @@ EXAMPLE = "2x2x4x4x2x1x2"
 _WAYS = {"vulkan": "Vulkan (VK_KHR_cooperative_matrix)", "opencl": "OpenCL (NVIDIA's instructions, from 8.0 on)"}
 _UNITS = 64
 """Compute units where the device does not tell."""
-_AT_ONCE = 512
-"""Work-items of a compute unit whose loads overlap."""
-_BEGIN, _FINISH, _ONE_SIDE, _READ = 8, 16, 2, 350
-"""In loads of a work-item: stages that pass before the first sum, a matrix that is written, one more barrier; vectors
-that are read from local memory in the time of one. Fitted to 324 measurements on an H100."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a device's time is made of, in loads that a work-item waits for."""
+
+    begin: float = 8
+    """Stages that pass before the first sum."""
+    finish: float = 16
+    """A matrix that is written."""
+    one_side: float = 2
+    """One more barrier."""
+    read: float = 350
+    """Vectors that are read from local memory in the time of one load."""
+    at_once: int = 512
+    """Work-items of a compute unit whose loads overlap."""
+    stage: float = 0
+    """A stage, beside its loads."""
+
+
+CONVOLUTIONS = Costs()
+"""Fitted to 324 measurements on an H100 (docs/decisions/0109)."""
 _PAD = 1
 """Vectors of eight halves (16 bytes) more a row, against conflicts of banks."""
 
@@ -209,21 +226,22 @@ def conflict(tile: UnitTile, limits: Limits) -> str | None:
     return group_conflict(limits, group=tile.group, local_bytes=tile.local_bytes)
 
 
-def cost(tile: UnitTile, limits: Limits, *, rows: int, columns: int, depth: int, matrices: int) -> float:
+def cost(tile: UnitTile, limits: Limits, costs: Costs, *, rows: int, columns: int, depth: int, matrices: int) -> float:
     """About the time of matrix products on a device, for comparing tiles (docs/decisions/0109).
 
     Work-items of a compute unit wait for the loads of their stages; their subgroups take turns at local memory.
     """
     groups = -(-rows // tile.tile_rows) * -(-columns // (8 * tile.tile_columns8)) * matrices
     rounds, stages = math.ceil(groups / (limits.compute_units or _UNITS)), -(-depth // tile.tile_depth)
-    turns = math.ceil(rounds / max(1, _AT_ONCE // tile.group))
-    loads = tile.loads_a + tile.loads_b + (_ONE_SIDE if tile.sides == 1 else 0)
+    turns = math.ceil(rounds / max(1, costs.at_once // tile.group))
+    loads = tile.loads_a + tile.loads_b + (costs.one_side if tile.sides == 1 else 0)
     matrix_rows = tile.fr * tile.unit_rows + tile.fc * tile.unit_columns
     read = tile.down * tile.across * tile.tile_depth8 * matrix_rows
-    waits = ((stages + _BEGIN) * loads + _FINISH * tile.sums) * turns
-    return waits + (stages + 1) * rounds * read / _READ
+    waits = ((stages + costs.begin) * (loads + costs.stage) + costs.finish * tile.sums) * turns
+    return waits + (stages + 1) * rounds * read / costs.read
 
 
 def _unit(limits: Limits) -> tuple[int, int, int]:
     """Of the shapes that the device multiplies the one that is nearest to 16 x 16 x 16."""
-    return min(limits.matrix_units, key=lambda unit: abs(math.prod(unit) - 16**3))
+    units = [unit for unit in limits.matrix_units if unit != WARPGROUP]
+    return min(units, key=lambda unit: abs(math.prod(unit) - 16**3))

@@ -13,8 +13,10 @@ from kernels.options import Options
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
+from .fuse_attention import fuse_attention
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
+from .fuse_rows import fuse_dense_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .nest_concats import nest_concats
 from .order import order
@@ -33,15 +35,18 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
+    lambda graph, fuse: fuse_attention(graph) if "rows" in fuse else graph,
+    lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
     # before activations, which would stand in the way
     lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
     lambda graph, fuse: fuse_activations(graph) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
+    lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if "rows" in fuse else graph,
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last four are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last seven are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0) -> Graph:
@@ -53,7 +58,8 @@ def prepare(graph: Graph, options: Options, *, split: bool = False, largest_byte
         return graph
     if options.precision == "int8":
         return _prepare_int8(graph, options)
-    graph = optimise(graph, fuse=options.fusions, reflect=options.backend != "cpu")
+    fuse = options.fusions if options.backend != "cpu" and options.layout != "image" else options.fusions - {"rows"}
+    graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return graph
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
@@ -63,13 +69,13 @@ def prepare(graph: Graph, options: Options, *, split: bool = False, largest_byte
 def _prepare_int8(graph: Graph, options: Options) -> Graph:
     """Roundings become the layers' own before maps take them. No layer is divided: a part would have its own range."""
     graph = quantized_inputs(eliminate_identities(prune(graph)), options)
-    graph = optimise(graph, fuse=options.fusions - {"elementwise"})
+    graph = optimise(graph, fuse=options.fusions - {"elementwise", "rows"})
     graph = rounded_outputs(graph, options)
     graph = fuse_maps(graph) if "elementwise" in options.fusions else graph
     return order(graph) if options.in_place and options.backend != "cpu" else graph
 
 
-def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL, reflect: bool = False) -> Graph:
+def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL - {"rows"}, reflect: bool = False) -> Graph:
     """Simplify a graph for execution: what does nothing goes, and what `fuse` names is fused.
 
     Ports keep names, order and shapes. `reflect`: the backend's convolutions can mirror their input at its edges.

@@ -54,13 +54,13 @@ def _with_one_more(graph: Graph, node: Node, nodes: dict[str, Node], counts: Cou
 
 def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
     """One map of both; None where they do not fit or are better left alone."""
-    inner, outer = _expression(first), _expression(then)
+    inner, outer = expression_of(first), expression_of(then)
     if inner is None or outer is None or ("map" not in (first.op, then.op) and not _is_gate(first, then)):
         return None
     if prod(graph.shapes[first.output]) != prod(graph.shapes[then.output]):
         return None  # it would be computed anew for each element that it goes to
     names = dict.fromkeys(name for name in (*then.inputs, *first.inputs) if name != first.output)
-    numbers = {name: number for name in names if (number := _number(graph, name)) is not None}
+    numbers = {name: number for name in names if (number := number_of(graph, name)) is not None}
     inputs = [name for name in names if name not in numbers]
     shapes = [graph.shapes[name] for name in inputs]
     if len(inputs) > len(LETTERS) or np.broadcast_shapes(*shapes) != graph.shapes[then.output]:
@@ -69,7 +69,7 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
     by[first.output] = with_operands(inner, _by_letter(first, by))
     expression = with_operands(outer, _by_letter(then, by))
     way = strided(graph.shapes[then.output], shapes)
-    if _size(expression) > _LONGEST or len(way.extents) > MAX_AXES:
+    if size_of(expression) > LONGEST or len(way.extents) > MAX_AXES:
         return None
     try:
         program_of(expression)
@@ -82,7 +82,7 @@ def _by_letter(node: Node, by: Mapping[str, Expression]) -> dict[str, Expression
     return {letter: by[name] for letter, name in zip(LETTERS, node.inputs, strict=False)}
 
 
-def _number(graph: Graph, name: str) -> float | None:
+def number_of(graph: Graph, name: str) -> float | None:
     """A constant that is a single number."""
     constant = graph.constants.get(name)
     return (
@@ -97,7 +97,7 @@ def _is_gate(first: Node, then: Node) -> bool:
     return then.op == "mul" and first.op in ACTIVATIONS and first.inputs[0] in then.inputs
 
 
-def _expression(node: Node) -> Expression | None:
+def expression_of(node: Node) -> Expression | None:
     """What a node computes of each element; None where it computes something else."""
     if node.op == "map":
         found: Expression = node.attributes["expression"]
@@ -124,9 +124,9 @@ _MEANINGS: dict[str, Callable[..., Expression]] = {
     "hard_sigmoid": c.hard_sigmoid,
     "hard_swish": c.hard_swish,
 }
-_LONGEST = 512
+LONGEST = 512
 
 
-def _size(expression: Expression) -> int:
+def size_of(expression: Expression) -> int:
     """Functions, numbers and operands, each as often as it is written."""
-    return 1 + sum(map(_size, expression[1:])) if isinstance(expression, tuple) else 1
+    return 1 + sum(map(size_of, expression[1:])) if isinstance(expression, tuple) else 1

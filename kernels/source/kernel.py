@@ -78,13 +78,17 @@ class Kernel:
     """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
     matrix_units: bool = False
     """Whether subgroups multiply matrices of halves at once (`kernels/catalog/unit_tile.py`)."""
+    warpgroups: bool = False
+    """Whether 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
     whole_numbers: bool = False
     """Whether it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
     rewrite: Callable[[str, Mapping[str, int]], str] | None = None
     """Writes out what this body marks by words of its own, from the constants."""
 
     def local_bytes(self, constants: Mapping[str, int], precision: Precision = "fp32") -> int:
-        """Local memory of a work-group, bytes."""
+        """Local memory of a work-group, bytes; 0 where it may take more than the API tells, which its tile knows."""
+        if self.warpgroups:
+            return 0
         narrow = self.is_narrow(precision)
         return sum(
             (2 if narrow and array.storage == "computed" else 4) * array.lanes * constants[array.size]
@@ -110,7 +114,8 @@ class Kernel:
 
         A conversion waits for its load; behind the arithmetic it does not (docs/decisions/0086).
         """
-        return "LOAD_RAW_" in _read(self.body, self.body.parent)
+        text = _read(self.body, self.body.parent)
+        return "LOAD_RAW_" in text or "LOAD_RAW8_" in text
 
     def with_images(self, names: AbstractSet[str]) -> Kernel:
         """The kernel with these parameters in images. Single lanes of one cannot be written: that is a ValueError."""
@@ -125,7 +130,10 @@ class Kernel:
 
     def source(self, constants: Mapping[str, int]) -> str:
         """Text of the body with its marked loops written out."""
-        text = unroll(_read(self.body, self.body.parent), constants)
+        return self.rewritten(unroll(_read(self.body, self.body.parent), constants), constants)
+
+    def rewritten(self, text: str, constants: Mapping[str, int]) -> str:
+        """What `rewrite` makes of the text."""
         return self.rewrite(text, constants) if self.rewrite else text
 
 

@@ -18,8 +18,9 @@ from .registers import Registers
 from .sizes import Product, product_of
 from .split_depth import SplitDepth
 from .tiled import Tiled
+from .warpgroups import Warpgroups
 
-ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits())
+ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
 """Up to so many rows, a product is a matter of reading the matrix (docs/decisions/0086)."""
@@ -27,6 +28,8 @@ _UNIT = 16
 """Rows and columns of the usual matrix of matrix units."""
 _LARGE_MATRIX = 1 << 22
 """Numbers of a matrix by which a single row is multiplied."""
+_WARPGROUP_ROWS = 256
+"""From so many rows on tiles of warpgroups fill a device."""
 _TILED_SIZE = 32
 """From so many rows and columns on, a tile a work-group pays on a desktop GPU."""
 
@@ -50,6 +53,8 @@ class Products(GpuFamily[Product]):
 
         if limits.cpu_device:
             return "panels" if fits("panels") else "registers"
+        if sizes.rows >= _WARPGROUP_ROWS and fits("warpgroups"):
+            return "warpgroups"
         if not limits.unified_memory and _on_units(sizes) and fits("matrix_units"):
             return "matrix_units"
         few = _FEW_ROWS if limits.unified_memory else _FEW_ROWS_OF_A_DESKTOP

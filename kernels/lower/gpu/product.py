@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 
 from kernels.catalog.family import Call
 from kernels.catalog.packing import padded
 from kernels.catalog.product import PRODUCTS
+from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, result
+from kernels.source.tile import UNTILED
 
 from .bodies import body
 from .context import GpuContext
 from .convolution import constant
+from .expression_text import statements
 from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
 from .values import Value, View
 
 _INTS = ("columns", "vectors", "count")
 PAD_ROWS = Kernel("pad_rows", body("pad_rows"), (Buffer("src", 1), result("dst")), _INTS)
+SUM_PARTS = Kernel(
+    "sum_parts",
+    body("sum_parts"),
+    (Buffer("parts", storage="f32"), Buffer("bias"), result("dst")),
+    ("count", "columns4", "parts_count", "dst_start", "dst_stride", "has_bias", "activation"),
+    ("lo", "hi"),
+)
 TRIM_ROWS = Kernel("trim_rows", body("trim_rows"), (Buffer("src"), result("dst", 1)), _INTS)
 
 
@@ -40,6 +54,7 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     target = context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
+    residual = plain(context, node.inputs[3]) if len(node.inputs) > 3 else ""
     _product(
         context, node, call, product.flops, source, weights, bias, target,
         {
@@ -48,6 +63,7 @@ def lower_dense(context: GpuContext, node: Node) -> None:
             "dst_start": target.stack0,
             "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(has_bias),
         },
+        residual,
     )  # fmt: skip
 
 
@@ -79,16 +95,92 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
 
 def _product(
     context: GpuContext, node: Node, call: Call, flops: int, a: str | View, b: str, bias: str, target: str | View,
-    ints: dict[str, int],
+    ints: dict[str, int], residual: str = "",
 ) -> None:  # fmt: skip
     code, lo, hi = activation_scalars(node)
-    wanted = {parameter.name for parameter in call.kernel.parameters}
+    ints = {**ints, **call.ints, "activation": code}
+    switches = dict(call.switches)
+    if "EIGHTS_A" in switches and (ints["a_start"] % 2 or ints["a_stride"] % 2):
+        switches["EIGHTS_A"] = 0
+    kernel, last, buffers = call.kernel, SUM_PARTS, {"a": a, "b": b, "bias": bias, "dst": target}
+    if call.parts > 1:
+        parts = _new_parts(context, node, call.parts, ints["rows"], ints["columns4"])
+        own = {"dst_start": 0, "dst_stride": ints["columns4"], "dst_batch": ints["rows"] * ints["columns4"]}
+        *read, written = kernel.buffers
+        part = replace(kernel, name=f"{kernel.name}_part", buffers=(*read, replace(written, storage="f32")))
+        _dispatch(
+            context, node, part, {**buffers, "dst": parts}, {**ints, **own, "has_bias": 0, "activation": 0},
+            call.work_items, (0.0, 0.0), call, switches, flops,
+        )  # fmt: skip
+        count = ints["rows"] * ints["columns4"]
+        ints |= {"count": count, "parts_count": call.parts}
+        kernel, buffers = last, {"parts": parts, "bias": bias, "dst": target}
+    if "ending" in node.attributes:
+        kernel = ended(kernel, node.attributes["ending"], has_residual=bool(residual))
+        ints["residual_stride"] = ints["columns4"]
+        buffers |= {"residual": residual} if residual else {}
+    if call.parts > 1:
+        _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), None, {}, 0)
+    else:
+        _dispatch(context, node, kernel, buffers, ints, call.work_items, (lo, hi), call, switches, flops)
+
+
+def _dispatch(
+    context: GpuContext, node: Node, kernel: Kernel, buffers: Mapping[str, str | View], ints: Mapping[str, int],
+    work_items: tuple[int, int, int], bounds: tuple[float, float], call: Call | None, switches: Mapping[str, int],
+    flops: int,
+) -> None:  # fmt: skip
+    wanted = {parameter.name for parameter in kernel.parameters}
     context.dispatch(
-        call.kernel, node.name, {"a": a, "b": b, "bias": bias, "dst": target},
-        {name: value for name, value in {**ints, **call.ints, "activation": code}.items() if name in wanted},
-        call.work_items, floats={"lo": lo, "hi": hi}, tile=call.tile, switches=call.switches, group=call.group,
-        flops=flops, traffic=context.traffic(node),
+        kernel, node.name, buffers, {name: value for name, value in ints.items() if name in wanted}, work_items,
+        floats={"lo": bounds[0], "hi": bounds[1]}, tile=call.tile if call else UNTILED, switches=switches,
+        group=call.group if call else 0, flops=flops, traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def _new_parts(context: GpuContext, node: Node, parts: int, rows: int, columns4: int) -> str:
+    """Sums of each part, in single precision."""
+    described = Tensor(shape=(parts, rows, 4 * columns4), dtype="f32")
+    return context.draft.add_buffer(f"{node.name}:parts", parts * rows * columns4 * 16, "scratch", described)
+
+
+_STORE = re.compile(r"STORE_dst\((.+), ACTIVATE(1?)\((\w+)\)\);")
+
+
+def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
+    """The kernel that applies an expression to each sum `a`, and to what lies beside it, `b`, before it is stored."""
+    program = program_of(ending)
+
+    def write(text: str, constants: Mapping[str, int]) -> str:
+        return _STORE.sub(_ending_of(program, has_residual=has_residual), kernel.rewritten(text, constants))
+
+    digest = hashlib.sha256(f"{ending}".encode()).hexdigest()[:8]
+    *read, written = kernel.buffers
+    beside = (Buffer("residual", written.lanes),) if has_residual else ()
+    ints = (*kernel.ints, *(("residual_stride",) if has_residual else ()))
+    return replace(kernel, name=f"{kernel.name}_{digest}", buffers=(*read, *beside, written), ints=ints, rewrite=write)
+
+
+def _ending_of(program: Program, *, has_residual: bool) -> Callable[[re.Match[str]], str]:
+    def written(match: re.Match[str]) -> str:
+        place, single, value = match.groups()
+        beside = place.replace("dst_start + ", "").replace("batch * dst_batch + ", "").replace("dst_", "residual_")
+        lanes = ("",) if single else ("x", "y", "z", "w")
+        lines, found = [], []
+        if has_residual:
+            load = f"LOAD_residual({beside})"
+            lines.append(f"const {'float' if single else 'WIDE4'} beside = {load if single else f'TO_WIDE4({load})'};")
+        for lane in lanes:
+            end, of = f"_{lane}" if lane else "", f".{lane}" if lane else ""
+            lines.append(f"const float v_a{end} = {value}{of};")
+            lines += [f"const float v_b{end} = beside{of};"] if has_residual else []
+            steps, last = statements(program, end)
+            lines.append(steps)
+            found.append(last)
+        whole = found[0] if single else f"WIDE_VEC4({', '.join(found)})"
+        return "{ " + " ".join(lines) + f" STORE_dst({place}, {whole}); }}"
+
+    return written
 
 
 def _rows(context: GpuContext, tensor: str, rows: int, columns: int) -> str:

@@ -17,6 +17,7 @@ from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, 
 PRELUDE = """\
 #define WIDE4 float4
 #define WIDE_SPLAT(a) ((float4)(a))
+#define WIDE_VEC4(a, b, c, d) ((float4)((a), (b), (c), (d)))
 #define TO_WIDE4(a) convert_float4(a)
 #define FLOAT(a) ((float)(a))
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -102,15 +103,13 @@ MATRICES = """\
 #define MATRIX_SUM float8
 #define NO_SUM ((float8)(0.0f))
 #define LOAD_LEFT(m, array, at, pitch) m = four_matrices((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
-#if TURNED
-#define LOAD_RIGHT(m, array, at, pitch) \\
+#define LOAD_COLUMNS(m, array, at, pitch) \\
     m = four_matrices((array) + (at) + (LANE % 8 + LANE / 16 * 8) * (pitch) + LANE / 8 % 2)
-#else
-#define LOAD_RIGHT(m, array, at, pitch) m = four_turned((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
-#endif
+#define LOAD_ROWS(m, array, at, pitch) m = four_turned((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
 #define STORE_MATRIX(m, array, at, pitch) put_sum(m, (__local float2*)((array) + (at)), 2 * (pitch), LANE)
 #define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum)
 #define FROM_BITS(v) as_float4(v)
+#define TO_BITS(v) as_uint4(v)
 #define RAW8 uint4
 #define RAW8_ZERO ((uint4)(0))
 #define SUBGROUP (LOCAL_ID(0) / WIDTH)
@@ -145,6 +144,71 @@ void put_sum(float8 m, __local float2* to, int pitch, int lane) {
 """
 """Matrices of 16 x 16 by NVIDIA's own instructions (PTX ISA: `ldmatrix`, `mma.m16n8k16`), which its
 compiler of OpenCL C takes as inline assembly. Which work-item holds what is part of their definition."""
+WARPGROUPS = """\
+#define HOPPER(instruction) __asm__ volatile("//sm_90a " #instruction ";" : : : "memory")
+#define FENCE HOPPER(fence.proxy.async.shared::cta)
+#define SWIZZLED(at, span) ((at) ^ ((at) >> 3 & ((span) - 16)))
+#define COPY(to, from, there) \\
+    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" \\
+        : : "r"((uint)(to)), "l"((ulong)(from)), "r"((there) ? 16 : 0) : "memory")
+#define COPY_HALF(to, from, there) \\
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" \\
+        : : "r"((uint)(to)), "l"((ulong)(from)), "r"((there) ? 8 : 0) : "memory")
+#if EIGHTS_A
+#define COPY_A(to, from, there) COPY(to, from, there)
+#else
+#define COPY_A(to, from, there) COPY_HALF(to, from, there); COPY_HALF((to) + 8, (from) + 8, there)
+#endif
+#define COMMIT __asm__ volatile("cp.async.commit_group;" : : : "memory")
+#define WAIT_FOR_COPIES __asm__ volatile("cp.async.wait_group %0;" : : "n"(STAGES - AHEAD - 1) : "memory")
+#if AHEAD > 1
+#define WAIT_FOR_PRODUCTS HOPPER(wgmma.wait_group.sync.aligned 1)
+#else
+#define WAIT_FOR_PRODUCTS HOPPER(wgmma.wait_group.sync.aligned 0)
+#endif
+#define WAIT_FOR_ALL_PRODUCTS HOPPER(wgmma.wait_group.sync.aligned 0)
+#define SUM(f, j, n) sums##f[4 * j + n]
+#define WARP_BARRIER __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
+"""
+"""Instructions of compute capability 9.0 are comments to the driver's compiler; the agent takes the marks out, and has
+the program compiled for `sm_90a` (docs/decisions/0124)."""
+UNITS = """\
+#define PUT_HALVES(array, at, a, b) \\
+    PUT_HALF4(a, 0, (array) + (at)); PUT_HALF4(b, 1, (array) + (at))
+#if TURNED
+#define LOAD_RIGHT(m, array, at, pitch) LOAD_COLUMNS(m, array, at, pitch)
+#else
+#define LOAD_RIGHT(m, array, at, pitch) LOAD_ROWS(m, array, at, pitch)
+#endif
+"""
+"""What follows from `MATRICES`."""
+_HALVES = """\
+#ifdef __NV_CL_C_VERSION
+float half_of(ushort bits) {
+    float x;
+    __asm__("{ .reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h; }" : "=f"(x) : "h"(bits));
+    return x;
+}
+ushort bits_of(float x) {
+    ushort bits;
+    __asm__("{ .reg .f16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h; }" : "=h"(bits) : "f"(x));
+    return bits;
+}
+#define HALVES_OF(v) ((ushort4)(bits_of((v).x), bits_of((v).y), bits_of((v).z), bits_of((v).w)))
+float4 load_half4(int i, __global const half* from) {
+    const ushort4 bits = ((__global const ushort4*)from)[i];
+    return (float4)(half_of(bits.x), half_of(bits.y), half_of(bits.z), half_of(bits.w));
+}
+void store_half4(float4 v, int i, __global half* to) { ((__global ushort4*)to)[i] = HALVES_OF(v); }
+#define PUT_HALF4(v, i, to) (((__local ushort4*)(to))[i] = HALVES_OF(v))
+#else
+#define load_half4(i, from) vloada_half4((i), (from))
+#define store_half4(v, i, to) vstorea_half4((v), (i), (to))
+#define PUT_HALF4(v, i, to) vstorea_half4((v), (i), (__local half*)(to))
+#endif
+"""
+"""Four halves lie at a multiple of eight bytes. NVIDIA's compiler makes four accesses of two bytes of `vloada_half4`
+and `vstorea_half4` (docs/decisions/0124)."""
 _RAW = """\
 #define RAW4 uint2
 #define RAW_ZERO ((uint2)(0))
@@ -164,8 +228,9 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     clamps = _IMPRECISE if precision == "imprecise" else _KEEPING_NAN
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
+        f"{_HALVES if precision in HALF and not narrow else ''}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
-        f"{MATRICES + _RAW if kernel.matrix_units else ''}"
+        f"{MATRICES + UNITS + _RAW if kernel.matrix_units else ''}{WARPGROUPS if kernel.warpgroups else ''}"
         f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
         f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         f"{whole_numbers.OPENCL if kernel.whole_numbers else ''}"
@@ -178,7 +243,8 @@ def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
     """The body; arrays in local memory are declared in the kernel's outermost block."""
     types = {"computed": "FLOAT4", "f32": "float4", "i32": "int4", "raw8": "uint4"}
     arrays = "".join(
-        f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
+        f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}]"
+        f"{' __attribute__((aligned(1024)))' if kernel.warpgroups else ''};\n"
         for array in kernel.locals
     )
     source = kernel.source(constants)
@@ -254,7 +320,7 @@ def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
             load=f"read_imagef({name}, {{at}})", store=f"write_imagef({name}, {{at}}, {{value}})",
         )  # fmt: skip
     is_half = _is_half(buffer, precision)
-    loads = "vloada_half4" if suffix else "vload_half"  # four lie at a multiple of eight bytes: one load, not four
+    loads = "load_half4" if suffix else "vload_half"
     value = f"{loads}((i), {name})" if is_half and not narrow else f"{name}[i]"
     load = f"#define LOAD_{name}(i) ({value})"
     if buffer.access == "read":

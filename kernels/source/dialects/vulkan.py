@@ -23,6 +23,7 @@ from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, 
 PRELUDE = """\
 #define WIDE4 vec4
 #define WIDE_SPLAT(a) vec4(a)
+#define WIDE_VEC4(a, b, c, d) vec4((a), (b), (c), (d))
 #define TO_WIDE4(a) vec4(a)
 #define FLOAT(a) float(a)
 #define MAX(a, b) max((a), (b))
@@ -140,10 +141,12 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 #define MATRIX_SUM fcoopmatNV<32, gl_ScopeSubgroup, MATRIX_ROWS, MATRIX_COLUMNS>
 #define NO_SUM MATRIX_SUM(0.0f)
 #define LOAD_LEFT(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), false)
-#define LOAD_RIGHT(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), TURNED != 0)
+#define LOAD_COLUMNS(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), true)
+#define LOAD_ROWS(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), false)
 #define STORE_MATRIX(m, array, at, pitch) coopMatStoreNV((m), array, (at), (pitch), false)
 #define MULTIPLY_ADD(a, b, sum) coopMatMulAddNV((a), (b), (sum))
 #define FROM_BITS(v) uintBitsToFloat(v)
+#define TO_BITS(v) floatBitsToUint(v)
 #define RAW8 uvec4
 #define RAW8_ZERO uvec4(0)
 #define SUBGROUP int(gl_SubgroupID)
@@ -152,6 +155,16 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 """
 """Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
 own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
+UNITS = """\
+#define PUT_HALVES(array, at, a, b) \\
+    array[at] = uvec4(packHalf2x16((a).xy), packHalf2x16((a).zw), packHalf2x16((b).xy), packHalf2x16((b).zw))
+#if TURNED
+#define LOAD_RIGHT(m, array, at, pitch) LOAD_COLUMNS(m, array, at, pitch)
+#else
+#define LOAD_RIGHT(m, array, at, pitch) LOAD_ROWS(m, array, at, pitch)
+#endif
+"""
+"""What follows from `MATRICES`."""
 MATRIX_EXTENSIONS = "".join(
     f"#extension GL_{name} : require\n"
     for name in ("NV_cooperative_matrix", "KHR_memory_scope_semantics", "KHR_shader_subgroup_basic")
@@ -239,7 +252,7 @@ def render(
     return (
         f"#version 450\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
         f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}"
-        f"{MATRICES if kernel.matrix_units else ''}{whole_numbers.VULKAN if kernel.whole_numbers else ''}"
+        f"{MATRICES + UNITS if kernel.matrix_units else ''}{whole_numbers.VULKAN if kernel.whole_numbers else ''}"
         f"{_functions(body, reading)}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{'' if raw else raw_as_computed(kernel)}{scalars}{arrays}\nvoid main()\n{body}"

@@ -46,15 +46,13 @@ Sum multiply_add(Left a, Right b, Sum sum) {
     for (int e = 0; e < m.at.length(); ++e) \\
         m.at[e] = unpackHalf2x16(array[(from) + (line) * (pitch) + (place) / 8][(place) % 8 / 2])[(place) % 2]
 #define LOAD_LEFT(m, array, from, pitch) LOAD(m, array, from, pitch, e / UNIT_DEPTH, e % UNIT_DEPTH)
-#if TURNED
-#define LOAD_RIGHT(m, array, from, pitch) LOAD(m, array, from, pitch, e % UNIT_COLUMNS, e / UNIT_COLUMNS)
-#else
-#define LOAD_RIGHT(m, array, from, pitch) LOAD(m, array, from, pitch, e / UNIT_COLUMNS, e % UNIT_COLUMNS)
-#endif
+#define LOAD_COLUMNS(m, array, from, pitch) LOAD(m, array, from, pitch, e % UNIT_COLUMNS, e / UNIT_COLUMNS)
+#define LOAD_ROWS(m, array, from, pitch) LOAD(m, array, from, pitch, e / UNIT_COLUMNS, e % UNIT_COLUMNS)
 #define STORE_MATRIX(m, array, from, pitch) \\
     if (LANE == 0) for (int e = 0; e < m.at.length(); ++e) \\
         array[(from) + e / UNIT_COLUMNS * (pitch) + e % UNIT_COLUMNS / 4][e % 4] = floatBitsToUint(m.at[e])
 #define FROM_BITS(v) uintBitsToFloat(v)
+#define TO_BITS(v) floatBitsToUint(v)
 #define RAW8 uvec4
 #define RAW8_ZERO uvec4(0)
 #define SUBGROUP int(gl_SubgroupID)
@@ -83,17 +81,15 @@ Sum multiply_add(Left a, Right b, Sum sum) {
         m.at[e] = vload_half((place), (__local const half*)((array) + (from) + (line) * (pitch)))
 #define LOAD_LEFT(m, array, from, pitch) \\
     LOAD(m, UNIT_ROWS * UNIT_DEPTH, array, from, pitch, e / UNIT_DEPTH, e % UNIT_DEPTH)
-#if TURNED
-#define LOAD_RIGHT(m, array, from, pitch) \\
+#define LOAD_COLUMNS(m, array, from, pitch) \\
     LOAD(m, UNIT_DEPTH * UNIT_COLUMNS, array, from, pitch, e % UNIT_COLUMNS, e / UNIT_COLUMNS)
-#else
-#define LOAD_RIGHT(m, array, from, pitch) \\
+#define LOAD_ROWS(m, array, from, pitch) \\
     LOAD(m, UNIT_DEPTH * UNIT_COLUMNS, array, from, pitch, e / UNIT_COLUMNS, e % UNIT_COLUMNS)
-#endif
 #define STORE_MATRIX(m, array, from, pitch) \\
     if (LANE == 0) for (int e = 0; e < UNIT_ROWS * UNIT_COLUMNS; ++e) \\
         ((__local float*)((array) + (from) + e / UNIT_COLUMNS * (pitch)))[e % UNIT_COLUMNS] = m.at[e]
 #define FROM_BITS(v) as_float4(v)
+#define TO_BITS(v) as_uint4(v)
 #define RAW8 uint4
 #define RAW8_ZERO ((uint4)(0))
 #define SUBGROUP (LOCAL_ID(0) / WIDTH)

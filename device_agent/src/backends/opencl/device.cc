@@ -66,10 +66,13 @@ std::string dot_product(const Library& library, cl_device_id device) {
   return 10 * capability(kCapabilityMajor) + capability(kCapabilityMinor) >= 61 ? "ptx" : "";
 }
 
-// Products of matrices by a warp: `mma.m16n8k16` and `ldmatrix` of PTX, which devices have from 8.0 on.
+// Products of matrices by a warp: `mma.m16n8k16` and `ldmatrix` of PTX, which devices have from 8.0 on; by four warps:
+// `wgmma`, which those of 9.0 alone have.
 void add_matrix_units(const Library& library, cl_device_id device, ApiFacts& facts) {
   facts.subgroup_size = nvidia_info(library, device, kWarpSize);
-  if (nvidia_info(library, device, kCapabilityMajor) >= 8 && facts.subgroup_size == 32) facts.matrix_units = {"16x16x16"};
+  const cl_uint major = nvidia_info(library, device, kCapabilityMajor);
+  if (major >= 8 && facts.subgroup_size == 32) facts.matrix_units = {"16x16x16"};
+  if (major == 9 && facts.subgroup_size == 32) facts.matrix_units.push_back("64x256x16");
 }
 
 std::vector<uint64_t> work_item_sizes(const Library& library, cl_device_id device) {

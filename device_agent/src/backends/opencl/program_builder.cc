@@ -6,6 +6,14 @@ namespace pocketfarm::opencl {
 namespace {
 
 constexpr size_t kMaxLogBytes = 2000;
+// Stands before instructions of NVIDIA's compute capability 9.0 in a program's assembly, which make comments of them:
+// the driver compiles OpenCL C for a target that has not got them (docs/decisions/0124).
+constexpr char kMark[] = "//sm_90a ", kTarget[] = ".target sm_90";
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
 
 }  // namespace
 
@@ -57,18 +65,43 @@ Result<BuiltProgram> ProgramBuilder::build(const std::string& source, const std:
   if (code != CL_SUCCESS) return cl_error(name + ": clCreateProgramWithSource", code);
   code = library_.clBuildProgram(program.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
   if (code != CL_SUCCESS) return build_error(program.get(), name, code);
+  if (source.find(kMark) != std::string::npos) return unmarked(program.get(), options, name);
   return BuiltProgram{std::move(program), false};
+}
+
+Result<BuiltProgram> ProgramBuilder::unmarked(cl_program program, const std::string& options, const std::string& name) {
+  std::string text = binary_of(program).c_str();
+  const size_t target = text.find(kTarget);
+  if (target == std::string::npos || text.find(kMark) == std::string::npos)
+    return Error{Code::build_failed, name + ": the driver's binary is no assembly for sm_90; take another product than "
+                                            "`warpgroups`"};
+  text.insert(target + sizeof kTarget - 1, "a");
+  replace_all(text, kMark, "");
+  const auto* data = reinterpret_cast<const unsigned char*>(text.data());
+  const size_t bytes = text.size();
+  cl_int status = CL_SUCCESS, code = CL_SUCCESS;
+  Owned<cl_program> built(library_.clCreateProgramWithBinary(context_, 1, &device_.id, &bytes, &data, &status, &code),
+                          library_.clReleaseProgram);
+  if (code != CL_SUCCESS) return cl_error(name + ": clCreateProgramWithBinary", code);
+  code = library_.clBuildProgram(built.get(), 1, &device_.id, options.c_str(), nullptr, nullptr);
+  if (code != CL_SUCCESS) return build_error(built.get(), name, code);
+  return BuiltProgram{std::move(built), false};
+}
+
+std::string ProgramBuilder::binary_of(cl_program program) {
+  size_t bytes = 0;
+  library_.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr);
+  std::string binary(bytes, '\0');
+  auto* data = reinterpret_cast<unsigned char*>(binary.data());
+  if (bytes == 0 || library_.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr) != CL_SUCCESS)
+    return "";
+  return binary;
 }
 
 std::string ProgramBuilder::save(cl_program program, const std::string& source, const std::string& options) {
   if (cache_dir_.empty()) return "";
-  size_t bytes = 0;
-  library_.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr);
-  if (bytes == 0) return "the driver gives no program binary";
-  std::string binary(bytes, '\0');
-  auto* data = reinterpret_cast<unsigned char*>(binary.data());
-  if (const cl_int code = library_.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, nullptr))
-    return cl_error("clGetProgramInfo", code).message;
+  const std::string binary = binary_of(program);
+  if (binary.empty()) return "the driver gives no program binary";
   const Status failed = save_cached(cache_file(source, options), binary);
   return failed ? failed->message : "";
 }

@@ -32,6 +32,9 @@ class ProgramBuilder {
   std::string cache_file(const std::string& source, const std::string& options) const;
   Owned<cl_program> load(const std::string& file, const std::string& options);
   Owned<cl_program> from_binary(const std::string& binary, const std::string& options);
+  // The program compiled again from its own assembly, with instructions of compute capability 9.0 no longer comments.
+  Result<BuiltProgram> unmarked(cl_program program, const std::string& options, const std::string& name);
+  std::string binary_of(cl_program program);  // empty where the driver gives none
   Error build_error(cl_program program, const std::string& name, cl_int code);
 
   const Library& library_;

@@ -12,6 +12,7 @@ from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import padded
 from kernels.catalog.unit_tile import (
+    CONVOLUTIONS,
     EXAMPLE,
     LOCAL,
     MEANING,
@@ -61,7 +62,9 @@ class MatrixUnits:
         if self.why_not(conv, options, limits) is not None:
             return []
         fitting = unit_tiles(limits.within(KERNEL.name), turned=True)
-        return [tile.words for tile in sorted(fitting, key=lambda tile: cost(tile, limits, **_work(conv)))]
+        return [
+            tile.words for tile in sorted(fitting, key=lambda tile: cost(tile, limits, CONVOLUTIONS, **_work(conv)))
+        ]
 
     def lower(
         self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""

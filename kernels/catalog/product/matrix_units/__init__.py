@@ -9,12 +9,15 @@ import numpy as np
 
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import padded
+from kernels.catalog.product.depth_parts import depth_parts
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.unit_tile import (
+    CONVOLUTIONS,
     EXAMPLE,
     LOCAL,
     MEANING,
+    Costs,
     UnitTile,
     conflict,
     cost,
@@ -26,6 +29,14 @@ from kernels.ir.graph import Array
 from kernels.options import Limits, Options
 from kernels.source.kernel import Kernel
 
+_MANY_ROWS = 512
+_COSTS = {
+    ("opencl", False): (Costs(9, 10, 0, 129, 768), 115),
+    ("vulkan", False): (Costs(38, 56, 2, 233), 12),
+    ("vulkan", True): (Costs(2.5, 46, 4, 513, 256, stage=5), 119),
+}
+"""By API and whether there are many rows; and what adding up parts of the depth costs, in loads that a work-item waits
+for. Fitted to 4, 18 and 7 products on an H100 (docs/decisions/0124), whose OpenCL takes `warpgroups` for many rows."""
 _MANY_STAGES = 16
 """From so many on, one more that is fetched and not used costs less than conditions."""
 
@@ -63,7 +74,7 @@ class MatrixUnits:
         if self.why_not(product, options, limits) is not None:
             return []
         fitting = unit_tiles(limits.within(KERNEL.name), turned=product.right_is_constant)
-        return [tile.words for tile in sorted(fitting, key=lambda tile: cost(tile, limits, **_work(product)))]
+        return [tile.words for tile in sorted(fitting, key=lambda tile: _cost(tile, product, options, limits))]
 
     def lower(
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
@@ -76,21 +87,34 @@ class MatrixUnits:
         switches = {
             "WHOLE": int(not any(rest)),
             "AGAIN": int(product.depth % shape.tile_depth == 0 and product.depth >= _MANY_STAGES * shape.tile_depth),
-            "EIGHTS_A": int(product.depth % 8 == 0 and not product.right_is_constant),  # of a dense layer, any stride
+            "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
-        weight = _turned(constants["weight"]) if shape.turned else None
+        weight = turned(constants["weight"]) if shape.turned else None
         ints = {} if weight is None else {"b_stride": weight.shape[1] // 8}
-        call = Call(KERNEL, (across * shape.group, down, product.batch), shape, switches, ints, shape.group, weight)
-        return (call,)
+        parts = _parts(shape, product, limits)
+        if parts > 1:
+            deep = product.depth // parts
+            switches["AGAIN"] = int(deep >= _MANY_STAGES * shape.tile_depth)
+            apart = deep // 8 if shape.turned else deep * product.columns4
+            ints |= {"depth": deep, "a_batch": deep // 4, "b_batch": apart}
+        items = (across * shape.group, down, parts * product.batch)
+        return (Call(KERNEL, items, shape, switches, ints, shape.group, weight, parts=parts),)
 
 
-def _turned(weight: Array) -> Array:
+def turned(weight: Array) -> Array:
     """(depth, columns) -> (columns, depth), zero-padded to vectors of four columns and of eight deep."""
     return np.ascontiguousarray(padded(padded(weight, 1, 4), 0, 8).T)
 
 
-def _work(product: Product) -> dict[str, int]:
-    return {
-        "rows": product.rows, "columns": 4 * product.columns4, "depth": product.depth, "matrices": product.batch,
-    }  # fmt: skip
+def _parts(tile: UnitTile, product: Product, limits: Limits) -> int:
+    columns = 8 * tile.tile_columns8
+    return depth_parts(product, limits, rows=tile.tile_rows, columns=columns, depth=tile.tile_depth)
+
+
+def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) -> float:
+    parts, many = _parts(tile, product, limits), product.rows >= _MANY_ROWS
+    costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))
+    sizes = {"rows": product.rows, "columns": 4 * product.columns4, "depth": product.depth // parts}
+    whole = cost(tile, limits, costs, **sizes, matrices=product.batch * parts)
+    return whole + (adding_up if parts > 1 else 0)

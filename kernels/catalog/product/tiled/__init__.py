@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.catalog.family import Call, Constants
+from kernels.catalog.product.depth_parts import depth_parts
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
@@ -20,9 +21,16 @@ from kernels.source.tile import Tile, derived
 _MEANING, _EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
 _BUSY = 2
 """Work-groups a compute unit that keep it busy."""
-_WORKING = 128
-"""Work-items of a compute unit of a desktop GPU that compute at once: fewer leave a part of it idle
-(docs/decisions/0119)."""
+_WORKING = 92
+"""Work-items of a compute unit of a desktop GPU that keep it busy: fewer leave a part of it idle. This and the next
+numbers are fitted to ten products on an H100 (docs/decisions/0124)."""
+_USUAL = 128
+"""Work-items of a work-group."""
+_READ, _STAGE = 0.83, 0.76
+"""Of a work-item's vectors, and of a stage's: what reading costs beside multiplying."""
+_FIRST, _DIVIDED, _BRANCHES = 0.05, 0.77, 1.014
+"""Turns of a unit until its first one multiplies; what several work-groups a tile make of its time, since more of them
+wait for memory at once; what the loop with branches takes of the other's time."""
 _UNLIKE = 1.2
 """What the other form of the loop costs: Vulkan's compilers like it without branches (docs/decisions/0037)."""
 _UNITS, _DESKTOP_UNITS = 8, 64
@@ -165,7 +173,11 @@ class Tiled:
         wasted = {tile: _computed(tile, product) / (product.rows * product.columns * product.batch) for tile in fitting}
         least = min(wasted.values(), default=0)
         usable = [tile for tile in fitting if wasted[tile] <= max(4.0, least)]
-        return [tile.words for tile in sorted(usable, key=lambda tile: _cost(tile, product, options, limits))]
+
+        def order(tile: ProductTile) -> tuple[float, int]:  # of those that cost the same, what filled an H100 best
+            return float(f"{_cost(tile, product, options, limits):.3g}"), abs(tile.group - _USUAL)
+
+        return [tile.words for tile in sorted(usable, key=order)]
 
     def lower(
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
@@ -176,7 +188,16 @@ class Tiled:
         across, down = -(-4 * product.columns4 // shape.columns), -(-product.rows // shape.rows)
         rest = product.rows % shape.rows, 4 * product.columns4 % shape.columns, product.depth % shape.tile_depth
         whole = {"WHOLE": int(not any(rest))}
-        return (Call(KERNEL, (across * shape.group, down, product.batch), shape, whole, group=shape.group),)
+        parts, ints = _parts(shape, product, limits), {}
+        if parts > 1:
+            deep = product.depth // parts
+            ints = {"depth": deep, "a_batch": deep // 4, "b_batch": deep * product.columns4}
+        items = (across * shape.group, down, parts * product.batch)
+        return (Call(KERNEL, items, shape, whole, ints, group=shape.group, parts=parts),)
+
+
+def _parts(tile: ProductTile, product: Product, limits: Limits) -> int:
+    return depth_parts(product, limits, rows=tile.rows, columns=tile.columns, depth=tile.tile_depth)
 
 
 def _parse(words: str) -> ProductTile:
@@ -195,15 +216,23 @@ def _computed(tile: ProductTile, product: Product) -> int:
 
 
 def _cost(tile: ProductTile, product: Product, options: Options, limits: Limits) -> float:
-    """What is computed, times what idles, the loads from local memory a multiplication, and what branches cost.
-
-    Idle are compute units without a work-group, and parts of one whose work-groups have few work-items together.
-    """
-    units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
-    computed = _computed(tile, product)
-    rounds = computed / (tile.rows * tile.columns * units)
-    idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
+    """For comparing tiles: what is computed, times what idles, the loads from local memory a multiplication, and what
+    branches cost."""
     if not limits.unified_memory:
-        idle *= max(1.0, _WORKING / (tile.group * max(1.0, rounds)))
+        return _desktop_cost(tile, product, limits)
+    computed = _computed(tile, product)
+    rounds = computed / (tile.rows * tile.columns * (limits.compute_units or _UNITS))
+    idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
     unlike = _UNLIKE if (options.backend == "vulkan") != bool(tile.ahead) else 1.0
     return unlike * computed * idle * (1 + 0.5 / tile.rv + 0.5 / tile.cv)
+
+
+def _desktop_cost(tile: ProductTile, product: Product, limits: Limits) -> float:
+    """Work-groups of a compute unit one after the other, with work-items enough to keep it busy or without."""
+    parts = _parts(tile, product, limits)
+    groups = _computed(tile, product) // (tile.rows * tile.columns) * parts
+    turns = math.ceil(groups / (limits.compute_units or _DESKTOP_UNITS))
+    busy = min(1.0, turns * tile.group / _WORKING)
+    loads = 1 + _READ / tile.rv + _READ / tile.cv + _STAGE / tile.depth
+    loads *= (_DIVIDED if parts > 1 else 1.0) * (1.0 if tile.ahead else _BRANCHES)
+    return (turns + _FIRST) * tile.rows * tile.columns / parts / busy * loads

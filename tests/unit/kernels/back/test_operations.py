@@ -13,10 +13,12 @@ from kernels.ir.graph import Graph
 from kernels.ir.taking import NOTHING
 from kernels.lower.gpu import LOWERINGS
 from kernels.options import Limits, Options
+from kernels.passes import prepare
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .graphs import Builder, check, inputs_of, relative_error, side_by_side
+from .rows import encoder
 
 Case = Callable[[Builder], str]
 
@@ -215,6 +217,8 @@ def test_a_large_image_is_normalised_in_few_chunks() -> None:
 
 def test_every_operation_has_a_case() -> None:
     covered = {"conv", "concat"}
+    of_passes = prepare(encoder(1, 5, 2, 12), Options("opencl"))  # computed in tests/contract/kernels/test_rows.py
+    covered |= {node.op for node in of_passes.nodes}
     for case in CASES.values():
         build = Builder()
         case(build)

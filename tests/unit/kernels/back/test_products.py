@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
+from kernels.catalog.product.depth_parts import depth_parts
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
@@ -127,10 +130,25 @@ def test_not_a_number_and_infinity_of_weights_stay_in_their_column() -> None:
 
 
 def test_the_default_tile_keeps_a_compute_unit_of_a_desktop_busy() -> None:
-    """1024^3 on 132 units: one work-group of 64 work-items on each takes 1.7 times as long (docs/decisions/0119)."""
+    """1024^3 on 132 units: 64 tiles, whose depth four work-groups each share out, took 65 us on an H100 through OpenCL,
+    128 whole ones of half the size 71 (docs/decisions/0124)."""
     desktop = Limits(unified_memory=False, compute_units=132, local_bytes=48 << 10, max_work_group=1024)
-    for backend, wanted in (("opencl", "16x8x2x2x2"), ("vulkan", "16x8x2x2x2x1")):
-        assert ALGORITHMS["tiled"].tiles(Product(1, 1024, 1024, 1024), Options(backend), desktop)[0] == wanted  # type: ignore[arg-type]
+    product = Product(1, 1024, 1024, 1024)
+    for options in (Options("opencl"), Options("vulkan")):
+        assert ALGORITHMS["tiled"].tiles(product, options, desktop)[0] == "16x8x4x2x2x1"
+        (call,) = ALGORITHMS["tiled"].lower(product, {}, options, desktop)
+        assert (call.parts, call.ints["depth"], call.work_items) == (4, 256, (8 * 128, 8, 4))
+
+
+def test_a_depth_is_divided_only_where_units_would_idle() -> None:
+    desktop = Limits(unified_memory=False, compute_units=132, local_bytes=48 << 10, max_work_group=1024)
+    sizes = {"rows": 64, "columns": 128, "depth": 16}
+    few, many = Product(1, 197, 3072, 768), Product(1, 4096, 3072, 768)
+    assert depth_parts(few, desktop, **sizes) == 8
+    assert depth_parts(many, desktop, **sizes) == depth_parts(replace(few, batch=12), desktop, **sizes) == 1
+    assert depth_parts(few, replace(desktop, unified_memory=True), **sizes) == 1
+    for depth in (128, 3080):  # few stages; no whole ones
+        assert depth_parts(replace(few, depth=depth), desktop, **sizes) == 1
 
 
 def test_a_single_row_meets_a_large_matrix_on_matrix_units() -> None:

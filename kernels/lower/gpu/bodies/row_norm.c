@@ -1,0 +1,37 @@
+// One work-group a row of `columns4` vectors: mean, mean squared distance from it, then each element. KY: 1, or 8 and more.
+{
+#if KY > 1
+#define TOGETHER(mine) \
+    partial[me] = (mine); \
+    BARRIER; \
+    if (me < 8) { \
+        float some = 0.0f; \
+        for (int i = 0; i < KY / 8; ++i) some += partial[me * (KY / 8) + i]; \
+        partial[KY + me] = some; \
+    } \
+    BARRIER; \
+    sum = 0.0f; \
+    for (int i = 0; i < 8; ++i) sum += partial[KY + i]
+#else
+#define TOGETHER(mine) sum = (mine)
+#endif
+    const int me = LOCAL_ID(0);
+    const int row = GROUP_ID(0) * columns4;
+    const float count = FLOAT(4 * columns4);
+    float sum;
+    WIDE4 own = WIDE_SPLAT(0.0f);
+    for (int i = me; i < columns4; i += KY) own += TO_WIDE4(LOAD_src(row + i));
+    TOGETHER(own.x + own.y + own.z + own.w);
+    const float mean = sum / count;
+    own = WIDE_SPLAT(0.0f);
+    for (int i = me; i < columns4; i += KY) {
+        const WIDE4 distance = TO_WIDE4(LOAD_src(row + i)) - WIDE_SPLAT(mean);
+        own = MAD(distance, distance, own);
+    }
+    TOGETHER(own.x + own.y + own.z + own.w);
+    const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT(sum / count + epsilon));
+    for (int i = me; i < columns4; i += KY) {
+        const WIDE4 distance = TO_WIDE4(LOAD_src(row + i)) - WIDE_SPLAT(mean);
+        STORE_dst(row + i, MAD(distance * inverse, TO_WIDE4(LOAD_scale(i)), TO_WIDE4(LOAD_shift(i))));
+    }
+}

@@ -1,0 +1,199 @@
+"""softmax(scale * q k) v: scores stay in a work-group, which goes through the keys once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernels.catalog.work_group import group_conflict
+from kernels.ir.graph import Node
+from kernels.lower.gpu.bodies import body
+from kernels.lower.gpu.context import GpuContext
+from kernels.lower.gpu.layout import plain
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result
+from kernels.source.tile import Tile, derived
+
+_UNIT, _WIDTH = 16, 32
+"""Rows, columns and depth of a matrix, and work-items of a subgroup that multiplies it."""
+_UNITS = 64
+"""Compute units where the device does not tell."""
+_ACROSS, _KEYS = 16, 64
+"""Work-items along the keys, each of four; keys a turn."""
+
+
+@dataclass(frozen=True)
+class AttentionTile(Tile):
+    """`gy` x 16 work-items, each four rows; vectors of a row of q and k, and of v."""
+
+    gy: int
+    depth4: int
+    columns4: int
+
+    @derived
+    def group(self) -> int:
+        return _ACROSS * self.gy
+
+    @derived
+    def pitch_q(self) -> int:
+        return 4 * self.gy + 1
+
+    @derived
+    def local_q(self) -> int:
+        return self.depth4 * self.pitch_q
+
+    @derived
+    def local_kv(self) -> int:
+        """Of keys a vector more a row, against conflicts of banks; of values none."""
+        return max(self.depth4 * (_KEYS + 1), _KEYS * self.columns4)
+
+    @derived
+    def local_weight(self) -> int:
+        return 4 * self.gy * (_ACROSS + 1)
+
+    @derived
+    def out(self) -> int:
+        """Vectors of the result that a work-item has of each of its rows."""
+        return -(-self.columns4 // _ACROSS)
+
+    @derived
+    def sums(self) -> int:
+        return 4 * self.out
+
+    @property
+    def local_bytes(self) -> int:
+        return 16 * (self.local_q + self.local_kv + self.local_weight + self.group)
+
+
+@dataclass(frozen=True)
+class UnitAttentionTile(Tile):
+    """Four subgroups of `width` work-items, which have 32 rows and 64 keys a turn; vectors of eight halves of a row of
+    q and k, and of v. Local memory has them one after the other: q, k, v, scores."""
+
+    depth8: int
+    columns8: int
+    width: int
+
+    @derived
+    def group(self) -> int:
+        return 4 * self.width
+
+    @derived
+    def turned(self) -> int:
+        return 0
+
+    @derived
+    def unit_rows(self) -> int:
+        return _UNIT
+
+    @derived
+    def unit_columns(self) -> int:
+        return _UNIT
+
+    @derived
+    def unit_depth(self) -> int:
+        return _UNIT
+
+    @derived
+    def pitch_qk(self) -> int:
+        """A vector more a row, against conflicts of banks."""
+        return self.depth8 + 1
+
+    @derived
+    def pitch_v(self) -> int:
+        return self.columns8 + 1
+
+    @derived
+    def pitch_out(self) -> int:
+        return 2 * self.columns8 + 1
+
+    @derived
+    def start_k(self) -> int:
+        return 32 * self.pitch_qk
+
+    @derived
+    def start_v(self) -> int:
+        """Keys leave room for sums of the result, which come later."""
+        return self.start_k + max(_KEYS * self.pitch_qk, 32 * self.pitch_out)
+
+    @derived
+    def start_score(self) -> int:
+        return self.start_v + _KEYS * self.pitch_v
+
+    @derived
+    def local(self) -> int:
+        return self.start_score + 32 * (_KEYS // 4 + 1)
+
+    @derived
+    def steps(self) -> int:
+        return self.depth8 // 2
+
+    @derived
+    def across(self) -> int:
+        """Matrices of the result's columns that a subgroup computes."""
+        return self.columns8 // 8
+
+    @derived
+    def out(self) -> int:
+        """Vectors of the result that a work-item has."""
+        return self.columns8 // 2
+
+
+_PLACES = tuple(f"{name}_{part}" for name in ("q", "k", "v", "dst") for part in ("start", "batch", "head", "row"))
+KERNEL = Kernel(
+    "attention",
+    body("attention"),
+    (Buffer("q"), Buffer("k"), Buffer("v"), result("dst")),
+    ("rows", "keys", *_PLACES),
+    ("scale",),
+    tile=AttentionTile,
+    locals=(
+        LocalArray("tile_q", "LOCAL_Q"),
+        LocalArray("tile", "LOCAL_KV"),
+        LocalArray("weight", "LOCAL_WEIGHT"),
+        LocalArray("meeting", "GROUP"),
+    ),
+)
+
+UNIT_KERNEL = Kernel(
+    "attention_units",
+    body("attention_units"),
+    KERNEL.buffers,
+    KERNEL.ints,
+    KERNEL.floats,
+    tile=UnitAttentionTile,
+    locals=(LocalArray("tile", "LOCAL", storage="raw8"),),
+    matrix_units=True,
+)
+
+
+def lower_attention(context: GpuContext, node: Node) -> None:
+    """See `kernels/passes/fuse_attention.py`."""
+    batch, heads, rows, keys, depth, columns = node.attributes["sizes"]
+    ints = {"rows": rows, "keys": keys}
+    for name, word in (("q", "q"), ("k", "k"), ("v", "v"), ("dst", "out")):
+        parts = zip(("start", "batch", "head", "row"), node.attributes[word], strict=True)
+        ints |= {f"{name}_{part}": number // 4 for part, number in parts}
+    kernel, tile, lines = _kernel(context, node)
+    buffers = {name: plain(context, tensor) for name, tensor in zip("qkv", node.inputs, strict=True)}
+    context.dispatch(
+        kernel, node.name, {**buffers, "dst": context.new_plain(node.output)}, ints,
+        (-(-rows // lines) * tile.group, heads, batch), floats={"scale": node.attributes["scale"]}, tile=tile,
+        group=tile.group, flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, AttentionTile | UnitAttentionTile, int]:
+    """The kernel, its tile, and the rows of q that a work-group has."""
+    depth, columns = node.attributes["sizes"][-2:]
+    limits = context.limits
+    tile = UnitAttentionTile(depth // 8, columns // 8, limits.subgroup_size)
+    in_eights = not any(number % 8 for word in "qkv" for number in node.attributes[word])
+    fits = context.options.half and tile.width == _WIDTH and (_UNIT,) * 3 in limits.matrix_units
+    whole = depth % _UNIT == 0 and columns % (4 * _UNIT) == 0 and in_eights
+    if fits and whole and group_conflict(limits, group=tile.group, local_bytes=16 * tile.local) is None:
+        return UNIT_KERNEL, tile, 32
+    batch, heads, rows = node.attributes["sizes"][:3]
+    large, small = (AttentionTile(gy, depth // 4, columns // 4) for gy in (8, 4))
+    busy = batch * heads * -(-rows // 32) >= 2 * (limits.compute_units or _UNITS) and not limits.unified_memory
+    enough = group_conflict(limits, group=large.group, local_bytes=large.local_bytes) is None
+    chosen = large if busy and enough and limits.local_bytes else small
+    return KERNEL, chosen, 4 * chosen.gy

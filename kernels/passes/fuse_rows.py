@@ -1,0 +1,246 @@
+"""Layer normalisation as one node, and what follows a dense layer as its ending: of kernels on a GPU.
+
+`row_norm`: inputs x, scale, shift; attribute epsilon: of the last axis. A dense layer may have an `ending`: an
+expression of its sum `a`, and of `b`, an activation of the result's shape that is its fourth input. Both are found in
+what the importer made, through reshapes that keep the last axis.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from kernels.errors import ModelError
+from kernels.ir.expressions import Expression, program_of, with_operands
+from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.shapes import Shape
+
+from .fuse_maps import LONGEST, expression_of, number_of, size_of
+from .rewrite import fresh, rebuilt, use_counts
+
+_SQUARE, _PRODUCT, _SUM, _DIFFERENCE = ("mul", "a", "a"), ("mul", "a", "b"), ("add", "a", "b"), ("sub", "a", "b")
+
+
+def fuse_row_norms(graph: Graph) -> Graph:
+    """mean, distance, square, mean, 1 / deviation, product, scale, shift -> row_norm, if nobody else reads a part."""
+    readers = _readers(graph)
+    found: dict[str, Node] = {}
+    gone: set[str] = set()
+    constants: dict[str, Array] = {}
+    for node in graph.nodes:
+        steps = _steps(graph, node, readers)
+        if steps is None:
+            continue
+        last, epsilon, vectors = steps
+        x, columns = node.inputs[0], graph.shapes[node.inputs[0]][-1]
+        names = []
+        for word, given, otherwise in zip(("scale", "shift"), vectors, (1.0, 0.0), strict=True):
+            names.append(fresh(graph, f"{last[-1].output}.{word}"))
+            whole = np.full(columns, otherwise) if given is None else graph.constants[given].reshape(-1)
+            constants[names[-1]] = whole.astype(np.float32)
+        found[last[-1].output] = Node(node.name, "row_norm", (x, *names), last[-1].outputs, {"epsilon": epsilon})
+        gone |= {each.output for each in (node, *last[:-1])}
+    nodes = [found.get(node.output, node) for node in graph.nodes if node.output not in gone]
+    return rebuilt(graph, nodes, constants=constants)
+
+
+def _steps(
+    graph: Graph, mean: Node, readers: Mapping[str, list[Node]]
+) -> tuple[list[Node], float, tuple[str | None, str | None]] | None:
+    """The nodes behind a mean that normalise rows, the last one last; epsilon; the constants scale and shift."""
+    if not _is_mean(graph, mean):
+        return None
+    x = mean.inputs[0]
+    distance = _only(readers, mean.output, _DIFFERENCE, (x, mean.output))
+    if distance is None or {each.output for each in readers[distance.output]} & set(graph.outputs):
+        return None
+    squares = [each for each in readers[distance.output] if each.op == "map" and _is(each, _SQUARE)]
+    if len(readers[distance.output]) != 2 or len(squares) != 1:
+        return None
+    again = _one(readers, squares[0].output)
+    inverse = _one(readers, again.output) if again is not None and _is_mean(graph, again) else None
+    if inverse is None or inverse.op != "map":
+        return None
+    match inverse.attributes["expression"]:
+        case ("div", 1.0, ("sqrt", ("add", "a", float(epsilon)))):
+            pass
+        case _:
+            return None
+    product = _only(readers, inverse.output, _PRODUCT, (distance.output, inverse.output))
+    if product is None or again is None or graph.shapes[x][-1] % 4:
+        return None
+    nodes = [distance, squares[0], again, inverse, product]
+    vectors: list[str | None] = []
+    for wanted in (_PRODUCT, _SUM):
+        then = _one(readers, nodes[-1].output)
+        fits = then is not None and nodes[-1].output not in graph.outputs and expression_of(then) == wanted
+        if then is None or not fits or not _is_vector(graph, then.inputs, nodes[-1].output):
+            vectors.append(None)
+            continue
+        vectors.append(next(name for name in then.inputs if name != nodes[-1].output))
+        nodes.append(then)
+    kept = {each.output for each in nodes[:-1]} & set(graph.outputs)
+    return None if kept or mean.output in graph.outputs else (nodes, epsilon, (vectors[0], vectors[1]))
+
+
+def _is_mean(graph: Graph, node: Node) -> bool:
+    axes = len(graph.shapes[node.inputs[0]]) if node.inputs else 0
+    a = node.attributes
+    return node.op == "reduce" and a["kind"] == "mean" and (a["start"], a["stop"]) == (axes - 1, axes)
+
+
+def _is(node: Node, expression: Expression) -> bool:
+    return bool(node.attributes["expression"] == expression)
+
+
+def _one(readers: Mapping[str, list[Node]], name: str) -> Node | None:
+    """The only node that reads a tensor."""
+    return readers[name][0] if len(readers.get(name, [])) == 1 else None
+
+
+def _only(readers: Mapping[str, list[Node]], name: str, expression: Expression, inputs: tuple[str, ...]) -> Node | None:
+    node = _one(readers, name)
+    return node if node is not None and node.op == "map" and _is(node, expression) and node.inputs == inputs else None
+
+
+def _is_vector(graph: Graph, inputs: tuple[str, ...], tensor: str) -> bool:
+    """Whether the other operand is a constant along the last axis."""
+    other = next((name for name in inputs if name != tensor), "")
+    constant = graph.constants.get(other)
+    columns = graph.shapes[tensor][-1]
+    return constant is not None and constant.shape[-1:] == (columns,) and constant.size == columns
+
+
+def _readers(graph: Graph) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for name in dict.fromkeys(node.inputs):
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def fuse_dense_endings(graph: Graph) -> Graph:
+    """Constants along its columns become a dense layer's bias; the element-wise nodes behind it its ending."""
+    return _Endings(graph).fused()
+
+
+class _Endings:
+    """One walk over a graph; `open` are tensors that hold a dense layer's result, of which nobody else reads a part."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._counts: Counter[str] = use_counts(graph)
+        self._nodes: dict[str, Node] = {}
+        self._open: dict[str, str] = {}
+        """Tensor -> the output of the dense node."""
+        self._chains: dict[str, list[str]] = {}
+        """Output of a dense node -> those of the reshapes behind it."""
+        self._constants: dict[str, Array] = {}
+        self._shapes: dict[str, Shape] = {}
+
+    def fused(self) -> Graph:
+        for node in self._graph.nodes:
+            if not self._joined(node):
+                self._nodes[node.output] = node
+                self._note(node)
+        return rebuilt(self._graph, list(self._nodes.values()), constants=self._constants, shapes=self._shapes)
+
+    def _note(self, node: Node) -> None:
+        if node.op == "dense":
+            self._chains[node.output] = []
+        source = node.output if node.op == "dense" else self._open.get(node.inputs[0]) if node.op == "reshape" else None
+        if source is None or self._shape(node.output)[-1] != self._shape(source)[-1]:
+            return
+        if node.op == "reshape":
+            self._chains[source].append(node.output)
+        if self._counts[node.output] == 1 and node.output not in self._graph.outputs:
+            self._open[node.output] = source
+
+    def _joined(self, node: Node) -> bool:
+        """Whether the node became a part of the dense layer before it."""
+        expression = expression_of(node)
+        if expression is None:
+            return False
+        for name in node.inputs:
+            if name in self._open and node.inputs.count(name) == 1:
+                dense = self._nodes[self._open[name]]
+                merged = self._with_bias(dense, node, name) or self._with_ending(dense, node, name, expression)
+                if merged is not None:
+                    self._replace(merged, node, name)
+                    return True
+        return False
+
+    def _with_bias(self, dense: Node, node: Node, name: str) -> Node | None:
+        is_sum = node.op == "add" and not node.attributes.get("activation")
+        if not is_sum or _is_ended(dense) or not _is_vector(self._graph, node.inputs, name):
+            return None
+        other = next(each for each in node.inputs if each != name)
+        bias = self._graph.constants[other].reshape(-1).astype(np.float64)
+        if len(dense.inputs) > 2 and dense.inputs[2]:
+            bias = bias + self._constant(dense.inputs[2])
+        new = fresh(self._graph, f"{node.output}.bias")
+        self._constants[new] = bias.astype(np.float32)
+        return replace(dense, inputs=(*dense.inputs[:2], new))
+
+    def _with_ending(self, dense: Node, node: Node, name: str, expression: Expression) -> Node | None:
+        """`a` is the layer's sum, `b` the other operand; None where there are more, or the result is too long."""
+        graph = self._graph
+        if dense.attributes.get("activation") or self._shape(name) != graph.shapes[node.output]:
+            return None
+        before = dense.attributes.get("ending", "a")
+        residual = dense.inputs[3] if len(dense.inputs) > 3 else ""
+        by: dict[str, Expression] = {}
+        for letter, operand in zip("abcd", node.inputs, strict=False):
+            value = number_of(graph, operand)
+            if operand == name:
+                by[letter] = before
+            elif value is not None:
+                by[letter] = value
+            elif residual or operand in graph.constants or graph.shapes[operand] != graph.shapes[node.output]:
+                return None
+            else:
+                by[letter], residual = "b", operand
+        whole = with_operands(expression, by)
+        try:
+            program_of(whole)
+        except ModelError:
+            return None
+        if size_of(whole) > LONGEST:
+            return None
+        bias = dense.inputs[2] if len(dense.inputs) > 2 else ""
+        inputs = (*dense.inputs[:2], bias, residual) if residual else dense.inputs
+        return replace(dense, inputs=inputs, attributes={**dense.attributes, "ending": whole})
+
+    def _replace(self, dense: Node, node: Node, name: str) -> None:
+        """The layer and its reshapes go where `node` is, whose result they give; its operands are all known there."""
+        chain = self._chains[dense.output]
+        reshapes = [self._nodes.pop(each) for each in chain]
+        del self._nodes[dense.output]
+        if len(dense.inputs) > 3 and self._shape(dense.inputs[3]) != self._shape(dense.output):
+            flat = fresh(self._graph, f"{dense.output}.beside")
+            self._shapes[flat] = self._shape(dense.output)
+            attributes = {"shape": self._shapes[flat]}
+            self._nodes[flat] = Node(node.name, "reshape", (dense.inputs[3],), (flat,), attributes)
+            dense = replace(dense, inputs=(*dense.inputs[:3], flat))
+        self._nodes[dense.output] = dense
+        for reshape in reshapes:
+            self._nodes[reshape.output] = reshape
+        attributes = {"shape": self._graph.shapes[node.output]}
+        last = Node(node.name, "reshape", (name,), node.outputs, attributes)
+        self._nodes[last.output] = last
+        chain.append(last.output)
+        if self._counts[last.output] == 1 and last.output not in self._graph.outputs:
+            self._open[last.output] = dense.output
+
+    def _shape(self, name: str) -> Shape:
+        return self._shapes[name] if name in self._shapes else self._graph.shapes[name]
+
+    def _constant(self, name: str) -> Array:
+        return self._constants[name] if name in self._constants else self._graph.constants[name]
+
+
+def _is_ended(dense: Node) -> bool:
+    return bool(dense.attributes.get("activation")) or "ending" in dense.attributes

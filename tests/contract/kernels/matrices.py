@@ -1,0 +1,77 @@
+"""Matrices of 16 x 16 of which each of 32 work-items has eight elements: what a device does, by ordinary instructions.
+
+Operands are places in local memory, read when they are multiplied. Cheaper to compile and to run than matrices that
+each work-item has whole (`test_matrix_units.py`), for kernels that keep several of them.
+"""
+
+from __future__ import annotations
+
+_SAME = """\
+#define MATRIX_LEFT Place
+#define MATRIX_RIGHT Place
+#define LOAD_LEFT(m, array, from, pitch) m = PLACE_OF(array, from, pitch, 0)
+#define LOAD_ROWS(m, array, from, pitch) m = PLACE_OF(array, from, pitch, 0)
+#define LOAD_COLUMNS(m, array, from, pitch) m = PLACE_OF(array, from, pitch, 1)
+#define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum, LANE)
+#define SUBGROUP (LOCAL_ID(0) / WIDTH)
+#define LANE (LOCAL_ID(0) % WIDTH)
+#define SUBGROUP_BARRIER BARRIER
+"""
+IN_OPENCL = (
+    """\
+typedef struct { __local const uint4* from; int pitch; int turned; } Place;
+Place place_of(__local const uint4* from, int pitch, int turned) { Place p = {from, pitch, turned}; return p; }
+#define PLACE_OF(array, at, pitch, turned) place_of((array) + (at), pitch, turned)
+float half_of(Place p, int row, int column) {
+    return vload_half(column, (__local const half*)(p.from + row * p.pitch));
+}
+typedef struct { float at[8]; } Sum;
+Sum no_sum(void) { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum; }
+Sum multiply_add(Place a, Place b, Sum sum, int lane) {
+    for (int e = 0; e < 8; ++e)
+        for (int k = 0; k < 16; ++k) {
+            const int column = lane % 2 * 8 + e;
+            const float right = b.turned ? half_of(b, column, k) : half_of(b, k, column);
+            sum.at[e] += half_of(a, lane / 2, k) * right;
+        }
+    return sum;
+}
+#define MATRIX_SUM Sum
+#define NO_SUM no_sum()
+#define STORE_MATRIX(m, array, from, pitch) \\
+    for (int e = 0; e < 8; ++e) \\
+        ((__local float*)((array) + (from) + LANE / 2 * (pitch)))[LANE % 2 * 8 + e] = m.at[e]
+#define FROM_BITS(v) as_float4(v)
+#define TO_BITS(v) as_uint4(v)
+#define RAW8 uint4
+#define RAW8_ZERO ((uint4)(0))
+"""
+    + _SAME
+)
+IN_VULKAN = (
+    """\
+struct Place { int from; int pitch; int turned; };
+#define PLACE_OF(array, at, pitch, turned) Place(at, pitch, turned)
+struct Sum { float at[8]; };
+Sum no_sum() { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum; }
+#define MATRIX_SUM Sum
+#define NO_SUM no_sum()
+#define HALF_OF(p, row, column) \\
+    unpackHalf2x16(tile[(p).from + (row) * (p).pitch + (column) / 8][(column) % 8 / 2])[(column) % 2]
+#define STORE_MATRIX(m, array, from, pitch) \\
+    for (int e = 0; e < 8; ++e) \\
+        array[(from) + LANE / 2 * (pitch) + LANE % 2 * 2 + e / 4][e % 4] = floatBitsToUint(m.at[e])
+#define FROM_BITS(v) uintBitsToFloat(v)
+#define TO_BITS(v) floatBitsToUint(v)
+#define RAW8 uvec4
+#define RAW8_ZERO uvec4(0)
+"""
+    + _SAME.replace("#define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum, LANE)\n", "")
+    + """\
+#define MULTIPLY_ADD(a, b, sum) sum; \\
+    for (int e = 0; e < 8; ++e) \\
+        for (int k = 0; k < 16; ++k) \\
+            sum.at[e] += HALF_OF(a, LANE / 2, k) \\
+                * (b.turned != 0 ? HALF_OF(b, LANE % 2 * 8 + e, k) : HALF_OF(b, k, LANE % 2 * 8 + e))
+"""
+)

@@ -1,0 +1,71 @@
+"""Attention, layer normalisation and endings of dense layers: each one kernel, on every GPU interface."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernels.ir.graph import Graph
+from kernels.options import Backend, Limits, Options
+from kernels.passes import prepare
+from kernels.source.dialects import opencl, vulkan
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import side_by_side
+from tests.unit.kernels.back.rows import encoder
+
+from . import matrices
+from .test_agreement import check
+
+APIS = pytest.mark.parametrize("api", ["opencl", "vulkan"])
+
+
+def encoders() -> Graph:
+    return side_by_side(
+        {
+            "one": encoder(1, 5, 2, 12), "several": encoder(3, 37, 2, 64), "across": encoder(2, 21, 3, 8, keys=70),
+            "narrow": encoder(1, 9, 1, 8, keys=2),
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@APIS
+def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str, tmp_path: Path) -> None:
+    plan = check(agent, encoders(), Options(api, precision), Limits(), tmp_path)  # type: ignore[arg-type]
+    kernels = {program.kernel for program in plan.programs}
+    assert {"attention", "row_norm"} <= kernels
+    assert not kernels & {"softmax_rows", "reduce_rows", "transpose_tiled"}
+
+
+@APIS
+def test_a_depth_that_several_work_groups_share_out_is_added_up(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    desktop = Limits(unified_memory=False, compute_units=128, max_work_group=1024, local_bytes=32768)
+    plan = check(agent, encoder(1, 37, 4, 64), Options(api, product="tiled"), desktop, tmp_path)
+    assert any(program.kernel.startswith("sum_parts") for program in plan.programs)
+
+
+@APIS
+def test_attention_on_matrix_units_computes_the_same(
+    agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(opencl, "MATRICES", matrices.IN_OPENCL)
+    monkeypatch.setattr(vulkan, "MATRICES", matrices.IN_VULKAN)
+    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
+    limits = Limits(matrix_units=((16, 16, 16),), subgroup_size=32, max_work_group=1024)
+    graph = encoder(2, 37, 2, 64, keys=70)
+    plan = check(agent, graph, Options(api, "fp16", product="registers"), limits, tmp_path)
+    assert "attention_units" in {program.kernel for program in plan.programs}
+
+
+def test_nothing_is_fused_where_another_reads_a_part_of_it() -> None:
+    graph = encoder(1, 5, 2, 12)
+    scores = next(node for node in graph.nodes if node.op == "softmax").inputs[0]
+    mean = next(node for node in graph.nodes if node.op == "reduce").output
+    watched = replace(graph, outputs=(*graph.outputs, scores, mean))
+    ops = [node.op for node in prepare(watched, Options("opencl")).nodes]
+    assert "attention" not in ops
+    assert ops.count("row_norm") == 1
+    assert [node.op for node in prepare(graph, Options("opencl")).nodes].count("row_norm") == 2
+    assert not {"attention", "row_norm"} & {node.op for node in prepare(graph, Options("cpu")).nodes}
