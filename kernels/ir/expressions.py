@@ -4,7 +4,7 @@ An expression is an operand (`a` to `d`), a number, or (function, argument, ...)
 the few that every backend has (`FUNCTIONS`); the others are made of them (`compositions.py`). What each means is in
 `kernels/reference/expressions.py` (`round`: of what fp32 makes of a number, since a step is no rounding error); the
 texts of kernels in `kernels/lower/gpu/expression_text.py`; the agent's are in
-`device_agent/src/backends/cpu/operations/map.cc`. Truth is 1, falsehood 0; whatever is not 0 is true.
+`device_agent/src/backends/cpu/elements/functions.inc`. Truth is 1, falsehood 0; whatever is not 0 is true.
 """
 
 from __future__ import annotations

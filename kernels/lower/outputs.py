@@ -23,7 +23,7 @@ def _is_needless(draft: Draft, copy: Copy) -> bool:
     source, target = draft.buffers[copy.source], draft.buffers[copy.target]
     if target.role != "output" or source.role != "activation" or source.image is not None:
         return False
-    if source.size != target.size or source.tensor.dtype != target.tensor.dtype:
+    if source.size != target.size or source.tensor.dtype != target.tensor.dtype or copy.source_offset:
         return False
     later = draft.steps[draft.steps.index(copy) + 1 :]
     return not any(copy.source in _written(draft, step) for step in later)

@@ -10,6 +10,7 @@ from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.options import Options
 
+from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
@@ -61,7 +62,7 @@ def prepare(graph: Graph, options: Options, *, split: bool = False, largest_byte
     fuse = options.fusions if options.backend != "cpu" and options.layout != "image" else options.fusions - {"rows"}
     graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
-        return graph
+        return end_layers(graph) if "activation" in options.fusions else graph
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
     return order(graph) if options.in_place else graph
 

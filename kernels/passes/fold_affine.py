@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -31,11 +32,21 @@ def _fold_one(graph: Graph, ops: frozenset[str]) -> Graph | None:
     for node in graph.nodes:
         if node.op not in ops:
             continue
-        layer = writers.get(node.inputs[0])
-        factors = _scale_and_shift(graph, node)
+        layer, axis = writers.get(node.inputs[0]), 1
+        if layer is not None and counts[layer.output] == 1 and (shaped := _shaped_rows(graph, layer, node, writers)):
+            layer, axis = shaped, -1
+        factors = _scale_and_shift(graph, node, axis)
         if factors is not None and layer is not None and _can_take(layer) and counts[layer.output] == 1:
             return _merge(graph, layer, node, *factors)
     return None
+
+
+def _shaped_rows(graph: Graph, shaped: Node, reader: Node, writers: Mapping[str, Node]) -> Node | None:
+    """The dense layer whose rows a reshape only counts in another way, as imported products of any rank have it."""
+    layer = writers.get(shaped.inputs[0]) if shaped.op == "reshape" else None
+    if layer is None or layer.op != "dense" or graph.shapes[reader.output] != graph.shapes[shaped.output]:
+        return None
+    return layer if graph.shapes[shaped.output][-1:] == graph.shapes[layer.output][-1:] else None
 
 
 def _can_take(layer: Node) -> bool:
@@ -43,27 +54,29 @@ def _can_take(layer: Node) -> bool:
     return layer.op in LAYERS and not has_residual and layer.attributes.get("activation") is None
 
 
-def _scale_and_shift(graph: Graph, node: Node) -> tuple[Vector, Vector] | None:
+def _scale_and_shift(graph: Graph, node: Node, axis: int) -> tuple[Vector, Vector] | None:
     """Scale and shift per channel of an affine node, or of an add or mul with a constant per channel."""
     if node.op == "affine":
+        if axis != 1:
+            return None
         return graph.constants[node.inputs[1]].astype(np.float64), graph.constants[node.inputs[2]].astype(np.float64)
     if node.op not in ("add", "mul") or node.inputs[1] not in graph.constants or "activation" in node.attributes:
         return None
-    vector = _per_channel(graph, node)
+    vector = _per_channel(graph, node, axis)
     if vector is None:
         return None
     return (vector, np.zeros_like(vector)) if node.op == "mul" else (np.ones_like(vector), vector)
 
 
-def _per_channel(graph: Graph, node: Node) -> Vector | None:
-    """The constant as one number per channel (axis 1), where it is the same over every other axis."""
+def _per_channel(graph: Graph, node: Node, channels: int) -> Vector | None:
+    """The constant as one number per channel, along this axis, where it is the same over every other axis."""
     shape, constant = graph.shapes[node.output], graph.constants[node.inputs[1]].astype(np.float64)
     if len(shape) < 2:
         return None
     aligned = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)
-    if any(extent > 1 for axis, extent in enumerate(aligned.shape) if axis != 1):
+    if any(extent > 1 for axis, extent in enumerate(aligned.shape) if axis != channels % len(shape)):
         return None
-    return np.broadcast_to(aligned.reshape(-1), (shape[1],)).copy()
+    return np.broadcast_to(aligned.reshape(-1), (shape[channels],)).copy()
 
 
 def _merge(graph: Graph, layer: Node, node: Node, scale: Vector, shift: Vector) -> Graph:
@@ -74,6 +87,8 @@ def _merge(graph: Graph, layer: Node, node: Node, scale: Vector, shift: Vector) 
         fresh(graph, f"{layer.inputs[1]}.folded"): (weight * scale.reshape(axis_of_channels)).astype(np.float32),
         fresh(graph, f"{node.output}.bias"): (bias * scale + shift).astype(np.float32),
     }
-    merged = replace(layer, inputs=(layer.inputs[0], *new), outputs=node.outputs)
-    nodes = [merged if n is layer else n for n in graph.nodes if n is not node]
+    between = next((n for n in graph.nodes if n.output == node.inputs[0] and n is not layer), None)
+    merged = replace(layer, inputs=(layer.inputs[0], *new), outputs=layer.outputs if between else node.outputs)
+    others = {id(layer): merged, id(between): between and replace(between, outputs=node.outputs)}
+    nodes = [others.get(id(n)) or n for n in graph.nodes if n is not node]
     return rebuilt(graph, nodes, constants=new)

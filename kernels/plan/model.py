@@ -151,7 +151,10 @@ class BufferArgument(_Part):
 
 
 class PartArgument(BufferArgument):
-    """A buffer of which the step touches some bytes only: steps that touch different ones need not wait."""
+    """A buffer of which the step touches some bytes only: steps that touch different ones need not wait.
+
+    An operation of the CPU backend is given these bytes as if they were all; a kernel is given the whole buffer.
+    """
 
     part: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(gt=0)]]
     """First byte, and the one after the last."""

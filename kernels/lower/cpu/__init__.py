@@ -44,5 +44,7 @@ def _add_output(context: CpuContext, name: str) -> None:
     shape = context.graph.shapes[name]
     size = prod(shape) * 4
     target = context.draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype="f32"))
-    context.draft.steps.append(Copy(layer=f"{name}:output", source=context.read(name), target=target, bytes=size))
+    source, first, _ = context.place_of(context.read(name))
+    copy = Copy(layer=f"{name}:output", source=source, source_offset=first, target=target, bytes=size)
+    context.draft.steps.append(copy)
     context.draft.outputs.append(Port(name=name, buffer=target, shape=shape))

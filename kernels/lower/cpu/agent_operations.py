@@ -1,10 +1,11 @@
 """The agent's built-in CPU operations: a contract with `device_agent/src/backends/cpu/`.
 
-Every buffer is plain row-major fp32 (NCHW). Parameters are given in this order. `activation`: 0 none, 1 relu,
-2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1), 5 hard sigmoid (lo * x + hi, clipped to [0, 1]),
-6 hard swish. `dst_channels`/`dst_offset`: the destination has `dst_channels` channels per image and the result goes to
-channels from `dst_offset` on (a concat without copies). An optional buffer that is absent is given as the destination
-itself, with its `has_...` flag 0.
+Every buffer is plain row-major fp32 (NCHW), or a part of one, of which an operation is given no more. Parameters are
+given in this order. `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1),
+5 hard sigmoid (lo * x + hi, clipped to [0, 1]), 6 hard swish, 7 tanh, 8 x * sigmoid(x), 9 Gelu by erf.
+`dst_channels`/`dst_offset`: the destination has `dst_channels` channels per image and the result goes to channels from
+`dst_offset` on (a concat without copies). An optional buffer that is absent is given as the destination itself, with
+its `has_...` flag 0.
 
 Operations named `..._nc16` work on blocks of sixteen channels instead: (n, blocks, h, w, 16), where what lies in the
 lanes beyond the last channel has no meaning; biases are padded to whole blocks; `dst_offset` is a multiple of 16.
@@ -125,7 +126,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         "src weight scale sums bias values* dst*", "n c m has_bias activation steps_given zero", "lo hi step"
     ),
     # dst of shape (d0..d5): an expression of up to four operands with strides; an instruction is function << 24 |
-    # register << 16 | register << 8 | register, registers are operands, then f0..f15, then results in their order
+    # register << 16 | register << 8 | register, registers are operands, then f0..f15, then results in their order;
+    # functions are those of kernels/lower/cpu/functions.py
     "map": _parameters(
         "a b c d dst*",
         f"operands instructions {_numbered('d', 6)} {_numbered('a', 6)} {_numbered('b', 6)} {_numbered('c', 6)} "

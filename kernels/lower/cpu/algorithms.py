@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from .packing import BLOCK, WINOGRAD_TILE
 _SEQUENTIAL_FLOPS = 1_000_000
 """Of a layer that one thread may compute by its definition, at most: about what meeting the other threads costs, with
 a wide margin."""
+_MOST_JOINED = 8
+"""Groups that are computed as one, with zeros between them: a product in blocks does as many times the work of the
+row-major one in the same time (7 to 8 here)."""
 _WINOGRAD_GROWTH = 4
 """36 transformed weights for nine."""
 
@@ -59,9 +63,17 @@ def _not_winograd(conv: Convolution) -> str | None:
     return None if conv.groups == 1 and conv.c >= BLOCK else f"it has groups, or fewer than {BLOCK} input channels"
 
 
+def joined_groups(conv: Convolution) -> int:
+    """Groups that make whole blocks of channels together; 0 where no number of them does, or only too many."""
+    if conv.groups == 1:
+        return 1
+    inputs, outputs = conv.c // conv.groups, conv.k // conv.groups
+    least = max(BLOCK // gcd(inputs, BLOCK), BLOCK // gcd(outputs, BLOCK))
+    return least if least <= _MOST_JOINED and conv.groups % least == 0 else 0
+
+
 def _not_implicit_gemm(conv: Convolution) -> str | None:
-    whole = conv.c // conv.groups % BLOCK == 0 and conv.k // conv.groups % BLOCK == 0
-    return None if conv.groups == 1 or whole else f"its groups are not whole blocks of {BLOCK} channels"
+    return None if joined_groups(conv) else f"no few of its groups are whole blocks of {BLOCK} channels together"
 
 
 ALGORITHMS = {
@@ -87,7 +99,7 @@ INT8_DEPTH = 65536
 
 def int8_fits(conv: Convolution, weight: Array) -> bool:
     """Whether a convolution can be computed in 8 bits: by its groups, its depth, and finite weights."""
-    if _not_implicit_gemm(conv) and not has_own_filters(conv):
+    if joined_groups(conv) != 1 and not has_own_filters(conv):
         return False
     c = 1 if has_own_filters(conv) else -(-(conv.c // conv.groups) // BLOCK) * BLOCK
     return c * conv.kernel[0] * conv.kernel[1] <= INT8_DEPTH and bool(np.isfinite(weight).all())
@@ -132,7 +144,8 @@ class CpuConvolutions(Family[Convolution]):
         weight = sizes.k * sizes.c // sizes.groups * kh * kw
         images = sizes.n * (sizes.c * sizes.h * sizes.w + sizes.k * sizes.oh * sizes.ow)
         columns = sizes.c // sizes.groups * kh * kw * sizes.oh * sizes.ow if choice.algorithm == "im2col" else 0
-        return 4 * ((_WINOGRAD_GROWTH if choice.algorithm == "winograd" else 1) * weight + 2 * images + columns)
+        growth = {"winograd": _WINOGRAD_GROWTH, "implicit_gemm": joined_groups(sizes)}.get(choice.algorithm, 1)
+        return 4 * (growth * weight + 2 * images + columns)
 
     def trial(self, sizes: Convolution, names: Sequence[str]) -> Graph:
         """Each between two layers in blocks that do as good as nothing; few channels come from rows, as images do."""
@@ -182,7 +195,7 @@ def in_int8(options: Options, graph: Graph, node: Node) -> bool:
 def winograd_pays(conv: Convolution) -> bool:
     """Whether a product for each of 36 positions, its weights four times as many, beats nine taps."""
     tiles = conv.n * -(-conv.oh // WINOGRAD_TILE) * -(-conv.ow // WINOGRAD_TILE)
-    return min(conv.c, conv.k) >= BLOCK and tiles >= 8
+    return conv.c >= BLOCK and tiles >= 8  # few outputs fill up a block either way
 
 
 def _scaled(name: str, source: str, weight: str, channels: int) -> Node:

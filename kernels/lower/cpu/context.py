@@ -13,7 +13,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Options
-from kernels.plan.model import BufferArgument, Dispatch, Tensor
+from kernels.plan.model import BufferArgument, Dispatch, PartArgument, Tensor
 
 from .agent_operations import CPU_OPERATIONS
 from .codes import stored_as_codes
@@ -42,6 +42,9 @@ class CpuContext:
         self._in_blocks = in_blocks(graph, options)
         # parts of a concat are written straight into its result
         self._aliases = _placeable(graph, self._in_blocks) if "concat" in options.fusions else {}
+        self._parts = _contiguous(graph, self._in_blocks, self._aliases) if "concat" in options.fusions else {}
+        self._origins = _origins(graph)
+        self._views: dict[str, tuple[str, int, int]] = {}
         self.codes = stored_as_codes(graph, options, self._aliases)
         """Tensors in 8 bits."""
 
@@ -82,11 +85,37 @@ class CpuContext:
         """A new buffer for a row-major tensor; that of a concat where the tensor is its beginning."""
         if tensor not in self.buffers and self._begins(tensor):
             self.buffers[tensor] = self.write(self._aliases[tensor][0])
+        elif tensor not in self.buffers and tensor in self._parts:
+            whole, first = self._parts[tensor]
+            self.buffers[tensor] = self.view(self.write(whole), first, prod(self.graph.shapes[tensor]))
         elif tensor not in self.buffers:
             shape = self.graph.shapes[tensor]
             described = Tensor(shape=shape, dtype="f32")
             self.buffers[tensor] = self.draft.add_buffer(tensor, prod(shape) * 4, role, described)
         return self.buffers[tensor]
+
+    def view(self, buffer: str, first: int, count: int) -> str:
+        """The name of `count` floats of a buffer, or of a view, from number `first` on: all that a call gets of it."""
+        parent, begin, _ = self.place_of(buffer)
+        begin += 4 * first
+        name = f"{parent}[{begin}:{begin + 4 * count}]"
+        self._views[name] = parent, begin, begin + 4 * count
+        return name
+
+    def place_of(self, buffer: str) -> tuple[str, int, int | None]:
+        """Of a buffer or a view: the buffer, the first byte, and the one after the last where it is not the whole."""
+        return self._views.get(buffer, (buffer, 0, None))
+
+    def _argument(self, buffer: str) -> BufferArgument:
+        parent, begin, end = self.place_of(buffer)
+        return BufferArgument(buffer=buffer) if end is None else PartArgument(buffer=parent, part=(begin, end))
+
+    def is_part(self, tensor: str, whole: str, first: int) -> bool:
+        """Whether a tensor's producer wrote it into its place in a concat whose parts lie one after the other."""
+        return self._parts.get(self._origins.get(tensor, tensor)) == (whole, first)
+
+    def is_some_part(self, tensor: str) -> bool:
+        return tensor in self._parts
 
     def scratch(self, name: str, elements: int) -> str:
         """A buffer for what a single call needs in between."""
@@ -173,9 +202,7 @@ class CpuContext:
                 program=operation,
                 layer=node.name,
                 work_items=(1, 1, 1),
-                arguments=arguments(
-                    {n: BufferArgument(buffer=b) for n, b in buffers.items()}, names, ints, floats or {}
-                ),
+                arguments=arguments({n: self._argument(b) for n, b in buffers.items()}, names, ints, floats or {}),
                 flops=flops,
                 bytes=4 * elements,
             )
@@ -194,6 +221,34 @@ def _placeable(graph: Graph, in_blocks: frozenset[str]) -> dict[str, tuple[str, 
         return ops[name] in _PLACEABLE and len(graph.consumers(name)) == 1
 
     return {name: place for name, place in plan_aliases(graph, multiple=1).items() if can_be(name, *place)}
+
+
+def _contiguous(
+    graph: Graph, in_blocks: frozenset[str], aliases: Mapping[str, tuple[str, int]]
+) -> dict[str, tuple[str, int]]:
+    """Tensor -> (concat's output, first element in it), of row-major parts that lie one after the other."""
+    made, origins = {name for node in graph.nodes for name in node.outputs}, _origins(graph)
+    found: dict[str, tuple[str, int]] = {}
+    for node in graph.nodes:
+        axis, whole = node.attributes.get("axis", 0), node.output
+        if node.op != "concat" or whole in in_blocks or prod(graph.shapes[whole][:axis]) != 1:
+            continue
+        first = 0
+        for name in node.inputs:
+            origin = origins.get(name, name)
+            if origin in made and origin not in in_blocks and origin not in aliases:
+                found.setdefault(origin, (whole, first))
+            first += prod(graph.shapes[name])
+    return found
+
+
+def _origins(graph: Graph) -> dict[str, str]:
+    """Results of reshapes -> the tensor whose elements they only count in another way."""
+    found: dict[str, str] = {}
+    for node in graph.nodes:
+        if node.op == "reshape":
+            found[node.output] = found.get(node.inputs[0], node.inputs[0])
+    return found
 
 
 def _is_beginning(graph: Graph, tensor: str, offset: int, *, in_blocks: bool) -> bool:

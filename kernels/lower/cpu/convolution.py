@@ -6,15 +6,16 @@ import numpy as np
 
 from kernels.catalog.convolution import Convolution, convolution_of
 from kernels.ir.graph import Array, Node
-from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 
-from .algorithms import algorithm_of, has_own_filters
+from .algorithms import algorithm_of, has_own_filters, joined_groups
 from .context import CpuContext
+from .functions import activation_scalars
 from .packing import (
     BLOCK,
     WINOGRAD_TILE,
     blocks,
+    join_groups,
     pack_bias,
     pack_depthwise,
     pack_int8,
@@ -30,6 +31,8 @@ RESIDUAL, SCALE = 3, 4
 """Numbers of inputs; the latter, and a shift behind it, of layers in 8 bits only (`rounded_outputs`)."""
 _OPTIONAL = {"conv2d_int8": ("affine", "values", "codes"), "depthwise_int8": ("affine", "codes")}
 """Buffers of the operations in 8 bits that are given as the result where there are none."""
+_IN_PLACE = (1, 2, 4)
+"""Strides along rows at which a product reads row-major pictures where they lie."""
 _NO_STEPS = (0.0, 0)
 _CODES, _RESIDUAL_CODES = 2, 2
 """Of `source` and `has_residual`."""
@@ -69,9 +72,26 @@ def _sizes(conv: Convolution) -> dict[str, int]:
 def _product(context: CpuContext, node: Node, conv: Convolution) -> None:
     plain = conv.c < BLOCK and conv.groups == 1 and context.is_plain(node.inputs[0])
     src = context.read(node.inputs[0]) if plain else context.read_blocks(node.inputs[0])
-    weight = pack_product(context.graph.constants[node.inputs[1]], plain_source=plain)
-    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, "src_plain": int(plain)}
+    together = joined_groups(conv)
+    joined = join_groups(context.graph.constants[node.inputs[1]], conv.groups, together)
+    weight = pack_product(joined, plain_source=plain)
+    ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups // together, "src_plain": int(plain)}
+    if plain and any(node.attributes["pads"]) and conv.strides[1] in _IN_PLACE:
+        src, sizes = _padded(context, node, src)
+        ints |= sizes
     _call(context, node, conv, "conv2d_nc16", {"src": src}, weight, ints)
+
+
+def _padded(context: CpuContext, node: Node, src: str) -> tuple[str, dict[str, int]]:
+    """Row-major pictures with their pads around them, and the sizes of these: windows that lie inside are read where
+    they lie, the others would be gathered."""
+    n, c, h, w = context.graph.shapes[node.inputs[0]]
+    top, left, bottom, right = node.attributes["pads"]
+    tall, wide = h + top + bottom, w + left + right
+    target = context.scratch(f"{node.name}:padded", n * c * tall * wide)
+    ints = {"planes": n * c, "h": h, "w": w, "pad_t": top, "pad_l": left, "pad_b": bottom, "pad_r": right, "mode": 0}
+    context.call("pad2d", node, {"src": src, "dst": target}, ints, {"value": 0.0})
+    return target, {"h": tall, "w": wide, "pad_t": 0, "pad_l": 0}
 
 
 def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:

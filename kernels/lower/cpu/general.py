@@ -9,13 +9,14 @@ from math import prod
 import numpy as np
 
 from kernels.errors import UnsupportedNode
-from kernels.ir.expressions import FUNCTIONS, LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
+from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
 from kernels.ir.graph import Node
 from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
 from kernels.ir.strides import MAX_AXES, along_channels, strided
 from kernels.ir.taking import axes_of, joined
 
 from .context import CpuContext
+from .functions import CODES, with_whole_functions
 from .packing import BLOCK, blocks, pack_image
 
 
@@ -23,7 +24,7 @@ def lower_map(context: CpuContext, node: Node) -> None:
     """Row-major, or in blocks where its result lies in these."""
     way = _in_blocks(context, node) if context.writes_blocks(node.output) else _in_rows(context, node)
     extents, strides, operands, target = way
-    program = program_of(node.attributes["expression"])
+    program = program_of(with_whole_functions(node.attributes["expression"]))
     missing = len(LETTERS) - len(node.inputs)
     ints = {"operands": len(node.inputs), "instructions": len(program.instructions)}
     ints |= _numbered("d", extents, MAX_AXES, 1)
@@ -76,7 +77,7 @@ def _in_blocks(context: CpuContext, node: Node) -> Way:
 
 def _word(step: Instruction) -> int:
     first, second, third = (*step.arguments, 0, 0)[:3]
-    return FUNCTIONS[step.function].code << 24 | first << 16 | second << 8 | third
+    return CODES[step.function] << 24 | first << 16 | second << 8 | third
 
 
 def _numbered(name: str, values: Sequence[int], count: int, fill: int) -> dict[str, int]:

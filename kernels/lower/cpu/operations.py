@@ -10,11 +10,11 @@ import numpy as np
 from kernels.errors import UnsupportedNode
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
-from kernels.lower.activation import activation_scalars
 
 from .algorithms import in_int8
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
+from .functions import activation_scalars
 from .general import lower_gather, lower_map, lower_reduce, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8
@@ -209,7 +209,7 @@ def _concat(context: CpuContext, node: Node) -> None:
     stride = context.block_elements(node.output) // outer if in_blocks else prod(shape[axis:])
     for name in node.inputs:
         count = context.block_elements(name) // outer if in_blocks else prod(context.graph.shapes[name][axis:])
-        if not context.is_placed(name):
+        if not context.is_placed(name) and not context.is_part(name, node.output, offset):
             src = (context.read_blocks if in_blocks else context.read)(name)
             ints = {"outer": outer, "count": count, "dst_stride": stride, "dst_offset": offset}
             context.call("copy_block", node, {"src": src, "dst": dst}, ints)
@@ -218,9 +218,13 @@ def _concat(context: CpuContext, node: Node) -> None:
 
 def _slice(context: CpuContext, node: Node) -> None:
     shape, a = context.graph.shapes[node.inputs[0]], node.attributes
-    inner = prod(shape[a["axis"] + 1 :])
+    outer, inner = prod(shape[: a["axis"]]), prod(shape[a["axis"] + 1 :])
+    if outer == 1 and not context.is_some_part(node.output):
+        count = prod(context.graph.shapes[node.output])
+        context.buffers[node.output] = context.view(context.read(node.inputs[0]), a["start"] * inner, count)
+        return
     ints = {
-        "outer": prod(shape[: a["axis"]]), "count": (a["stop"] - a["start"]) * inner,
+        "outer": outer, "count": (a["stop"] - a["start"]) * inner,
         "src_stride": shape[a["axis"]] * inner, "src_offset": a["start"] * inner,
     }  # fmt: skip
     context.call("take_block", node, {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}, ints)

@@ -44,6 +44,18 @@ def pack_product(weight: Array, *, plain_source: bool) -> Array:
     return _to_blocks(np.concatenate([part.transpose(0, 2, 3, 1).reshape(k, -1) for part in parts], axis=1))
 
 
+def join_groups(weight: Array, groups: int, together: int) -> Array:
+    """(k, c / groups, kh, kw) -> (k, c / groups * together, kh, kw): zeros for the inputs of a group's neighbours."""
+    if together == 1:
+        return weight
+    k, c, kh, kw = weight.shape
+    out = np.zeros((groups // together, together, k // groups, together, c, kh, kw), np.float32)
+    apart = weight.reshape(groups // together, together, k // groups, c, kh, kw)
+    for group in range(together):
+        out[:, group, :, group] = apart[:, group]
+    return out.reshape(k, together * c, kh, kw)
+
+
 def pack_depthwise(weight: Array) -> Array:
     """(c, 1, kh, kw) -> (c blocks, taps, 16)."""
     return _to_blocks(weight.reshape(weight.shape[0], -1))

@@ -218,6 +218,14 @@ def test_cpu_sizes_beyond_the_buffers(agent: Agent, number: int, value: int) -> 
     assert (error.code, error.step) == ("plan_invalid", "layer")
 
 
+def test_a_part_of_a_cpu_buffer_begins_at_a_float(agent: Agent) -> None:
+    folder = written(agent, "cpu")
+    changed(folder, setting(*ARGUMENTS, 0, value={"buffer": "x", "part": [2, 4]}))
+    error = agent.run(folder, {"x": vector(1)}).error
+    assert (error.code, error.step) == ("plan_invalid", "layer")
+    assert "inside of a float" in error.message
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": 1e400}'])
 def test_plan_that_is_no_plan(agent: Agent, text: bytes) -> None:
     folder = written(agent, "cpu")

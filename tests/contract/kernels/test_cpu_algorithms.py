@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from kernels.compile import compile_graph
+from kernels.ir.compositions import gelu, silu
 from kernels.ir.graph import Array, Graph
 from kernels.lower.cpu.algorithms import ALGORITHMS
 from kernels.options import Limits, Options
+from kernels.plan.model import Dispatch
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, inputs_of, relative_error
@@ -59,6 +61,9 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
     elif draw.random() < 0.3:
         groups = 2
         c, k = 32 * int(draw.integers(1, 3)), 32 * int(draw.integers(1, 3))
+    elif draw.random() < 0.3:
+        groups = 8  # joined to whole blocks
+        c, k = (groups * int(each) for each in draw.choice([2, 4, 6, 8, 12], 2))
     elif draw.random() < 0.3:
         c = int(draw.integers(1, 16))  # gathered from the row-major input
     pads = (*draw.integers(0, kh + 1, 1).tolist(), *draw.integers(0, kw + 1, 1).tolist(), 1, 2)
@@ -140,6 +145,51 @@ def test_a_network_of_every_kind_of_layer(agent: Agent, algorithm: str) -> None:
     errors = run(agent, build.outputs(*outputs, total, two), algorithm, 2, "")
     assert {name: error for name, error in errors.items() if not error <= 1e-4} == {}
     assert len(errors) == 4
+
+
+@pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
+def test_layers_end_in_functions(agent: Agent, isa: str) -> None:
+    """Of every algorithm, with a reshape between them, and not where the layer's own result is read."""
+    build, outputs = Builder(), []
+    for number, expression in enumerate((("tanh", "a"), silu("a"), gelu("a"))):
+        x = build.input(2, 24, 12, 13, name=f"x{number}")
+        for kernel, groups in (((1, 1), 1), ((3, 3), 1), ((3, 3), 24)):
+            pads = (kernel[0] // 2,) * 4
+            layer = build.conv(x, 24, kernel, (1, 1), pads, groups=groups)
+            outputs.append(build.node("map", [layer], (2, 24, 12, 13), expression=expression))
+        rows = build.input(6, 40, name=f"rows{number}")
+        dense = build.node("dense", [rows, build.constant(40, 21, scale=0.2)], (6, 21))
+        shaped = build.node("reshape", [dense], (2, 3, 21), shape=(2, 3, 21))
+        outputs.append(build.node("map", [shaped], (2, 3, 21), expression=expression))
+    kept = build.conv("x0", 5, (1, 1))
+    outputs += [kept, build.node("map", [kept], (2, 5, 12, 13), expression=("tanh", "a"))]
+    graph = build.outputs(*outputs)
+    plan = compile_graph(graph, Options("cpu"), Limits()).plan
+    assert [step.program for step in plan.steps if isinstance(step, Dispatch)].count("map") == 1
+    errors = run(agent, graph, "auto", 2, isa)
+    assert {name: error for name, error in errors.items() if not error <= 2e-5} == {}
+
+
+def test_parts_that_lie_together_are_not_copied(agent: Agent) -> None:
+    build = Builder()
+    x = build.input(6, 4, 5)
+    first, second = (build.node("slice", [x], (2, 4, 5), axis=0, start=at, stop=at + 2) for at in (0, 3))
+    inner = build.node("slice", [second], (1, 4, 5), axis=0, start=1, stop=2)
+    row = build.node("reshape", [inner], (1, 20), shape=(1, 20))
+    part = build.node("slice", [row], (1, 7), axis=1, start=9, stop=16)
+    powers = [build.node("map", [value], (2, 4, 5), expression=("mul", "a", "a")) for value in (first, second)]
+    turned = build.node("reshape", [powers[1]], (2, 4, 5), shape=(2, 4, 5))
+    whole = build.node("concat", [powers[0], x, turned], (10, 4, 5), axis=0)
+    again = build.node("concat", [powers[0], whole], (12, 4, 5), axis=0)
+    total = build.node("map", [again], (12, 4, 5), expression=("add", "a", 1.0))
+    ends = [build.node("sigmoid", [part], (1, 7)), build.node("dense", [part, build.constant(7, 3)], (1, 3))]
+    graph = build.outputs(total, *ends, whole, part, powers[1])
+    plan = compile_graph(graph, Options("cpu"), Limits()).plan
+    programs = [step.program for step in plan.steps if isinstance(step, Dispatch)]
+    assert "take_block" not in programs
+    assert programs.count("copy_block") == 2  # the graph's input, and what lies in another concat
+    errors = run(agent, graph, "auto", 2, "")
+    assert {name: error for name, error in errors.items() if not error <= 1e-6} == {}
 
 
 def test_nan_and_infinity_pass(agent: Agent) -> None:

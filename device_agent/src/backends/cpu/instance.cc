@@ -76,8 +76,11 @@ Status Instance::make_call(const Step& step) {
     if (argument.kind == Parameter::Kind::f32) prepared.call.floats.push_back(argument.f32);
     if (argument.kind != Parameter::Kind::buffer) continue;
     const Buffer& buffer = plan_.buffers[argument.buffer];
-    prepared.call.buffers.push_back(
-        {reinterpret_cast<float*>(address(buffer)), static_cast<int64_t>(buffer.bytes / sizeof(float))});
+    if (argument.begin % sizeof(float) != 0)
+      return Error{Code::plan_invalid, program.kernel + ": a part of buffer `" + buffer.id + "` begins at byte " +
+                                           std::to_string(argument.begin) + ", inside of a float"};
+    prepared.call.buffers.push_back({reinterpret_cast<float*>(address(buffer) + argument.begin),
+                                     static_cast<int64_t>((argument.end - argument.begin) / sizeof(float))});
   }
   const Call& call = prepared.call;
   if (call.buffers.size() != operation.buffers || call.ints.size() != operation.ints || call.floats.size() != operation.floats)

@@ -102,7 +102,10 @@ def _convolved(
     _, k, oh, ow = s.shape(found)
     if count == 1:
         return s.reshape(found, (n, k, ow))
-    return s.transpose(s.reshape(found, (n, depth, k, oh, ow)), (0, 2, 1, 3, 4)) if count == 3 else found
+    if count == 2:
+        return found
+    turned = s.transpose(s.reshape(found, (n, depth, k, oh * ow)), (0, 2, 1, 3))
+    return s.reshape(turned, (n, k, depth, oh, ow))
 
 
 def _depths(s: Steps, x: str, weight: AnyArray, stride: int, dilation: int) -> tuple[str, int]:
@@ -224,6 +227,12 @@ def pool(node: OnnxNode, to: Context) -> None:
             pads, counts, strides, dilations, kernel, extents, strict=True
         )
     ]
+    include = bool(s.attribute("count_include_pad", 0))
+    separable = node.op == "MaxPool" or (node.op == "AveragePool" and (not include or whole == pads))
+    fits = all(max(pad) < size for pad, size in zip(whole, kernel, strict=True))
+    if separable and fits and set(dilations) == {1} and count in (1, 3):
+        s.end(_pooled(s, x, list(zip(kernel, strides, whole, strict=True)), include))
+        return
     p = float(s.attribute("p", 2))
     if node.op == "LpPool":
         x = s.map(("abs", "a") if p == 1 else ("mul", "a", "a") if p == 2 else ("pow", ("abs", "a"), p), x)
@@ -236,10 +245,35 @@ def pool(node: OnnxNode, to: Context) -> None:
     if node.op == "LpPool":
         found = found if p == 1 else s.map(("sqrt", "a") if p == 2 else ("pow", "a", 1 / p), found)
     if node.op == "AveragePool":
-        include = bool(s.attribute("count_include_pad", 0))
         sizes = _sizes(extents, counts, kernel, strides, dilations, pads, include=include)
         found = s.map(("div", "a", "b"), found, sizes)
     s.end(found)
+
+
+Along = tuple[int, int, tuple[int, int]]
+"""Of a window along an axis: its size, its stride, the pads before and after."""
+
+
+def _pooled(s: Steps, x: str, window: Sequence[Along], include: bool) -> str:
+    """Pooling of rows; of images and then along their depth, since a maximum is the same by parts, and so is a mean
+    whose number of elements is a product of numbers along the axes."""
+    n, c, *extents = s.shape(x)
+    alone = (1, 1, (0, 0))
+    if len(window) == 1:
+        found = _flat_pool(s, s.reshape(x, (n, c, 1, *extents)), (alone, *window), include)
+        return s.reshape(found, (n, c, s.shape(found)[3]))
+    flat = _flat_pool(s, s.reshape(x, (n, c * extents[0], *extents[1:])), window[1:], include)
+    oh, ow = s.shape(flat)[2:]
+    found = _flat_pool(s, s.reshape(flat, (n, c, extents[0], oh * ow)), (window[0], alone), include)
+    return s.reshape(found, (n, c, s.shape(found)[2], oh, ow))
+
+
+def _flat_pool(s: Steps, x: str, window: Sequence[Along], include: bool) -> str:
+    kernel, strides, pads = zip(*window, strict=True)
+    attributes = {"kernel": kernel, "strides": strides, "pads": tuple(pad[end] for end in (0, 1) for pad in pads)}
+    if s.node.op == "MaxPool":
+        return s.emit("max_pool", (s.tensor(x),), attributes)
+    return s.emit("average_pool", (s.tensor(x),), {**attributes, "count_include_pad": int(include)})
 
 
 def _count(extent: int, kernel: int, stride: int, dilation: int, pads: tuple[int, int], ceiled: bool) -> int:

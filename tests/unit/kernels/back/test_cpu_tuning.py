@@ -87,10 +87,12 @@ def test_images_come_in_rows() -> None:
     tried = candidates(conv, CPU, Limits())
     plan = trial(conv, tried, CPU, Limits())
     layers = [step.layer for step in plan.bundle.plan.steps if isinstance(step, Dispatch)]
-    assert not [layer for layer in layers if "x:" in layer]  # nobody converts the input
+    assert not [
+        layer for layer in layers if "x:" in layer
+    ]  # nobody converts the input; implicit_gemm has its pads written around it
     counts = [sum(layer in plan.steps[str(index)] for layer in layers) for index in range(len(tried))]
     assert dict(zip((choice.words for choice in tried), counts, strict=True)) == {
-        "implicit_gemm": 1, "direct": 2, "im2col": 2, "sequential": 2
+        "implicit_gemm": 2, "direct": 2, "im2col": 2, "sequential": 2
     }  # fmt: skip
 
 

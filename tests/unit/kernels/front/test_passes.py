@@ -224,6 +224,28 @@ def test_dense_takes_the_transposition_before_it() -> None:
     assert_same_meaning(graph, fused)
 
 
+@pytest.mark.parametrize("op", ["add", "mul"])
+def test_dense_takes_the_constant_behind_its_reshape(op: str) -> None:
+    sketch = Sketch()
+    rows = sketch.add("dense", sketch.add("reshape", "x", shape=(24, 5)), sketch.constant(5, 7))
+    shaped = sketch.add("reshape", rows, shape=(2, 4, 3, 7))
+    graph = sketch.finish(sketch.add(op, shaped, sketch.constant(1, 1, 1, 7)))
+    fused = optimise(graph)
+    assert [node.op for node in fused.nodes] == ["reshape", "dense", "reshape"]
+    assert_same_meaning(graph, fused)
+
+
+@pytest.mark.parametrize("constant", [(1, 4, 1, 1), (1, 1, 1, 1), (2, 4, 3, 7)])
+def test_dense_leaves_other_constants_behind_its_reshape(constant: tuple[int, ...]) -> None:
+    sketch = Sketch()
+    rows = sketch.add("dense", sketch.add("reshape", "x", shape=(24, 5)), sketch.constant(5, 7))
+    shaped = sketch.add("reshape", rows, shape=(2, 4, 3, 7))
+    graph = sketch.finish(sketch.add("add", shaped, sketch.constant(*constant)), sketch.add("sigmoid", shaped))
+    assert_same_meaning(graph, optimise(graph))
+    graph = sketch.finish(sketch.graph.nodes[-2].output)
+    assert_same_meaning(graph, optimise(graph))
+
+
 def test_transposition_stays_where_another_reads_the_dense_layers_input() -> None:
     sketch = Sketch()
     flat = sketch.add("reshape", sketch.add("transpose", "x", perm=(0, 2, 3, 1)), shape=(2, 60))

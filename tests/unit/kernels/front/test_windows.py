@@ -79,6 +79,29 @@ def test_any_pool(
     assert_agrees(path, {"x": x})
 
 
+@BOUNDED
+@given(
+    data=st.data(), op=st.sampled_from(["MaxPool", "AveragePool"]), count=st.sampled_from([1, 3]),
+    options=st.tuples(st.integers(0, 1), st.integers(0, 1)), seeds=st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_any_pool_of_rows_and_depths(
+    tmp_path: Path, data: st.DataObject, op: str, count: int, options: tuple[int, int], seeds: int
+) -> None:
+    kernel = data.draw(st.lists(st.integers(1, 3), min_size=count, max_size=count))
+    window: dict[str, Any] = {
+        "kernel_shape": kernel,
+        "strides": data.draw(st.lists(st.integers(1, 3), min_size=count, max_size=count)),
+        "pads": [data.draw(st.integers(0, k - 1)) for k in kernel * 2],
+        "ceil_mode": options[0],
+    }
+    if op == "AveragePool":
+        window["count_include_pad"] = options[1]
+    extents = data.draw(st.lists(st.integers(4, 8), min_size=count, max_size=count))
+    x = np.random.default_rng(seeds).standard_normal((2, 3, *extents), np.float32)
+    one = helper.make_node(op, ["x"], ["y"], **window)
+    assert_agrees(save_model(tmp_path / "m.onnx", [one], {"x": x.shape}, ["y"]), {"x": x})
+
+
 @given(
     extent=st.integers(1, 30), kernel=st.integers(1, 7), stride=st.integers(1, 5), begin=st.integers(0, 6),
     end=st.integers(0, 6), dilation=st.integers(1, 3),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "nc16.h"
+#include "backends/cpu/gemm/square.h"
 #include "backends/cpu/operations/operation.h"
 
 namespace pocketfarm::cpu {
@@ -21,7 +22,7 @@ Status check_to(const Call& call) {
 }
 
 // Calls visit(plain, blocked, lanes, pixels) for runs of pixels of a block: vectors of its channels, which lie `hw` apart in
-// the plain tensor. A run's vectors stay in the first cache, and each channel of it is read or written as it lies.
+// the plain tensor. A run's vectors stay in the first cache; it is turned by squares.
 template <typename Visit>
 void each_run(const Call& call, ThreadPool& pool, float* plain, float* blocked, const Visit& visit) {
   const int64_t c = call.ints[1], hw = call.ints[2], blocks = blocks_of(c);
@@ -38,8 +39,14 @@ void each_run(const Call& call, ThreadPool& pool, float* plain, float* blocked, 
 void run_from(const Call& call, ThreadPool& pool) {
   const int64_t hw = call.ints[2];
   const auto visit = [&](float* plain, const float* block, int64_t lanes, int64_t pixels) {
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      for (int64_t pixel = 0; pixel < pixels; ++pixel) plain[lane * hw + pixel] = block[pixel * kBlock + lane];
+    for (int64_t lane = 0; lane < lanes; lane += kSide) {
+      int64_t pixel = 0;
+      if (lane + kSide <= lanes)
+        for (; pixel + kSide <= pixels; pixel += kSide)
+          turn_square(block + pixel * kBlock + lane, kBlock, plain + lane * hw + pixel, hw);
+      for (int64_t one = lane; one < std::min(lane + kSide, lanes); ++one)
+        for (int64_t rest = pixel; rest < pixels; ++rest) plain[one * hw + rest] = block[rest * kBlock + one];
+    }
   };
   each_run(call, pool, call.buffers[1].data, call.buffers[0].data, visit);
 }
@@ -47,8 +54,14 @@ void run_from(const Call& call, ThreadPool& pool) {
 void run_to(const Call& call, ThreadPool& pool) {
   const int64_t hw = call.ints[2];
   const auto visit = [&](const float* plain, float* block, int64_t lanes, int64_t pixels) {
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      for (int64_t pixel = 0; pixel < pixels; ++pixel) block[pixel * kBlock + lane] = plain[lane * hw + pixel];
+    for (int64_t lane = 0; lane < lanes; lane += kSide) {
+      int64_t pixel = 0;
+      if (lane + kSide <= lanes)
+        for (; pixel + kSide <= pixels; pixel += kSide)
+          turn_square(plain + lane * hw + pixel, hw, block + pixel * kBlock + lane, kBlock);
+      for (int64_t one = lane; one < std::min(lane + kSide, lanes); ++one)
+        for (int64_t rest = pixel; rest < pixels; ++rest) block[rest * kBlock + one] = plain[one * hw + rest];
+    }
     for (int64_t lane = lanes; lane < kBlock; ++lane)
       for (int64_t pixel = 0; pixel < pixels; ++pixel) block[pixel * kBlock + lane] = 0;
   };

@@ -37,8 +37,9 @@ Epilogue Output::epilogue(int64_t image, int64_t block, int64_t pixel) const {
 void Output::finish(float* data, int64_t count) const {
   switch (static_cast<Activation>(activation_)) {
     case Activation::sigmoid:
-    case Activation::hard_sigmoid:
-    case Activation::hard_swish: return activate(data, count, activation_, lo_, hi_);
+    case Activation::tanh:
+    case Activation::silu:
+    case Activation::gelu: return activate(data, count, activation_, lo_, hi_);
     default: return;
   }
 }

@@ -18,7 +18,7 @@ class Output {
   float* at(int64_t image, int64_t block) const;
   // For pixels from `pixel` on.
   Epilogue epilogue(int64_t image, int64_t block, int64_t pixel) const;
-  // What the kernels leave over: sigmoid.
+  // What the kernels leave over: activations with an exponential.
   void finish(float* data, int64_t count) const;
 
  private:

@@ -48,6 +48,14 @@ void combine(const Call& call, int64_t begin, int64_t end, Combine op) {
     for (int64_t i = begin; i < end; ++i) dst[i] = op(a[i], b[i]);
     return;
   }
+  if (call.ints[1] == kAlongAxis && inner == 1) {  // each row meets the whole of b
+    for (int64_t i = begin; i < end;) {
+      const int64_t at = i % axis, count = std::min(end - i, axis - at);
+      for (int64_t k = 0; k < count; ++k) dst[i + k] = op(a[i + k], b[at + k]);
+      i += count;
+    }
+    return;
+  }
   for (int64_t i = begin; i < end;) {  // runs of elements that meet the same element of b
     const bool one = call.ints[1] == kOne;
     const int64_t run_end = one ? end : std::min(end, (i / inner + 1) * inner);

@@ -1,7 +1,7 @@
 // instance_norm, pad2d and resize2d: one plane after the other.
 #include <algorithm>
-#include <cmath>
 
+#include "backends/cpu/elements/kernels.h"
 #include "operation.h"
 
 namespace pocketfarm::cpu {
@@ -21,18 +21,11 @@ Status check_instance_norm(const Call& call) {
 
 void run_instance_norm(const Call& call, ThreadPool& pool) {
   const int64_t planes = int64_t{call.ints[0]} * call.ints[1], c = call.ints[1], hw = call.ints[2];
+  const ElementKernels& kernels = element_kernels();
   pool.each(planes, [&](int64_t plane, int) {
     const float* src = call.buffers[0].data + plane * hw;
     float* dst = call.buffers[3].data + plane * hw;
-    double sum = 0;
-    for (int64_t i = 0; i < hw; ++i) sum += src[i];
-    const auto mean = static_cast<float>(sum / static_cast<double>(hw));
-    double squares = 0;
-    for (int64_t i = 0; i < hw; ++i) squares += double{src[i] - mean} * (src[i] - mean);
-    const double deviation = std::sqrt(squares / static_cast<double>(hw) + call.floats[0]);
-    const auto factor = static_cast<float>(call.buffers[1].data[plane % c] / deviation);
-    const float shift = call.buffers[2].data[plane % c];
-    for (int64_t i = 0; i < hw; ++i) dst[i] = (src[i] - mean) * factor + shift;
+    kernels.normalise(src, dst, hw, call.floats[0], call.buffers[1].data[plane % c], call.buffers[2].data[plane % c]);
     activate(dst, hw, call.ints[3], call.floats[1], call.floats[2]);
   });
 }

@@ -1,7 +1,7 @@
 // map: an expression of up to four operands, of each element (kernels/ir/expressions.py has the functions' codes).
 #include <algorithm>
-#include <cmath>
 
+#include "backends/cpu/elements/kernels.h"
 #include "operation.h"
 
 namespace pocketfarm::cpu {
@@ -11,8 +11,6 @@ constexpr int kAxes = 6, kOperands = 4, kNumbers = 16, kInstructions = 32;
 constexpr int kFirstResult = kOperands + kNumbers;
 constexpr int64_t kBlock = 256;  // elements that pass through the whole expression together
 constexpr int64_t kGrain = 4096;
-constexpr int kArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-constexpr int kFunctions = sizeof(kArities) / sizeof(kArities[0]);
 
 // Its ints: operands, instructions, extents, strides of each operand, instructions as (function, three registers).
 struct Layout {
@@ -82,61 +80,17 @@ void load(const float* src, const int32_t* extents, const int32_t* strides, int6
   }
 }
 
-template <typename Compute>
-void one(float* to, const float* a, int64_t count, Compute compute) {
-  for (int64_t i = 0; i < count; ++i) to[i] = compute(a[i]);
-}
-
-template <typename Compute>
-void two(float* to, const float* a, const float* b, int64_t count, Compute compute) {
-  for (int64_t i = 0; i < count; ++i) to[i] = compute(a[i], b[i]);
-}
-
-// As std::nearbyint, which is a call for each element where the instruction set has no rounding: a float of 2^23 and more
-// has no fraction, and a sum of that size keeps none.
-float round_to_even(float x) {
-  constexpr float kWhole = 8388608;
-  const float size = std::fabs(x), rounded = (size + kWhole) - kWhole;
-  return size < kWhole ? std::copysign(rounded, x) : x;
-}
-
-void apply(int function, float* to, const float* a, const float* b, const float* c, int64_t n) {
-  switch (function) {
-    case 0: return two(to, a, b, n, [](float x, float y) { return x + y; });
-    case 1: return two(to, a, b, n, [](float x, float y) { return x - y; });
-    case 2: return two(to, a, b, n, [](float x, float y) { return x * y; });
-    case 3: return two(to, a, b, n, [](float x, float y) { return x / y; });
-    case 4: return two(to, a, b, n, [](float x, float y) { return x < y || x != x ? x : y; });
-    case 5: return two(to, a, b, n, [](float x, float y) { return x > y || x != x ? x : y; });
-    case 6: return two(to, a, b, n, [](float x, float y) { return y == 2 ? x * x : std::pow(x, y); });
-    case 7: return two(to, a, b, n, [](float x, float y) { return x < y ? 1.0f : 0.0f; });
-    case 8: return two(to, a, b, n, [](float x, float y) { return x == y ? 1.0f : 0.0f; });
-    case 9:
-      for (int64_t i = 0; i < n; ++i) to[i] = a[i] != 0 ? b[i] : c[i];
-      return;
-    case 10: return one(to, a, n, [](float x) { return -x; });
-    case 11: return one(to, a, n, [](float x) { return std::fabs(x); });
-    case 12: return one(to, a, n, [](float x) { return std::exp(x); });
-    case 13: return one(to, a, n, [](float x) { return std::log(x); });
-    case 14: return one(to, a, n, [](float x) { return std::sqrt(x); });
-    case 15: return one(to, a, n, [](float x) { return std::floor(x); });
-    case 16: return one(to, a, n, [](float x) { return std::sin(x); });
-    case 17: return one(to, a, n, [](float x) { return std::cos(x); });
-    case 18: return one(to, a, n, [](float x) { return std::tan(x); });
-    case 19: return one(to, a, n, [](float x) { return std::asin(x); });
-    case 20: return one(to, a, n, [](float x) { return std::acos(x); });
-    case 21: return one(to, a, n, [](float x) { return std::atan(x); });
-    case 22: return one(to, a, n, [](float x) { return std::tanh(x); });
-    case 23: return one(to, a, n, [](float x) { return std::erf(x); });
-    case 24: return one(to, a, n, round_to_even);
-  }
-}
-
 // Where registers' values lie for the block that is computed; operands that lie as the result does are read in place.
 class Registers {
  public:
-  Registers(const Call& call, const Layout& layout, float* scratch) : call_(call), layout_(layout), scratch_(scratch) {
-    for (int k = 0; k < kNumbers; ++k) std::fill_n(own(kOperands + k), kBlock, call.floats[k]);
+  // For blocks of at most `count` elements.
+  Registers(const Call& call, const Layout& layout, float* scratch, int64_t count)
+      : call_(call), layout_(layout), scratch_(scratch) {
+    bool used[kFirstResult + 1] = {};
+    for (int i = 0; i < layout.instructions; ++i)
+      for (const int from : Instruction(layout.program[i]).registers) used[std::min(from, kFirstResult)] = true;
+    for (int k = kOperands; k < kFirstResult; ++k)
+      if (used[k]) std::fill_n(own(k), count, call.floats[k - kOperands]);
     for (int k = 0; k < layout.operands; ++k) {
       int64_t natural = 1;
       in_place_[k] = true;
@@ -167,9 +121,10 @@ void run_map(const Call& call, ThreadPool& pool) {
   int64_t total = 1;
   for (int axis = 0; axis < kAxes; ++axis) total *= layout.extents[axis];
   const int64_t tasks = (total + kGrain - 1) / kGrain;
+  const ElementKernels& kernels = element_kernels();
   pool.each(tasks, [&](int64_t task, int thread) {
-    Registers registers(call, layout, pool.scratch(thread, (kFirstResult + kInstructions) * kBlock));
     const int64_t end = std::min(total, (task + 1) * kGrain);
+    Registers registers(call, layout, pool.scratch(thread, (kFirstResult + kInstructions) * kBlock), std::min(kBlock, end - task * kGrain));
     for (int64_t begin = task * kGrain; begin < end; begin += kBlock) {
       const int64_t count = std::min(kBlock, end - begin);
       registers.load_operands(begin, count);
@@ -177,7 +132,7 @@ void run_map(const Call& call, ThreadPool& pool) {
         const Instruction step(layout.program[i]);
         const float* from[3] = {};
         for (int k = 0; k < kArities[step.function]; ++k) from[k] = registers[step.registers[k]];
-        apply(step.function, registers.own(kFirstResult + i), from[0], from[1], from[2], count);
+        kernels.apply(step.function, registers.own(kFirstResult + i), from[0], from[1], from[2], count);
       }
       std::copy_n(registers.own(kFirstResult + layout.instructions - 1), count, call.buffers[kOperands].data + begin);
     }

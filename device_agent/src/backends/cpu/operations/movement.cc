@@ -29,6 +29,10 @@ void run_transpose(const Call& call, ThreadPool& pool) {
       next = std::min({row + kSide, end, row - i2 + d[2]});
       const float* src = call.buffers[0].data + i0 * s[0] + i1 * s[1] + i2 * s[2];
       float* dst = call.buffers[1].data + row * d[3];
+      if (s[3] == 1) {  // rows keep their order
+        for (int64_t r = 0; r < next - row; ++r) std::copy_n(src + r * s[2], d[3], dst + r * d[3]);
+        continue;
+      }
       for (int64_t first = 0; first < d[3]; first += kSide)
         for (int64_t r = 0; r < next - row; ++r)
           for (int64_t i3 = first; i3 < std::min(first + kSide, int64_t{d[3]}); ++i3)

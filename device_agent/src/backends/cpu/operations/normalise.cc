@@ -2,10 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/elements/kernels.h"
 #include "operation.h"
 
 namespace pocketfarm::cpu {
 namespace {
+
+constexpr int64_t kGrain = 4096;     // elements that are worth a thread
+constexpr int64_t kTogether = 256;   // columns side by side
 
 Status check_softmax(const Call& call) {
   const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2];
@@ -16,21 +20,15 @@ Status check_softmax(const Call& call) {
       .status();
 }
 
-void softmax(const float* src, float* dst, int64_t axis, int64_t stride) {
-  float largest = src[0];
-  for (int64_t i = 1; i < axis; ++i) largest = std::max(largest, src[i * stride]);
-  double sum = 0;
-  for (int64_t i = 0; i < axis; ++i) sum += dst[i * stride] = std::exp(src[i * stride] - largest);
-  const auto factor = static_cast<float>(1 / sum);
-  for (int64_t i = 0; i < axis; ++i) dst[i * stride] *= factor;
-}
-
 void run_softmax(const Call& call, ThreadPool& pool) {
   const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2];
-  pool.ranges(outer * inner, 16, [&](int64_t begin, int64_t end) {
+  const int64_t blocks = (inner + kTogether - 1) / kTogether, grain = kGrain / (axis * std::min(inner, kTogether));
+  const ElementKernels& kernels = element_kernels();
+  pool.ranges(outer * blocks, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+    float sums[2 * kTogether];
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t start = i / inner * axis * inner + i % inner;
-      softmax(call.buffers[0].data + start, call.buffers[1].data + start, axis, inner);
+      const int64_t first = i % blocks * kTogether, at = i / blocks * axis * inner + first;
+      kernels.softmax(call.buffers[0].data + at, call.buffers[1].data + at, axis, inner, std::min(kTogether, inner - first), sums);
     }
   });
 }

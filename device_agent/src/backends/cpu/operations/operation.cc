@@ -1,6 +1,6 @@
 #include "operation.h"
 
-#include <cmath>
+#include "backends/cpu/elements/kernels.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -54,41 +54,8 @@ Check& Check::holds(const char* name, size_t buffer, std::initializer_list<int64
                                                  (overflow ? "more than 2^63" : std::to_string(elements)));
 }
 
-namespace {
-
-// NaN stays NaN.
-float clipped_to_one(float x) {
-  const float y = x < 0 ? 0 : x;
-  return y > 1 ? 1 : y;
-}
-
-}  // namespace
-
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi) {
-  switch (static_cast<Activation>(activation)) {
-    case Activation::none: return;
-    case Activation::relu:
-      for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? 0 : data[i];
-      return;
-    case Activation::clip:
-      for (int64_t i = 0; i < count; ++i) {
-        const float x = data[i] < lo ? lo : data[i];
-        data[i] = x > hi ? hi : x;
-      }
-      return;
-    case Activation::sigmoid:
-      for (int64_t i = 0; i < count; ++i) data[i] = 1 / (1 + std::exp(-data[i]));
-      return;
-    case Activation::leaky_relu:
-      for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? data[i] * lo : data[i];
-      return;
-    case Activation::hard_sigmoid:
-      for (int64_t i = 0; i < count; ++i) data[i] = clipped_to_one(lo * data[i] + hi);
-      return;
-    case Activation::hard_swish:
-      for (int64_t i = 0; i < count; ++i) data[i] *= clipped_to_one(data[i] * (1.0f / 6) + 0.5f);
-      return;
-  }
+  element_kernels().activate(data, count, activation, lo, hi);
 }
 
 }  // namespace pocketfarm::cpu

@@ -62,9 +62,12 @@ enum class Activation : int32_t {
   sigmoid = 3,
   leaky_relu = 4,
   hard_sigmoid = 5,
-  hard_swish = 6
+  hard_swish = 6,
+  tanh = 7,
+  silu = 8,
+  gelu = 9
 };
-constexpr int32_t kLastActivation = 6;
+constexpr int32_t kLastActivation = 9;
 
 // Applies an activation in place; NaN stays NaN.
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/cpu/elements/kernels.h"
 #include "operation.h"
 
 namespace pocketfarm::cpu {
@@ -40,48 +41,50 @@ Window window(int64_t first, int64_t kernel, int64_t extent, int64_t pad_end) {
   return {std::max<int64_t>(first, 0), std::min(first + kernel, extent), std::min(first + kernel, extent + pad_end) - first};
 }
 
-// Folds the rows of a window into one, column by column: the part that vectorises.
-void fold_rows(const Pool& v, const float* src, const Window& y, float* row) {
-  if (v.mode != kMax) {
-    std::fill_n(row, v.w, 0.0f);
-    for (int64_t iy = y.begin; iy < y.end; ++iy)
-      for (int64_t ix = 0; ix < v.w; ++ix) row[ix] += src[iy * v.w + ix];
+// Folds the rows of a window into one, column by column.
+void fold_rows(const Pool& v, const ElementKernels& kernels, const float* src, const Window& y, float* row) {
+  if (y.begin >= y.end) {
+    std::fill_n(row, v.w, v.mode == kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
     return;
   }
-  std::fill_n(row, v.w, -std::numeric_limits<float>::infinity());
-  for (int64_t iy = y.begin; iy < y.end; ++iy)
-    for (int64_t ix = 0; ix < v.w; ++ix) {
-      const float value = src[iy * v.w + ix];
-      row[ix] = value > row[ix] || value != value ? value : row[ix];  // NaN wins, as in NumPy
-    }
+  std::copy_n(src + y.begin * v.w, v.w, row);
+  for (int64_t iy = y.begin + 1; iy < y.end; ++iy) kernels.fold_row(v.mode == kMax, src + iy * v.w, row, v.w);
 }
 
-float largest(const float* row, const Window& x) {
-  float best = -std::numeric_limits<float>::infinity();
-  for (int64_t ix = x.begin; ix < x.end; ++ix) best = row[ix] > best || row[ix] != row[ix] ? row[ix] : best;
-  return best;
-}
-
-float average(const float* row, const Window& y, const Window& x, int64_t mode) {
-  float sum = 0;
-  for (int64_t ix = x.begin; ix < x.end; ++ix) sum += row[ix];
-  const int64_t count = mode == kAverageWindow ? y.padded * x.padded : (y.end - y.begin) * (x.end - x.begin);
-  return sum / static_cast<float>(count);
+// Outputs whose windows lie inside of the row altogether.
+struct Inner {
+  int64_t begin, end;
+};
+Inner whole_windows(const Pool& v) {
+  const int64_t begin = std::min((v.pad_l + v.sw - 1) / v.sw, v.ow), room = v.w + v.pad_l - v.kw;
+  return {begin, room < 0 ? begin : std::max(begin, std::min(room / v.sw + 1, v.ow))};
 }
 
 void run_pool(const Call& call, ThreadPool& pool) {
   const Pool v(call);
+  const ElementKernels& kernels = element_kernels();
+  const Inner inner = whole_windows(v);
   pool.each(v.n * v.c, [&](int64_t plane, int thread) {
     float* row = pool.scratch(thread, static_cast<size_t>(v.w));
     const float* src = call.buffers[0].data + plane * v.h * v.w;
     float* dst = call.buffers[1].data + (plane / v.c * v.dst_channels + v.dst_offset + plane % v.c) * v.oh * v.ow;
-    for (int64_t oy = 0; oy < v.oh; ++oy) {
+    for (int64_t oy = 0; oy < v.oh; ++oy, dst += v.ow) {
       const Window y = window(oy * v.sh - v.pad_t, v.kh, v.h, v.pad_b);
-      fold_rows(v, src, y, row);
-      for (int64_t ox = 0; ox < v.ow; ++ox) {
+      fold_rows(v, kernels, src, y, row);
+      const auto fold = [&](int64_t ox, int64_t count) {  // outputs whose windows begin and end alike
         const Window x = window(ox * v.sw - v.pad_l, v.kw, v.w, v.pad_r);
-        *dst++ = v.mode == kMax ? largest(row, x) : average(row, y, x, v.mode);
-      }
+        if (x.begin >= x.end) {
+          std::fill_n(dst + ox, count, v.mode == kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
+        } else {
+          kernels.fold_windows(v.mode == kMax, row + x.begin, dst + ox, count, v.sw, x.end - x.begin);
+        }
+        if (v.mode == kMax) return;
+        const int64_t elements = v.mode == kAverageWindow ? y.padded * x.padded : (y.end - y.begin) * (x.end - x.begin);
+        for (int64_t i = ox; i < ox + count; ++i) dst[i] /= static_cast<float>(elements);
+      };
+      for (int64_t ox = 0; ox < inner.begin; ++ox) fold(ox, 1);
+      if (inner.end > inner.begin) fold(inner.begin, inner.end - inner.begin);
+      for (int64_t ox = inner.end; ox < v.ow; ++ox) fold(ox, 1);
     }
   });
 }

@@ -33,46 +33,97 @@ Status check_take(const Call& call) {
   return check.status();
 }
 
-// Which element of the source an axis adds; false where there is none.
-bool add_place(const Layout& layout, const float* table, int axis, int64_t index, int64_t* place) {
-  if (layout.tables[axis] < 0) {
-    *place += index * layout.strides[axis];
-    return true;
+constexpr int64_t kNowhere = INT64_MIN;
+
+// What the elements of an axis add to a place in the source; kNowhere: there is none.
+std::vector<int64_t> places_along(const Layout& layout, const float* table, int axis) {
+  std::vector<int64_t> found(static_cast<size_t>(layout.extents[axis]));
+  const int64_t stride = layout.strides[axis];
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (layout.tables[axis] < 0) {
+      found[i] = static_cast<int64_t>(i) * stride;
+      continue;
+    }
+    const float entry = table[static_cast<size_t>(layout.tables[axis]) + i];
+    found[i] = entry >= 0 && entry <= Check::kMaxSize ? static_cast<int64_t>(entry) * stride : kNowhere;
   }
-  const float entry = table[layout.tables[axis] + index];
-  if (!(entry >= 0 && entry <= Check::kMaxSize)) return false;
-  *place += static_cast<int64_t>(entry) * layout.strides[axis];
-  return true;
+  return found;
 }
 
-// What a table names beyond the source is as if it named nothing, so that no content of it can lead outside.
-void run_take(const Call& call, ThreadPool& pool) {
-  const Layout layout(call);
-  const auto [src, elements] = call.buffers[0];
-  const float *table = call.buffers[1].data, value = call.floats[0];
-  constexpr int last = kAxes - 1;
-  const int64_t length = layout.extents[last], stride = layout.strides[last];
-  pool.ranges(layout.rows, std::max<int64_t>(1, kGrain / length), [&, src = src, elements = elements](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      float* dst = call.buffers[2].data + row * length;
-      int64_t place = layout.base, rest = row;
-      bool inside = true;
-      for (int axis = last - 1; axis >= 0; rest /= layout.extents[axis--])
-        inside = add_place(layout, table, axis, rest % layout.extents[axis], &place) && inside;
-      const int64_t ends[] = {place, place + (length - 1) * stride};
-      if (!inside) {
-        std::fill_n(dst, length, value);
-      } else if (layout.tables[last] < 0 && std::min(ends[0], ends[1]) >= 0 && std::max(ends[0], ends[1]) < elements) {
-        for (int64_t i = 0; i < length; ++i) dst[i] = src[place + i * stride];
-      } else {
-        for (int64_t i = 0; i < length; ++i) {
-          int64_t at = place;
-          const bool there = add_place(layout, table, last, i, &at) && at >= 0 && at < elements;
-          dst[i] = there ? src[at] : value;
-        }
-      }
+class Take {
+ public:
+  explicit Take(const Call& call)
+      : layout_(call), src_(call.buffers[0].data), elements_(call.buffers[0].elements), dst_(call.buffers[2].data),
+        value_(call.floats[0]), length_(layout_.extents[kLast]), stride_(layout_.strides[kLast]), even_(layout_.tables[kLast] < 0) {
+    const float* table = call.buffers[1].data;
+    for (int axis = 0; axis < kLast; ++axis)
+      if (layout_.extents[axis] > 1 || layout_.tables[axis] >= 0) outer_.push_back(places_along(layout_, table, axis));
+    if (even_) {
+      least_ = std::min<int64_t>(0, (length_ - 1) * stride_), most_ = std::max<int64_t>(0, (length_ - 1) * stride_);
+    } else {
+      row_ = places_along(layout_, table, kLast);
+      const auto ends = std::minmax_element(row_.begin(), row_.end());
+      least_ = *ends.first, most_ = *ends.second;
     }
-  });
+  }
+
+  int64_t rows() const { return layout_.rows; }
+  int64_t length() const { return length_; }
+
+  void run(int64_t begin, int64_t end) const {
+    std::vector<size_t> at(outer_.size());
+    int64_t rest = begin;
+    for (size_t axis = outer_.size(); axis-- > 0; rest /= static_cast<int64_t>(outer_[axis].size()))
+      at[axis] = static_cast<size_t>(rest) % outer_[axis].size();
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t place = layout_.base;
+      bool inside = true;
+      for (size_t axis = 0; axis < outer_.size(); ++axis) {
+        const int64_t more = outer_[axis][at[axis]];
+        inside &= more != kNowhere;
+        place += inside ? more : 0;
+      }
+      inside ? copy(place, dst_ + row * length_) : void(std::fill_n(dst_ + row * length_, length_, value_));
+      for (size_t axis = outer_.size(); axis-- > 0 && ++at[axis] == outer_[axis].size();) at[axis] = 0;
+    }
+  }
+
+ private:
+  static constexpr int kLast = kAxes - 1;
+
+  // What a table names beyond the source is as if it named nothing, so that no content of it can lead outside.
+  void copy(int64_t place, float* dst) const {
+    const bool whole = least_ != kNowhere && place + least_ >= 0 && place + most_ < elements_;
+    if (!whole) {
+      for (int64_t i = 0; i < length_; ++i) {
+        const int64_t more = even_ ? i * stride_ : row_[static_cast<size_t>(i)];
+        const bool there = more != kNowhere && place + more >= 0 && place + more < elements_;
+        dst[i] = there ? src_[place + more] : value_;
+      }
+    } else if (!even_) {
+      for (int64_t i = 0; i < length_; ++i) dst[i] = src_[place + row_[static_cast<size_t>(i)]];
+    } else if (stride_ == 1) {
+      std::copy_n(src_ + place, length_, dst);
+    } else {
+      for (int64_t i = 0; i < length_; ++i) dst[i] = src_[place + i * stride_];
+    }
+  }
+
+  const Layout layout_;
+  const float* const src_;
+  const int64_t elements_;
+  float* const dst_;
+  const float value_;
+  const int64_t length_, stride_;
+  const bool even_;  // the elements of a row lie in even steps
+  std::vector<std::vector<int64_t>> outer_;  // of the axes before the last that tell something
+  std::vector<int64_t> row_;
+  int64_t least_ = 0, most_ = 0;  // of a row's places
+};
+
+void run_take(const Call& call, ThreadPool& pool) {
+  const Take take(call);
+  pool.ranges(take.rows(), std::max<int64_t>(1, kGrain / take.length()), [&](int64_t begin, int64_t end) { take.run(begin, end); });
 }
 
 Status check_gather(const Call& call) {

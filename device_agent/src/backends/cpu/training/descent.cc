@@ -9,13 +9,12 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
-constexpr int32_t kTanh = 7;       // an activation of trainings alone
 
 Status check_activate(const Call& call) {
   const int64_t count = call.ints[0];
   return Check(call)
       .sizes({count})
-      .range("activation", call.ints[1], 0, kTanh)
+      .range("activation", call.ints[1], 0, kLastActivation)
       .holds("src", 0, {4, count})
       .holds("dst", 1, {4, count})
       .status();
@@ -25,10 +24,6 @@ void run_activate(const Call& call, ThreadPool& pool) {
   const float* src = call.buffers[0].data;
   float* dst = call.buffers[1].data;
   pool.ranges(4 * int64_t{call.ints[0]}, kGrain, [&](int64_t begin, int64_t end) {
-    if (call.ints[1] == kTanh) {
-      for (int64_t i = begin; i < end; ++i) dst[i] = std::tanh(src[i]);
-      return;
-    }
     if (src != dst) std::copy(src + begin, src + end, dst + begin);
     activate(dst + begin, end - begin, call.ints[1], call.floats[0], call.floats[1]);
   });
@@ -42,7 +37,8 @@ Status check_gradient(const Call& call) {
 void run_gradient(const Call& call, ThreadPool& pool) {
   const float *value = call.buffers[0].data, *src = call.buffers[1].data;
   float* dst = call.buffers[2].data;
-  const bool relu = call.ints[1] == static_cast<int32_t>(Activation::relu), tanh = call.ints[1] == kTanh;
+  const auto activation = static_cast<Activation>(call.ints[1]);
+  const bool relu = activation == Activation::relu, tanh = activation == Activation::tanh;
   pool.ranges(call.ints[0], kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       dst[i] = relu ? (value[i] > 0 ? src[i] : 0) : src[i] * (tanh ? 1 - value[i] * value[i] : value[i] * (1 - value[i]));

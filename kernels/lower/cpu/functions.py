@@ -1,0 +1,47 @@
+"""Functions that the agent computes whole where an expression has them in parts, or at the end of a layer."""
+
+from __future__ import annotations
+
+from kernels.ir import compositions
+from kernels.ir.expressions import FUNCTIONS, Expression
+from kernels.ir.graph import Node
+from kernels.lower import activation
+
+CODES = {**{name: function.code for name, function in FUNCTIONS.items()}, "expm1": 25, "sigmoid": 26}
+"""What the agent is told (`device_agent/src/backends/cpu/elements/kernels.inc`)."""
+
+
+def with_whole_functions(expression: Expression) -> Expression:
+    """The same with `expm1` and `sigmoid` in the place of what `kernels/ir/compositions.py` writes for them."""
+    if not isinstance(expression, tuple):
+        return expression
+    name, *arguments = expression
+    if name == "select" and expression == compositions.expm1(arguments[1]):
+        return ("expm1", with_whole_functions(arguments[1]))
+    if name == "div" and (x := _of_sigmoid(expression)) is not None:
+        return ("sigmoid", with_whole_functions(x))
+    return (name, *map(with_whole_functions, arguments))
+
+
+def _of_sigmoid(expression: Expression) -> Expression | None:
+    """x of 1 / (1 + exp(-x))."""
+    match expression:
+        case ("div", 1.0, ("add", 1.0, ("exp", ("neg", x)))):
+            found: Expression = x
+            return found
+        case _:
+            return None
+
+
+AT_END: dict[str, tuple[int, Expression]] = {
+    "tanh": (7, ("tanh", "a")),
+    "silu": (8, compositions.silu("a")),
+    "gelu": (9, compositions.gelu("a")),
+}
+"""What layers of the CPU alone do at their end, beside `kernels/ir/activations.py`: the code, and what it is."""
+
+
+def activation_scalars(node: Node) -> tuple[int, float, float]:
+    """As `kernels.lower.activation`, of these too."""
+    name = (node.attributes.get("activation") or ("",))[0]
+    return (AT_END[name][0], 0.0, 0.0) if name in AT_END else activation.activation_scalars(node)
