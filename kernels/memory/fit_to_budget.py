@@ -152,7 +152,7 @@ class _Search:
 
 def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[Graph, dict[str, str]]:
     """As it is lowered, with weights that no buffer could hold in parts; and layers in parts, with the reason."""
-    prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes)
+    prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes, local_bytes=limits.local_bytes)
     cuts = oversized(prepared, largest_weight(options, limits))
     in_parts = {
         node.name: f"{len(cuts[node.name])} parts by output features: its "

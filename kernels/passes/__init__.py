@@ -14,7 +14,7 @@ from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
-from .fuse_attention import fuse_attention
+from .fuse_attention import ATTENTION_LOCAL_BYTES, fuse_attention
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .fuse_rows import fuse_dense_endings, fuse_row_norms
@@ -50,16 +50,22 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
 """In the order in which `optimise` applies them; the last seven are fusions (`kernels/ir/fusion.py`)."""
 
 
-def prepare(graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0) -> Graph:
+def prepare(
+    graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0, local_bytes: int = 0
+) -> Graph:
     """The graph that is lowered for these options. Where every node's tensor is wanted it stays as it was imported.
 
-    `split`, `largest_bytes`: see `split_channels`.
+    `split`, `largest_bytes`: see `split_channels`. `local_bytes`: of the device, 0: not known; rows are not fused
+    where they are too few.
     """
     if options.keep_all:
         return graph
     if options.precision == "int8":
         return _prepare_int8(graph, options)
-    fuse = options.fusions if options.backend != "cpu" and options.layout != "image" else options.fusions - {"rows"}
+    few = 0 < local_bytes < ATTENTION_LOCAL_BYTES
+    fuse = (
+        options.fusions - {"rows"} if few or options.backend == "cpu" or options.layout == "image" else options.fusions
+    )
     graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return end_layers(graph) if "activation" in options.fusions else graph

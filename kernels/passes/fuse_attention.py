@@ -22,7 +22,8 @@ from .rewrite import producers, rebuilt, use_counts
 
 _MOST_DEEP = 64
 """Numbers of a row of q, and of v, at most: a work-group has 64 rows of k in local memory."""
-
+ATTENTION_LOCAL_BYTES = 27 << 10
+"""Local memory that its kernel takes then (`kernels/lower/gpu/rows/attention.py`)."""
 
 _Axis = tuple[tuple[int, int], ...]
 """An axis that is made of several: extents and strides, the outermost first."""

@@ -60,7 +60,7 @@ def steps_of(node: Node) -> tuple[str, ...]:
 
 
 def _open(graph: Graph, options: Options, limits: Limits) -> Iterator[tuple[Node, Layer]]:
-    whole = prepare(graph, options)
+    whole = prepare(graph, options, local_bytes=limits.local_bytes)
     whole = split_weights(whole, oversized(whole, largest_weight(options, limits)))
     for node in whole.nodes:
         layer = layer_of(whole, node, options)

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from kernels.ir.graph import Graph
+from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
+from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
 from kernels.source.dialects import opencl, vulkan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import side_by_side
@@ -57,6 +59,14 @@ def test_attention_on_matrix_units_computes_the_same(
     graph = encoder(2, 37, 2, 64, keys=70)
     plan = check(agent, graph, Options(api, "fp16", product="registers"), limits, tmp_path)
     assert "attention_units" in {program.kernel for program in plan.programs}
+
+
+@APIS
+def test_a_device_of_little_local_memory_takes_no_attention_in_one(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    assert AttentionTile(4, 16, 16).local_bytes <= ATTENTION_LOCAL_BYTES
+    small = Limits(local_bytes=16384, max_work_group=128)
+    plan = check(agent, encoder(1, 9, 2, 64), Options(api), small, tmp_path)
+    assert "attention" not in {program.kernel for program in plan.programs}
 
 
 def test_nothing_is_fused_where_another_reads_a_part_of_it() -> None:
