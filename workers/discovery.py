@@ -18,7 +18,7 @@ from orchestrator.errors import DeviceBusy, FarmError, TransportLost
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Source
 from workers.devices.lookup import unusable
 
-from .connection.adb import AdbConnection, AdbServer, ListedDevice
+from .connection.adb import AdbConnection, AdbServer, ListedDevice, over_network
 from .crash_recovery import put_back
 from .devices.admit import enrol_phone
 from .devices.device_lock import device_lock
@@ -39,6 +39,8 @@ RETRY_S = 30.0
 MAX_RETRY_S = 600.0
 GONE_S = 600.0
 """How long a phone that left adb's list is still shown."""
+CALL_BACK_S = 86400.0
+"""How long a phone at `host:port` is shown and called that adb's server gave up, as it does after a minute."""
 PARALLEL = 8
 
 
@@ -59,6 +61,8 @@ class _Watched:
     """Monotonic time of the next look."""
     gone_at: float = 0.0
     """Monotonic time at which it left adb's list."""
+    given_up: bool = False
+    """The server had called it in vain; a phone that somebody disconnects leaves the list in another state."""
 
     def disconnected(self) -> None:
         """Whoever answers at this address next is asked again who it is."""
@@ -139,14 +143,26 @@ class Discovery:
         """It left the list: shown as offline for a while, if it was ever a phone of this farm."""
         watched, now = self._watched[address], time.monotonic()
         if watched.row is not None:
-            watched.row, watched.gone_at = None, now
-        if self._names.is_known(address) and now - watched.gone_at < GONE_S:
+            watched.given_up = watched.row.state == "offline" and over_network(address)
+            watched.row, watched.gone_at, watched.due_at = None, now, now
+        if self._names.is_known(address) and now - watched.gone_at < (CALL_BACK_S if watched.given_up else GONE_S):
             self._away(address, watched, Health.OFFLINE, "it is no longer connected: check cable, hub and phone")
+            if watched.given_up and not watched.busy and now >= watched.due_at:
+                watched.busy = True
+                self._pool.submit(self._call_back, address, watched)
             return
         del self._watched[address]
         if self._names.speaks(address):
             self._fleet.forget(self._names.serial(address))
         self._names.forget(address)
+
+    def _call_back(self, address: str, watched: _Watched) -> None:
+        """On a thread: a phone that nobody reaches takes seconds to say so."""
+        try:
+            AdbConnection(address, self._server).reconnect()
+        finally:
+            watched.due_at = time.monotonic() + RETRY_S
+            watched.busy = False
 
     def _look_at(self, row: ListedDevice) -> None:
         watched = self._watched.setdefault(row.address, _Watched())

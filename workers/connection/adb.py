@@ -227,6 +227,11 @@ def _port(row: ListedDevice) -> str:
     return next((tag for tag in row.detail.split() if tag.startswith("usb:")), row.address)
 
 
+def over_network(address: str) -> bool:
+    """Whether adb's server reaches a phone at `host:port`, and not over USB."""
+    return ":" in address and not address.startswith("usb:")
+
+
 class AdbConnection:
     """A phone by its adb address; implements `DeviceConnection`. Holds no stream between calls: it survives the cable.
 
@@ -295,7 +300,7 @@ class AdbConnection:
     def reconnect(self) -> None:
         """A phone at `host:port` that left the list is connected again; USB phones, and those that the server itself
         tries again, come back by themselves."""
-        if ":" not in self.address or self.address.startswith("usb:"):
+        if not over_network(self.address):
             return
         with suppress(ServiceDown, TransportLost):
             if all(row.address != self.address for row in self._server.devices()):
