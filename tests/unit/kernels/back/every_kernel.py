@@ -26,6 +26,8 @@ KERNELS = _declared()
 def small_tile(kernel: Kernel, size: int) -> Tile:
     """A tile of the kernel, of `size` where any number will do."""
     units = {"unit_rows": 16, "unit_columns": 16, "unit_depth": 16, "width": 32}
-    fixed = {"lanes": 4, "kw": 3, "wide": int(kernel.name.endswith("_wide")), **units}
+    eights = {"depth8": 2, "columns8": 8} if kernel.matrix_units else {}
+    whole = {"down": 1, "columns": 64, "tile_depth": 64} if kernel.warpgroups else {}
+    fixed = {"lanes": 4, "kw": 3, "wide": int(kernel.name.endswith("_wide")), **units, **eights, **whole}
     names = (name.lower() for name in kernel.tile.__dataclass_fields__)
     return kernel.tile(**{name: fixed.get(name, size) for name in names})
