@@ -71,7 +71,8 @@ class Committed:
 
 
 def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Committed:
-    """Every record is `like` that one; each device has `in_line` jobs. Raises TimeoutError."""
+    """Every record is `like` that one; each device has `in_line` jobs, all lines are whole. Raises TimeoutError."""
+    jobs -= jobs % in_line
     folder.mkdir()
     with private_redis(folder) as url:
         farm = Settings(state=folder, redis_url=url.replace("redis+socket", "unix"), host=HOST, lease_ttl_s=3600)
