@@ -47,6 +47,8 @@ class Rig:
     """Whether its gain is uncertain."""
     seen_s: Callable[[float], float] = lambda host_s: host_s
     """The time of the signal that lay before the source at a time of this host."""
+    held_j: Callable[[float, float], float] | None = None
+    """The energy between two times of this host of a momentary power that was written late; None: the signal's."""
 
 
 @dataclass
@@ -127,7 +129,8 @@ def hwmon(bench: Workbench) -> Rig:
     bench.node("class/hwmon/hwmon3/name", "ina226")
     node = bench.node("class/hwmon/hwmon3/power1_input", "0")
     log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1e6)))
-    return _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
+    made = _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
+    return replace(made, seen_s=log.seen_s, held_j=log.held_j)
 
 
 def iio_sysfs(bench: Workbench) -> Rig:
@@ -135,7 +138,8 @@ def iio_sysfs(bench: Workbench) -> Rig:
     bench.node("bus/iio/devices/iio:device1/in_power2_scale", "0.5")
     node = bench.node("bus/iio/devices/iio:device1/in_power2_raw", "0")
     log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1000 / 0.5)))
-    return _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
+    made = _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
+    return replace(made, seen_s=log.seen_s, held_j=log.held_j)
 
 
 def bench_iio(bench: Workbench) -> PowerMeter:
