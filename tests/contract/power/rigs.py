@@ -21,6 +21,7 @@ from device_agent.build import binary
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.event import Rails
 from orchestrator.model.power import PowerSource, Scope
+from tests.waiting import eventually
 from workers.connection.local import LocalConnection
 from workers.devices.fleet import Member
 from workers.power import Bench, PowerMeter, choose_source
@@ -113,14 +114,12 @@ def _nodes(
     pause = bench.stack.enter_context(signal.repeated(write))
 
     def breaks() -> None:
-        pause.set()
-        time.sleep(0.05)
+        pause.acquire()
         node.unlink()
 
     def mends() -> None:
-        pause.clear()
-        while not node.exists():
-            time.sleep(0.005)
+        pause.release()
+        eventually(node.exists)
 
     return Rig(build(), scope, 0.02, breaks=breaks, mends=mends)
 
@@ -171,13 +170,12 @@ def _csv(
     pause = bench.stack.enter_context(signal.repeated(writer, 0.01))
 
     def breaks() -> None:
-        pause.set()
-        time.sleep(0.05)
+        pause.acquire()
         with path.open("a") as file:
             file.write("overload,overload,overload\n")
 
     return Rig(
-        bench.metered({"csv": {"path": str(path), **options}}), Scope.DEVICE, 0.02, breaks=breaks, mends=pause.clear
+        bench.metered({"csv": {"path": str(path), **options}}), Scope.DEVICE, 0.02, breaks=breaks, mends=pause.release
     )
 
 
@@ -293,13 +291,6 @@ def messages():
 config = sys.stdin.read()
 assert "collect_power_rails: true" in config and "--background" in sys.argv and "--txt" in sys.argv
 out = sys.argv[sys.argv.index("-o") + 1]
-if pid := os.fork():
-    print(pid)
-    sys.exit(0)
-os.setsid()
-null = os.open(os.devnull, os.O_RDWR)
-for descriptor in (0, 1, 2):
-    os.dup2(null, descriptor)
 ended = []
 signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
 Trace = messages()
@@ -307,6 +298,13 @@ trace = Trace()
 shift = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
 rails = trace.packet.add(timestamp=7, clock=6).power_rails.add()
 rails.rail_descriptor.add(index=3, rail_name="VSYS_PWR_GPU", subsys_name="GPU", sampling_rate=1023)
+if pid := os.fork():
+    print(pid)
+    sys.exit(0)
+os.setsid()
+null = os.open(os.devnull, os.O_RDWR)
+for descriptor in (0, 1, 2):
+    os.dup2(null, descriptor)
 give_up_at = time.monotonic() + 60
 while not ended and time.monotonic() < give_up_at:
     ms = int((time.monotonic() + shift) * 1000)

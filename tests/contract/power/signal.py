@@ -13,6 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 
 MEAN_W, SWING_W, PERIOD_S = 2.0, 1.0, 0.5
+MOST_W = MEAN_W + SWING_W
+STEADY_S = 0.01
+"""Between two turns of a thread that sleeps 2 ms, where other threads of its process compute."""
 
 
 def power_w(host_s: float) -> float:
@@ -57,35 +60,36 @@ class Log:
 
 
 @contextmanager
-def longest_stall() -> Iterator[Callable[[], float]]:
-    """The longest time in s for which a thread of this process that wanted to run had to wait."""
-    end, longest_s = threading.Event(), 0.0
+def stalls() -> Iterator[Callable[[], float]]:
+    """The time in s, of all times together, for which a thread of this process that wanted to run had to wait."""
+    end, waited_s = threading.Event(), 0.0
 
     def run() -> None:
-        nonlocal longest_s
+        nonlocal waited_s
         before_s = time.monotonic()
         while not end.wait(0.002):
             before_s, now_s = time.monotonic(), before_s
-            longest_s = max(longest_s, before_s - now_s)
+            waited_s += max(0.0, before_s - now_s - STEADY_S)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        yield lambda: longest_s
+        yield lambda: waited_s
     finally:
         end.set()
-        thread.join(5.0)
+        thread.join()
 
 
 @contextmanager
-def repeated(act: Callable[[], None], period_s: float = 0.003) -> Iterator[threading.Event]:
-    """`act` again and again on a thread; set the event to pause it."""
-    end, pause = threading.Event(), threading.Event()
+def repeated(act: Callable[[], None], period_s: float = 0.003) -> Iterator[threading.Lock]:
+    """`act` again and again on a thread; it pauses, and is at rest, while somebody holds the lock."""
+    end, pause = threading.Event(), threading.Lock()
 
     def run() -> None:
         while not end.wait(period_s):
-            if not pause.is_set():
+            if pause.acquire(timeout=period_s):
                 act()
+                pause.release()
 
     act()
     thread = threading.Thread(target=run, daemon=True)
@@ -94,7 +98,7 @@ def repeated(act: Callable[[], None], period_s: float = 0.003) -> Iterator[threa
         yield pause
     finally:
         end.set()
-        thread.join(5.0)
+        thread.join()
 
 
 class CsvWriter:

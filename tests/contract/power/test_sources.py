@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model.device import Source
 from orchestrator.model.power import PowerSeries, PowerSource
+from tests.waiting import eventually
 from workers.power import Bench, choose_source, find_sources
 from workers.power.gauge import Gauge
 
@@ -25,8 +28,8 @@ LATE_S = 0.06
 """A shift that must show."""
 SHORT_S = 0.9
 BRIEF_S = 0.3
-STALL_S = 0.025
-PATIENCE_S = 150.0
+LITTLE_S = 0.025
+TRIES = 3
 
 
 class Measured(NamedTuple):
@@ -35,6 +38,13 @@ class Measured(NamedTuple):
     begin_s: float
     """On the device's clock."""
     end_s: float
+    lost_s: float
+    """For how long this machine kept source or test from running: what the signal did then, no source can tell."""
+
+    def check_energy(self) -> None:
+        truth = truth_j(self.rig, self.series)
+        lost_j = signal.MOST_W * self.lost_s
+        assert energy_j(self.series) == pytest.approx(truth, rel=None, abs=self.rig.tolerance * truth + lost_j)
 
 
 @pytest.fixture
@@ -47,10 +57,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
     """One measurement of each source, looked at by several tests."""
     with workbench(tmp_path_factory.mktemp("rig")) as made:
-        rig: Rig = request.param(made)
-        begin_s = boottime_s()
-        series = measure(rig, WINDOW_S)
-        yield Measured(rig, series, begin_s, boottime_s())
+        yield measure(request.param(made), WINDOW_S)
 
 
 @pytest.fixture(params=RIGS, ids=lambda make: make.__name__)
@@ -63,24 +70,26 @@ def boottime_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def measure(rig: Rig, window_s: float = SHORT_S) -> PowerSeries:
-    """The series of the signal; once more where this machine stalled meanwhile, which tells nothing of the source."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while True:
-        with signal.longest_stall() as stall_s:
+def measure(rig: Rig, window_s: float = SHORT_S) -> Measured:
+    """The series of the signal, of the try in which this machine stalled least."""
+    tries: list[Measured] = []
+    while len(tries) < TRIES and not any(each.lost_s < LITTLE_S for each in tries):
+        begin_s = boottime_s()
+        with signal.stalls() as stalled_s:
             rig.source.start()
             time.sleep(window_s)
             found = rig.source.stop(rig.events())
         assert found
         series = max(found, key=lambda series: sum(series.power_w))  # another rail is smaller
-        if max(stall_s(), hole_s(series)) < STALL_S or time.monotonic() > give_up_at:
-            return series
+        tries.append(Measured(rig, series, begin_s, boottime_s(), stalled_s() + holes_s(series)))
+    return min(tries, key=lambda each: each.lost_s)
 
 
-def hole_s(series: PowerSeries) -> float:
-    """The longest pause between two readings, where it is none of the source's own."""
-    steps = sorted((b - a) / 1e9 for a, b in pairwise(series.t_ns))
-    return steps[-1] if steps and steps[-1] > 3 * steps[len(steps) // 2] else 0.0
+def holes_s(series: PowerSeries) -> float:
+    """All pauses between two readings that are none of the source's own."""
+    steps = [(b - a) / 1e9 for a, b in pairwise(series.t_ns)]
+    usual = 1.5 * median(steps)
+    return sum(step - usual for step in steps if step > usual)
 
 
 def energy_j(series: PowerSeries) -> float:
@@ -97,12 +106,10 @@ def truth_j(rig: Rig, series: PowerSeries) -> float:
     return signal.energy_j(rig.seen_s(last_s)) - signal.energy_j(rig.seen_s(first_s))
 
 
-def test_energy_and_mean_power(measured: Measured) -> None:
-    series, rig = measured.series, measured.rig
-    span_s = (series.t_ns[-1] - series.t_ns[0]) / 1e9
-    assert span_s > WINDOW_S - 0.2
-    assert energy_j(series) == pytest.approx(truth_j(rig, series), rel=rig.tolerance)
-    assert energy_j(series) / span_s == pytest.approx(truth_j(rig, series) / span_s, rel=rig.tolerance)
+def test_energy(measured: Measured) -> None:
+    series = measured.series
+    assert (series.t_ns[-1] - series.t_ns[0]) / 1e9 > WINDOW_S - 0.2 - measured.lost_s
+    measured.check_energy()
 
 
 def test_times_are_the_devices_and_rise(measured: Measured) -> None:
@@ -127,7 +134,7 @@ def test_times_are_the_devices_and_rise(measured: Measured) -> None:
 
     assert error(0.0) < min(error(-LATE_S), error(LATE_S))
     if series.clock is not None:
-        assert 0 <= series.clock.residual_ns < 50_000_000
+        assert 0 <= series.clock.residual_ns / 1e9 < 0.05 + measured.lost_s
 
 
 def test_labels(measured: Measured) -> None:
@@ -138,8 +145,8 @@ def test_labels(measured: Measured) -> None:
 
 
 def test_momentary_readings_are_no_means(bench: Workbench) -> None:
-    assert not measure(csv_of_a_slow_meter(bench)).is_mean
-    assert measure(monsoon(bench)).is_mean, "of the samples of 10 ms each"
+    assert not measure(csv_of_a_slow_meter(bench)).series.is_mean
+    assert measure(monsoon(bench)).series.is_mean, "of the samples of 10 ms each"
 
 
 def test_ends_cleanly(rig: Rig) -> None:
@@ -149,8 +156,7 @@ def test_ends_cleanly(rig: Rig) -> None:
     rig.source.stop(rig.events())
     assert rig.source.stop() == (), "a second time"
     assert rig.handles() == 0
-    series = measure(rig)
-    assert energy_j(series) == pytest.approx(truth_j(rig, series), rel=rig.tolerance), "and once more"
+    measure(rig).check_energy()
     assert rig.handles() == 0
 
 
@@ -160,14 +166,13 @@ def test_a_failure_on_the_way_is_told_and_frees_the_meter(rig: Rig) -> None:
     rig.source.start()
     time.sleep(BRIEF_S)
     rig.breaks()
-    time.sleep(BRIEF_S)
+    eventually(lambda: not any(thread.name.startswith("meter") for thread in threading.enumerate()))
     with pytest.raises(FarmError) as told:
         rig.source.stop(rig.events())
     assert str(told.value) and rig.handles() == 0
     assert rig.source.stop() == ()
     rig.mends()
-    series = measure(rig)
-    assert energy_j(series) == pytest.approx(truth_j(rig, series), rel=rig.tolerance)
+    measure(rig).check_energy()
 
 
 def test_the_gauge_is_the_agents(bench: Workbench) -> None:
