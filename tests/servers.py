@@ -25,6 +25,8 @@ from typing import Any
 
 import pytest
 
+from farm.parts.part import free_port
+
 START_S = 60.0
 
 
@@ -41,13 +43,6 @@ def missing(what: str) -> None:
     """What a test needs is not on this machine: skip at home, fail in CI."""
     verdict = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
     verdict(f"{what} is not installed on this machine")
-
-
-def free_port() -> int:
-    """A loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def warn(what: str) -> None:

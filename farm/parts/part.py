@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 
@@ -35,10 +37,12 @@ class Part:
 
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that was free a moment ago; none of those that a system gives to whoever connects (on Linux from
+    32768 on): such a one may be taken before it is used."""
+    while True:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", 20_000 + secrets.randbelow(10_000)))
+            return int(probe.getsockname()[1])
 
 
 def is_free(port: int) -> bool:

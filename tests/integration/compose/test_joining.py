@@ -22,11 +22,12 @@ import pytest
 from redis.exceptions import AuthenticationError
 
 from farm.join import Join
+from farm.parts.part import free_port
 from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from tests.chaos.running_farm import READY_S, environment
-from tests.servers import Server, free_port, required
+from tests.servers import Server, required
 from tests.waiting import eventually
 
 from .test_compose import SERVICES

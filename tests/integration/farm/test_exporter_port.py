@@ -12,11 +12,11 @@ import pytest
 
 from farm.composition import compose
 from farm.parts import services
-from farm.parts.part import Part
+from farm.parts.part import Part, free_port
 from farm.processes import MARK
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
-from tests.servers import Server, free_port, required
+from tests.servers import Server, required
 
 ANSWER = """
 import http.server, sys

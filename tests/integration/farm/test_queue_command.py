@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from farm import holds
+from farm.parts.part import free_port
 from orchestrator.ledger import Ledger
-from tests.servers import free_port
 from tests.source_tree import ROOT
 from tests.waiting import eventually
 

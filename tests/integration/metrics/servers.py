@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.servers import Server, free_port, required
+from farm.parts.part import free_port
+from tests.servers import Server, required
 from tests.source_tree import ROOT
 
 DASHBOARDS = ROOT / "dashboards"

@@ -13,9 +13,9 @@ import pytest
 from dashboards.web.charts import Panel, Prometheus, boards, draw, panel
 from dashboards.web.marks import marks, recent
 from dashboards.web.tables import listing, written
+from farm.parts.part import free_port
 from orchestrator.errors import ServiceDown, UnknownName
 from orchestrator.report.charts.over_time import Line
-from tests.servers import free_port
 from tests.unit.history.made import DAY_S, FIRST
 
 from .conftest import Farm

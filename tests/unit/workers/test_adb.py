@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from farm.parts.part import free_port
 from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, SetupError, TransportLost
-from tests.servers import free_port
 from workers.connection.adb import MAX_OUTPUT_BYTES, AdbConnection, AdbServer, ListedDevice, parse_devices
 
 Handler = Callable[[socket.socket], None]
