@@ -25,7 +25,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from tests.servers import RedisServer
-from tests.waiting import eventually
+from tests.waiting import LIMIT_S, eventually
 from workers import host
 from workers.devices.workstation import CPU_SERIAL
 
@@ -84,7 +84,7 @@ class Farm:
     def device(self) -> Device | None:
         return next((device for device in self.inventory.devices() if device.serial == CPU_SERIAL), None)
 
-    def until(self, look: Callable[[], Value], limit_s: float = 60.0) -> Value:
+    def until(self, look: Callable[[], Value], limit_s: float = LIMIT_S) -> Value:
         return eventually(look, limit_s, what=lambda: f"the host said:\n{self.log.read_text()[-3000:]}")
 
     def assign(self, *, samples: int = 5, ttl_s: float = 15.0) -> Assignment:
@@ -200,7 +200,7 @@ def test_a_superseded_session_leaves_no_record(hosted: Farm) -> None:
 
 
 def test_a_wiped_redis_costs_no_record(hosted: Farm) -> None:
-    made = hosted.assign(samples=20_000, ttl_s=1.5)
+    made = hosted.assign(samples=20_000, ttl_s=6.0)
     hosted.until(hosted.running)
     hosted.redis.flushall()
     assert ok(hosted.record(made)).job_id == made.job.job_id

@@ -117,7 +117,7 @@ def test_its_job_waits_until_it_has_cooled_and_others_go_first(farm: Farm, lab: 
     farm.until(lambda: health().get(pixel.name) == health().get(lab.serial) == Health.READY)
     on_pixel = f'serial == "{pixel.name}"'
     farm.submit("strict", on_pixel, thermal_status_max=1)
-    lab.phones.control.fault(pixel.name, ThermalTrip(seconds=60))  # after its last announcement
+    lab.phones.control.fault(pixel.name, ThermalTrip(seconds=3600))  # after its last announcement
     _, served = farm.turn()
     assert served == ["strict"]
 

@@ -50,23 +50,23 @@ def test_the_model_is_the_truth_and_says_so(member: Member, lab: Wiring, lab_set
 def test_the_phones_clock_is_this_hosts(member: Member) -> None:
     """A virtual phone's agent tells this host's CLOCK_BOOTTIME: the map must find it within its own residual."""
     ask = clock_of(member.connection, member.agent)
-    before = ask_round_trips(ask)
-    time.sleep(1.0)
-    found = fit(before, ask_round_trips(ask))
+    before, after = ask_round_trips(ask), ask_round_trips(ask)
+    found = fit(before, after)
     truth_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
     for trip in before:
         assert abs(found.to_device(trip.middle_ns) - trip.middle_ns - truth_ns) <= found.residual_ns + 1_000_000
-    assert found.residual_ns < 500_000_000 and found.round_trips == 40
+    shortest = [min(trip.half_ns for trip in trips) for trips in (before, after)]
+    assert found.residual_ns == max(shortest) and found.round_trips == 40
 
 
 def test_a_csv_meter_measures_a_phone(member: Member, lab_settings: Settings, tmp_path: Path) -> None:
     """Through the wiring file's options, on the phone's clock."""
-    from tests.contract.power.signal import CsvWriter, energy_j, power_w, repeated
+    from tests.contract.power.signal import MOST_W, CsvWriter, energy_j, power_w, repeated, stalls
 
     path = tmp_path / "meter.csv"
     writer = CsvWriter(path, "s,W\n", lambda t: f"{t:.6f},{power_w(t):.5f}")
     wired = WiredDevice(meter={"csv": {"path": str(path), "time": "s", "power": "W"}})
-    with repeated(writer, 0.01):
+    with repeated(writer, 0.01), stalls() as stalled_s:
         source = sources_for(member, lab_settings, wired, "auto")
         source.start()
         time.sleep(1.0)
@@ -74,5 +74,6 @@ def test_a_csv_meter_measures_a_phone(member: Member, lab_settings: Settings, tm
     shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
     steps = [(t1 - t0) / 1e9 * p for (t0, _), (t1, p) in pairwise(zip(series.t_ns, series.power_w, strict=True))]
     first_s, last_s = (t / 1e9 - shift_s for t in (series.t_ns[0], series.t_ns[-1]))
-    assert sum(steps) == pytest.approx(energy_j(last_s) - energy_j(first_s), rel=0.1)
+    truth_j, lost_j = energy_j(last_s) - energy_j(first_s), MOST_W * stalled_s()
+    assert sum(steps) == pytest.approx(truth_j, rel=None, abs=0.1 * truth_j + lost_j)
     assert series.clock is not None and series.clock.round_trips == 40

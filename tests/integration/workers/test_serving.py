@@ -31,7 +31,7 @@ from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live import run as live_run
 from orchestrator.queueing.live.run import _Live
 from orchestrator.queueing.measures import measure
-from orchestrator.queueing.requests import DONE, LOST
+from orchestrator.queueing.requests import DONE, FULL, LOST
 from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.simulation.simulate import _Simulation
 from orchestrator.queueing.spec import QueueingSpec, parse
@@ -145,23 +145,24 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
 
 
 def test_a_load_curve_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None:
-    """Of what the phone serves, always busy: low load is carried, twice the capacity is not. It stays resident, and is
-    held, from the first load to the last."""
+    """Of what the phone serves, always busy: more of twice the capacity is turned away than of low load, however busy
+    this machine is. The phone stays resident, and is held, from the first load to the last."""
     arrivals = {"kind": "poisson", "rate": 1}
     spec = make(classes=[{"name": "a", "arrivals": arrivals, "service": HELD}], limits={"queue": 3})
     told: list[str] = []
-    held, carried, wires = set(), {}, []
+    held, carried, full, wires = set(), {}, {}, []
     for load, ran in serving.run_at_loads(spec, [0.4, 2.0], lab_settings, ledger, told.append):
         held.add(tuple(each.serial for each in ledger.holds()))
         total = measure(ran.spec, [each.run for each in ran.runs]).total
         carried[load] = total.throughput_per_s.value
+        full[load] = (ran.runs[0].run.requests.column("outcome") == FULL).mean()
         wires += [each.wire for each in ran.residents]
         ran.keep(ledger)
     assert held == {(lab.serial,)} and ledger.holds() == []
     assert wires[0] is wires[1] is not None
     assert "capacity: 25 requests/s" in told
-    assert carried[0.4] == pytest.approx(10, rel=0.5)
-    assert 10 < carried[2.0] < 30, "more than the phone can serve was carried"
+    assert 0 < carried[0.4] < 15 and 0 < carried[2.0] < 30, "more than the phone can serve was carried"
+    assert full[0.4] < full[2.0]
     assert [each["requests"] > 20 for each in list_runs(ledger)] == [True, True]
 
 
@@ -207,6 +208,7 @@ def test_a_hold_is_renewed_as_long_as_its_block_lasts(ledger: Ledger, monkeypatc
     monkeypatch.setattr(holds, "HOLD_S", 0.4)
     with holds.held(ledger, ["A", "B"], "n"):
         first_end = time.time() + holds.HOLD_S
+        monkeypatch.setattr(holds, "HOLD_S", 60.0)  # what is renewed lasts, however busy this machine is
         eventually(lambda: [hold.serial for hold in ledger.holds() if (hold.until or 0.0) > first_end] == ["A", "B"])
     assert ledger.holds() == []
 
@@ -329,7 +331,8 @@ def test_a_live_run_equals_its_simulation(settings: Settings) -> None:
     assert live.doubts == () and np.array_equal(rows.column("intended"), drawn.column("intended"))
     beyond_s = rows.column("ended") - rows.column("started") - drawn.column("served_s")
     assert (beyond_s > 0).all() and (rows.column("served_s") >= drawn.column("served_s") - 1e-6).all()
-    simulation = _Simulation(spec, np.random.SeedSequence(1))
+    last_s = float(rows.column("admitted").max())  # after the end of arrivals, where the dispatcher came late
+    simulation = _Simulation(spec.model_copy(update={"duration": last_s + 1.0}), np.random.SeedSequence(1))
     simulation._demand.moments[0] = iter(rows.column("admitted").tolist())
     travels = iter(beyond_s.tolist())
     for server in simulation._fleet.servers:
