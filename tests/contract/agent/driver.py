@@ -98,12 +98,17 @@ class Agent:
         return self.call(self.argv(bundle, inputs, *options), **environment)
 
     def start(
-        self, bundle: Bundle | Path, inputs: Mapping[str, Array], *options: object, **environment: str
+        self,
+        bundle: Bundle | Path,
+        inputs: Mapping[str, Array],
+        *options: object,
+        pipe_bytes: int = _PIPE_BYTES,
+        **environment: str,
     ) -> subprocess.Popen[str]:
-        """`run` in the background; it is ended with the test."""
+        """`run` in the background; it is ended with the test. What it says beyond `pipe_bytes` waits to be read."""
         process = subprocess.Popen(
             self.argv(bundle, inputs, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env=self.environment(environment), pipesize=_PIPE_BYTES,
+            env=self.environment(environment), pipesize=pipe_bytes,
         )  # fmt: skip
         self.started.append(process)
         return process

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle
 from kernels.reference import evaluate
+from tests.waiting import eventually
 
 from .driver import Agent
 from .plans import Array, Draft, combine, vector
@@ -113,18 +113,14 @@ def test_threads_are_bound_to_cores_of_the_list(agent: Agent, way: str, tmp_path
     """Looked at from outside, while it runs."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     bundle = compiled("lenet", "im2col")
-    options = (*WAYS[way], "--inferences", 20, "--load-ms", 1500, "--cpus", ",".join(map(str, cores)))
+    options = (*WAYS[way], "--inferences", 20, "--load-ms", 120_000, "--cpus", ",".join(map(str, cores)))
     process = agent.start(bundle, {"data": frames_of(1, 1, 1, 28, 28)}, *options)
     assert process.stdout is not None
     for line in process.stdout:
         if '"upload"' in line or '"pipeline"' in line:
             break
-    wanted, seen = {frozenset({core}) for core in cores}, set[frozenset[int]]()
-    until = time.monotonic() + 30
-    while not wanted <= seen and process.poll() is None and time.monotonic() < until:
-        seen = affinities(process.pid)
-        time.sleep(0.005)
-    assert wanted <= seen
+    wanted = {frozenset({core}) for core in cores}
+    eventually(lambda: wanted <= affinities(process.pid))
 
 
 def affinities(pid: int) -> set[frozenset[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,9 @@ from .test_control import await_text, finish, slow, small
 
 KGSL = "sys/class/kgsl/kgsl-3d0"
 MALI = "sys/class/misc/mali0/device"
+ENDLESS = ("--idle-ms", 120_000, "--power-period-ms", 10)
+PERIOD_NS = 100_000_000
+"""Of rails."""
 CLUSTERS = {"policy0": (1_401_600, 1_785_600, (0, 1)), "policy2": (2_400_000, 2_841_600, (2,))}
 
 
@@ -47,12 +51,13 @@ def test_missing_gauge_is_told_once(agent: Agent) -> None:
 
 def test_node_that_changes_is_read_again(agent: Agent) -> None:
     root, journal = write_nodes(agent.folder, battery()), agent.folder / "journal"
-    options = ("--idle-ms", 2000, "--power-period-ms", 10, "--journal", journal)
-    process = agent.start(small("cpu"), {"x": vector(1)}, *options, POCKETFARM_SYSROOT=root)
+    process = agent.start(small("cpu"), {"x": vector(1)}, *ENDLESS, "--journal", journal, POCKETFARM_SYSROOT=root)
     await_text(journal, '"power"')
     node = agent.folder / "sys/class/power_supply/battery/current_now"
     with node.open("r+") as kept:  # in place, as the kernel does: descriptors stay valid
         kept.write("-777000\n")
+    await_text(journal, "-777000")
+    process.terminate()
     seen = [reading.current_ua for reading in finish(process).all("power")]
     assert list(dict.fromkeys(seen)) == [-412_000, -777_000]
 
@@ -105,11 +110,12 @@ def test_skin(agent: Agent, text: str, expected: int) -> None:
 def test_processor_time_of_the_phone_is_its_own(agent: Agent) -> None:
     """Of 200 ticks that pass, 150 are busy, more than this process could have taken."""
     root, journal = write_nodes(agent.folder, {"proc/stat": "cpu  1000 0 0 1000 0 0 0 0 0 0"}), agent.folder / "journal"
-    options = ("--idle-ms", 2000, "--power-period-ms", 10, "--journal", journal)
-    process = agent.start(small("cpu"), {"x": vector(1)}, *options, POCKETFARM_SYSROOT=root)
+    process = agent.start(small("cpu"), {"x": vector(1)}, *ENDLESS, "--journal", journal, POCKETFARM_SYSROOT=root)
     await_text(journal, '"power"')
     with (agent.folder / "proc/stat").open("r+") as kept:
         kept.write("cpu  1100 0 50 1050 0 0 0 0 0 0")
+    await_text(journal, '"cpu_busy"')
+    process.terminate()
     told = [reading for reading in finish(process).all("power") if reading.cpu_busy is not None]
     assert [reading.cpu_busy for reading in told] == [0.75]
     assert told[0].own_busy is not None
@@ -120,11 +126,14 @@ def test_own_load_is_seen(agent: Agent) -> None:
     run = agent.call([str(agent.binary), "burn", "--steps", "0,1", "--step-ms", "1000", "--power-period-ms", "50"])
     told = [(reading.t_ns, reading.own_busy) for reading in run.all("power") if reading.own_busy is not None]
     assert all(0 <= busy <= 1 for _, busy in told)
-    idle, load = (
-        sum(busy for t_ns, busy in told if phase.start_ns + 60_000_000 < t_ns < phase.end_ns)
-        for phase in run.all("phase")
-    )
-    assert load > idle + 0.1
+    begin_ns = run.all("phase")[1].start_ns
+    idle, load = 0.0, 0.0
+    for (before_ns, _), (t_ns, busy) in pairwise(told):  # a share of the time since, however seldom it was read
+        if t_ns <= begin_ns:
+            idle += busy * (t_ns - before_ns)
+        else:
+            load += busy * (t_ns - before_ns)
+    assert load > 2 * idle
 
 
 def test_rails(agent: Agent) -> None:
@@ -142,9 +151,12 @@ def test_rails(agent: Agent) -> None:
     assert all(
         each.energy_uws == {"S10M_VDD_TPU": 17, "VSYS_MODEM": 4_000_000_000, "S2S_VDD_G3D": 99} for each in rails
     )
-    assert len(rails) >= 3
-    assert all(after.t_ns - before.t_ns >= 100_000_000 for before, after in pairwise(rails))
-    assert len(run.all("power")) > 2 * len(rails)
+    read_at_ns = -PERIOD_NS
+    for reading in run.all("power"):  # also where a busy machine lets it read seldom
+        if reading.t_ns - read_at_ns >= PERIOD_NS:
+            read_at_ns = rails.pop(0).t_ns
+            assert read_at_ns >= reading.t_ns
+    assert rails == []
 
 
 def test_no_rails_no_events(agent: Agent) -> None:
@@ -163,13 +175,20 @@ def test_sampler_tells_how_it_went(agent: Agent) -> None:
 
 
 def test_sampler_that_was_stopped_tells_its_gap(agent: Agent) -> None:
+    """One that stays until its requests end."""
     root, journal = write_nodes(agent.folder, battery()), agent.folder / "journal"
-    options = ("--idle-ms", 2500, "--power-period-ms", 10, "--journal", journal)
-    process = agent.start(small("cpu"), {"x": vector(1)}, *options, POCKETFARM_SYSROOT=root)
+    process = subprocess.Popen(
+        [str(agent.binary), "serve", "--power-period-ms", "10", "--journal", str(journal)], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=agent.environment({"POCKETFARM_SYSROOT": root}),
+    )  # fmt: skip
+    agent.started.append(process)
     await_text(journal, '"power"')
     process.send_signal(19)  # SIGSTOP
     time.sleep(0.3)
+    written = journal.stat().st_size
     process.send_signal(18)  # SIGCONT
+    eventually(lambda: journal.stat().st_size > written)
     told = finish(process).one("sampler")
     assert told.longest_gap_ns >= 250_000_000
     assert told.missed >= 25

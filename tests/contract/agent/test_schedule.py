@@ -102,7 +102,7 @@ def test_warm_up_that_never_agrees_is_told(agent: Agent) -> None:
 def test_block_waits_until_the_battery_discharges(agent: Agent) -> None:
     root = write_nodes(agent.folder, battery(status="Charging", current_now="412000"))
     process = agent.start(
-        small("cpu"), {"x": vector(1)}, "--await-discharging-ms", 20_000, "--discharging-sign", -1, "--idle-ms", 1,
+        small("cpu"), {"x": vector(1)}, "--await-discharging-ms", 120_000, "--discharging-sign", -1, "--idle-ms", 1,
         "--journal", agent.folder / "journal", POCKETFARM_SYSROOT=root,
     )  # fmt: skip
     await_text(agent.folder / "journal", '"input"')

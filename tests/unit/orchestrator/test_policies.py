@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -19,6 +19,7 @@ from orchestrator.ledger.queue.outlook import Outlook, Work
 from orchestrator.model.device import Health
 from orchestrator.model.experiment import PlacementRules, PolicyName
 from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.scheduling import seldom
 from orchestrator.scheduling.expected_energy import expected_energy
 from orchestrator.scheduling.expected_work import expected_s
 from orchestrator.scheduling.learnt import Learnt
@@ -226,12 +227,13 @@ def test_expected_energy_compares_devices_that_measured_different_cells() -> Non
     assert found == pytest.approx({"A": 0.5, "B": 1.0, "C": 2.0})
 
 
-def test_experiments_that_take_turns_are_learnt_once() -> None:
-    asked: list[str] = []
+def test_experiments_that_take_turns_are_learnt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, now_s = list[str](), [0.0]
+    monkeypatch.setattr(seldom, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
 
     def learn(experiment: str, _models: Mapping[str, str]) -> int:
         asked.append(experiment)
-        time.sleep(0.1)  # so that it is due again after five seconds
+        now_s[0] += 0.1  # so that it is due again after five seconds
         return len(asked)
 
     learnt = Learnt(learn)

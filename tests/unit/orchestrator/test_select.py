@@ -84,9 +84,9 @@ def test_why_not_names_what_the_device_has() -> None:
 
 def test_a_nasty_pattern_ends_soon() -> None:
     nasty = PHONE.model_copy(update={"facts": PHONE.facts.model_copy(update={"model": "a" * 100_000})})
-    start = time.monotonic()
+    start = time.process_time()
     assert not select.parse('model ~ "a*a*a*b"').matches(nasty)
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
 
 
 def test_deep_nesting_is_an_error_or_works() -> None:

@@ -16,6 +16,7 @@ from device_agent.virtual import low_memory
 from device_agent.virtual.phone import Phone
 from device_agent.virtual.processes import ProcessTable, limit_data, unshared_bytes
 from device_agent.virtual.profile import LowMemory, Profile, load_profile, profile_names
+from tests.waiting import LIMIT_S
 
 from .conftest import Sh
 
@@ -54,7 +55,7 @@ def test_the_largest_is_killed_and_the_log_tells(phone: Phone, programs: list[su
     assert phone.log.lines() == []
     used_kb = unshared_bytes(large.pid) // 1024
     low_memory.look(phone, [small.pid, large.pid])
-    assert large.wait(20) == -signal.SIGKILL and small.poll() is None
+    assert large.wait(LIMIT_S) == -signal.SIGKILL and small.poll() is None
     (line,) = phone.log.lines(tags=["lowmemorykiller"])
     form = r"\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +389 +389 I lowmemorykiller: Kill '(.+)' \((\d+)\), uid 2000, "
     form += r"oom_score_adj 0 to free (\d+)kB rss, 0kB swap; reason: min watermark is breached"
@@ -71,7 +72,7 @@ def test_what_exceeds_the_memory_is_refused(programs: list[subprocess.Popen[byte
         [sys.executable, "-I", "-S", "-c", greedy], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as program:
         limit_data(program.pid, 60 * MB)
-        _, said = program.communicate(b"\n", timeout=20)
+        _, said = program.communicate(b"\n", timeout=LIMIT_S)
     assert program.returncode == 1 and b"MemoryError" in said
 
 
