@@ -8,7 +8,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 """For whatever is to happen in the end, however busy this machine is."""
 
 

@@ -29,7 +29,6 @@ BACKENDS = ("opencl", "vulkan", "cpu")
 pytestmark = [
     pytest.mark.skipif(not MODEL.exists(), reason="the trained SqueezeNet of study S is not beside this checkout"),
     pytest.mark.slow,
-    pytest.mark.timeout(300),
 ]
 
 

@@ -19,7 +19,7 @@ QUICK = ("--rounds", "2", "--seconds", "0.01", "--samples", "2", "--warmup", "0"
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "benchmarks.engine", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=110, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=250, check=False)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from tests.source_tree import ROOT
 
 def operations(*arguments: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "benchmarks.engine.operations", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=110, check=False)
+    return subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, timeout=250, check=False)
 
 
 def test_four_operations_are_verified_and_timed(agent_binary: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.source_tree import ROOT
 
 def benchmark(name: str, *words: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", f"benchmarks.engine.{name}", *words]
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
 
 
 def after_losing_a_row(path: Path, name: str, *words: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:

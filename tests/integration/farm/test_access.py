@@ -340,7 +340,7 @@ def test_the_farm_keeps_nothing_that_has_another_hash_or_comes_from_nobody(farm:
             f"{farm.hosts['lab'].files_url}/files/{name}", b"other", {"Authorization": f"Bearer {secret}"}, method="PUT"
         )
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(request, timeout=10, context=trusted)
+            urllib.request.urlopen(request, timeout=60, context=trusted)
         with refused.value as answer:
             assert answer.code == code
     with pytest.raises(ModelFileError, match="is not in"):

@@ -20,7 +20,7 @@ from .conftest import Cli
 from .small import small
 from .test_up import ROOT, Up, farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 FILES = sorted((ROOT / "experiments").glob("*.yaml"))
 QUICK = "extends: galaxy_s24\nname: quick\ngauge: {refresh_ms: 250, unit: mA, quantum_ua: 1000, noise_ua: 3000}\n"

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dashboards.web.access import token_of
 from farm.endpoints import read, settings_for
+from farm.parts.part import free_port
 from farm.web.pages import Listening, app_of
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
@@ -28,7 +29,7 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import Outcome
 from tests.integration.farm.test_up import Up, farm
 from tests.integration.orchestrator.ledgers import begun, record_of
-from tests.servers import free_port, required
+from tests.servers import required
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 from workers.connection.adb import server_of
@@ -76,7 +77,7 @@ class Farm:
         with settings_client(settings) as client:
             inventory = Inventory(client)
             eventually(lambda: {"nexus_5"} <= {d.facts.profile for d in inventory.devices() if d.state.health == READY})
-        done = farm("run", str(spec), "--state", str(up.state), "--wait", "--timeout", "60 s")
+        done = farm("run", str(spec), "--state", str(up.state), "--wait", "--timeout", "180 s")
         assert done.returncode == 0, done.stderr
         (self.seen,) = (each.id for each in self.ledger.experiments() if each.experiment.name == "seen")
         self.job = self.ledger.jobs(self.seen)[0].job_id
@@ -134,6 +135,7 @@ def chromium() -> Iterator[Browser]:
 def browser(chromium: Browser) -> Iterator[Page]:
     """A page of a context of its own, which notes what a page must not do."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(120_000)
     page = context.new_page()
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))

@@ -17,9 +17,9 @@ from tests.servers import required
 from tests.waiting import eventually
 
 from .conftest import Cli
-from .test_up import ROOT, Up, farm
+from .test_up import READY_S, ROOT, Up, farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 JOINED_BYTES = 9_000_000
 """SqueezeNet needs more where the channels of its concats are joined."""
@@ -33,7 +33,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     found = Up(tmp_path_factory.mktemp("studies") / "farm", "--virtual", "1")
     try:
         found.wait_until_ready()
-        eventually(lambda: _ready(found) == {"virtual", "workstation"}, 90)
+        eventually(lambda: _ready(found) == {"virtual", "workstation"}, READY_S)
         yield found
     finally:
         found.kill()

@@ -14,9 +14,9 @@ from tests.waiting import eventually
 
 from .authors_phone import recording
 from .conftest import Cli
-from .test_up import ROOT, Up, farm
+from .test_up import READY_S, ROOT, Up, farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 DATA = ROOT.parent / "shared" / "data" / "mobile_convnet" / "galaxy_s7"
 
@@ -32,7 +32,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     found = Up(folder / "farm", "--virtual", "1", "--profile", f"replay:{phone}")
     try:
         found.wait_until_ready()
-        eventually(lambda: _is_ready(found), 90)
+        eventually(lambda: _is_ready(found), READY_S)
         yield found
     finally:
         found.kill()

@@ -19,7 +19,7 @@ RECORDED = yaml.safe_load((DASHBOARDS / "rules.yml").read_text())["groups"][0]["
 
 def promtool(*arguments: str) -> None:
     done = subprocess.run(
-        [required("promtool"), *arguments], capture_output=True, text=True, cwd=DASHBOARDS, timeout=100
+        [required("promtool"), *arguments], capture_output=True, text=True, cwd=DASHBOARDS, timeout=200
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

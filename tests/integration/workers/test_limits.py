@@ -129,7 +129,7 @@ def test_two_phones_have_limits_of_their_own(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join()
     small, large = searches
     for search in searches:
         assert search.found.over and search.found.consistent, search.found

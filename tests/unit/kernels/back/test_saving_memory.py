@@ -280,7 +280,6 @@ def test_a_swap_without_its_counterpart_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("algorithm", "precision", "budget", "swap"),
     [
