@@ -1,10 +1,9 @@
 # Everything a person needs: `make demo`, `make test`. `make help` lists the rest.
 PY := .venv/bin/python
 QUICK := tests/unit tests/fuzz $(wildcard tests/test_*.py)
-# Tests that measure time and power wait more than they compute: apart from those that load every core.
-MEASURING := tests/contract/power tests/integration/workers
-# A file to a process, in the order that tests/conftest.py gives: pytest-xdist would put files of few tests last.
-SHARED := --dist loadfile --no-loadscope-reorder --durations=15
+# Many of these wait for phones, farms and clocks while others compute: two processes for each of two cores. A file to a
+# process, in the order that tests/conftest.py gives: pytest-xdist would put files of few tests last.
+SHARED := -n 4 --dist loadfile --no-loadscope-reorder --durations=15
 .DEFAULT_GOAL := help
 
 help:        ## List these targets.
@@ -26,9 +25,7 @@ test:        ## Set up and run all that CI runs: lint, types, every test.
 	@sh scripts/setup.sh --tests
 	@sh scripts/check.sh
 	$(PY) -m pytest $(QUICK) -n auto
-	$(PY) -m pytest tests/contract tests/integration $(MEASURING:%=--ignore=%) -n 3 $(SHARED)
-	$(PY) -m pytest $(MEASURING) -n 3 $(SHARED)
-	$(PY) -m pytest tests/chaos -n 2 $(SHARED)
+	$(PY) -m pytest tests/contract tests/integration tests/chaos $(SHARED)
 
 check: setup ## Lint, types and the quick unit tests, before every commit.
 	@sh scripts/check.sh

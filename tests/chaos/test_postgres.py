@@ -12,7 +12,7 @@ from tests.waiting import eventually
 
 from .running_farm import running_farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow]
 JOBS = 2
 """Of some five seconds each: one runs and one waits when the ledger dies."""
 

@@ -15,7 +15,7 @@ from tests.waiting import eventually
 
 from .running_farm import RunningFarm, running_farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 SAMPLES = 1000
 """Some five seconds on one core: long enough to be hit in the middle."""
 

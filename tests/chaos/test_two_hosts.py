@@ -24,7 +24,7 @@ from tests.waiting import eventually
 
 from .running_farm import READY_S, RunningFarm, environment, health, running_farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 SLOW_H = 5
 SLOW_CLOCK = """\
 #include <dlfcn.h>
