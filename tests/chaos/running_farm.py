@@ -37,7 +37,7 @@ PARTS = {
     "phones": "device_agent.virtual",
 }
 """Part -> the word of its command line that tells it."""
-READY_S = 90.0
+READY_S = 240.0
 
 SPEC = """\
 schema_version: 1
@@ -107,7 +107,7 @@ class RunningFarm:
     def cli(self, *arguments: str, status: int | None = 0) -> Any:
         """Run a `farm` command with --json; its parsed standard output."""
         command = [sys.executable, "-m", "farm.cli", *arguments, "--state", str(self.state), "--json"]
-        done = subprocess.run(command, capture_output=True, timeout=100, env=self._environment)
+        done = subprocess.run(command, capture_output=True, timeout=200, env=self._environment)
         assert status is None or done.returncode == status, (done.stdout + done.stderr).decode()
         return json.loads(done.stdout)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +102,7 @@ def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
     assert cli("run", str(spec), "--json")[0] == 0
     why = "battery at 40 %, the experiment wants at least 70 %"
     expected = [{"jobs": 3, "kind": "battery", "reason": why, "devices": ["A"]}]
-    until(lambda: json.loads(cli("status", "full", "--json")[1])["waiting"] == expected)
+    eventually(lambda: json.loads(cli("status", "full", "--json")[1])["waiting"] == expected)
     assert [row["waiting"] for row in json.loads(cli("status", "--json")[1])] == [expected]
     assert f"3 wait (battery): A: {why}" in cli("status", "full")[1]
     assert f"full-1: 3 wait (battery): A: {why}" in cli("status")[1].replace(open_id(cli), "full-1")
@@ -127,13 +126,6 @@ def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
 
 def open_id(cli: Cli) -> str:
     return str(json.loads(cli("status", "latest", "--json")[1])["experiment"])
-
-
-def until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from tests.servers import required
 from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
-READY_S = 120.0
+READY_S = 240.0
 LONG_TO_COMPILE = """\
 schema_version: 1
 name: long

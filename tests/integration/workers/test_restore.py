@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from device_agent.virtual.faults import Charging, Unplug
 from farm.cli.app import main as farm
 from orchestrator.config import Settings
 from orchestrator.model.experiment import Conditions
-from tests.waiting import LIMIT_S
+from tests.waiting import eventually
 from workers.crash_recovery import left_behind, restore_devices, restore_supplies
 from workers.devices.device_lock import device_lock
 from workers.session.saved_settings import SavedSettings
@@ -69,11 +66,15 @@ def kill_in_mid_block(lab: Wiring, settings: Settings) -> None:
     job = assignment_of(lab.serial, LONG, conditions)
     argv = [sys.executable, "-c", WORKER, settings.model_dump_json(), job.model_dump_json(), lab.address]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as worker:
-        end = time.monotonic() + LIMIT_S
-        while lab.phones.control.phones(lab.serial)[0].charging:
-            assert worker.poll() is None and time.monotonic() < end, "the supply was not cut"
-            time.sleep(0.05)
-        os.kill(worker.pid, signal.SIGKILL)
+
+        def is_cut() -> bool:
+            assert worker.poll() is None, "it has ended"
+            return not lab.phones.control.phones(lab.serial)[0].charging
+
+        try:
+            eventually(is_cut, what="the supply was not cut")
+        finally:
+            worker.kill()
     assert brightness(lab) == "1"
 
 

@@ -23,7 +23,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Phase
 from orchestrator.model.record import DoubtCode, Outcome, Record
-from tests.waiting import LIMIT_S
+from tests.waiting import eventually
 from workers.claim import JobCancelled
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone
@@ -131,10 +131,7 @@ def there(lab_settings: Settings, lab: Wiring, plans: Plans) -> Iterator[Runner]
 def charge(lab: Wiring, percent: int) -> None:
     """Returns when the phone itself says so."""
     lab.phones.control.fault(lab.serial, BatteryLevel(level=percent / 100))
-    connection, end = lab.connection, time.monotonic() + LIMIT_S
-    while round(read_state(connection, "phone").battery_percent or 0) != percent:
-        assert time.monotonic() < end, "the gauge does not follow"
-        time.sleep(0.05)
+    eventually(lambda: round(read_state(lab.connection, "phone").battery_percent or 0) == percent)
 
 
 def codes(record: Record) -> set[DoubtCode]:
@@ -182,8 +179,7 @@ def test_a_block_needs_few_round_trips(there: Runner, lab: Wiring, monkeypatch: 
 
 
 def test_a_block_on_a_virtual_phone(there: Runner, lab: Wiring) -> None:
-    record = there(assignment(lab.serial, quantities=("latency", "layers", "memory", "power")))
-    assert (record.outcome, record.reasons) == (Outcome.OK, ())
+    record = ok(there(assignment(lab.serial, quantities=("latency", "layers", "memory", "power"))))
     assert record.source == Source.VIRTUAL and record.device.profile == "galaxy_s7"
     assert {DoubtCode.VIRTUAL_DEVICE, DoubtCode.SHARED_HOST} <= codes(record)
     assert record.layers and record.state_before is not None and record.state_after is not None
