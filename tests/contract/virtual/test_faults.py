@@ -38,7 +38,7 @@ CURRENT = "/sys/class/power_supply/battery/current_now"
 def test_unplugged_it_is_gone_and_what_runs_inside_goes_on(
     adb: Adb, control: ControlClient, phone: PhoneStatus, program: Callable[[str], str]
 ) -> None:
-    path = program("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo $i; sleep 0.1; done > $1")
+    path = program("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo $i; sleep 0.1; done > $1")
     adb.shell(f"nohup setsid {path} {TMP}/count > /dev/null 2>&1 &")
     talking = adb.popen("shell", program("echo up; sleep 600", "talker"))
     assert talking.stdout and talking.stdout.readline() == b"up\n"
