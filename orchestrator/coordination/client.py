@@ -8,7 +8,15 @@ from typing import ParamSpec, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from redis import Redis
-from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    MasterDownError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
@@ -77,6 +85,14 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+def _is_away(error: ResponseError) -> bool:
+    """Whether Redis cannot serve anybody now. The client takes the word in front off what it has a class for, and puts
+    words of its own in front of what a pipeline is answered."""
+    said = str(error).rpartition("caused error: ")[2]
+    kinds = (ReadOnlyError, MasterDownError, OutOfMemoryError)
+    return isinstance(error, kinds) or said.startswith(("MISCONF", "NOREPLICAS"))
+
+
 def translated(call: Callable[P, R]) -> Callable[P, R]:
     """Decorator: errors of Redis become ServiceDown. A refused command is a programming error and passes."""
 
@@ -85,7 +101,7 @@ def translated(call: Callable[P, R]) -> Callable[P, R]:
         try:
             return call(*args, **kwargs)
         except ResponseError as e:
-            if not str(e).startswith(("LOADING", "READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS")):
+            if not _is_away(e):
                 raise
             raise ServiceDown(f"Redis cannot serve now: {e}") from e
         except RedisError as e:
