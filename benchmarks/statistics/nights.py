@@ -3,11 +3,13 @@
     python -m benchmarks.statistics.nights -o benchmarks/results/DATE-MACHINE-nights.json
 
 The simulator shares nothing with the product, nor with its virtual phones: a block's time is the truth of its cell,
-times the day of the phone, times the heat of the night, times noise whose neighbours are alike. What is judged is the
-product's `orchestrator.analysis.comparison.compare`. The night is 10 phones with 3 cells each.
+times the day of the phone, times the heat of the night, times what the block before left of its own, times noise whose
+neighbours are alike. What is judged is the product's `orchestrator.analysis.comparison.compare`. The night is 10 phones
+with 3 cells each.
 
-designs   paired: both sides in every round of one night (ABBA); ten nights: one night beside the ten before it;
-          two nights: one night beside another, which only holds while nights differ by no more than is assumed
+designs   paired: both sides in every round of one night (ABBA BAAB), or by ABBA alone, as it was before; ten nights:
+          one night beside the ten before it; two nights: one night beside another, which only holds while nights differ
+          by no more than is assumed
 counted   alarms: nights without any difference in which a row says `different`; found: nights in which a phone that is
           slower by 5 or 2 % is told; wrong same: rows with a true ratio at the margin that say `same`; reached: rows
           without a difference that say `same`; cover: rows whose 95 % interval holds the truth
@@ -50,6 +52,9 @@ class World:
     """The same of one cell alone."""
     heat: float = 0.02
     """By how much a phone is slower when it is warm."""
+    left: float = 0.0
+    """By how much a block is slower after many of the heaviest cell than after many of the lightest one; half of what
+    there was is left from block to block."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,15 @@ class Design:
     before: int
     """Nights of side A; 0: both sides in one night."""
     rounds: int
+    turns: int = 4
+    """After so many rounds their order is that of the first again: ABBA BAAB, or with 2 ABBA alone."""
 
 
 PAIRED = Design("paired", 0, 12)
+ABBA = Design("paired, ABBA alone", 0, 12, turns=2)
 TEN = Design("ten nights", 10, 6)
 TWO = Design("two nights", 1, 12)
-DESIGNS = (PAIRED, TEN, TWO)
+DESIGNS = (PAIRED, ABBA, TEN, TWO)
 
 
 def shaped(random: np.random.Generator, shape: str, count: int) -> np.ndarray:
@@ -90,21 +98,38 @@ def alike(random: np.random.Generator, world: World, count: int) -> np.ndarray:
     return (walk + shaped(random, world.shape, count)) / np.sqrt(2) * world.noise
 
 
+def ordered(rounds: int, turns: int, sides: int) -> Iterator[tuple[int, int, int]]:
+    """Round, side and cell of each block of a phone."""
+    for turn in range(rounds):
+        exchanged = turn % turns >= 2
+        order = [(side, cell) for cell in range(CELLS) for side in range(sides)[:: -1 if exchanged else 1]]
+        yield from ((turn, *place) for place in (order[::-1] if turn % 2 else order))
+
+
+def left_over(places: Sequence[tuple[int, int, int]]) -> np.ndarray:
+    """The heat that each block finds, where one of many blocks of the heaviest cell is one."""
+    found, heat = [], 0.5
+    for _, _, cell in places:
+        found.append(heat)
+        heat = (heat + cell / (CELLS - 1)) / 2
+    return np.array(found)
+
+
 def night(
-    random: np.random.Generator, world: World, number: int, rounds: int, sides: Sequence[Sequence[float]]
+    random: np.random.Generator, world: World, number: int, design: Design, sides: Sequence[Sequence[float]]
 ) -> list[list[SideRow]]:
     """The rows of each side. `sides`: the true ratio of each phone; all sides run in this night."""
     found: list[list[SideRow]] = [[] for _ in sides]
+    places = list(ordered(design.rounds, design.turns, len(sides)))
+    left = 1 + world.left * left_over(places)
     for phone in range(PHONES):
-        order = [(side, cell) for cell in range(CELLS) for side in range(len(sides))]
-        places = [(turn, *place) for turn in range(rounds) for place in (order if turn % 2 == 0 else order[::-1])]
         noise = alike(random, world, len(places))
         day = random.standard_normal() * world.day
         own_day = random.standard_normal((len(sides), CELLS)) * (0 if len(sides) > 1 else world.cell_day)
         warm = world.heat * (1 - np.exp(-np.arange(len(places)) / (0.3 * len(places))))
         for place, (turn, side, cell) in enumerate(places):
             truth = (10.0 + 7 * cell + phone) * sides[side][phone]
-            value = truth * (1 + day + own_day[side, cell]) * (1 + warm[place]) * (1 + noise[place])
+            value = truth * (1 + day + own_day[side, cell]) * (1 + warm[place]) * left[place] * (1 + noise[place])
             at = number * DAY_S + place * 60.0
             found[side].append(row(phone, cell, number, turn, at, float(value)))
     return found
@@ -130,10 +155,10 @@ def both_sides(
 ) -> tuple[list[SideRow], list[SideRow]]:
     same = [1.0] * PHONES
     if not design.before:
-        a, b = night(random, world, 0, design.rounds, (same, ratios))
+        a, b = night(random, world, 0, design, (same, ratios))
         return a, b
-    a = [each for k in range(design.before) for each in night(random, world, k, design.rounds, (same,))[0]]
-    return a, night(random, world, design.before, design.rounds, (ratios,))[0]
+    a = [each for k in range(design.before) for each in night(random, world, k, design, (same,))[0]]
+    return a, night(random, world, design.before, design, (ratios,))[0]
 
 
 class Task(NamedTuple):
@@ -208,7 +233,11 @@ def share(found: Sequence[bool]) -> float:
 def worlds(design: Design) -> list[World]:
     if design is TWO:
         return [World(day=0.005), World(day=0.005, alike=0.0), World(day=0.01)]
+    heated = [World(noise=0.005, left=0.04), World(noise=0.005, left=0.08)]
+    if design is ABBA:
+        return heated
     return [
+        *(heated if design is PAIRED else ()),
         *(World(shape=shape) for shape in ("normal", "skewed", "outliers", "two levels")),
         World(alike=0.0, heat=0.0),
         World(noise=0.03, day=0.02),

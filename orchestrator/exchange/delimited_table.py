@@ -1,14 +1,19 @@
-"""Reads a delimited file row by row; every error names file, line, column, what was found and what is allowed."""
+"""Reads a delimited file row by row, also one compressed by gzip; every error names file, line, column, what was found
+and what is allowed."""
 
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import math
 import re
+import zlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from orchestrator.errors import TableError
 
@@ -17,6 +22,7 @@ DELIMITERS = (",", ";", "\t")
 
 
 TAIL_BYTES = 1 << 14
+GZIP = b"\x1f\x8b"
 COMMON = 0.9
 _COMMA_NUMBER = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 _POINT_NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
@@ -39,7 +45,7 @@ class Table:
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """All rows from the first, read as they are asked for. Raises TableError."""
         try:
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
+            with self._text() as file:
                 reader = csv.reader(file, delimiter=self.dialect.delimiter)
                 for cells in reader:
                     yield reader.line_num, [cell.strip() for cell in cells]
@@ -47,22 +53,43 @@ class Table:
             raise TableError(f"{self.path}: is not text in UTF-8: {e.reason} at byte {e.start}", remedy=_SAVE) from e
         except csv.Error as e:
             raise TableError(f"{self.path}: cannot be read as a table: {e}", remedy=_SAVE) from e
+        except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+            raise TableError(f"{self.path}: is a damaged gzip file: {e}", remedy="copy it again") from e
         except OSError as e:
             raise TableError(f"{self.path}: cannot be read: {e.strerror}", remedy="check the path") from e
+
+    @cached_property
+    def compressed(self) -> bool:
+        """By gzip. Raises OSError."""
+        with self.path.open("rb") as file:
+            return file.read(len(GZIP)) == GZIP
+
+    def open(self) -> BinaryIO:
+        """What the file holds, without its compression. Raises OSError."""
+        return cast(BinaryIO, gzip.open(self.path, "rb")) if self.compressed else self.path.open("rb")
+
+    def _text(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(self.open(), encoding="utf-8-sig", newline="")
 
     @property
     def dialect(self) -> Dialect:
         """What divides cells and what the fraction of a number. Raises OSError, UnicodeDecodeError."""
         if self._dialect is None:
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
+            with self._text() as file:
                 self._dialect = _dialect([*islice(file, HEAD_ROWS), *self.tail()])
         return self._dialect
 
     def tail(self) -> list[str]:
         """The last lines, as far as they are text: a few, whatever the length of the file."""
-        with self.path.open("rb") as file:
-            file.seek(max(0, self.path.stat().st_size - TAIL_BYTES))
-            return file.read().decode(errors="replace").splitlines()[-HEAD_ROWS:]
+        with self.open() as file:
+            last = b""
+            if self.compressed:
+                while more := file.read(1 << 20):
+                    last = (last + more)[-TAIL_BYTES:]
+            else:
+                file.seek(max(0, self.path.stat().st_size - TAIL_BYTES))
+                last = file.read()
+            return last.decode(errors="replace").splitlines()[-HEAD_ROWS:]
 
     def head(self) -> list[tuple[int, list[str]]]:
         """The first rows: enough to see what kind of file it is."""

@@ -3,20 +3,26 @@
 A round is one block of every cell. What drifts over the run (heat, charge, background work) must not fall on one cell
 alone: rounds are interleaved as they are, shuffled (R. A. Fisher, "The Design of Experiments", 1935), or run in the
 reverse order of the one before (ABBA: over an even number of rounds a drift that is linear in the position falls on all
-cells alike). A canary is one block of a small reference workload, the same plan each time: it tells whether the device
-has changed.
+cells alike). A block also leaves its heat to the next one: with ABBA alone one of two neighbours would follow a heavy
+cell more often than the other. So in every second pair of rounds neighbours change places (ABBA BAAB): over four rounds
+both follow and precede the same cells as often (E. J. Williams, "Experimental Designs Balanced for the Estimation of
+Residual Effects of Treatments", Australian Journal of Scientific Research A 2, 1949).
+
+A canary is one block of a small reference workload, the same plan each time: it tells whether the device has changed.
 """
 
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
+from orchestrator.model.axes import SIDE
 from orchestrator.model.device import Api, Precision
-from orchestrator.model.experiment import Sampling, Workload
+from orchestrator.model.experiment import BASELINE, CANDIDATE, Sampling, Workload
 from orchestrator.model.job import Cell, Role
 
 Order = Literal["interleaved", "random", "abba"]
@@ -55,9 +61,33 @@ def _one_round(places: Sequence[Place], number: int, order: Order, seed: str) ->
     ordered = list(places)
     if order == "random":
         random.Random(f"{seed} round {number}").shuffle(ordered)
-    elif order == "abba" and number % 2:
-        ordered.reverse()
+    elif order == "abba":
+        if number % 4 >= 2:
+            ordered = _exchanged(ordered)
+        if number % 2:
+            ordered.reverse()
     return ordered
+
+
+def _exchanged(places: Sequence[Place]) -> list[Place]:
+    """Neighbours on each device in each other's place; of an experiment with sides those of one cell."""
+    found = list(places)
+    by_devices: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, (_, serials) in enumerate(places):
+        by_devices[serials].append(at)
+    for own in by_devices.values():
+        left = iter(pairwise(own))
+        for first, second in left:
+            if _is_pair(places[first][0], places[second][0]):
+                found[first], found[second] = places[second], places[first]
+                next(left, None)
+    return found
+
+
+def _is_pair(first: Cell, second: Cell) -> bool:
+    """Not where a device lacks one side of a cell: then its neighbour is another cell."""
+    sides = first.options.get(SIDE.name), second.options.get(SIDE.name)
+    return sides in ((None, None), (BASELINE, CANDIDATE))
 
 
 def with_canaries(slots: Sequence[Slot], every: int, references: Mapping[str, Cell]) -> list[Slot]:

@@ -7,8 +7,11 @@ knows what else is allowed and tells the line of what is not. What it does read,
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -32,44 +35,50 @@ def blocks(table: Table, header_line: int, indices: Sequence[int]) -> Iterator[t
         raise NotPlain
     names = [str(index) for index in range(width)]
     wanted = [names[index] for index in indices]
+    source = _source(table)
     try:
-        reader = csv.open_csv(
-            _source(table),
-            read_options=csv.ReadOptions(column_names=names, skip_rows=header_line, block_size=BLOCK_BYTES),
-            parse_options=csv.ParseOptions(
-                delimiter=table.dialect.delimiter,
-                invalid_row_handler=lambda row: "skip" if row.text.startswith("#") else "error",
-            ),
-            convert_options=csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.float64()),
-                include_columns=list(dict.fromkeys(wanted)),
-                decimal_point=table.dialect.decimal,
-                null_values=[""],
-            ),
-        )
-        for batch in reader:
-            columns = tuple(np.asarray(batch.column(name)) for name in wanted)
-            if any(batch.column(name).null_count for name in wanted) or not all(
-                bool(np.isfinite(column).all()) for column in columns
-            ):
-                raise NotPlain
-            yield columns
-    except pa.ArrowInvalid as e:
+        with nullcontext() if isinstance(source, Path) else source:
+            reader = csv.open_csv(
+                source,
+                read_options=csv.ReadOptions(column_names=names, skip_rows=header_line, block_size=BLOCK_BYTES),
+                parse_options=csv.ParseOptions(
+                    delimiter=table.dialect.delimiter,
+                    invalid_row_handler=lambda row: "skip" if row.text.startswith("#") else "error",
+                ),
+                convert_options=csv.ConvertOptions(
+                    column_types=dict.fromkeys(wanted, pa.float64()),
+                    include_columns=list(dict.fromkeys(wanted)),
+                    decimal_point=table.dialect.decimal,
+                    null_values=[""],
+                ),
+            )
+            for batch in reader:
+                yield _columns(batch, wanted)
+    except (pa.ArrowInvalid, EOFError, OSError, zlib.error) as e:
         raise NotPlain from e
 
 
-def _source(table: Table) -> Path | io.RawIOBase:
-    """The file; without the names of NumPy's numbers (`np.float64(1.5)`) where its first rows have them."""
+def _columns(batch: pa.RecordBatch, wanted: Sequence[str]) -> tuple[Series, ...]:
+    columns = tuple(np.asarray(batch.column(name)) for name in wanted)
+    finite = all(bool(np.isfinite(column).all()) for column in columns)
+    if not finite or any(batch.column(name).null_count for name in wanted):
+        raise NotPlain
+    return columns
+
+
+def _source(table: Table) -> Path | BinaryIO | io.RawIOBase:
+    """The file; without the names of NumPy's numbers (`np.float64(1.5)`) where its first rows have them, and without
+    compression."""
     if any("np." in text for _, cells in table.head()[-1:] for text in cells):
-        return _Unwrapped(table.path)
-    return table.path
+        return _Unwrapped(table.open())
+    return table.open() if table.compressed else table.path
 
 
 class _Unwrapped(io.RawIOBase):
     """A file without `np.float64(` and `)`."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
 
     def readable(self) -> bool:
         return True

@@ -14,7 +14,7 @@ from .blocks import NotPlain, blocks
 from .points import Points, Series
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded
 from .time_base import time_unit
-from .units import QUANTITIES, parse_title
+from .units import QUANTITIES, parse_title, with_units
 
 _SCALAR = re.compile(r"^np\.\w+\((.*)\)$")
 
@@ -52,10 +52,19 @@ class Layout:
     volts: Callable[[Series], Series] | float | None = None
     """What the only part, a current, is to be multiplied with: at the times of the file, in s."""
     volts_named: str = ""
+    also: tuple[Column, ...] = ()
+    """Current and voltage, where the table has them beside the power."""
 
     @property
     def named(self) -> str:
         return " x ".join([*(part.title for part in self.parts), *([self.volts_named] if self.volts_named else [])])
+
+
+def titles_at(table: Table, line: int, cells: list[str]) -> tuple[int, list[str]]:
+    """The last line of the titles that begin here, and the titles, with the units that the row below may hold."""
+    below = next(((at, row) for at, row in table.head() if at > line and any(row)), None)
+    both = with_units(cells, below[1]) if below else None
+    return (line, cells) if both is None or below is None else (below[0], both)
 
 
 def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
@@ -88,7 +97,7 @@ def _by_rows(table: Table, layout: Layout) -> Points:
     for line, cells in table.rows():
         if line <= layout.header_line or not any(cells) or is_comment(cells):
             continue
-        t_s, *parts = (_figure(table, line, cells, column) for column in wanted)
+        t_s, *parts = (number(table, line, cells, column) for column in wanted)
         if t_s < points.last_s:
             raise table.falling(line, layout.time.title, t_s / layout.time.factor, points.last_s / layout.time.factor)
         (power_w,) = _power(layout, np.array([t_s]), [np.array([part]) for part in parts])
@@ -107,7 +116,7 @@ def is_comment(cells: Sequence[str]) -> bool:
     return cells[0].startswith("#")
 
 
-def _figure(table: Table, line: int, cells: Sequence[str], column: Column) -> float:
+def number(table: Table, line: int, cells: Sequence[str], column: Column) -> float:
     """A figure in SI units; `np.float64(1.5)`, which PyMonsoon writes with newer NumPy versions, is 1.5."""
     text = cell(cells, column.index)
     if not text:

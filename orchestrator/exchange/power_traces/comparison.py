@@ -23,6 +23,8 @@ LEVEL = 0.95
 PHONE_W = 0.002, 50.0
 """Mean power of a phone, asleep or at work with its screen on; of a small board too."""
 STUCK_READINGS = 10
+STUCK_SHARE, STUCK_TIMES = 0.1, 20
+"""A stretch of equal readings is doubted that has such a share of all, and so many times what others have."""
 INDEPENDENT_READINGS = 12
 """With fewer, the correlation of readings is not known well enough for an interval of 95 %."""
 INSTRUMENTS = {
@@ -176,6 +178,9 @@ def _of_each(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
     low_w, high_w = PHONE_W
     for one in recordings:
         readings, mean_w, worth = one.facts.readings, one.facts.plain_w, plain_mean(one).freedom + 1
+        if _stood_still(one):
+            detail = f"{one.facts.equal} of its {readings} readings, from {one.facts.equal_at_s:.4g} s on, are the same"
+            yield _doubt(one, TraceDoubtCode.STUCK, detail)
         if readings >= STUCK_READINGS and float(one.power_w.min()) == float(one.power_w.max()):
             yield _doubt(one, TraceDoubtCode.STUCK, f"all {readings} readings are {mean_w:.4g} W")
         elif worth < INDEPENDENT_READINGS:
@@ -184,6 +189,14 @@ def _of_each(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
         if mean_w and not low_w <= abs(mean_w) <= high_w:
             detail = f"its mean is {mean_w:.3g} W; a phone draws {low_w:g} to {high_w:g} W"
             yield _doubt(one, TraceDoubtCode.IMPLAUSIBLE_POWER, detail)
+
+
+def _stood_still(one: Recording) -> bool:
+    """For a part of the trace, while its readings change all the time in the rest."""
+    facts = one.facts
+    others = (facts.readings - facts.equal) / max(1, facts.runs - 1)
+    least = max(STUCK_READINGS, STUCK_SHARE * facts.readings, STUCK_TIMES * others)
+    return facts.runs > 1 and facts.equal >= least
 
 
 def _doubt(recording: Recording, code: TraceDoubtCode, detail: str) -> TraceDoubt:

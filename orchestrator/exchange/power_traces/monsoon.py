@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from orchestrator.exchange.delimited_table import Table
 
-from .columns import Column, Layout, read_columns, time_column
+from .columns import Column, Layout, read_columns, time_column, titles_at
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
 from .units import Title, factor, parse_title
 
@@ -47,7 +47,7 @@ def _layout(table: Table, told: Told) -> Layout:
     found = next(((line, cells) for line, cells in table.head()[:5] if _is_header(cells)), None)
     if found is None:
         raise table.error(1, "", "no titles such as `Time(ms),Main(mA),Main Voltage(V)`")
-    line, cells = found
+    line, cells = titles_at(table, *found)
     titles = [(index, text, parse_title(text)) for index, text in enumerate(cells)]
     at, titled = next((index, text) for index, text, title in titles if title.name.lower() == "time")
     time = time_column(table, line, at, titled, told)

@@ -1,32 +1,40 @@
 """Any CSV of times and powers whose titles carry units: `time [s],power [mW]`, or current and voltage.
 
-Lines that begin with `#` are passed over.
+Lines that begin with `#` are passed over, and so is what stands above the titles. Units may stand in a row of their own
+below the titles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
+import numpy as np
+
+from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table
 
-from .columns import Column, Layout, is_comment, read_columns, time_column
-from .recording import Recording, Told
+from .columns import Column, Layout, is_comment, number, read_columns, time_column, titles_at
+from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
 from .units import allowed, factor, parse_title, quantity_of
 
 FORMAT = "csv"
 HINT = "write e.g. `time [s],power [mW]` or `time [s],current [mA],voltage [V]` as its first line"
+DISAGREES = 0.2
+"""Power and current times voltage may differ by such a share: they may be rounded, or read one after the other."""
 
 
 def read(table: Table, told: Told) -> list[Recording]:
     """The run of one file. Raises TableError."""
-    return [read_columns(table, _layout(table, told), FORMAT)]
+    layout = _layout(table, told)
+    return [read_columns(table, layout, FORMAT).doubted(*_disagreeing(table, layout))]
 
 
 def _layout(table: Table, told: Told) -> Layout:
-    found = next(((line, cells) for line, cells in table.head() if any(cells) and not is_comment(cells)), None)
-    if found is None:
+    rows = [(line, cells) for line, cells in table.head() if any(cells) and not is_comment(cells)]
+    if not rows:
         raise table.error(1, "", "the file is empty", HINT)
-    line, cells = found
+    line, cells = titles_at(table, *next((row for row in rows if _are_titles(row[1])), rows[0]))
     by_quantity = _by_quantity(table, line, cells, told)
     wanted = ("power",) if "power" in by_quantity else ("current", "voltage")
     if "voltage" not in by_quantity and told.volts is not None and "current" in by_quantity:
@@ -34,13 +42,48 @@ def _layout(table: Table, told: Told) -> Layout:
     for quantity in ("time", *wanted):
         if quantity not in by_quantity:
             missing = "power (nor current and voltage)" if quantity != "time" else "time"
-            raise table.error(line, "", f"no column of {missing} among {', '.join(filter(None, cells))}", HINT)
+            remedy = f"{HINT}, or say the voltage of the current: --volts 3.85" if quantity == "voltage" else HINT
+            raise table.error(line, "", f"no column of {missing} among {', '.join(filter(None, cells))}", remedy)
     at = _only(table, line, cells, "time", by_quantity["time"])
     time = time_column(table, line, at, cells[at], told)
     parts = tuple(_column(table, line, cells, quantity, by_quantity[quantity]) for quantity in wanted)
     if wanted == ("current",):
         return Layout(line, time, parts, told.volts, f"{told.volts:g} V")
-    return Layout(line, time, parts)
+    return Layout(line, time, parts, also=_also(table, line, cells, by_quantity) if wanted == ("power",) else ())
+
+
+def _also(table: Table, line: int, cells: Sequence[str], by_quantity: dict[str, list[int]]) -> tuple[Column, ...]:
+    """One current and one voltage with their units, if there are such."""
+    places = [by_quantity.get(quantity, []) for quantity in ("current", "voltage")]
+    if any(len(each) != 1 or not parse_title(cells[each[0]]).unit for each in places):
+        return ()
+    return tuple(_column(table, line, cells, *each) for each in zip(("current", "voltage"), places, strict=True))
+
+
+def _disagreeing(table: Table, layout: Layout) -> Iterator[TraceDoubt]:
+    """Whether current times voltage is another power, in the first rows."""
+    if not layout.also:
+        return
+    power, current, voltage = np.array(list(_first(table, layout))).T
+    mean_w, other_w = float(power.mean()), float((current * voltage).mean())
+    if abs(abs(mean_w) - abs(other_w)) > DISAGREES * max(abs(mean_w), abs(other_w)):
+        titles = " x ".join(column.title for column in layout.also)
+        detail = f"its first rows have {mean_w:.3g} W in {layout.named}, and {other_w:.3g} W by {titles}"
+        yield TraceDoubt(code=TraceDoubtCode.POWER_DISAGREES, detail=detail, file=str(table.path))
+
+
+def _are_titles(cells: Sequence[str]) -> bool:
+    found = {quantity_of(parse_title(text)) for text in cells}
+    return "time" in found and bool(found & {"power", "current"})
+
+
+def _first(table: Table, layout: Layout) -> Iterator[list[float]]:
+    """Power, current and voltage of the first rows that have all three, and a row of zeros, so that there is one."""
+    yield [0.0, 0.0, 0.0]
+    for line, cells in table.head():
+        if line > layout.header_line and any(cells):
+            with suppress(TableError):
+                yield [number(table, line, cells, column) for column in (*layout.parts, *layout.also)]
 
 
 def _by_quantity(table: Table, line: int, cells: Sequence[str], told: Told) -> dict[str, list[int]]:

@@ -39,10 +39,16 @@ class Facts:
     tied: int = 0
     """Readings that have the time of the one before."""
     negative: int = 0
+    runs: int = 0
+    """Stretches of equal readings; of the longest the number of readings, and when it began."""
+    equal: int = 0
+    equal_at_s: float = 0.0
 
     def slower(self, factor: float) -> Facts:
         """The same with times that are `factor` times as long."""
-        scaled = {name: getattr(self, name) * factor for name in ("duration_s", "longest_s", "longest_at_s")}
+        scaled = {
+            name: getattr(self, name) * factor for name in ("duration_s", "longest_s", "longest_at_s", "equal_at_s")
+        }
         return replace(self, **scaled, period_s=self.period_s and self.period_s * factor)
 
 
@@ -120,6 +126,9 @@ class _Sums:
         self.sum_w = self.energy_j = 0.0
         self.period_s: float | None = None
         self.longest_s = self.longest_at_s = 0.0
+        self.runs = self.run = self.equal = 0
+        self.value, self.run_at_s, self.equal_at_s = float("nan"), 0.0, 0.0
+        """Of the stretch of equal readings that goes on."""
         self.before: tuple[float, float] | None = None
         """The point before the waiting one."""
         self.waiting: tuple[float, float, int] | None = None
@@ -129,6 +138,7 @@ class _Sums:
         self.readings += len(t_s)
         self.sum_w += float(power_w.sum())
         self.negative += int((power_w < 0).sum())
+        self._runs(t_s, power_w)
         counts = np.ones(len(t_s))
         if self.waiting is not None:
             at, mean, number = self.waiting
@@ -141,6 +151,16 @@ class _Sums:
         self._steps(times)
         self._integrate(times[:-1], means[:-1])
         self.waiting = float(times[-1]), float(means[-1]), int(weights[-1])
+
+    def _runs(self, t_s: Series, power_w: Series) -> None:
+        begins = np.flatnonzero(np.diff(power_w, prepend=self.value))
+        lengths = np.diff(begins, prepend=-self.run, append=len(power_w))
+        starts = np.concatenate(([self.run_at_s], t_s[begins]))
+        longest = int(lengths.argmax())
+        if lengths[longest] > self.equal:
+            self.equal, self.equal_at_s = int(lengths[longest]), float(starts[longest])
+        self.runs += len(begins)
+        self.run, self.run_at_s, self.value = int(lengths[-1]), float(starts[-1]), float(power_w[-1])
 
     def _integrate(self, times: Series, means: Series) -> None:
         if self.before is not None:
@@ -178,6 +198,9 @@ class _Sums:
             longest_at_s=self.longest_at_s,
             tied=self.tied,
             negative=self.negative,
+            runs=self.runs,
+            equal=self.equal,
+            equal_at_s=self.equal_at_s,
         )
 
 

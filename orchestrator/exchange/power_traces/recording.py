@@ -33,6 +33,7 @@ class TraceDoubtCode(StrEnum):
     SAME_READINGS = "same_readings"
     STUCK = "stuck"
     IMPLAUSIBLE_POWER = "implausible_power"
+    POWER_DISAGREES = "power_disagrees"
     ALIKE_READINGS = "alike_readings"
     MIXED_FORMATS = "mixed_formats"
 
@@ -54,8 +55,9 @@ REMEDIES: dict[TraceDoubtCode, str] = {
     TraceDoubtCode.FEW_FILES: "record more files: two repetitions say little about their spread",
     TraceDoubtCode.ONE_FILE: "record more files: how one run differs from the next is not in the interval of one",
     TraceDoubtCode.SAME_READINGS: "give each recording once: a copy is no repetition",
-    TraceDoubtCode.STUCK: "restart the meter: it said the same whatever was drawn",
+    TraceDoubtCode.STUCK: "restart the meter, or record again: it said the same whatever was drawn",
     TraceDoubtCode.IMPLAUSIBLE_POWER: "check the unit of the power, or of current and voltage",
+    TraceDoubtCode.POWER_DISAGREES: "check the units of the three columns; the power was taken",
     TraceDoubtCode.ALIKE_READINGS: "record for longer: readings wander so slowly that intervals hold less than 95 %",
     TraceDoubtCode.MIXED_FORMATS: "use one instrument for all of them: figures of different ones do not compare",
 }

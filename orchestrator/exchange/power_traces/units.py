@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 QUANTITIES: dict[str, dict[str, float]] = {
     "time": {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0},
@@ -53,6 +55,16 @@ def quantity_of(title: Title) -> str | None:
     """`time`, `power`, `current` or `voltage`, by the words of the name; None for anything else."""
     words = re.findall(r"[a-z]+", title.name.lower())
     return next((quantity for quantity, names in NAMES.items() if any(word in names for word in words)), None)
+
+
+def with_units(titles: Sequence[str], below: Sequence[str]) -> list[str] | None:
+    """Titles whose units stand in the row below: `Time,Power` above `(s),(mW)`; None where that row is no such one."""
+    units = [text.strip("[]() ") for text in below]
+    known = [not unit or any(_plain(unit) in of for of in QUANTITIES.values()) for unit in units]
+    if not all(known) or not any(units) or any(parse_title(text).unit for text in titles):
+        return None
+    pairs = zip_longest(titles, units, fillvalue="")
+    return [f"{title} [{unit}]" if title and unit else title for title, unit in pairs]
 
 
 def factor(title: Title, quantity: str) -> float | None:

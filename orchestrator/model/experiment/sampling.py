@@ -44,7 +44,8 @@ class Sampling(Model):
     """Rest before the warm-up and after the load, for the idle power: `60 s`."""
     order: Literal["interleaved", "random", "abba"] = "interleaved"
     """In which order a device runs its blocks: block 0 of every cell, then block 1, ...; in random order within each
-    round; or each round in the reverse order of the one before, which cancels linear drift."""
+    round; or each round in the reverse order of the one before, which cancels linear drift, with neighbours exchanged
+    in every second pair of rounds, which cancels the heat that the cell before left."""
     canary: int = Field(default=0, ge=0, le=1000)
     """After so many blocks of a device, one block of a small reference workload; 0: none."""
     deadline: Seconds = 120.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from itertools import pairwise
 
 import pytest
@@ -36,6 +37,31 @@ def test_both_sides_of_a_cell_follow_each_other_in_every_round(order: str) -> No
     turned = {first.cell.options["side"] for first, _ in pairs}
     assert turned == ({"baseline", "candidate"} if order == "abba" else {"baseline"})
     assert all(a.block <= b.block for a, b in pairwise(jobs))
+
+
+def test_both_sides_of_a_cell_take_over_the_same_heat_within_four_rounds() -> None:
+    """What a block finds of the one before it is its neighbour's cell: as often the same one on either side."""
+    backends = (Api.OPENCL, Api.VULKAN, Api.CPU)
+    experiment = sided(Side(), matrix=Matrix(backend=backends), sampling=Sampling(blocks=8, order="abba"))
+    devices = [make.device("A", *map(make.api, backends)), make.device("B", make.api(Api.CPU), make.api(Api.VULKAN))]
+    jobs = expand(experiment, "e-1", devices).jobs
+    for serial in "AB":
+        before: dict[tuple[object, object], Counter[object]] = defaultdict(Counter)
+        for first, second in pairwise(job for job in jobs if job.candidates == (serial,)):
+            before[second.cell.backend, second.cell.options["side"]][first.cell.backend] += second.block >= 4
+        assert all(before[backend, "baseline"] == before[backend, "candidate"] for backend, _ in before)
+
+
+def test_a_cell_that_has_one_side_on_a_device_takes_no_other_cell_for_its_other_side() -> None:
+    halves = Matrix(backend=(Api.OPENCL, Api.VULKAN, Api.CPU))
+    device = make.device("A", make.api(Api.OPENCL, *Precision), make.api(Api.VULKAN), make.api(Api.CPU, *Precision))
+    side = Side(axes={"precision": "fp16"})
+    jobs = expand(sided(side, matrix=halves, sampling=Sampling(blocks=4, order="abba")), "e-1", [device]).jobs
+    turns = defaultdict(list)
+    for job in jobs:
+        turns[job.cell.backend, job.block].append(job.cell.options["side"])
+    assert [turns[Api.CPU, number][0][0] for number in range(4)] == ["b", "c", "c", "b"]
+    assert turns[Api.VULKAN, 2] == ["baseline"]
 
 
 def test_a_side_has_its_own_axes_network_and_agent() -> None:

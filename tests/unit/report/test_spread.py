@@ -56,7 +56,50 @@ def test_sessions_that_differ_are_told_and_others_are_not() -> None:
     assert "more sessions, not more blocks" in doubts[0].detail
     assert sum(each.repeat == "sessions" for each in found) >= 38
     alike = [simulated(seed, 4, 7, session=0.0, between=0.005) for seed in range(100)]
-    assert sum(each.differ for each in alike) <= 4
+    assert sum(bool(each.differ) for each in alike) <= 4
+
+
+def over_boots(
+    seed: int, sessions: tuple[int, ...], *, boot: float, session: float, block_: float, blocks: int = 4
+) -> Spread:
+    """`sessions`: of each boot."""
+    rng = np.random.default_rng(seed)
+    rows, at = [], 0.0
+    for number, count in enumerate(sessions):
+        of_boot = boot * rng.normal()
+        for _ in range(count):
+            of_session = of_boot + session * rng.normal()
+            values = 10 * np.exp(of_session + block_ * rng.normal(size=blocks))
+            rows += [block([value], at + 60 * place, f"boot-{number}") for place, value in enumerate(values)]
+            at += DAY_S
+    found = spread(rows, lambda row: block_value_ms(row, "steady"))
+    assert found is not None
+    return found
+
+
+def test_boots_are_a_level_of_their_own() -> None:
+    """Unequal numbers of sessions: components are right on average, and what differs is told apart."""
+    found = [over_boots(seed, (3, 2, 4, 1, 3), boot=0.03, session=0.01, block_=0.005) for seed in range(300)]
+    assert np.mean([(each.boot or 0) ** 2 for each in found]) == pytest.approx(0.03**2, rel=0.15)
+    assert np.mean([(each.session or 0) ** 2 for each in found]) == pytest.approx(0.01**2, rel=0.15)
+    assert np.mean([(each.block or 0) ** 2 for each in found]) == pytest.approx(0.005**2, rel=0.1)
+    assert {(each.boots, each.sessions) for each in found} == {(5, 13)}
+    assert sum(each.repeat == "boots" for each in found) >= 280
+    told = [doubt.detail for each in found if each.differ == "boots" and (doubt := sessions_doubt(each))]
+    assert len(told) >= 200 and "more boots, not more sessions" in told[0]
+
+
+def test_sessions_that_differ_are_not_taken_for_boots() -> None:
+    found = [over_boots(seed, (3, 3, 3, 3), boot=0.0, session=0.02, block_=0.005) for seed in range(200)]
+    assert sum(each.differ == "boots" for each in found) <= 7
+    assert sum(each.differ == "sessions" for each in found) >= 190
+    assert sum(each.repeat == "sessions" for each in found) >= 150
+
+
+def test_boots_of_one_session_each_are_not_told_from_sessions() -> None:
+    found = over_boots(1, (1, 1, 1), boot=0.03, session=0.0, block_=0.002)
+    assert (found.boot, found.boots, found.differ, found.repeat) == (None, 3, "sessions", "sessions")
+    assert found.session == pytest.approx(0.03, rel=0.9)
 
 
 def test_the_level_that_adds_most_is_worth_repeating() -> None:

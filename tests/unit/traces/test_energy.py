@@ -17,6 +17,7 @@ from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import Recording, TraceDoubtCode, read_trace
 from orchestrator.exchange.power_traces.comparison import compare
 from orchestrator.exchange.power_traces.means import autocorrelation_time, plain_mean, time_mean
+from orchestrator.exchange.power_traces.points import Points
 from tests.source_tree import ROOT
 
 from .write import table, trepn
@@ -201,6 +202,27 @@ def test_one_file_and_a_copy_are_doubted() -> None:
     assert TraceDoubtCode.SAME_READINGS not in codes([rest], [one, two, three])
     assert TraceDoubtCode.SAME_READINGS in codes([rest], [one, two, one])
     assert TraceDoubtCode.SAME_READINGS in codes([rest], [rest])
+
+
+def test_a_meter_that_stands_still_for_a_while_is_doubted() -> None:
+    random = np.random.default_rng(11)
+    power_w = 2 + 0.1 * random.normal(size=1000)
+    still = np.where((np.arange(1000) >= 300) & (np.arange(1000) < 500), power_w[300], power_w)
+    slow_gauge = np.repeat(power_w[:40], 25)
+    coarse = np.round(2 + 0.004 * random.normal(size=1000), 2)
+    well = [wandering(0.0, 400, seed) for seed in range(3)]
+
+    def doubts(values: np.ndarray) -> list[str]:
+        own = recording(np.arange(1000) / 10, values, path="own.csv")
+        return [doubt.detail for doubt in compare(well, [own]).doubts if doubt.code is TraceDoubtCode.STUCK]
+
+    assert doubts(still) == ["200 of its 1000 readings, from 30 s on, are the same"]
+    assert doubts(power_w) == doubts(slow_gauge) == doubts(coarse) == []
+    parts = Points()
+    for block in np.array_split(np.arange(1000), 13):
+        parts.extend(block / 10, still[block])
+    facts = parts.finish()[2]
+    assert (facts.equal, facts.equal_at_s, facts.runs) == (200, 30.0, 801)
 
 
 @pytest.mark.parametrize(

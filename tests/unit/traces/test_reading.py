@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 from pathlib import Path
 
@@ -102,6 +103,45 @@ def test_current_times_voltage_other_delimiters_and_comments(tmp_path: Path) -> 
     lines = ["# a logger's own words", "time [s];current [mA];voltage [V]", *(f"{t};500;4" for t in range(40)), "# end"]
     path.write_text("\n".join(lines))
     np.testing.assert_allclose(one(path).power_w, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        ("Time,Power\n(s),(mW)", "{t},2000"),
+        ("A logger's export, 2026\n\nTimestamp,Main current,Main voltage\ns,mA,V", "{t},500,4"),
+        ("Time,Main,Main Voltage\n[s],[mA],[V]", "{t},500,4"),
+    ],
+)
+def test_units_may_stand_below_the_titles_and_words_above(tmp_path: Path, head: str, row: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([head, *(row.format(t=t) for t in range(40))]) + "\n")
+    found = one(path)
+    np.testing.assert_allclose(found.power_w, 2.0)
+    assert (found.duration_s, found.doubts) == (39.0, ())
+
+
+@pytest.mark.parametrize(("time", "row"), [("Time", "{t},{w}"), ("Time", "{t},{w},"), ("t_ms", "np.float64({t}),{w}")])
+def test_a_file_compressed_by_gzip_is_read_as_it_is_without(tmp_path: Path, time: str, row: str) -> None:
+    lines = [row.format(t=1_700_000_000_000 + 100 * t, w=2 + (t % 7) / 10) for t in range(4000)]
+    path = table(tmp_path / "a.csv", f"{time},power [W]", [[line] for line in lines])
+    packed = tmp_path / "packed.csv"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    plain, found = one(path), one(packed)
+    np.testing.assert_array_equal(found.power_w, plain.power_w)
+    assert (found.facts, codes(found)) == (plain.facts, codes(plain)) and found.duration_s == pytest.approx(399.9)
+    packed.write_bytes(gzip.compress(path.read_bytes())[:-2000])
+    with pytest.raises(TableError, match="damaged gzip file"):
+        one(packed)
+
+
+def test_a_power_that_current_and_voltage_contradict_is_doubted(tmp_path: Path) -> None:
+    def found(current_ma: str) -> set[TraceDoubtCode]:
+        header = "time [s],power [mW],current [mA],voltage [V]"
+        return codes(one(table(tmp_path / "a.csv", header, [[t, 2000, current_ma, 4] for t in range(40)])))
+
+    assert found("5000") == found("0.5") == {TraceDoubtCode.POWER_DISAGREES}
+    assert found("520") == found("-500") == found("") == set()
 
 
 def test_pymonsoon_writes_seconds_under_milliseconds(tmp_path: Path) -> None:
