@@ -1,4 +1,4 @@
-"""A choices file: what each layer does best, and worst, on each device; `farm best -o` writes it."""
+"""A choices file: what each layer does best, and worst, on each device in each arithmetic; `farm best -o` writes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from kernels.options import LAYER_AXES
 
 from .base import Model
-from .device import DeviceFacts
+from .device import DeviceFacts, Precision
 
 Which = Literal["best", "worst"]
 
@@ -32,8 +32,15 @@ class LayerChoice(Model):
     device: str = "*"
     """A serial number, or a pattern of models' names: `SM-G930*`; `*`: any device."""
     layer: str
+    precision: Precision | None = Field(default=None, exclude_if=lambda value: value is None)
+    """In which arithmetic; not given: in each that has no entry of its own."""
     best: Own
     worst: Own
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """For which devices it is, and in which arithmetic."""
+        return self.device, self.precision
 
 
 class Choices(Model):
@@ -44,8 +51,9 @@ class Choices(Model):
     """By what they were found."""
     layers: tuple[LayerChoice, ...] = Field(min_length=1)
 
-    def of(self, device: DeviceFacts, which: Which) -> Mapping[str, Mapping[str, int | str]]:
+    def of(self, device: DeviceFacts, precision: Precision, which: Which) -> Mapping[str, Mapping[str, int | str]]:
         """Layer -> its axes on a device: by serial number where it is named, else by model; empty where neither is."""
-        own = [each for each in self.layers if each.device == device.serial]
-        found = own or [each for each in self.layers if fnmatchcase(device.model, each.device)]
-        return {each.layer: getattr(each, which) for each in found}
+        fits = [each for each in self.layers if each.precision in (None, precision)]
+        own = [each for each in fits if each.device == device.serial]
+        found = own or [each for each in fits if fnmatchcase(device.model, each.device)]
+        return {each.layer: getattr(each, which) for each in sorted(found, key=lambda each: each.precision is not None)}

@@ -39,6 +39,7 @@ class DoubtCode(StrEnum):
     HOT = "hot"
     FREQUENCY_CHANGED = "frequency_changed"
     NON_FINITE_OUTPUT = "non_finite_output"
+    DIVERGED = "diverged"
     NO_POWER_GAUGE = "no_power_gauge"
     RESUMED = "resumed"
     AGENT_WARNING = "agent_warning"
@@ -70,6 +71,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.HOT: "lower conditions.battery_temp_max or give the phone air",
     DoubtCode.FREQUENCY_CHANGED: "lock the clocks, or compare only blocks under the same clocks",
     DoubtCode.NON_FINITE_OUTPUT: "check the model and the precision: the output holds NaN or infinity",
+    DoubtCode.DIVERGED: "lower training.learning_rate or momentum: the loss is no finite number, the model of no use",
     DoubtCode.NO_POWER_GAUGE: "the device has no readable gauge: use an external meter",
     DoubtCode.RESUMED: "the cable dropped during the run; the journal is complete",
     DoubtCode.AGENT_WARNING: "read its words: the details of this doubt in `farm results EXPERIMENT --json`",

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from .heading import POINT_PX
 
@@ -82,6 +84,14 @@ def bare(axes: Axes, *, grid: str) -> None:
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
+
+
+def logarithmic(axis: XAxis | YAxis) -> None:
+    """Labels at 1, 2 and 5 of each decade, as plain numbers: SVG shows matplotlib's own, formulas, as typed."""
+    axis.axes.set_xscale("log") if axis.axis_name == "x" else axis.axes.set_yscale("log")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def to_svg(chart: Chart) -> str:

@@ -123,7 +123,7 @@ def _headline(content: Content) -> list[tuple[str, str]]:
         ("devices", str(len({summary.serial for summary in content.summaries}))),
         ("results", str(len(content.summaries))),
         ("blocks", str(sum(summary.blocks for summary in content.summaries))),
-        ("timed inferences", str(inferences)),
+        ("epochs" if content.experiment.workload.training else "timed inferences", str(inferences)),
         ("from first to last", _duration(ended - started)),
     ]
 

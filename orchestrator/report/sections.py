@@ -27,7 +27,7 @@ def sections(content: Content) -> list[Section]:
     found = (
         stopped.section(content.stopped),
         *predictions.sections(content.agreements),
-        *_energies(content.summaries),
+        *_energies(content.summaries, "epoch" if content.experiment.workload.training else "inf."),
         _throughput(content.summaries),
         backends(content),
         pays_from(content),
@@ -56,21 +56,24 @@ def _where(summary: Summary, names: wording.Naming) -> tuple[str, str]:
     return serial, wording.cell(summary, names)
 
 
-ENERGY_COLUMNS = (
-    Column("device"), Column("cell"), Column("energy/inf.", True), Column("95 % or more", True),
-    Column("same device", True, True), Column("gross", True, True), Column("load power", True),
-    Column("idle power", True, True), Column("blocks", True), Column(""),
-)  # fmt: skip
+def _energy_columns(per: str) -> tuple[Column, ...]:
+    return (
+        Column("device"), Column("cell"), Column(f"energy/{per}", True), Column("95 % or more", True),
+        Column("same device", True, True), Column("gross", True, True), Column("load power", True),
+        Column("idle power", True, True), Column("blocks", True), Column(""),
+    )  # fmt: skip
+
+
 NEEDS_REST = ("gross", "idle power")
 """Columns that say nothing where no block rested: the energy itself is gross, and the idle power is not known."""
 
 
-def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
-    names = wording.naming(summaries)
+def _energies(summaries: Sequence[Summary], per: str) -> Iterator[Section]:
+    names, columns = wording.naming(summaries), _energy_columns(per)
     for index, (title, rows) in enumerate(wording.energy_groups(summaries).items()):
         basis = wording.energy_basis(row.use.reported for row in rows)
         net = any(row.use.idle_power_w for row in rows)
-        shown = [i for i, column in enumerate(ENERGY_COLUMNS) if net or column.name not in NEEDS_REST]
+        shown = [i for i, column in enumerate(columns) if net or column.name not in NEEDS_REST]
         texts = [(row.summary.serial, _where(row.summary, names)[1], *_energy(row)) for row in rows]
         yield Section(
             name=f"energy-{index}",
@@ -78,7 +81,7 @@ def _energies(summaries: Sequence[Summary]) -> Iterator[Section]:
             note=f"{basis} Load power is gross. The first interval "
             "holds the gain's uncertainty, `same device` is for comparisons on the same device. `relative`: the gain "
             "is not known, other devices do not compare.",
-            columns=tuple(ENERGY_COLUMNS[i] for i in shown),
+            columns=tuple(columns[i] for i in shown),
             rows=tuple(tuple(row[i] for i in shown) for row in texts),
             terminal_note=basis,
         )

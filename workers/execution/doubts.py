@@ -84,6 +84,9 @@ def _of_events(events: Sequence[Event], *, power: bool) -> Iterator[Doubt]:
     for event in events:
         if isinstance(event, Output) and not event.finite:
             yield Doubt(code=DoubtCode.NON_FINITE_OUTPUT, detail=event.name)
+    lost = next((event for event in events if isinstance(event, Sample) and event.stage and event.loss is None), None)
+    if lost is not None:
+        yield Doubt(code=DoubtCode.DIVERGED, detail=f"{lost.stage}, from epoch {(lost.epoch or 0) + 1} on")
     if power and not any(isinstance(e, Power) and e.current_ua is not None for e in events):
         yield Doubt(code=DoubtCode.NO_POWER_GAUGE)
     for event in events:

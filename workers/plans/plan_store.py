@@ -164,11 +164,12 @@ class Plans:
         if name is None or which == "none" or cell.backend == Api.CPU:
             return {}
         found = Choices.model_validate_json(self._file(name, sha256).read_bytes())
-        own = found.of(device, which)
+        own = found.of(device, cell.precision, which)
         if not own:
-            known = ", ".join(dict.fromkeys(each.device for each in found.layers))
+            known = ", ".join(dict.fromkeys(" in ".join(filter(None, each.key)) for each in found.layers))
             raise Unsupported(
-                f"{name} has no choices for it (model {device.model or 'unknown'}); it has them for: {known}",
+                f"{name} has no choices for it (model {device.model or 'unknown'}) in {cell.precision}; "
+                f"it has them for: {known}",
                 remedy="write its serial number, a pattern of its model, or `*` as `device` in the file",
                 device=device.serial,
             )

@@ -19,14 +19,14 @@ class Times:
     """Which of the network's cells is played; -1: none of them."""
     latency_ms: list[float]
     layers: Mapping[str, list[float]]
-    """Empty: those of the real agent are passed on."""
+    """Layer -> its recorded times."""
 
     def replaying(self, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """The real agent's events, with the recorded times of the layers; a layer that was not recorded is left out."""
         left: dict[tuple[str, int], int] = {}
         passes = {name: itertools.cycle(times) for name, times in self.layers.items()}
         for event in events:
-            if event["event"] != "layer" or not self.layers:
+            if event["event"] != "layer":
                 yield event
             elif event["layer"] in passes:
                 key = (event["layer"], event.get("repeat", 0))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
 
 from orchestrator.analysis.limits import Limit
 from orchestrator.report.colours import PALETTE
-from orchestrator.report.drawing import FOREGROUND, Chart, bare, new_figure, style
+from orchestrator.report.drawing import FOREGROUND, Chart, bare, logarithmic, new_figure, style
 from orchestrator.report.heading import put_heading
 
 from .rows import WIDTH_PX
@@ -39,11 +38,8 @@ def limits(found: Sequence[Limit]) -> Chart | None:
                         [probe.value], [0.03], color=colour, marker=MARKS[probe.ended], markersize=6,
                         transform=axes.get_xaxis_transform(), clip_on=False,
                     )  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-            axis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+        logarithmic(axes.xaxis)
+        logarithmic(axes.yaxis)
         axes.set_xlabel(shown[0].dimension)
         axes.set_ylabel("ms of one inference")
         bare(axes, grid="y")

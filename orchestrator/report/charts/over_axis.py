@@ -15,7 +15,7 @@ from orchestrator.model.axes import axis_value_text
 from orchestrator.model.experiment import Published
 from orchestrator.report import wording
 from orchestrator.report.colours import Look, backend_colours, looks
-from orchestrator.report.drawing import MUTED, Chart, bare, new_figure, style
+from orchestrator.report.drawing import MUTED, Chart, bare, logarithmic, new_figure, style
 from orchestrator.report.heading import put_heading
 
 from . import rows as layout
@@ -129,13 +129,13 @@ def _finish(axes: Axes, axis: str, points: Iterable[Point], with_theirs: bool) -
     found = list(points)
     at, times = [point.at for point in found], [point.ms for point in found]
     if min(at) > 0 and max(at) / min(at) > layout.LOG_FROM:
-        axes.set_xscale("log", base=2)
+        logarithmic(axes.xaxis)
     ticks = sorted(set(at))
     if len(ticks) <= layout.MAX_PANELS:
         axes.set_xticks(ticks, [axis_value_text(axis, int(tick)) for tick in ticks])
         axes.minorticks_off()
     if with_theirs or max(times) / min(times) > layout.LOG_FROM:
-        axes.set_yscale("log")
+        logarithmic(axes.yaxis)
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel(axis)

@@ -7,14 +7,13 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Summary
 from orchestrator.model.device import Source
 from orchestrator.model.record import Record
 from orchestrator.report import wording
-from orchestrator.report.drawing import bare
+from orchestrator.report.drawing import bare, logarithmic
 from orchestrator.report.heading import wrap
 
 WIDTH_PX = 1120
@@ -102,10 +101,7 @@ def device_in(record: Record) -> str:
 def fit_axis(axes: Axes, values: Sequence[float]) -> None:
     """From zero, or logarithmic where values differ widely."""
     if values and min(values) > 0 and max(values) / min(values) > LOG_FROM:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        logarithmic(axes.xaxis)
     else:
         axes.set_xlim(left=min(0.0, *values) if values else 0.0)
 

@@ -39,7 +39,7 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
         energy = summary.energy_per_inference
         rows.append(
             (
-                _device(block), wording.cell(summary, names), str(trained.count), _number(last.loss),
+                _device(block), wording.cell(summary, names), str(trained.count), _loss(last.loss),
                 _share(last.error), _share(model.error if model else None), str(model.evaluated) if model else "",
                 wording.ms(block.times.median_ms) if block.times else "", wording.energy(energy),
                 wording.joule_interval(energy.figure_j.total) if energy else "",
@@ -48,8 +48,8 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
         )  # fmt: skip
     columns = (
         Column("device"), Column("cell"), Column("epochs", True), Column("loss", True), Column("error %", True),
-        Column("error of the trained %", True), Column("of samples", True, True), Column("ms per epoch", True),
-        Column("energy per epoch", True), Column("95 % or more", True, True), Column("model"),
+        Column("trained error %", True), Column("of samples", True, True), Column("ms / epoch", True),
+        Column("energy / epoch", True), Column("95 % or more", True, True), Column("model"),
     )  # fmt: skip
     return Section("training", "Training", NOTE, columns, tuple(rows))
 
@@ -75,8 +75,8 @@ def _device(block: BlockFigures) -> str:
     return f"{block.serial} {word}" if word.isupper() else block.serial
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def _loss(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4g}"
 
 
 def _share(value: float | None) -> str:

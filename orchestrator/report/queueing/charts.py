@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import XAxis, YAxis
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from orchestrator.queueing.capacity import Point
 from orchestrator.queueing.measures import Figure as Measure
@@ -18,7 +17,7 @@ from orchestrator.queueing.spec import QueueingSpec
 from orchestrator.queueing.theory import Theory
 from orchestrator.report.charts.rows import WIDTH_PX
 from orchestrator.report.colours import PALETTE
-from orchestrator.report.drawing import MUTED, Chart, bare, new_figure, style
+from orchestrator.report.drawing import MUTED, Chart, bare, logarithmic, new_figure, style
 from orchestrator.report.heading import put_heading
 
 MS_PER_S = 1000.0
@@ -41,7 +40,7 @@ def load_curve(points: Sequence[tuple[Point, list[Theory]]]) -> Chart:
         told = [(point.load, line.sojourn_s) for point, lines in points for line in lines if line.of_class is None]
         if told:
             axes.plot(*zip(*((x, MS_PER_S * y) for x, y in told), strict=True), "x", color=MUTED, label="theory, mean")
-        _logarithmic(axes.yaxis)
+        logarithmic(axes.yaxis)
         axes.set_xlabel("offered load, share of what all servers can serve")
         axes.set_ylabel("sojourn, ms")
         bare(axes, grid="y")
@@ -74,7 +73,7 @@ def tail(spec: QueueingSpec, requests: Requests) -> Chart:
                           label=f"{of.name}, {what}")  # fmt: skip
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        _logarithmic(axes.xaxis)
+        logarithmic(axes.xaxis)
         axes.set_xlabel("ms")
         axes.set_ylabel("share that took longer")
         bare(axes, grid="y")
@@ -137,20 +136,12 @@ def pareto(policies: Sequence[tuple[str, Measured]]) -> Chart | None:
                 axes.plot([MS_PER_S * p99.low, MS_PER_S * p99.high], [y, y], color=colour, alpha=0.5, linewidth=2.5)
             if energy.low is not None and energy.high is not None:
                 axes.plot([x, x], [energy.low, energy.high], color=colour, alpha=0.5, linewidth=2.5)
-        _logarithmic(axes.xaxis)
+        logarithmic(axes.xaxis)
         axes.set_xlabel("p99 of the sojourn, ms")
         axes.set_ylabel("energy of a request, with idle servers, J")
         bare(axes, grid="y")
         put_heading(figure, keys=_keys(axes))
         return Chart(figure, "pareto", "Energy of a request against p99 of the sojourn, by policy")
-
-
-def _logarithmic(axis: XAxis | YAxis) -> None:
-    """Labels at 1, 2 and 5 of each decade, as plain numbers."""
-    axis.axes.set_xscale("log") if axis.axis_name == "x" else axis.axes.set_yscale("log")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _keys(axes: Axes) -> list[Line2D]:

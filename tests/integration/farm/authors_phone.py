@@ -20,15 +20,15 @@ def recording(folder: Path, to: Path) -> Path:
 
     Whole networks with the best g of each layer are not in the logs: their times are those of table VI.
     """
-    by_g = {int(path.stem): logged(path) for path in (folder / "logs").glob("[0-9]*.txt")}
-    precise = [
-        {"at": {"api": "opencl", "precision": "fp32", "granularity": g}, "layers": means(layers)}
-        for g, layers in sorted(by_g.items())
+    by_g = [
+        {"at": {"api": "opencl", "precision": precision, "granularity": int(path.stem)}, "layers": means(logged(path))}
+        for precision, logs in (("fp32", "logs"), ("imprecise", "logs_imprecise"))
+        for path in sorted((folder / logs).glob("[0-9]*.txt"))
     ]
     sequential = logged(folder / "logs" / "sequential.txt")
     runs = [sum(times) for times in zip(*sequential.values(), strict=True)]
     cells = [
-        *precise,
+        *by_g,
         {
             "at": {"api": "cpu"},
             "latency_ms": [mean(runs)],

@@ -186,6 +186,13 @@ def test_a_choices_file_has_the_best_and_the_worst_of_each_layer(farm: Farm, tmp
     imported(farm, write(tmp_path / "b.csv", [*rows, "d,n,conv1,b2,p,4,1"]))
     code, _, err = farm(*asked, "--per", "layer,device,backend")
     assert (code, "--where backend=opencl" in err) == (1, True)
+    code, _, err = farm(*asked, "--per", "layer,device,precision", "--where", "backend=b")
+    assert (code, "p is no precision of this farm" in err) == (1, True)
+    rows = [f"d,n,conv1,b,{name},{g},{g}" for name in ("fp32", "imprecise") for g in (4, 8)]
+    imported(farm, write(tmp_path / "c.csv", rows))
+    assert farm(*asked, "--per", "layer,device,precision")[0] == 0
+    found = Choices.model_validate_json((tmp_path / "c.json").read_bytes())
+    assert [each.key for each in found.layers] == [("d", "fp32"), ("d", "imprecise")]
 
 
 def test_command_says_what_is_missing(farm: Farm, tmp_path: Path) -> None:

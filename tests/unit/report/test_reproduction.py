@@ -247,6 +247,7 @@ def test_a_published_curve_lies_in_the_chart_over_its_axis() -> None:
     (chart,) = charts.over_axis(content.summaries, content.experiment.published)
     drawn = to_svg(chart)
     assert "Time over granularity: phone-1" in drawn and "published: S7" in drawn
+    assert "mathdefault" not in drawn, "a formula is shown as it was typed"
     assert charts.over_axis(measured({"tables": [table]}, ours[:2]).summaries) == []
 
 

@@ -55,7 +55,7 @@ def content() -> Whole:
         update={"samples": tuple(epoch(i) for i in range(502)), "trained": MODEL}
     )
     stopped = record(CELL, [1.0], serial="B", outcome=Outcome.KILLED).model_copy(
-        update={"samples": tuple(epoch(i) for i in range(5))}
+        update={"samples": (*(epoch(i) for i in range(4)), epoch(4).model_copy(update={"loss": None}))}
     )
     records: list[Record] = [whole, stopped]
     return built("trains-1", ASKED, cells={CELL.cell_id: CELL}, records=records, outcomes={"ok": 2}, now=1.8e9)
@@ -67,6 +67,7 @@ def test_a_row_a_training_with_its_answers() -> None:
     rows = {row[0].split()[0]: row for row in by_name["training"].rows}
     assert rows["A"][2:8] == ("502", "0.0009902", "25.00", "10.00", "10", "3.00")
     assert rows["A"][-1] == "abababababab" and rows["B"][-1] == "not trained to its end"
+    assert rows["B"][3] == "not finite"
     assert by_name["confusion-0"].rows == (("0", "4", "1"), ("1", "", "5"))
     epochs = found.blocks[0].trained.epochs if found.blocks[0].trained else ()
     assert 150 < len(epochs) < 260 and (epochs[0].stage, epochs[-1].epoch) == ("pretrain:first", 499)
@@ -108,7 +109,7 @@ def test_terminal_page_and_json_show_it() -> None:
     page = render(found, found.records)
     for shown in (buffer.getvalue(), page):
         assert "Training" in shown and "answers by right class" in shown
-    for words in ("Training: train", "Training: pretrain:first", "wrong answers, %"):
+    for words in ("Training: train", "Training: pretrain:first", "wrong answers, %", "<b>502</b><span>epochs</span>"):
         assert words in page, words
     (a, b) = as_data(found)["trained"]
     assert a["model"]["onnx_sha256"] == "ab" * 32 and a["epochs"][-1]["epoch"] == 499 and b["model"] is None

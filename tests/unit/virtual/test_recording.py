@@ -15,6 +15,7 @@ from device_agent.virtual.profile import load_model
 from device_agent.virtual.replay.player import Player
 from device_agent.virtual.replay.recording import load_recording
 from device_agent.virtual.replay.run import Run, is_stable
+from device_agent.virtual.replay.times import Times
 
 TEXT = """
 profile: nexus_5
@@ -119,3 +120,15 @@ def test_stability_is_the_agent_s() -> None:
     assert not is_stable([100] * 4, 0.02)
     assert is_stable([500, 100, 101, 100, 101, 100], 0.02)
     assert not is_stable([100, 101, 100, 101, 103], 0.02)
+
+
+def test_a_layer_that_was_not_recorded_has_no_time() -> None:
+    """The real agent's are of this host, and would stand in a phone's name."""
+    told = [{"event": "layer", "layer": name, "duration_ns": 7} for name in ("conv1", "pool1")]
+    output = {"event": "output", "name": "prob"}
+
+    def replayed(**layers: list[float]) -> list[dict[str, object]]:
+        return list(Times("lenet", -1, [12.5], layers).replaying([*told, output]))
+
+    assert replayed() == [output]
+    assert replayed(conv1=[5.5]) == [{**told[0], "duration_ns": 5_500_000}, output]

@@ -68,6 +68,10 @@ def test_warm_up_is_not_judged() -> None:
             [*STEADY, Output(seq=10, t_ns=1, name="y", file="0.bin", bytes=4, sha256="0", finite=False)],
             DoubtCode.NON_FINITE_OUTPUT,
         ),
+        (
+            [*STEADY, STEADY[0].model_copy(update={"stage": "train", "epoch": 1, "loss": None})],
+            DoubtCode.DIVERGED,
+        ),
         ([*STEADY, Warning(seq=10, t_ns=1, code="clock", message="odd")], DoubtCode.AGENT_WARNING),
         (
             [*STEADY, Power(seq=10, t_ns=1, gpu_hz=624_000_000), Power(seq=11, t_ns=2, gpu_hz=401_000_000)],

@@ -28,7 +28,8 @@ def device(**facts: Any) -> DeviceFacts:
         api=Api.CPU, version="1", device_name="arm64-v8a processor", driver="agent 1 neon", compute_units=8,
         precisions=(Precision.FP32, Precision.RELAXED),
     )  # fmt: skip
-    opencl = ApiFacts(api=Api.OPENCL, version="OpenCL 3.0", device_name="Mali", driver="7")
+    levels = (Precision.FP32, Precision.RELAXED, Precision.IMPRECISE)
+    opencl = ApiFacts(api=Api.OPENCL, version="OpenCL 3.0", device_name="Mali", driver="7", precisions=levels)
     known = {"serial": "s", "host": "h", "kind": "phone", "source": Source.PHONE, "cores": CORES}
     return DeviceFacts(**{**known, "apis": (cpu, opencl), **facts})
 
@@ -101,19 +102,22 @@ def test_a_file_without_threads_is_read_and_goes_on_to_count(tmp_path: Path, con
 
 def test_a_choices_file_gives_each_layer_its_own_by_serial_number_else_by_model(tmp_path: Path) -> None:
     layers = [
-        {"device": pattern, "layer": "conv1", "best": {"granularity": g}, "worst": {"granularity": 4 * g}}
-        for pattern, g in (("SM-G930*", 2), ("s", 3))
-    ]
+        {"device": pattern, "layer": "conv1", "best": {"granularity": g}, "worst": {"granularity": 4 * g}} | arithmetic
+        for pattern, g, arithmetic in (
+            ("SM-G930*", 6, {"precision": "imprecise"}), ("SM-G930*", 2, {}), ("s", 3, {"precision": "fp32"}),
+        )
+    ]  # fmt: skip
     path = tmp_path / "choices.json"
     path.write_text(json.dumps({"origin": "here", "layers": layers}))
     workload = Workload(network="lenet", choices=str(path))
 
-    def own(serial: str, model: str, **options: str) -> object:
-        cell = Cell(workload=workload, backend=Api.OPENCL, options={"algorithm": "dot", **options})
+    def own(serial: str, model: str, precision: Precision = Precision.FP32, **options: str) -> object:
+        cell = Cell(workload=workload, backend=Api.OPENCL, precision=precision, options={"algorithm": "dot", **options})
         plan = Plans(tmp_path).plan(cell, device(serial=serial, model=model)).plan
         return plan.options.get("granularity:conv1")
 
     assert [own("s", "SM-G930F"), own("t", "SM-G930F"), own("t", "SM-G930F", choices="worst")] == [3, 2, 8]
-    assert own("t", "Pixel 7", choices="none") is None
-    with pytest.raises(Unsupported, match=r"no choices for it .model Pixel 7.; it has them for: SM-G930\*, s"):
-        own("t", "Pixel 7")
+    assert [own("t", "SM-G930F", Precision(name)) for name in ("imprecise", "relaxed")] == [6, 2], "its own, else any"
+    assert own("s", "Pixel 7") == 3 and own("t", "Pixel 7", choices="none") is None
+    with pytest.raises(Unsupported, match=r"Pixel 7. in relaxed; .* for: SM-G930\* in imprecise, SM-G930\*, s in fp32"):
+        own("s", "Pixel 7", Precision.RELAXED)
