@@ -10,6 +10,7 @@ from collections.abc import Callable
 from kernels.frontend.onnx.context import Context, OnnxNode
 
 from . import (
+    col2im,
     functions,
     ordering,
     placing,
@@ -19,6 +20,7 @@ from . import (
     reductions,
     resizing,
     sampling,
+    spectra,
     suppressing,
     windows,
 )
@@ -38,12 +40,14 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Cast": functions.cast,
     "CastLike": functions.cast,
     "Clip": functions.clip,
+    "Col2Im": col2im.col2im,
     "Compress": placing.compress,
     "Concat": placing.concat,
     "Conv": windows.conv,
     "ConvTranspose": windows.conv_transpose,
     "ConvInteger": quantized.conv_integer,
     "CumSum": reductions.cumulated_sum,
+    "DFT": spectra.dft,
     "DepthToSpace": placing.depth_to_space,
     "DequantizeLinear": quantized.dequantize_linear,
     "Dropout": functions.dropout,
@@ -72,6 +76,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "ReduceLogSumExp": reductions.log_sum_exp,
     "ReverseSequence": placing.reverse_sequence,
     **dict.fromkeys(("Scatter", "ScatterElements"), placing.scatter_elements),
+    "STFT": spectra.stft,
     "ScatterND": placing.scatter_nd,
     "Size": placing.size,
     "Slice": placing.slice_,

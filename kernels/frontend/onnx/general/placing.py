@@ -21,7 +21,7 @@ def transpose(node: OnnxNode, to: Context) -> None:
 
 
 def slice_(node: OnnxNode, to: Context) -> None:
-    """In any steps."""
+    """In any steps; what is empty is a constant."""
     s = Steps(node, to)
     x = s.operand(0)
     shape = s.shape(x)
@@ -31,12 +31,15 @@ def slice_(node: OnnxNode, to: Context) -> None:
     steps = s.whole_numbers(4) or [1] * len(axes)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise ModelError(f"node {node.name!r} (Slice): {starts}, {ends}, {axes}, {steps} do not fit each other")
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        stop = None if step < 0 and end < -shape[axis] else end
-        places = range(shape[axis])[slice(start, stop, step)]
-        if not places:
-            by = f" by {step}" if step != 1 else ""
-            node.reject(f"axis {axis} from {start} to {end}{by} of {shape[axis]} is empty")
+    chosen = {
+        axis: range(shape[axis])[start : None if step < 0 and end < -shape[axis] else end : step]
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    }
+    if not all(chosen.values()):
+        kept = [len(chosen.get(axis, range(extent))) for axis, extent in enumerate(shape)]
+        to.constants[node.outputs[0]] = np.zeros(kept, to.type_of(x))
+        return
+    for axis, places in chosen.items():
         x = s.pick(x, axis, places)
     s.end(s.tensor(x))
 
