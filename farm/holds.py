@@ -122,7 +122,7 @@ def release(ledger: Ledger, state: Path, name: str) -> None:
     kept += [each.serial for each in ledger.holds()]
     ended = [ledger.clear_quarantine(name), ledger.clear_host(name), let_be(state, name), ledger.end_hold(name)]
     if not any(ended):
-        known = f"these are: {', '.join(kept)}" if kept else "no device or host is"
+        known = f"these are: {', '.join(kept)}" if kept else "nothing is"
         raise Unsupported(f"{name!r} is neither held nor in quarantine; {known}", remedy="farm devices")
 
 

@@ -130,11 +130,12 @@ def _report(error: Exception, *, as_json: bool) -> int:
 
 
 def _report_usage(error: typer.TyperException, as_json: bool) -> int:
-    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = error.format_message().replace(": Value error, ", ": ")  # the prefix is pydantic's
     if as_json:
         print_json({"error": {"type": "UsageError", "cause": "usage", "message": message}})
     if message:
-        show_error(message, "the command with --help shows how")
+        context = getattr(error, "ctx", None)
+        show_error(message, f"`{context.command_path if context else 'farm'} --help` shows how to call it")
     return int(getattr(error, "exit_code", USAGE))
 
 

@@ -76,7 +76,16 @@ def find_ledger(settings: Settings) -> None:
 
 def none_runs(settings: Settings) -> ServiceDown:
     """The error of a command that needs a running farm."""
-    return ServiceDown(f"no farm runs on {settings.state}", remedy=_elsewhere(settings.state))
+    from farm import endpoints
+    from orchestrator.coordination.client import shown_url
+
+    if endpoints.holder(settings.state) is None:
+        return ServiceDown(f"no farm runs on {settings.state}", remedy=_elsewhere(settings.state))
+    if (found := endpoints.read(settings.state)) and found.joined:
+        what = f"{settings.state} belongs to a host of the farm at {shown_url(found.joined)}"
+        return ServiceDown(what, remedy="run this command on the machine of that farm")
+    remedy = "try again when `farm up` says that the farm is up"
+    return ServiceDown(f"the farm on {settings.state} is starting or ending", remedy=remedy)
 
 
 def _elsewhere(state: Path) -> str:
@@ -180,6 +189,9 @@ def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
     for experiment_id, own in reversed(names.items()):
         if name in (experiment_id, own, LATEST):
             return ledger.experiment(experiment_id)
+    if not names:
+        remedy = "submit one: `farm run experiments/first.yaml`"
+        raise UnknownName(f"there is no experiment {name!r}: the ledger holds none yet", remedy=remedy)
     near = get_close_matches(name, [*names, *names.values()], n=3) or [*names][-3:]
-    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "farm run experiments/first.yaml"
+    hint = f"did you mean {' or '.join(dict.fromkeys(near))}? `farm status` lists all"
     raise UnknownName(f"there is no experiment {name!r} in the ledger", remedy=hint)

@@ -85,8 +85,11 @@ def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
     """
     try:
         with path.open("rb") as file:
-            if file.read(1) == b"\x80":
+            start = file.read(len(np.lib.format.MAGIC_PREFIX))
+            if start.startswith(b"\x80"):
                 raise InputError(f"{path}: a pickle, which is never loaded; write the array with numpy.save")
+            if not start.startswith((np.lib.format.MAGIC_PREFIX, b"PK")):
+                raise InputError(f"{path}: no .npy or .npz file; write the array with numpy.save")
             file.seek(0)
             content = _arrays(graph, path, np.load(file, allow_pickle=False))
     except (OSError, ValueError, EOFError, BadZipFile) as e:

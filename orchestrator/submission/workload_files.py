@@ -216,5 +216,6 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
     except CompileError as e:
         message = str(e)
         for field, path in stored.items():
-            message = message.replace(str(path), str(getattr(workload, field.removesuffix("_sha256"))))
+            name = str(getattr(workload, field.removesuffix("_sha256")))
+            message = message.replace(str(path), name).replace(path.name, name)
         raise ModelFileError(f"workload: {message}") from e

@@ -32,7 +32,7 @@ def find_phone(name: str, server: AdbServer) -> AdbConnection:
     raise TransportLost(
         f"not found; the adb server on {server.place} has: {_listed(rows, identities)}",
         device=name,
-        remedy="connect the phone, then see `adb devices`",
+        remedy="connect the phone (`adb devices` lists it then), or name a device that `farm devices` lists",
     )
 
 

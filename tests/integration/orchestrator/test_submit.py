@@ -181,7 +181,7 @@ def test_files_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Pat
     with pytest.raises(ModelFileError, match=r"x\.npy"):
         desk.submit(make.experiment(workload=Workload(onnx="m.onnx", input="x.npy")))
     np.save(tmp_path / "wrong.npy", np.zeros((3, 3), np.float32))
-    with pytest.raises(ModelFileError, match=r"\(3, 3\)|3x3|\[3, 3\]"):
+    with pytest.raises(ModelFileError, match=r"of m\.onnx: expected .*\(3, 3\)"):
         desk.submit(make.experiment(workload=Workload(onnx="m.onnx", input="wrong.npy")))
     assert desk.ledger.experiments() == []
 

@@ -18,12 +18,13 @@ import jsonschema
 import pytest
 import typer
 import yaml
+from pydantic import SecretStr
 
 from farm.cli import output
 from farm.cli.app import COMMANDS as BY_MODULE
 from farm.cli.app import application
 from farm.cli.demo import _all_measured
-from farm.endpoints import StateLock
+from farm.endpoints import Endpoints, StateLock, write
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.upkeep.copies import JUMP
@@ -78,6 +79,26 @@ def test_without_a_farm_the_remedy_is_farm_up(farm: Run, tmp_path: Path, command
     assert "farm up" in error["remedy"]
     assert "no farm runs" in err
     assert "Traceback" not in err
+
+
+def test_a_farm_that_starts_is_told_from_none(farm: Run, tmp_path: Path) -> None:
+    lock = StateLock(tmp_path / ".farm")
+    _, _, err = farm("devices")
+    assert "is starting" in err and "no farm runs" not in err
+    found = Endpoints(
+        pid=1, redis_url="", redis_password=SecretStr(""), adb_port=0, host="b", exporter_port=0, joined="redis://a"
+    )
+    write(tmp_path / ".farm", found)
+    _, _, err = farm("devices")
+    lock.release()
+    assert "belongs to a host of the farm at redis://a" in err
+
+
+def test_wrong_usage_names_the_help_of_its_command(farm: Run) -> None:
+    _, _, err = farm("ledger", "prune", "--older-than", "soon")
+    assert "`farm ledger prune --help`" in err
+    _, _, err = farm("plan", "--backend", "cuda")
+    assert "'cuda' is not one of" in err and "Value error" not in err
 
 
 def test_without_json_standard_output_stays_empty_on_an_error(farm: Run) -> None:
