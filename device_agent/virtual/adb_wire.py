@@ -138,9 +138,7 @@ class Connection:
         await self._link.carry(len(message.data))
         if self._writer.is_closing():
             raise StreamClosed
-        self._writer.write(encode_header(message, with_sum=self._with_sum))
-        if message.data:
-            self._writer.write(message.data)
+        self._writer.write(encode_header(message, with_sum=self._with_sum) + message.data)
         try:
             await self._writer.drain()
         except ConnectionError as error:

@@ -13,13 +13,17 @@ import resource
 import signal
 import stat as modes
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT_VARIABLE = "POCKETFARM_SYSROOT"
 
 _PROC = Path("/proc")
+_ROOT_IS = f"{ROOT_VARIABLE}="
+_PART_BYTES = 1 << 16
+_TRIES = 3
+"""Looks for the descendants, while some of them end."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
 _SECTOR_BYTES = 512
@@ -38,43 +42,45 @@ class Process:
 
 
 class ProcessTable:
-    """Looks through /proc for the processes of virtual phones. A process's root is read once, when first seen."""
+    """Looks for the processes of virtual phones. A process's root is read once, when first seen.
+
+    This process started or adopted all that run inside its phones (`adopt_orphans`), so that their descent is enough to
+    look at; /proc as a whole has what an earlier server left.
+    """
 
     def __init__(self) -> None:
         self._root_of: dict[int, str | None] = {}
 
+    def pids(self) -> dict[str, list[int]]:
+        """What runs, or has just ended, inside all phones, by the phone's root."""
+        return self._by_root(_descendants())
+
     def scan(self) -> dict[str, list[Process]]:
         """All phones' processes now, by the phone's root."""
-        pids = [int(entry.name) for entry in os.scandir(_PROC) if entry.name.isdigit()]
-        self._root_of = {pid: self._root_of[pid] if pid in self._root_of else _root(pid) for pid in pids}
-        found: dict[str, list[Process]] = {}
-        for pid, root in self._root_of.items():
-            if root and (process := _process(pid)):
-                found.setdefault(root, []).append(process)
-        return found
-
-    def children(self) -> dict[str, list[int]]:
-        """Programs that this process started or adopted, by the phone's root: quicker than to scan."""
-        found: dict[str, list[int]] = {}
-        for pid in _children():
-            if pid not in self._root_of:
-                self._root_of[pid] = _root(pid)
-            if root := self._root_of[pid]:
-                found.setdefault(root, []).append(pid)
-        return found
+        return _measured(self.pids())
 
     def of(self, root: Path) -> list[Process]:
         """One phone's processes now."""
-        return self.scan().get(str(root), [])
+        return _measured({"": self.pids().get(str(root), [])}).get("", [])
 
     def below(self, folder: Path) -> list[Process]:
-        """Processes of all phones whose root lies below a folder."""
+        """Processes of all phones whose root lies below a folder, whoever started them."""
+        everybody = self._by_root(map(int, filter(str.isdigit, _names("/proc"))))
         return [
             process
-            for root, processes in self.scan().items()
+            for root, processes in _measured(everybody).items()
             if Path(root).is_relative_to(folder)
             for process in processes
         ]
+
+    def _by_root(self, pids: Iterable[int]) -> dict[str, list[int]]:
+        known = self._root_of
+        self._root_of = {pid: known[pid] if pid in known else _root(pid) for pid in pids}
+        found: dict[str, list[int]] = {}
+        for pid, root in self._root_of.items():
+            if root:
+                found.setdefault(root, []).append(pid)
+        return found
 
 
 def send_signal(processes: list[Process], number: int) -> int:
@@ -98,10 +104,7 @@ def unshared_bytes(pid: int) -> int:
 
 
 def _resident_bytes(pid: int, *kinds: str) -> int:
-    try:
-        text = (_PROC / str(pid) / "status").read_text()
-    except OSError:
-        return 0
+    text = _read(f"/proc/{pid}/status") or ""
     rows = (line.split() for line in text.splitlines() if line.startswith(kinds))
     return sum(int(row[1]) * 1024 for row in rows)
 
@@ -154,35 +157,77 @@ def adopt_orphans() -> None:
 
 def reap(known_children: set[int]) -> None:
     """Collect ended children that were adopted, leaving those in `known_children` to who started them."""
-    for pid in _children():
+    for pid in _children(os.getpid()) or ():
         if pid not in known_children and _state(pid) == "Z":
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
 
-def _children() -> list[int]:
+def _read(path: str) -> str | None:
+    """A file of /proc; None where what it tells of is gone. They are read all the time: without pathlib's and io's
+    layers it takes a fifth."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        parts = []
+        while part := os.read(handle, _PART_BYTES):
+            parts.append(part)
+        return b"".join(parts).decode(errors="surrogateescape")
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 (as for `_read`)
+    except OSError:
+        return []
+
+
+def _tasks(pid: int) -> list[str]:
+    """Folders of a process's threads; none where it is gone."""
+    folder = f"/proc/{pid}/task"
+    return [f"{folder}/{name}" for name in _names(folder)]
+
+
+def _children(pid: int) -> list[int] | None:
+    """Those of all its threads; None where one of these ended meanwhile, whose children are another's now."""
     found: list[int] = []
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
-            found.extend(int(pid) for pid in (task / "children").read_text().split())
+    for task in (tasks := _tasks(pid)):
+        children = _read(f"{task}/children")
+        if children is None:
+            return None
+        found.extend(map(int, children.split()))
+    return found if tasks else None
+
+
+def _descendants() -> list[int]:
+    """Of this process. Where one ends meanwhile, what it had started has moved: then from the beginning."""
+    for _ in range(_TRIES):
+        found: list[int] = []
+        families = [_children(os.getpid())]
+        for family in families:
+            found.extend(family or ())
+            families.extend(_children(pid) for pid in family or ())
+        if None not in families:
+            break
     return found
 
 
 def _root(pid: int) -> str | None:
-    try:
-        environment = (_PROC / str(pid) / "environ").read_bytes()
-    except OSError:
-        return None
-    prefix = f"{ROOT_VARIABLE}=".encode()
-    values = (entry[len(prefix) :] for entry in environment.split(b"\0") if entry.startswith(prefix))
-    return os.fsdecode(next(values, b"")) or None
+    environment = _read(f"/proc/{pid}/environ") or ""
+    values = (entry for entry in environment.split("\0") if entry.startswith(_ROOT_IS))
+    return next(values, "").removeprefix(_ROOT_IS) or None
 
 
 def _stat(pid: int) -> tuple[str, list[str]] | None:
     """Name and the fields behind it; None where the process is gone."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
+    text = _read(f"/proc/{pid}/stat")
+    if text is None:
         return None
     name, _, rest = text.partition("(")[2].rpartition(")")
     return name, rest.split()
@@ -191,6 +236,12 @@ def _stat(pid: int) -> tuple[str, list[str]] | None:
 def _state(pid: int) -> str:
     stat = _stat(pid)
     return stat[1][0] if stat else ""
+
+
+def _measured(pids: Mapping[str, Iterable[int]]) -> dict[str, list[Process]]:
+    """Those that run, with what they used."""
+    found = {root: [process for pid in some if (process := _process(pid))] for root, some in pids.items()}
+    return {root: processes for root, processes in found.items() if processes}
 
 
 def _process(pid: int) -> Process | None:
@@ -202,8 +253,5 @@ def _process(pid: int) -> Process | None:
 
 def _waited_s(pid: int) -> float:
     """Sum over its threads of the second field of `schedstat`: nanoseconds on a run queue without running."""
-    waited_ns = 0
-    with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile, or there is no such file
-        for task in (_PROC / str(pid) / "task").iterdir():
-            waited_ns += int((task / "schedstat").read_text().split()[1])
-    return waited_ns / 1e9
+    fields = ((_read(f"{task}/schedstat") or "").split() for task in _tasks(pid))
+    return sum(int(each[1]) for each in fields if len(each) > 1) / 1e9

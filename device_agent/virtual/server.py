@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -138,18 +139,19 @@ class Server:
 
     async def _time_passes(self) -> None:
         """Physics for all phones: often where something runs inside, seldom elsewhere."""
-        saved_at = scanned_at = time.monotonic()
+        saved_at = all_at = time.monotonic()
         while True:
             await asyncio.sleep(self._pause_s())
             now = time.monotonic()
-            if now - scanned_at < _IDLE_TICK_S and not any(entry.phone.is_busy() for entry in self._phones):
+            due = [entry.phone for entry in self._phones if entry.phone.is_busy() and _due_s(entry.phone, now) <= 0.0]
+            if now - all_at >= _IDLE_TICK_S:
+                all_at, due = now, [entry.phone for entry in self._phones]
+            if not due:
                 continue
-            scanned_at = now
             running = self._table.scan()
-            for entry in self._phones:
-                if entry.phone.is_busy() or now - entry.phone.ticked_at >= _IDLE_TICK_S:
-                    entry.phone.advance(running.get(str(entry.phone.tree.root), []))
-                    self._hold(entry.phone)
+            for phone in due:
+                phone.advance(running.get(str(phone.tree.root), []))
+                self._hold(phone)
             reap_orphans([entry.phone for entry in self._phones])
             if now - saved_at > _SAVE_S:
                 saved_at = now
@@ -159,9 +161,10 @@ class Server:
                 self.stop.set()
 
     def _pause_s(self) -> float:
-        """Until a tick is due, or a gauge has news: they shall be seen when they come."""
+        """Until a phone's tick is due."""
+        now = time.monotonic()
         busy = [entry.phone for entry in self._phones if entry.phone.is_busy()]
-        return max(_LEAST_TICK_S, min([_TICK_S, *(phone.gauge_news_s() for phone in busy)]))
+        return max(_LEAST_TICK_S, min([_TICK_S, *(_due_s(phone, now) for phone in busy)]))
 
     def _hold(self, phone: Phone) -> None:
         """Make what runs inside as slow as the phone is, and as short of room."""
@@ -176,7 +179,7 @@ class Server:
         while watched:
             began = time.perf_counter()
             busy = [phone for phone in watched if phone.is_busy()]
-            running = self._table.children() if busy else {}
+            running = self._table.pids() if busy else {}
             for phone in busy:
                 low_memory.look(phone, running.get(str(phone.tree.root), []))
             took_s = time.perf_counter() - began
@@ -213,6 +216,11 @@ class Server:
         reap_orphans([entry.phone for entry in self._phones])
 
 
+def _due_s(phone: Phone, now: float) -> float:
+    """Until a busy phone ticks: at times, and whenever its gauge has news, which shall be seen when they come."""
+    return min(phone.ticked_at + _TICK_S - now, phone.gauge_news_s())
+
+
 def _cable(phone: Phone, key: PublicKey) -> Cable:
     return Cable(lambda destination: open_service(phone, destination), phone.banner, key)
 
@@ -239,8 +247,12 @@ def _control_path(state: Path) -> Path:
 
 async def serve(options: Options) -> None:
     """Run the phones until SIGTERM, SIGINT or SIGHUP."""
-    server = Server(options)
     loop = asyncio.get_running_loop()
+    if sys.version_info < (3, 12):  # else that is the default: no thread waits for each program
+        watcher = asyncio.PidfdChildWatcher()
+        watcher.attach_loop(loop)
+        asyncio.get_event_loop_policy().set_child_watcher(watcher)
+    server = Server(options)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, server.stop.set)
     await server.run()

@@ -171,6 +171,8 @@ class Shell:
 
     async def _expand(self, word: Word) -> list[str]:
         """The words that one word becomes: variables, substitutions, splitting and file names."""
+        if len(word) == 1 and word[0].kind == "text" and (word[0].quoted or not glob.has_magic(word[0].text)):
+            return [word[0].text]
         if word and all(
             segment.kind == "text" and (segment.quoted or not glob.has_magic(segment.text)) for segment in word
         ):

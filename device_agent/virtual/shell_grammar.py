@@ -78,7 +78,7 @@ class _Parser:
 
     def _take(self, *operators: str) -> str | None:
         token = self._peek()
-        if isinstance(token, str) and token in operators:
+        if token in operators:
             self._at += 1
             return token
         return None
@@ -156,12 +156,15 @@ class _Parser:
         return Redirection(token[0], token[1], target)  # type: ignore[arg-type]
 
     def _add_word(self, command: Command, word: Word) -> None:
+        if command.words:
+            command.words.append(word)
+            return
         head = word[0].text if word and not word[0].quoted else ""
         spelled = _spelling(word)
-        if not command.words and (match := _ASSIGNMENT.match(spelled)) and head:
+        if (match := _ASSIGNMENT.match(spelled)) and head:
             command.assignments.append((match[0][:-1], _without_prefix(word, match.end())))
             return
-        if not command.words and _plain(word) in _REFUSED:
+        if _plain(word) in _REFUSED:
             raise GrammarError(f"syntax error: '{spelled}' is not part of a virtual phone's shell")
         command.words.append(word)
 
@@ -178,6 +181,9 @@ def _without_prefix(word: Word, length: int) -> Word:
 
 def _plain(token: Token | None) -> str | None:
     """Text of a word without quotes and expansions; None for anything else."""
+    if type(token) is tuple and len(token) == 1:
+        segment = token[0]
+        return segment.text if segment.kind == "text" and not segment.quoted else None
     if token is None or isinstance(token, str) or any(isinstance(part, int | str) for part in token):
         return None
     segments = [part for part in token if isinstance(part, Segment)]

@@ -13,6 +13,8 @@ _OPERATED = re.compile(r"[A-Za-z_]\w*[-:=?+%#/@^,[]|[#!%]|\d+$|[@*]$")
 _PARAMETER = re.compile(r"\$[0-9#@*!-]")
 _BLANKS = re.compile(r"[ \t]+")
 _VARIABLE = re.compile(r"[?$]|[A-Za-z_]\w*")
+_WHOLE = re.compile(r"([^ \t\n;&|()<>'\"\\`$#]+|'([^']*)')(?=[ \t\n;&|()]|\Z)")
+"""A word, as most are, that means itself or stands in single quotes; before `<` and `>` digits are none."""
 _PLAIN = {False: re.compile(r"[^ \t\n;&|()<>'\"\\`$]+"), True: re.compile(r"[^\"\\`$]+")}
 """Characters that mean themselves, outside of double quotes and within."""
 
@@ -44,6 +46,10 @@ def tokens(script: str) -> list[Token]:
     while at < len(script):
         if blank := _BLANKS.match(script, at):
             at = blank.end()
+        elif whole := _WHOLE.match(script, at):
+            quoted = whole[2] is not None
+            found.append((Segment("text", whole[2] if quoted else whole[1], quoted),))
+            at = whole.end()
         elif script[at] == "#":
             end = script.find("\n", at)
             at = len(script) if end < 0 else end

@@ -36,6 +36,18 @@ def _no_host_path(_path: str) -> Path | None:
     return None
 
 
+def _followed(path: Path) -> str:
+    """Its real path. The kernel follows links that lead somewhere, all at once."""
+    try:
+        handle = os.open(path, os.O_PATH)
+    except OSError:
+        return os.path.realpath(path)
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}")  # noqa: PTH115 (asked for each path of each command)
+    finally:
+        os.close(handle)
+
+
 class Tree:
     """Maps phone paths to host paths, and checks them as the phone would. All methods raise OSError with the
     phone's path in `filename`."""
@@ -93,7 +105,7 @@ class Tree:
 
     def _holds(self, target: Path) -> bool:
         """Whether a host path, followed to its end, lies in this phone."""
-        real = os.path.realpath(target)
+        real = _followed(target)
         return real == str(self.root) or real.startswith(f"{self.root}/")
 
     def link(self, link: Path, target: str) -> None:
