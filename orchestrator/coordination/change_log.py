@@ -40,6 +40,8 @@ class ChangeLog:
         self._redis = redis
         self._seen: dict[str, float] = {}
         self._epoch = ""
+        self.now = 0.0
+        """Redis' clock when it was asked last, Unix time."""
 
     @translated
     def news(self, hosts: Iterable[str]) -> dict[str, list[str]] | None:
@@ -49,9 +51,12 @@ class ChangeLog:
             pipe.get(keys.EPOCH)
             for host in names:
                 pipe.zrangebyscore(keys.changes(host), f"({self._seen.get(host, 0):.0f}", "+inf", withscores=True)
-            epoch, *found = pipe.execute(raise_on_error=False)
-        if isinstance(epoch, RedisError):
-            raise epoch
+            pipe.time()
+            epoch, *found, now = pipe.execute(raise_on_error=False)
+        for answer in (epoch, now):
+            if isinstance(answer, RedisError):
+                raise answer
+        self.now = float(now[0]) + float(now[1]) / 1e6
         if not epoch or epoch != self._epoch:
             self._begin()
             return None

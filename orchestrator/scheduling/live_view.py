@@ -73,6 +73,7 @@ class LiveView:
         self._drop_devices(alive)
 
     def _read_everything(self) -> None:
+        self._read_leases.name_farm()
         self.now = self._read_leases.now()
         found = self._read_leases.everywhere()
         gone = dict.fromkeys(name for name in self._names.values() if name not in found)
@@ -82,7 +83,7 @@ class LiveView:
         self._note_devices({**dict.fromkeys(known - said.keys()), **said})
 
     def _follow_leases(self, names: Collection[str]) -> None:
-        self.now = self._read_leases.now()
+        self.now = self._log.now
         if wanted := {*names, *self._late()}:
             self._note_leases(self._read_leases.some(wanted))
 

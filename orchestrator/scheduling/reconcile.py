@@ -107,7 +107,7 @@ class Reconciler:
         """From now on, no further attempt of a line begins on these devices. Raises ServiceDown."""
         if (wanted := {keys.recall(serial) for serial in serials}) != self._recalled:
             self._recalled = wanted
-            self._publish(keys.CANCELLED, self._cancelled | self._recalled)
+            self._publish({keys.CANCELLED: self._cancelled | self._recalled})
 
     def note_woken(self, token: int) -> None:
         self._wakes[token] = (self._clock(), self._wakes.get(token, (0.0, 0))[1] + 1)
@@ -126,8 +126,8 @@ class Reconciler:
         self._note_turn(now)
         done = Reconciled(leases=dict(leases))
         self._note_versions(queue, live)
-        self._publish(keys.CANCELLED, self._cancelled | self._recalled)
-        self._publish(keys.ENDED, {str(t) for h in hosts for *_, t in h.running if t not in rows})
+        ended = {str(t) for h in hosts for *_, t in h.running if t not in rows}
+        self._publish({keys.CANCELLED: self._cancelled | self._recalled, keys.ENDED: ended})
         self._unsettled |= queue.changed | {t for serial in live.changed for t in queue.token_of.get(serial, ())}
         self._unsettled &= rows.keys()
         queue.changed.clear()
@@ -266,12 +266,16 @@ class Reconciler:
         done.lost += 1
 
     @translated
-    def _publish(self, key: str, wanted: set[str]) -> None:
-        published = set(self._redis.smembers(key))
-        if wanted - published:
-            self._redis.sadd(key, *(wanted - published))
-        if published - wanted:
-            self._redis.srem(key, *(published - wanted))
+    def _publish(self, sets: Mapping[str, set[str]]) -> None:
+        with self._redis.pipeline(transaction=False) as pipe:
+            for key in sets:
+                pipe.smembers(key)
+            found = pipe.execute()
+        for (key, wanted), published in zip(sets.items(), map(set, found), strict=True):
+            if wanted - published:
+                self._redis.sadd(key, *(wanted - published))
+            if published - wanted:
+                self._redis.srem(key, *(published - wanted))
 
     def _forget(self, tokens: Collection[int]) -> None:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}

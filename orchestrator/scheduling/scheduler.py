@@ -42,7 +42,7 @@ from .intake import Intake
 from .lines import Lines
 from .live_view import LiveView
 from .placement import Placement
-from .placer import Placer
+from .placer import BEGIN_PER_TURN, Placer
 from .policies import POLICIES
 from .queue_view import QueueView
 from .reconcile import Reconciler
@@ -74,6 +74,8 @@ class TickReport:
     woken: int
     added: int = 0
     """Jobs that strategies asked for."""
+    is_behind: bool = False
+    """Whether more records wait, or more jobs may begin, than a turn sees to."""
 
 
 class Scheduler:
@@ -108,7 +110,10 @@ class Scheduler:
         return report
 
     def rest(self, stop: threading.Event, turn_s: float, did: TickReport) -> None:
-        """After a turn that took so long: until a host or a submission tells something, `tick_s` at most."""
+        """After a turn that took so long: until a host or a submission tells something, `tick_s` at most, or not at all
+        where it left something."""
+        if did.is_behind:
+            return
         end, much = time.monotonic() + self._farm.tick_s, sum(did.taken.values()) + len(did.placed) > FEW
         stop.wait(min(max(GATHER_S, turn_s * much), self._farm.tick_s))
         try:
@@ -128,7 +133,6 @@ class Scheduler:
         hosts = self._inventory.hosts()
         self._hosts = tuple(host.host for host in hosts)
         self._lines.know(hosts)
-        self._leases.name_farm()
         self._live.refresh(hosts)
         self._queue.refresh()  # after the leases: none of them then passes for a leftover
         reconciled = self._reconciler.run(hosts, self._queue, self._live)
@@ -148,6 +152,7 @@ class Scheduler:
             lost=reconciled.lost,
             woken=reconciled.woken,
             added=added,
+            is_behind=self._intake.is_behind or len(placed) >= BEGIN_PER_TURN,
         )
 
     def _decide(self) -> int:
@@ -213,14 +218,9 @@ class Scheduler:
         return tuple(placed)
 
     def _starts(self, placement: Placement, devices: Mapping[str, Device]) -> list[Start]:
-        hosts = {serial: devices[serial].facts.host for _, serial in placement.assignments}
+        of, hosts = placement.experiment_of, {s: devices[s].facts.host for _, s in placement.assignments}
         return [
-            Start(
-                job_id,
-                serial,
-                hosts[serial],
-                self._lines.behind(placement.experiment_of[job_id], serial, hosts[serial]),
-            )
+            Start(job_id, serial, hosts[serial], self._lines.behind(of[job_id], serial, hosts[serial]))
             for job_id, serial in placement.assignments
         ]
 

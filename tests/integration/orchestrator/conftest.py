@@ -10,6 +10,7 @@ from redis import Redis
 from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from tests.servers import RedisServer
+from workers.spool import Spool
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +36,8 @@ def redis(server: RedisServer, farm: Settings) -> Iterator[Redis]:
     client.flushall()
     yield client
     client.close()
+
+
+@pytest.fixture
+def spool(farm: Settings) -> Spool:
+    return Spool(farm.state, "lab")

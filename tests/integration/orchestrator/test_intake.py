@@ -18,55 +18,19 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import JobState, KeepResult, Ledger
-from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
-from orchestrator.model.record import Outcome, Record
+from orchestrator.model.record import Outcome
 from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling.intake import Intake
+from tests.integration.orchestrator.sent import JOBS, all_are_kept, begun, measured, nothing_is_lost
 from tests.servers import private_postgres
 from tests.unit.orchestrator import make
 from workers.spool import Spool
-
-JOBS = [make.job(block=block) for block in range(5)]
 
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
         yield url
-
-
-@pytest.fixture
-def spool(farm: Settings) -> Spool:
-    return Spool(farm.state, "lab")
-
-
-def begun(ledger: Ledger, job: Job) -> Assignment:
-    assignment = ledger.begin_attempt(job.job_id, "A", "lab", 15.0)
-    assert assignment is not None
-    return assignment
-
-
-def measured(ledger: Ledger, spool: Spool, redis: Redis) -> list[Record]:
-    """An experiment of five blocks, whose records are in the spool and in the stream."""
-    ledger.submit("first-1", make.many(5), JOBS)
-    found = [make.record(job, attempt=1, token=begun(ledger, job).token) for job in JOBS]
-    for record in found:
-        spool.add(record)
-    spool.send(redis)
-    return found
-
-
-def nothing_is_lost(spool: Spool, redis: Redis, records: list[Record]) -> None:
-    """All copies are there during the outage."""
-    assert redis.xlen(keys.records("lab")) == len(spool.waiting()) == len(records)
-
-
-def all_are_kept(ledger: Ledger, spool: Spool, redis: Redis, records: list[Record]) -> None:
-    Intake(redis, ledger).drain()
-    spool.send(redis)
-    assert sorted(r.job_id for r in ledger.records("first-1")) == sorted(r.job_id for r in records)
-    assert ledger.dead.every() == [] and spool.waiting() == [] and redis.xlen(keys.records("lab")) == 0
 
 
 def test_a_read_only_postgres_is_an_outage(postgres: str, redis: Redis, spool: Spool) -> None:
@@ -161,23 +125,6 @@ def test_a_record_that_fails_by_itself_waits_and_holds_back_no_other(
         monkeypatch.setattr(intake_module.time, "monotonic", lambda: float("inf"))
         assert intake.drain() == {"new": 1}
         monkeypatch.undo()
-        all_are_kept(ledger, spool, redis, records)
-
-
-def test_records_that_come_together_are_one_transaction(farm: Settings, redis: Redis, spool: Spool) -> None:
-    commits: list[object] = []
-
-    def note(connection: object) -> None:
-        commits.append(connection)
-
-    with Ledger(farm.ledger) as ledger:
-        records = measured(ledger, spool, redis)
-        event.listen(Engine, "commit", note)
-        try:
-            assert Intake(redis, ledger).drain() == {"new": 5}
-        finally:
-            event.remove(Engine, "commit", note)
-        assert len(commits) == 1
         all_are_kept(ledger, spool, redis, records)
 
 
