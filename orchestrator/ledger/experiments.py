@@ -103,6 +103,12 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
     return _row(row, queries.counts(connection, experiment_id).get(experiment_id, {}))
 
 
+def spec(connection: Connection, experiment_id: str) -> Experiment:
+    """What was asked for, without looking at its jobs. Raises Unreadable."""
+    text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == experiment_id))
+    return read_row(f"experiment {experiment_id}", partial(Experiment.model_validate_json, text or ""))
+
+
 def cancel(connection: Connection, target: str) -> list[str]:
     """Cancel the open jobs of an experiment, or one job; their ids. Raises UnknownName where there is neither."""
     meant = (JOBS.c.experiment == number_of(target)) | (JOBS.c.id == target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from types import TracebackType
 
 from sqlalchemy import Connection, Table
@@ -441,10 +442,11 @@ class Ledger:
     def _spec(self, experiment_id: str) -> Experiment | None:
         """An experiment; None where it cannot be read: its jobs then end as failed, and the others go on."""
         if experiment_id not in self._specs:
-            row = readable(f"experiment {experiment_id}", lambda: self.experiment(experiment_id))
-            if row is None:
+            with self._database.read() as connection:
+                found = readable(f"experiment {experiment_id}", partial(experiments.spec, connection, experiment_id))
+            if found is None:
                 with self._database.write() as connection:
                     attempts.fail(connection, JOBS.c.experiment == number_of(experiment_id), Unreadable.cause)
                 return None
-            self._specs[experiment_id] = row.experiment
+            self._specs[experiment_id] = found
         return self._specs[experiment_id]

@@ -218,7 +218,8 @@ def pack(model: BaseModel) -> bytes:
 
 
 def pack_json(text: bytes) -> bytes:
-    return zlib.compress(text, 6)
+    """Level 6 takes twice as long for a record with many samples, to save 2 to 4 % of its bytes."""
+    return zlib.compress(text, 4)
 
 
 def unpack(body: bytes) -> bytes:

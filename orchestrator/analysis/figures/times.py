@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 from statistics import fmean, median
+from typing import Any
 
 from pydantic import Field
 
@@ -53,13 +54,17 @@ def timed_ms(record: Record) -> list[float]:
 
 def mean_of(times_ms: Sequence[float]) -> Mean:
     """Of one time or more."""
+    return Mean(**_mean(times_ms))
+
+
+def _mean(times_ms: Sequence[float]) -> dict[str, Any]:
     mean_ms, others = fmean(times_ms), len(times_ms) - 1
-    return Mean(
-        count=len(times_ms),
-        mean_ms=mean_ms,
-        variance=fsum((time - mean_ms) ** 2 for time in times_ms) / others if others else None,
-        whole=all(time == int(time) for time in times_ms),
-    )
+    return {
+        "count": len(times_ms),
+        "mean_ms": mean_ms,
+        "variance": fsum((time - mean_ms) ** 2 for time in times_ms) / others if others else None,
+        "whole": all(time == int(time) for time in times_ms),
+    }
 
 
 def times_of(times_ms: Sequence[float]) -> Times | None:
@@ -69,7 +74,7 @@ def times_of(times_ms: Sequence[float]) -> Times | None:
     ordered = sorted(times_ms)
     middle = median(ordered)
     return Times(
-        **mean_of(times_ms).model_dump(),
+        **_mean(times_ms),
         median_ms=middle,
         min_ms=ordered[0],
         p90_ms=percentile(ordered, 90),

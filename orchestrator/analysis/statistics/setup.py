@@ -31,6 +31,7 @@ STEPS: dict[str, tuple[str, ...]] = {
 """The study's steps before the first dispatch, of which events of the agent each consists."""
 FIRST, READBACK = "first dispatch", "read-back"
 COLUMNS = (*STEPS, FIRST, READBACK)
+_OF_EVENT = {event: name for name, events in STEPS.items() for event in events} | {"readback": READBACK}
 
 
 NOT_BEFORE_FIRST = ("slot", "readback")
@@ -96,10 +97,9 @@ def _kind(block: BlockFigures, backend: str, asked: str) -> SetupKind:
 
 def _steps(block: BlockFigures) -> dict[str, float]:
     spent = dict.fromkeys(COLUMNS, 0)
-    of_event = {event: name for name, events in STEPS.items() for event in events} | {"readback": READBACK}
     for event, duration_ns in block.setup_ns.items():
-        if event in of_event:
-            spent[of_event[event]] += duration_ns
+        if event in _OF_EVENT:
+            spent[_OF_EVENT[event]] += duration_ns
     if block.first_ns is None:
         del spent[FIRST]
     else:

@@ -57,6 +57,9 @@ WORDS = (
 makes older rows unreadable, and so is one more in `FIGURES_VERSION`."""
 
 MAX_BYTES = 64 << 20
+_APART = set(get_args(Apart))
+_BRIEFLY = json.JSONEncoder(separators=(",", ":"))
+"""`json.dumps` makes one at each call."""
 
 
 def parts(figures: BlockFigures) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def parts(figures: BlockFigures) -> dict[str, Any]:
         "body": _body(figures),
         "per_layer": _apart(figures.per_layer),
         "predictions": _apart(figures.predictions),
-        "brief": json.dumps(brief_of(figures)[len(COLUMNS) :], separators=(",", ":")),
+        "brief": _BRIEFLY.encode(brief_of(figures)[len(COLUMNS) :]),
     }
 
 
@@ -88,7 +91,7 @@ def brief(row: AnyRow, known: dict[str, dict[str, str]]) -> Brief:
 
 def _body(figures: BlockFigures) -> bytes:
     """The figures without the fields that stand apart."""
-    return _packed(figures.model_dump_json(exclude=set(get_args(Apart)), exclude_defaults=True).encode(), WORDS)
+    return _packed(figures.model_dump_json(exclude=_APART, exclude_defaults=True).encode(), WORDS)
 
 
 def _apart(part: BaseModel | None) -> bytes | None:
