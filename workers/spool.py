@@ -39,8 +39,6 @@ RESEND_S = 10.0
 """A record without a receipt is asked for again after this, and sent again where the stream has lost it."""
 MAX_RESEND_S = 300.0
 """Each time that a record is sent, or fails, its next turn is twice as far away, up to this."""
-
-
 TOGETHER, TOGETHER_BYTES = 100, 1 << 20
 """Of records that were never sent go so many in one trip to Redis, or so many bytes and the one that exceeds them."""
 
@@ -107,13 +105,17 @@ class Spool:
 
     def waiting(self) -> list[Path]:
         """Records without a receipt, oldest first; those that the disk did not take come last. Raises OSError."""
+        return [self._folder / file for file in self._waiting()]
+
+    def _waiting(self) -> list[str]:
+        """Their files' names: of each that waits a path is made too often."""
         try:
             with os.scandir(self._folder) as entries:
                 files = {entry.name: _modified(entry) for entry in entries if entry.name.endswith(".json")}
         except (FileNotFoundError, NotADirectoryError):
             files = {}
         files.update(dict.fromkeys(list(self._unwritten), float("inf")))
-        return [self._folder / name for name in sorted(files, key=lambda name: files[name])]
+        return sorted(files, key=lambda name: files[name])
 
     def nudge(self) -> None:
         """Have the sender look at once."""
@@ -160,70 +162,70 @@ class Spool:
         self._review(stream)
 
     def _send_new(self, stream: RecordStream) -> None:
-        new = [self._folder / name for name in list(self._unsent)]
+        new = list(self._unsent)
         for start in range(0, len(new), TOGETHER):
             self._send_together(stream, new[start : start + TOGETHER])
-        for path in new:
-            self._unsent.pop(path.name, None)
+        for file in new:
+            self._unsent.pop(file, None)
 
     def _review(self, stream: RecordStream) -> None:
         self._reviewed_at = self._clock()
         try:
-            paths = self.waiting()
-            words = stream.receipts([_name(path) for path in paths])
+            files = {file: _name(file) for file in self._waiting()}
+            words = stream.receipts(list(files.values()))
         except (RedisError, FarmError, OSError) as e:
             log.warning("records wait in %s: %s", self._folder, e)
             return
-        for path in paths:
+        for file, name in files.items():
             try:
-                self._handle(stream, path, words.get(_name(path)))
+                self._handle(stream, file, words.get(name))
             except (RedisError, FarmError, OSError) as e:
                 if not stream.answers():
                     log.warning("records wait in %s: %s", self._folder, e)
                     return
-                log.error("%s waits %.0f s: %s", path, self._put_off(path), e)
+                log.error("%s waits %.0f s: %s", self._folder / file, self._put_off(file), e)
 
-    def _handle(self, stream: RecordStream, path: Path, word: str | None) -> None:
+    def _handle(self, stream: RecordStream, file: str, word: str | None) -> None:
         if word is not None:
-            self._settle(path, word)
+            self._settle(file, word)
             return
-        turn = self._turns.get(path.name)
-        if path.name in self._unsent or (turn is not None and self._clock() < turn.due):
+        turn = self._turns.get(file)
+        if file in self._unsent or (turn is not None and self._clock() < turn.due):
             return
-        if stream.holds(_name(path)):
-            self._turns[path.name] = _Turn(self._clock() + RESEND_S, turn.wait_s if turn else RESEND_S)
+        if stream.holds(_name(file)):
+            self._turns[file] = _Turn(self._clock() + RESEND_S, turn.wait_s if turn else RESEND_S)
         else:
-            stream.send(self._body(path), _name(path))
-            self._put_off(path)
+            stream.send(self._body(file), _name(file))
+            self._put_off(file)
 
-    def _send_together(self, stream: RecordStream, paths: Sequence[Path]) -> None:
+    def _send_together(self, stream: RecordStream, files: Sequence[str]) -> None:
         """Where that fails, and with what is too much for one trip, their turn comes one by one."""
         bodies, size = list[tuple[bytes, str]](), 0
         try:
-            for path in paths:
+            for file in files:
                 if size > TOGETHER_BYTES:
                     break
-                bodies.append((self._body(path), _name(path)))
+                bodies.append((self._body(file), _name(file)))
                 size += len(bodies[-1][0])
-            stream.send_all(bodies, tell=any(self._unsent.get(path.name, True) for path in paths))
+            stream.send_all(bodies, tell=any(self._unsent.get(file, True) for file in files))
         except (RedisError, FarmError, OSError) as e:
-            log.info("%d records one by one: %s", len(paths), e)
+            log.info("%d records one by one: %s", len(files), e)
             return
-        for path in paths[: len(bodies)]:
-            self._put_off(path)
+        for file in files[: len(bodies)]:
+            self._put_off(file)
 
-    def _body(self, path: Path) -> bytes:
-        known = self._unwritten.get(path.name)
-        return path.read_bytes() if known is None else known[0].encode()
+    def _body(self, file: str) -> bytes:
+        known = self._unwritten.get(file)
+        return (self._folder / file).read_bytes() if known is None else known[0].encode()
 
-    def _settle(self, path: Path, word: str) -> None:
+    def _settle(self, file: str, word: str) -> None:
         """Only against a word that says that the ledger has the record does it leave this host."""
         if word in STORED:
-            path.unlink(missing_ok=True)
+            (self._folder / file).unlink(missing_ok=True)
         else:
-            self._set_aside(path, word)
-        self._written([path.name])
-        self._turns.pop(path.name, None)
+            self._set_aside(self._folder / file, word)
+        self._written([file])
+        self._turns.pop(file, None)
 
     def _set_aside(self, path: Path, word: str) -> None:
         with self._flushing:
@@ -237,11 +239,11 @@ class Spool:
         remove_dead(old_dead(path.parent.parent, DEAD_S, DEAD_BYTES))
         log.error("the ledger could not store %s (%s): `farm records` says why; it is in %s", path.name, word, dead)
 
-    def _put_off(self, path: Path) -> float:
+    def _put_off(self, file: str) -> float:
         """Seconds until this record's next turn."""
-        turn = self._turns.get(path.name)
+        turn = self._turns.get(file)
         wait_s = turn.wait_s if turn else RESEND_S
-        self._turns[path.name] = _Turn(self._clock() + wait_s, min(wait_s * 2, MAX_RESEND_S))
+        self._turns[file] = _Turn(self._clock() + wait_s, min(wait_s * 2, MAX_RESEND_S))
         return wait_s
 
     def _write(self, name: str, text: str) -> None:
@@ -285,9 +287,9 @@ def remove_dead(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _name(path: Path) -> str:
+def _name(file: str) -> str:
     """`JOB:ATTEMPT` of a file `JOB-ATTEMPT.json`."""
-    job, _, attempt = path.stem.rpartition("-")
+    job, _, attempt = file.removesuffix(".json").rpartition("-")
     return f"{job}:{attempt}"
 
 

@@ -210,14 +210,14 @@ def test_many_are_sent_once_each_in_few_trips(tmp_path: Path, redis: Redis, monk
 def test_a_record_that_comes_in_mid_pass_is_sent_once(
     tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spool, waiting = Spool(tmp_path), Spool.waiting
+    spool, waiting = Spool(tmp_path), Spool._waiting
 
-    def late(self: Spool) -> list[Path]:
+    def late(self: Spool) -> list[str]:
         monkeypatch.undo()
         self.add(record())
         return waiting(self)
 
-    monkeypatch.setattr(Spool, "waiting", late)
+    monkeypatch.setattr(Spool, "_waiting", late)
     spool.send(redis)
     spool.send(redis)
     assert sent(redis) == [record()]
