@@ -93,6 +93,7 @@ def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Commit
                     mine = {phone.serial for phone in phones}
                 left = in_line - done if in_line > 1 else 0
                 _until(lambda: ledger.counts("commits").get("placed", 0) == jobs + left)
+                _until(lambda: mine <= Leases(redis).all().keys())  # they come after the commit of the last attempts
                 placed_s = time.monotonic() - began
                 announce([])
                 running = [row for row in ledger.running() if row.serial in mine]
