@@ -93,7 +93,7 @@ class Options:
     precision: Precision = "fp32"
     algorithm: str = axis(
         "auto",
-        "algorithm of convolutions; `auto`: tuned where known, else chosen by shape",
+        "algorithm of convolutions; `auto`: the tuned one if known, else chosen by shape",
         names={**dict.fromkeys(GPU, "kernels.catalog.convolution:ALGORITHMS"), "cpu": "kernels.lower.cpu:ALGORITHMS"},
         conflict=lambda algorithm, threads: (
             f"algorithm `sequential` is the reference on one thread, not on {threads}"
@@ -104,7 +104,8 @@ class Options:
     )
     granularity: int = axis(
         0,
-        "outputs per work-item of convolution (g of study S): `dot` takes any, `direct`, `window`, `pointwise` fours",
+        "outputs per work-item of a convolution (g of study S): any number for `dot`, a multiple of 4 for `direct`, "
+        "`window` and `pointwise`",
         unset="chosen by shape",
         bounds=(1, MAX_GRANULARITY),
         backends=GPU,
@@ -113,7 +114,7 @@ class Options:
     )
     pixels: int = axis(
         0,
-        "adjacent pixels per work-item of convolution; 1 is study S's kernel",
+        "adjacent pixels per work-item of a convolution; 1 gives the kernel of study S",
         unset="1 with a granularity, else chosen by shape",
         bounds=(1, MAX_PIXELS),
         backends=GPU,
@@ -121,25 +122,25 @@ class Options:
     )
     product: str = axis(
         "auto",
-        "algorithm of matrix products (`dense`, `matmul`), with its tile where wanted: `blocked 16x32`",
+        "algorithm of matrix products (`dense`, `matmul`), optionally with its tile: `blocked 16x32`",
         names=dict.fromkeys(GPU, "kernels.catalog.product:ALGORITHMS"),
         backends=GPU,
     )
     transpose: str = axis(
         "auto",
-        "algorithm of transpositions, with its tile where wanted: `tiled 32x8`",
+        "algorithm of transpositions, optionally with its tile: `tiled 32x8`",
         names=dict.fromkeys(GPU, "kernels.catalog.transposition:ALGORITHMS"),
         backends=GPU,
     )
     addition: str = axis(
         "auto",
-        "algorithm of additions and multiplications number by number, with its tile where wanted: `vectors 2`",
+        "algorithm of elementwise additions and multiplications, optionally with its tile: `vectors 2`",
         names=dict.fromkeys(GPU, "kernels.catalog.addition:ALGORITHMS"),
         backends=GPU,
     )
     threads: int = axis(
         0,
-        "threads of the CPU backend; with a pipeline its stages",
+        "threads of the CPU backend; with a pipeline, the number of its stages",
         unset="every core",
         bounds=(1, 64),
         unused=gpu_alone,
@@ -147,19 +148,19 @@ class Options:
     )
     layout: Layout = axis(
         "buffer",
-        "where activations lie: `buffer`, or `image`, 2-D images of four channels a texel where the device has them",
+        "storage of activations: `buffer`, or `image`: 2-D images with four channels per texel, if the device has them",
         backends=GPU,
     )
     fuse: str = axis(
         "all",
-        f"what is fused: `all`, `none`, or names joined by `+`: {', '.join(FUSIONS)}",
+        f"fusions: `all`, `none`, or names joined by `+`: {', '.join(FUSIONS)}",
         parse=fusion_words,
         refuse=why_no_fusions,
     )
     on_cpu: str = axis(
         "none",
-        "what the CPU computes beside the GPU: `none`, `after LAYER`, `until LAYER`, `layers FIRST..LAST`, "
-        "or kinds joined by `+`: "
+        "part of the network that the CPU computes: `none`, `after LAYER`, `until LAYER`, `layers FIRST..LAST`, "
+        "or kinds of layers joined by `+`: "
         f"{', '.join(KINDS)}",
         backends=GPU,
         parse=placement_words,
@@ -175,7 +176,7 @@ class Options:
     """Make every node's output an output of the plan (`farm infer --dump`); implies no fusion."""
     memory_budget: int = axis(
         0,
-        "device memory that a plan may take, e.g. `2 GB`; met by the axes below, or refused",
+        "device memory that a plan may use, e.g. `2 GB`; the axes below save memory; a plan that needs more is refused",
         unset="the device's",
         unit="B",
         backends=GPU,
@@ -191,45 +192,45 @@ class Options:
     )
     concat: ConcatMode = axis(
         "auto",
-        "joined channels: `join` writes them side by side, `split` sums over the parts (study M); "
-        "`auto`: `split` where memory demands it",
+        "concatenated channels: `join` writes them into one tensor, `split` sums over the parts (study M); "
+        "`auto`: `split` only if the memory budget needs it",
         backends=GPU,
         unused=lambda layout: "images are never divided" if layout == "image" else "",
     )
     in_place: bool = axis(
         True,
-        "whether results take the place of operands, and nodes the order that needs least memory",
+        "whether results overwrite operands, and the nodes run in the order that needs least memory",
         backends=GPU,
         unused=lambda layout: "a kernel may not read and write one image" if layout == "image" else "",
     )
     order: OrderMode = axis(
         "auto",
-        "order of the steps: by `memory`, or in `waves` of steps that can run together where that fits as well; "
-        "`auto`: waves for GPUs behind Vulkan",
+        "order of the steps: `memory` needs least memory; `waves` groups steps that can run together, if it fits; "
+        "`auto`: waves for GPUs through Vulkan",
         backends=GPU,
     )
     swap: SwapMode = axis(
         "auto",
-        "tensors that wait in host memory: where the budget demands it, or `never`",
+        "whether tensors wait in host memory: `auto`: only if the memory budget needs it; or `never`",
         backends=GPU,
         unused=lambda layout: "images are never swapped" if layout == "image" else "",
     )
     pools: PoolMode = axis(
         "auto",
-        "buffers at `offsets` in few allocations, or `objects`: allocations that several share one after another",
+        "memory of buffers: `offsets`: many in one allocation; `objects`: several use an allocation one after another",
         backends=GPU,
     )
     transfers: TransferMode = axis(
         "auto",
-        "how the host reaches device memory: `copy`, or `map`, inputs, outputs and weights in memory that both see; "
-        "`map_all`: activations, too (study M's zero copy); `auto`: inputs and outputs mapped where host and device "
+        "how the host accesses device memory: `copy`; `map`: inputs, outputs and weights in shared memory; "
+        "`map_all`: activations, too (zero copy of study M); `auto`: `map` for inputs and outputs if host and device "
         "share memory",
         backends=GPU,
         page="memory.md",
     )
     workspace: int = axis(
         0,
-        "Winograd's workspace, e.g. `64 MB`",
+        "workspace of Winograd convolutions, e.g. `64 MB`",
         unset="a sixteenth of the memory",
         unit="B",
         backends=GPU,
@@ -237,7 +238,7 @@ class Options:
     )
     workspace_split: WorkspaceSplit = axis(
         "rows",
-        "how a larger workspace is divided: by `rows` of tiles, or by input `channels` (study M's methods P and C)",
+        "how a larger workspace is split: by `rows` of tiles, or by input `channels` (methods P and C of study M)",
         backends=GPU,
         unused=_without_winograd,
     )

@@ -5,7 +5,6 @@
     |   |-- SpecError          an experiment file is wrong: file, line, field, what is allowed
     |   |-- ModelFileError     an ONNX file or input cannot be used
     |   |-- TableError         a table that somebody recorded cannot be read: file, line, column, what is allowed
-    |   |-- PlanRejected       the plan exceeds a limit of the device or is malformed
     |   |-- Unsupported        the device lacks what is asked
     |   |-- UnknownName        no experiment, job, column or result has this name
     |   |-- NoData             the records lack what a figure needs
@@ -68,10 +67,6 @@ class TableError(StableError):
     """A table that somebody recorded cannot be read."""
 
     cause = "table"
-
-
-class PlanRejected(StableError):
-    cause = "plan_rejected"
 
 
 class Unsupported(StableError):

@@ -44,7 +44,7 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Energy per inference, gross",
-                    "With the idle power in it. It does not compare with net figures.",
+                    "Including the idle power. Do not compare it with net figures.",
                     (
                         (
                             (

@@ -22,7 +22,7 @@ def _training(title: str, what: str, family: str, unit: str = "percentunit") -> 
 BOARD = Board(
     uid="pocketfarm-experiment",
     title="Experiment",
-    description="The newest figures of each result, and how far they can be trusted.",
+    description="The newest figures of each result, with verdicts and doubts.",
     variables=("source", "serial", "network"),
     rows=(
         Row(
@@ -146,7 +146,7 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Latency over devices",
-                    "Of the devices' medians: the middle one, and the one that nine of ten devices keep to.",
+                    "Median and 90th percentile, over devices, of their medians.",
                     (
                         (
                             'network:farm_results_latency_seconds:quantile{source="$source", network=~"$network"}',
@@ -187,7 +187,7 @@ BOARD = Board(
                 Panel(
                     "bars",
                     "Results by doubt",
-                    "Of how many results the latest figures have a doubt, whatever their source.",
+                    "Number of results whose latest figures have each doubt, for all sources.",
                     (("farm_results_doubted > 0", "{{doubt}}"),),
                     unit="short",
                     least=0,

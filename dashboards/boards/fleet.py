@@ -1,4 +1,4 @@
-"""Which devices there are, which are well, and what is wrong now."""
+"""The devices, their health, and current problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .panels import (
 BOARD = Board(
     uid="pocketfarm-fleet",
     title="Fleet",
-    description="Which devices there are, which are well, and what is wrong now.",
+    description="The devices, their health, and current problems.",
     variables=("source", "host", "serial"),
     rows=(
         Row(
@@ -63,7 +63,7 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Charge of the fleet",
-                    "The middle battery, and the one that nine of ten are above. The dashboard Device has each.",
+                    "Median and 10th percentile of the charge. The dashboard Device has each battery.",
                     (('source:farm_device_battery_ratio:quantile{source="$source"}', "quantile {{quantile}}"),),
                     unit="percentunit",
                     least=0,
@@ -73,7 +73,7 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Heat of the fleet",
-                    "The middle battery, and the one that nine of ten are cooler than.",
+                    "Median and 90th percentile of the battery temperature.",
                     (
                         (
                             'source:farm_device_battery_temperature_celsius:quantile{source="$source"}',
@@ -86,7 +86,7 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Ready and leased",
-                    "Shares of the devices: those that can be given work, and those that have some.",
+                    "Shares of the devices that can get work, and of those that have work.",
                     (
                         ('source:farm_device_ready:ratio{source="$source"}', "ready"),
                         ('source:farm_device_leased:ratio{source="$source"}', "leased"),

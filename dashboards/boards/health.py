@@ -52,7 +52,7 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Reading the parts",
-                    "How long the exporter takes for each.",
+                    "Time that the exporter takes to read each part.",
                     (("farm_scrape_duration_seconds", "{{part}}"),),
                     unit="s",
                     width=6,

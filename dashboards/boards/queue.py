@@ -60,7 +60,7 @@ BOARD = Board(
                 Panel(
                     "stacked",
                     "Attempts by cause",
-                    "Attempts that ended, an hour. An empty cause is a good end.",
+                    "Attempts that ended, per hour. Attempts without a cause ended well.",
                     (
                         (
                             "outcome_cause:farm_attempts:rate5m * 3600",

@@ -49,7 +49,7 @@ BOARD = Board(
                 Panel(
                     "steps",
                     "Load",
-                    "Requests a second that were meant to arrive, and that were served.",
+                    "Requests per second: offered and served.",
                     (
                         ("farm_queueing_offered_per_second" + OF_SOURCE, f"{NAME} offered"),
                         ("farm_queueing_throughput_per_second" + OF_SOURCE, f"{NAME} served"),
@@ -60,7 +60,7 @@ BOARD = Board(
                 Panel(
                     "steps",
                     "Sojourn",
-                    "From the intended arrival to the end: the median, and what 99 of 100 requests keep to.",
+                    "Time from the intended arrival to the end: median and 99th percentile.",
                     (('farm_queueing_sojourn_seconds{source="$source", stat=~"p50|p99"}', NAME + " {{stat}}"),),
                     unit="s",
                     least=0,

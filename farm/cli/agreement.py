@@ -31,19 +31,20 @@ def agreement(
         typer.Option(
             "--base",
             metavar="WORDS",
-            help="Compare with this result: whole words of its cell and device.",
+            help="Compare with this result, named by words of its cell and device.",
             show_default="the first in fp32",
         ),
     ] = "",
     changed: Annotated[
-        int, typer.Option("--changed", metavar="N", min=0, help="Number of changed examples to show; --json has all.")
+        int,
+        typer.Option("--changed", metavar="N", min=0, help="Number of changed examples to show; --json prints all."),
     ] = 10,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print how many examples of a set are predicted the same by all cells and devices, and how many right.
+    """Print for how many examples of a set all cells and devices predict the same class, and how many are right.
 
-    Of an experiment with a set (`workload.dataset`), finished or not. Needs no running farm.
+    For an experiment with a set (`workload.dataset`), finished or not. Needs no running farm.
 
     Example: `farm agreement latest --base "cpu fp32"`
     """

@@ -12,7 +12,7 @@ from orchestrator.errors import NoData
 
 from .experiments import PANEL, ExperimentArgument
 from .farm_access import LATEST, find_measured, open_ledger, settings_of
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, log, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.analysis.best import Best, Value
@@ -28,9 +28,7 @@ def register(app: typer.Typer) -> None:
 def best(
     axis: Annotated[
         str,
-        typer.Option(
-            "--axis", metavar="COLUMN", help="Axis whose best value is sought: granularity, backend, threads ..."
-        ),
+        typer.Option("--axis", metavar="COLUMN", help="Axis to compare: granularity, backend, threads ..."),
     ],
     experiment: ExperimentArgument = LATEST,
     per: Annotated[
@@ -38,7 +36,7 @@ def best(
         typer.Option(
             "--per",
             metavar="COLUMNS",
-            help="Columns that make a group, separated by commas: layer, device, network ...",
+            help="Columns that form a group, separated by commas: layer, device, network ...",
         ),
     ] = "device",
     where: Annotated[
@@ -47,15 +45,20 @@ def best(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write best and worst of each layer as a choices file."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the best and the worst value of each layer into a choices file.",
+        ),
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print for every group the value of an axis with the least time, the ratio to the next, and if data resolve it.
+    """Print for each group the fastest value of an axis, its ratio to the second, and whether the data resolve it.
 
-    With `layer` among --per it compares times of layers, else whole inferences. Works on imports as on experiments.
-    A choices file is what `workload.choices` of an experiment names: each layer then has its own value.
+    With `layer` in --per it compares times of layers, otherwise of whole inferences. It also works on imports. -o
+    writes a choices file for `workload.choices` of an experiment, in which each layer has its own value.
 
     Example: `farm best latest --per layer,device --axis granularity`
     """
@@ -82,7 +85,7 @@ def best(
 
 def _write(path: Path, choices: Choices) -> None:
     path.write_text(choices.model_dump_json(indent=1) + "\n")
-    log().print(f"{len(choices.layers)} layers in {path}: name it as `workload.choices`", markup=False)
+    say(f"{len(choices.layers)} layers in {path}: name it as `workload.choices`")
 
 
 def _pairs(where: list[str]) -> dict[str, str]:
@@ -141,9 +144,9 @@ def _list(values: tuple[Value, ...]) -> str:
 
 def _notes(found: list[Best], axis: str) -> None:
     if any(one.tied_with for one in found):
-        log().print("no, not from: the 95 % interval of the ratio to the best holds one, or is not known", markup=False)
+        say("no, not from: the 95 % interval of the ratio to the best holds one, or is not known")
     for reason in dict.fromkeys(one.reason for one in found if one.reason):
-        log().print(f"not resolved: {reason}", markup=False)
+        say(f"not resolved: {reason}")
     differ = dict.fromkeys(name for one in found for name in one.also_differ)
     if differ:
         log().print(

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from .experiments import PANEL
-from .output import JsonOption, log, out, print_json
+from .output import JsonOption, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.exchange.series import Point
@@ -22,14 +22,14 @@ def register(app: typer.Typer) -> None:
 def changes(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Columns series, time, value.")],
     least: Annotated[
-        str, typer.Option("--least", metavar="SHARE", help="Leave out changes by a smaller share, e.g. 2%.")
+        str, typer.Option("--least", metavar="SHARE", help="Leave out changes that are smaller than this, e.g. 2%.")
     ] = "0%",
     as_json: JsonOption = False,
 ) -> None:
-    """Print the change points of each series: from which value on its level is another, by how much, and how sure.
+    """Print the change points of each series: where its level changes, by how much, and how certain that is.
 
-    Each series is one figure night after night, of this farm or of anybody. A noise floor is learnt from it: single
-    spikes and changes below the floor are not told. Needs no farm.
+    A series is one figure over time, from this farm or from any other source. The noise floor of a series is estimated
+    from the series itself; single spikes and changes below the floor are not reported. Needs no farm.
 
     Example: `farm changes nightly.csv --least 2%`
     """
@@ -85,4 +85,4 @@ def _show(found: list[dict[str, Any]]) -> None:
     if rows:
         out().print(Listing(("series", *heads), rows, header_style="dim", by_first=True))
     quiet = sum(not series["change_points"] for series in found)
-    log().print(f"{len(rows)} change points; {quiet} of {len(found)} series have none", markup=False)
+    say(f"{len(rows)} change points; {quiet} of {len(found)} series have none")

@@ -16,7 +16,7 @@ from orchestrator.errors import FarmError
 from . import completion
 from .experiments import PANEL
 from .farm_access import settings_of
-from .output import JsonOption, StateOption, describe, log, out, print_json, print_rows, show_error
+from .output import JsonOption, StateOption, describe, out, print_json, print_rows, say, show_error
 from .results import write_whole
 
 if TYPE_CHECKING:
@@ -44,11 +44,16 @@ def compare(
         ),
     ],
     b: Annotated[
-        str | None, typer.Argument(metavar="B", help="The other side, as A.", autocompletion=completion.experiments)
+        str | None,
+        typer.Argument(
+            metavar="B", help="The other side, in the same forms as A.", autocompletion=completion.experiments
+        ),
     ] = None,
     sides: Annotated[
         str | None,
-        typer.Option("--sides", metavar="AXIS=X,Y", help="Instead of B: two values of an axis, or column, of A."),
+        typer.Option(
+            "--sides", metavar="AXIS=X,Y", help="Instead of B: compare two values of an axis (or column) of A."
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
@@ -56,14 +61,14 @@ def compare(
     ] = None,
     match: Annotated[
         Literal["device", "model"],
-        typer.Option("--match", metavar="device|model", help="What makes a phone the same on both sides."),
+        typer.Option("--match", metavar="device|model", help="Compare the same device, or devices of the same model."),
     ] = "device",
     margin: Annotated[
         list[str] | None,
         typer.Option(
             "--margin",
             metavar="METRIC=SHARE",
-            help="Sides that differ by less are the same; may be repeated.",
+            help="Smaller differences count as the same; may be repeated.",
             show_default="latency, throughput 2%, setup 10%, memory, accuracy 1%, energy 3%",
         ),
     ] = None,
@@ -72,30 +77,36 @@ def compare(
         typer.Option(
             "--between",
             metavar="METRIC=SHARE",
-            help="Standard deviation that a phone has from night to night, where too few nights measure it.",
+            help="Standard deviation between nights of one phone, used where too few nights measure it.",
             show_default="latency, throughput 0.5%, setup 2%, energy 1%, memory 0%",
         ),
     ] = None,
     fail_on: Annotated[
         str,
-        typer.Option("--fail-on", metavar="WORDS", help=f"What gives exit status 1, by commas: {', '.join(FAIL_ON)}."),
+        typer.Option(
+            "--fail-on",
+            metavar="WORDS",
+            help=f"Verdicts that give exit status 1, separated by commas: {', '.join(FAIL_ON)}.",
+        ),
     ] = "worse,missing",
     save_baseline: Annotated[
         FileOption, typer.Option("--save-baseline", metavar="FILE.json", help="Save A as a baseline; compare nothing.")
     ] = None,
-    html: Annotated[FileOption, typer.Option("--html", metavar="FILE", help="Write a page, too.")] = None,
-    markdown: Annotated[FileOption, typer.Option("--markdown", metavar="FILE", help="Write Markdown, too.")] = None,
+    html: Annotated[FileOption, typer.Option("--html", metavar="FILE", help="Also write an HTML page.")] = None,
+    markdown: Annotated[FileOption, typer.Option("--markdown", metavar="FILE", help="Also write Markdown.")] = None,
     junit: Annotated[
-        FileOption, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, too: one test case a row.")
+        FileOption,
+        typer.Option("--junit", metavar="FILE", help="Also write JUnit XML, with one test case for each row."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Print every row, also those that are the same.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Print all rows, including those that are the same.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare two sides by device, network, backend, precision and metric: ratio, interval, and a verdict.
 
-    Different, the same within a margin, or unknown, with the blocks that it needs more; for the table as a whole. Exit
-    status 0: nothing is worse or missing; 1: something is (--fail-on); 2: there is nothing to compare.
+    A verdict is different, same (within a margin), or unknown (with the number of further blocks that it needs). Its
+    error rate holds for the whole table. Exit status 0: nothing is worse or missing; 1: something is (see --fail-on);
+    2: there is nothing to compare.
 
     Example: `farm compare nightly~1-10 nightly`, `farm compare latest --sides backend=opencl,vulkan`
     """
@@ -187,7 +198,7 @@ def _save(a: str, where: dict[str, str], path: Path, state: Path | None, *, as_j
     write_whole(path, baselines.as_bytes(side.experiments, rows), "--save-baseline")
     if as_json:
         print_json({"file": path, "experiments": side.experiments, "blocks": len(rows)})
-    log().print(f"{len(rows)} blocks of {', '.join(side.experiments)} saved to {path}", markup=False)
+    say(f"{len(rows)} blocks of {', '.join(side.experiments)} saved to {path}")
 
 
 def _write(
@@ -209,7 +220,7 @@ def _write(
     for path, option, make in made:
         if path is not None:
             write_whole(path, make(), option)
-            log().print(f"written to {path}", markup=False)
+            say(f"written to {path}")
 
 
 def _show(content: Content, *, every: bool) -> None:

@@ -29,7 +29,7 @@ def dataset(
         int | None,
         typer.Option(
             "--resize",
-            help="Shorter edge in pixels to which an image is resized before it is cut.",
+            help="Length in pixels to which the shorter edge is resized before the cut.",
             show_default="8/7 of --size",
         ),
     ] = None,
@@ -45,9 +45,9 @@ def dataset(
 ) -> None:
     """Make a set of examples from images, for `workload.dataset` of an experiment.
 
-    Each image is turned upright, resized, cut to a square, and kept as bytes; mean and scale belong in the experiment
-    file. With --labels a text file of class numbers is written beside the set. Without it, where every image lies in
-    a folder of its own class, those folders in order of their names are the classes 0, 1, 2, ...
+    Each image is turned upright, resized, cut to a square, and stored as bytes; give mean and scale in the experiment
+    file. With --labels, it also writes a text file of class numbers. Without --labels, if the images lie in one folder
+    for each class, these folders are the classes 0, 1, 2, ... in the order of their names.
 
     Example: `farm dataset val/ --labels val.txt --size 227 --resize 256 --channels bgr --first 10000 -o val.npy`
     """

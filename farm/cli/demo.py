@@ -1,4 +1,4 @@
-"""`farm demo`: the main job, end to end, on four virtual phones and this workstation."""
+"""`farm demo`: a first experiment, end to end, on four virtual phones and this workstation."""
 
 from __future__ import annotations
 
@@ -39,14 +39,16 @@ def demo(
     ] = STATE,
     nightly: Annotated[
         bool,
-        typer.Option("--nightly", help="Instead: a night of two builds on three phones, one of which is made slower."),
+        typer.Option(
+            "--nightly", help="Compare two builds on three phones instead; one phone is slower with the second build."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the main job on this machine, without a phone: four virtual phones and the workstation's own devices.
+    """Run a first experiment on this machine, without a phone: on four virtual phones and the workstation's devices.
 
     Starts a farm, submits experiments/first.yaml, shows it live, prints the results, writes an HTML report, and ends
-    all that it started. Interrupted at any moment, it leaves nothing behind, and the next `farm demo` resumes.
+    everything that it started. If you interrupt it, no process stays behind, and the next `farm demo` resumes.
 
     Example: `farm demo`, `farm demo --nightly`
     """

@@ -34,16 +34,16 @@ def devices(
         str | None,
         typer.Argument(
             metavar="SERIAL",
-            help="Device to show alone, with everything that is known of it.",
+            help="Show only this device, with all that is known about it.",
             autocompletion=completion.serials,
         ),
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the devices of the running farm, or show one with its APIs and limits and its profile (`farm enrol`).
+    """List the devices of the running farm, or show one device with its APIs, limits and profile (`farm enrol`).
 
-    Without a running farm, the stored profile of one device can still be shown.
+    Without a running farm, it can still show the stored profile of one device.
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
@@ -82,13 +82,13 @@ def release(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Release a device that somebody holds, or a device or host from quarantine: it gets work at once, its losses are
+    """End the hold of a device, or the quarantine of a device or host: it gets work at once, and its losses are
     forgotten. Needs no running farm.
 
-    A device that loses several attempts in a row is put into quarantine, for a minute the first time; a host is after
-    several faults of its own. After that it gets work again by itself if it is found well, on probation: one more loss
-    puts it back for twice as long. A phone of this host that is sick because an earlier session's settings cannot be
-    put back is taken as it is.
+    A device goes into quarantine when it loses several attempts in a row, a host when it has several faults of its own.
+    The first quarantine lasts a minute. Then the device or host gets work again on probation, if its checks pass; one
+    more loss puts it back for twice as long. If a phone of this host is sick because the settings of an earlier session
+    cannot be put back, `farm release` accepts the phone as it is.
 
     Example: `farm release R58M123ABC`
     """

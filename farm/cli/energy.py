@@ -38,7 +38,7 @@ def energy(
     ],
     seconds_per_inference: Annotated[
         float | None,
-        typer.Option("--seconds-per-inference", metavar="S", min=1e-9, help="How long one inference takes, in s."),
+        typer.Option("--seconds-per-inference", metavar="S", min=1e-9, help="Duration of one inference in s."),
     ] = None,
     form: Annotated[
         str | None,
@@ -51,29 +51,29 @@ def energy(
     ] = None,
     time_unit: Annotated[
         str | None,
-        typer.Option("--time-unit", metavar="ns|us|ms|s", help="Unit of the times, where the files do not say it."),
+        typer.Option("--time-unit", metavar="ns|us|ms|s", help="Unit of the times, if the files do not give it."),
     ] = None,
     column: Annotated[
         str | None,
         typer.Option(
-            "--column", metavar="TITLE", help="Column of the power; of a perfetto trace `battery` or `rails`."
+            "--column", metavar="TITLE", help="Column of the power; for a perfetto trace `battery` or `rails`."
         ),
     ] = None,
     volts: Annotated[
         float | None,
-        typer.Option("--volts", metavar="V", min=1e-3, help="Voltage of traces that have a current alone."),
+        typer.Option("--volts", metavar="V", min=1e-3, help="Voltage, for traces that hold only a current."),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the traces into a .svg, .png or .html file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mean power, net power and joules per inference from power traces of others.
+    """Compute mean power, net power and joules per inference from recorded power traces.
 
-    Trepn, Monsoon, Joulescope, Otii, perfetto, or any CSV with units; decimal commas are understood.
+    Reads Trepn, Monsoon, Joulescope, Otii and perfetto files, and any CSV with units, also with decimal commas.
 
-    By the plain mean of the readings, as studies publish it (of several files: the mean of their means), and weighted
-    by time; each with its interval, of 95 % where that can be promised. Needs no farm.
+    Prints the plain mean of the readings, as studies publish it (for several files the mean of their means), and the
+    mean weighted by time. Each has an interval, of 95 % where the readings support that. Needs no farm.
 
     Example: `farm energy --baseline idle.csv --load run1.csv --load run2.csv --seconds-per-inference 0.2071`
     """

@@ -115,7 +115,7 @@ def plan(
             "--device",
             "-d",
             metavar="SERIAL",
-            help="Device of the running farm for which the plan is made, by its limits.",
+            help="Device of the running farm whose limits the plan must keep.",
             autocompletion=completion.serials,
         ),
     ] = None,
@@ -125,18 +125,20 @@ def plan(
     ] = False,
     memory_plot: Annotated[
         Path | None,
-        typer.Option("--memory-plot", metavar="FILE", help="Draw memory over its steps into a .svg or .png file."),
+        typer.Option(
+            "--memory-plot", metavar="FILE", help="Draw the memory over the steps of the plan into a .svg or .png file."
+        ),
     ] = None,
     savings: Annotated[
-        bool, typer.Option("--savings", help="Compile again with fewer ways to save memory: what each of them saves.")
+        bool, typer.Option("--savings", help="Compile again with fewer ways to save memory, and print what each saves.")
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compile a model and write the plan that the agent would run: plan.json, weights, kernel sources.
 
-    Without `--device` no limit of a device is checked. `--check` needs neither a phone nor the agent: it ends with
-    status 1 where an output is wrong.
+    Without `--device`, limits of a device are not checked. `--check` needs neither a phone nor the agent; its exit
+    status is 1 if an output is wrong.
 
     Example: `farm plan squeezenet.onnx -o plan --backend vulkan --precision fp16`
     """

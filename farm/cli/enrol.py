@@ -34,16 +34,17 @@ def enrol(
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Find the power sources only, in a second: no calibration under load.")
+        bool,
+        typer.Option("--quick", help="Only find the power sources, which takes a second; do not calibrate under load."),
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find out which power sources a device has, calibrate its battery gauge by load steps, and store its profile.
 
-    Works with and without a running farm; the device must be free. On its own the farm does the quick part when it
-    first sees a device, and the load steps before the first job that measures power. Run it again after a change:
-    another meter, a new battery, a phone that was charging before.
+    Works with and without a running farm; the device must be free. The farm runs the quick part by itself when it first
+    sees a device, and the load steps before the first job that measures power. Run this command again after a change:
+    another meter, a new battery, or a phone that was charging last time.
 
     Example: `farm enrol R58M123ABC`, `farm enrol local-cpu --quick --json`
     """

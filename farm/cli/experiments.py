@@ -22,7 +22,7 @@ from .farm_access import (
     settings_of,
 )
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, log, out, print_json, say
 from .submission import confirm_size, print_submission, submission_data
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def register(app: typer.Typer) -> None:
 def run(
     spec: Annotated[Path, typer.Argument(metavar="FILE.yaml", help="Experiment file.")],
     wait: Annotated[
-        bool, typer.Option("--wait", "-w", help="Watch it to its end; exit status 0 if all is ok.")
+        bool, typer.Option("--wait", "-w", help="Watch it to its end; the exit status is 0 only if every job is ok.")
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Start another one although one with the same content is under way.")
+        bool, typer.Option("--again", help="Start another one, even if one with the same content is running.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Submit a very large matrix without asking first.")] = False,
     timeout: TimeoutOption = None,
@@ -69,8 +69,8 @@ def run(
 ) -> None:
     """Submit an experiment to the running farm; with --wait, watch it to its end.
 
-    The same content is the same experiment: one that is not over is resumed (--again starts another one beside it),
-    one that is over is run once more under a new id.
+    The content identifies an experiment. If one with the same content is not over, it is resumed (--again starts a
+    second one); if it is over, it runs again under a new id.
 
     Example: `farm run experiments/first.yaml --wait`
     """
@@ -147,9 +147,9 @@ def status(
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         for held in ledger.quarantined_hosts():
-            log().print(f"host {held.serial} gets no work: {held.reason}; {held.remedy}", markup=False)
+            say(f"host {held.serial} gets no work: {held.reason}; {held.remedy}")
         for why in closed_hosts(settings, ledger):
-            log().print(why, markup=False)
+            say(why)
         if experiment is None:
             waits = why_jobs_wait(ledger, reasons_of(settings))
             show_all(ledger.experiments(), waits, ledger.stopped(), as_json=as_json)

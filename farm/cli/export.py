@@ -55,7 +55,7 @@ def export(
 ) -> None:
     """Write one row per sample or prediction, with device, source, axes, block, attempt, phase and outcome.
 
-    Every attempt is in it, also those that do not count: column `outcome` says which. `farm import samples` reads the
+    Attempts that do not count are included; the column `outcome` marks them. `farm import samples` reads the
     CSV of samples and of layers. Needs no running farm.
 
     Example: `farm export latest --format csv -o samples.csv`

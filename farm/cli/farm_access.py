@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import ServiceDown, SetupError, UnknownName
 
-from .output import log
+from .output import log, say
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
@@ -173,7 +173,7 @@ def tell_pruned(ledger: Ledger, experiment_id: str) -> None:
     """Say which raw records the ledger has no more, and how they come back."""
     for file, count in ledger.pruned(experiment_id).items():
         back = f"`farm ledger adopt {shlex.quote(file)}` brings them back" if file else "no archive holds them"
-        log().print(f"{count} raw records were pruned: {back}", markup=False, soft_wrap=True)
+        say(f"{count} raw records were pruned: {back}")
 
 
 def _measured(row: ExperimentRow) -> int:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from . import completion
 from .experiments import PANEL
 from .farm_access import open_ledger, settings_of
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, out, print_json, say
 from .results import write_whole
 
 if TYPE_CHECKING:
@@ -30,15 +30,17 @@ def history(
     device: Annotated[
         str | None, typer.Option("--device", "-d", metavar="SERIAL", help="Only this device's changes and series.")
     ] = None,
-    last: Annotated[int, typer.Option("--last", metavar="N", min=2, help="So many nights, up to the newest.")] = 60,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts, too.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Print every series, also those without a change.")] = False,
+    last: Annotated[
+        int, typer.Option("--last", metavar="N", min=2, help="Number of nights, counted back from the newest.")
+    ] = 60,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Also write a page with charts.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Print all series, including those without a change.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print where figures changed from night to night, what else changed then, and whose change it is.
 
-    Of each cell on each device there is a series, with a noise floor that is learnt from it. A change is the
+    Each cell on each device has a series, whose noise floor is estimated from the series itself. A change is the
     candidate's, the device's (all of its cells moved), the farm's (all devices moved), or unknown. Needs no running
     farm.
 
@@ -58,7 +60,7 @@ def history(
         from orchestrator.report.nights import history_page
 
         write_whole(html, history_page(found, endpoints.pages_of(settings.state)), "--html")
-        log().print(f"written to {html}", markup=False)
+        say(f"written to {html}")
     if as_json:
         print_json(found)
     else:
@@ -83,7 +85,7 @@ def _show(found: History, *, every: bool) -> None:
         _series(found)
     quiet = sum(not trail.changes for trail in found.trails)
     told = f"{len(found.nights)} nights, {len(found.trails)} series, {quiet} of them without a change"
-    log().print(told, markup=False)
+    say(told)
 
 
 def _series(found: History) -> None:

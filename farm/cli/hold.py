@@ -12,7 +12,7 @@ from orchestrator.model.quantity import parse_moment, parse_seconds
 
 from . import completion
 from .farm_access import connect, open_ledger, settings_of
-from .output import JsonOption, StateOption, log, print_json
+from .output import JsonOption, StateOption, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,23 +30,26 @@ def hold(
     ],
     until: Annotated[
         str | None,
-        typer.Option("--until", metavar="TIME", help="When it ends by itself: `17:00`, `2026-12-01 08:00`."),
+        typer.Option("--until", metavar="TIME", help="When the hold ends: `17:00`, `2026-12-01 08:00`."),
     ] = None,
     lasting: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="After which time it ends by itself: `3h`, `30 min`.")
+        str | None, typer.Option("--for", metavar="TIME", help="How long the hold lasts: `3h`, `30 min`.")
     ] = None,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What for, for the others.")] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Reason, shown to other people.")] = "",
     now: Annotated[
         bool,
-        typer.Option("--now", help="Do not wait for what runs there: its jobs are tried again, and pay nothing."),
+        typer.Option(
+            "--now",
+            help="Stop the blocks that run there; their jobs are tried again and keep their budget.",
+        ),
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take devices for yourself: they get no work until the hold ends, or somebody releases them (`farm release`).
+    """Reserve devices for yourself: they get no work until the hold ends or somebody runs `farm release`.
 
-    What runs there is finished, unless --now. Needs no running farm, except with --now. The hold of another person is
-    not replaced, your own is.
+    Without --now, blocks that run on the devices are finished first. Only --now needs a running farm. A new hold
+    replaces your own hold, but not the hold of another person.
 
     Example: `farm hold R58M123ABC --until 17:00 --note "new battery"`
     """
@@ -67,14 +70,14 @@ def hold(
                     "handed_back": handed_back})  # fmt: skip
         return
     for each in made:
-        log().print(f"{each.serial} is held {each.text}", markup=False)
+        say(f"{each.serial} is held {each.text}")
     _tell(running, now)
 
 
 def _tell(running: Sequence[Running], now: bool) -> None:
     for each in running:
         what = "goes back into the queue" if now else "is finished first"
-        log().print(f"{each.label} on {each.serial} {what}", markup=False)
+        say(f"{each.label} on {each.serial} {what}")
 
 
 def _end(until: str | None, lasting: str | None) -> float | None:

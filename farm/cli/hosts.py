@@ -12,7 +12,7 @@ from rich.markup import escape
 from orchestrator.errors import ServiceDown
 
 from .farm_access import connect, open_inventory, open_ledger, settings_of
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, log, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.answers.hosts import HostView
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     name="host",
-    help="The machines of the farm: list them, drain, remove or take back one. What is said of a host is kept in the "
+    help="List the machines of the farm; drain, remove or take back one. The ledger stores the state of a host."
     "ledger.\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 
 def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """List the hosts: whether each gets work and why not, its version, and the sessions that it has left to finish.
+    """List the hosts: whether each gets work, if not why, its version, and its open sessions.
 
     Example: `farm host list --json`
     """
@@ -76,8 +76,9 @@ def add(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let another machine be a host of the farm, which runs with `farm up --listen`: write the file for its
-    `farm up --join`. The file holds its secret; a host that is added once more gets a new one, and the old one is void.
+    """Let another machine join this farm, which must run with `farm up --listen`: write the file for `farm up --join`.
+
+    The file holds a secret. Adding a host again makes a new secret, and the old one no longer works.
 
     Example: `farm host add lab2`
     """
@@ -96,7 +97,7 @@ def add(
 
 
 def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Give a host nothing new; what it runs, it finishes. `farm host list` says how many sessions are left.
+    """Give a host no new work; it finishes its sessions. `farm host list` says how many are left.
 
     Example: `farm host drain lab2`
     """
@@ -104,7 +105,7 @@ def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = F
 
 
 def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Give a host work again that was drained or removed.
+    """Give a drained or removed host work again.
 
     Example: `farm host resume lab2`
     """
@@ -114,12 +115,15 @@ def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
 def remove(
     name: NameArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Also where it runs something: its jobs are tried again elsewhere.")
+        bool,
+        typer.Option(
+            "--force", help="Remove it even while it runs sessions; their jobs are tried again on other hosts."
+        ),
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a host out of the farm. Refused while it runs something, unless --force.
+    """Take a host out of the farm. Without --force this is refused while the host runs a session.
 
     Example: `farm host remove lab2`
     """
@@ -132,21 +136,20 @@ def remove(
     if as_json:
         print_json({"host": name, "state": "removed", "handed_back": back})
     else:
-        log().print(f"{name} is removed" + f"; {back} jobs are tried again elsewhere" * bool(back), markup=False)
+        say(f"{name} is removed" + f"; {back} jobs are tried again elsewhere" * bool(back))
 
 
 def certificate(
-    address: Annotated[
-        list[str], typer.Argument(metavar="ADDRESS", help="Names and IP addresses by which the server is reached.")
-    ],
+    address: Annotated[list[str], typer.Argument(metavar="ADDRESS", help="Names and IP addresses of the server.")],
     out_dir: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where to write key and certificates.")
     ] = Path(),
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a certificate for another server of this farm, PostgreSQL for instance, signed by the farm's own authority.
-    Writes server.key, server.crt and ca.crt; a certificate that is there is renewed 30 days before its end.
+    """Make a certificate for another server of this farm (such as PostgreSQL), signed by the farm's own authority.
+
+    Writes server.key, server.crt and ca.crt; an existing certificate is renewed 30 days before it expires.
 
     Example: `farm host certificate db.lab --out postgres-tls`
     """
@@ -159,7 +162,7 @@ def certificate(
     if as_json:
         print_json({"certificate": made.certificate, "key": made.key, "ca": ca})
     else:
-        log().print(f"wrote {made.certificate}, {made.key} and {ca}", markup=False, soft_wrap=True)
+        say(f"wrote {made.certificate}, {made.key} and {ca}")
 
 
 def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:
@@ -175,7 +178,7 @@ def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:
         print_json(asdict(now))
     else:
         left = f", {now.running} sessions left" if now.state == "draining" else ""
-        log().print(f"{name} is {now.state}{left}", markup=False)
+        say(f"{name} is {now.state}{left}")
 
 
 def _views(settings: Settings, ledger: Ledger) -> list[HostView]:

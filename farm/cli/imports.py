@@ -40,10 +40,10 @@ def samples(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Import samples of time that somebody else measured, one a row; needs no running farm.
+    """Import time samples that were measured elsewhere, one per row; needs no running farm.
 
-    An empty `layer` is a whole inference. `block` tells independent repetitions apart; every other column is an axis.
-    All rows are stored, or none. The same content is the same experiment: importing it twice changes nothing.
+    A row with an empty `layer` is a whole inference. The column `block` numbers independent repetitions; every other
+    column is an axis. Either all rows are stored or none. Importing the same content twice changes nothing.
 
     Example: `farm import samples logs.csv --name study-s`
     """

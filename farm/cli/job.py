@@ -30,7 +30,7 @@ def job(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell what happened to one job, in order: every attempt with its device, cause and last lines, or why it waits.
+    """Show the history of one job: every attempt with its device, cause and last lines, or why the job waits.
 
     Needs no running farm; only a running one knows why a job waits.
 

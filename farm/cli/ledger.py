@@ -35,15 +35,15 @@ def recompute(
         ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every row, those of this version too: after a row was damaged.")
+        bool, typer.Option("--all", help="Every row, including those of this version, for example after damage.")
     ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make the figures of blocks anew from their records: rows that are missing, faulty, or of another version.
+    """Compute the figures of blocks again from their records: rows that are missing, faulty, or of another version.
 
-    Results are made of these rows. What is asked for and lacks them is made at once; this does it beforehand, for a
-    ledger of an older version for instance. Records are never changed. Exit status 1 where a record has no figures.
+    Results are computed from these rows, and missing rows are made when a result needs them. This command makes them in
+    advance, for example after an upgrade. Records are never changed. Exit status 1 if a record gives no figures.
 
     Example: `farm ledger recompute`, `farm ledger recompute latest --all`
     """

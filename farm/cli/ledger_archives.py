@@ -11,7 +11,7 @@ import typer
 from orchestrator.errors import SetupError
 
 from .farm_access import find_experiment, open_database, open_ledger, settings_of
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, log, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
@@ -38,7 +38,8 @@ def _seconds(text: str) -> float:
 
 
 OlderThan = Annotated[
-    str, typer.Option("--older-than", metavar="DAYS", help="Only what has been over for so long, e.g. `90d`.")
+    str,
+    typer.Option("--older-than", metavar="DAYS", help="Only experiments that ended at least so long ago, e.g. `90d`."),
 ]
 
 
@@ -49,10 +50,10 @@ def archive(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write experiments that are over into a Parquet file: a row a block, flat columns with units, raw records.
+    """Write finished experiments into a Parquet file: one row per block, flat columns with units, raw records.
 
-    pandas, DuckDB and pyarrow read it, `farm ledger adopt` takes it in again. The ledger remembers its hash: what
-    it holds may be pruned. The farm may run meanwhile.
+    pandas, DuckDB and pyarrow can read the file, and `farm ledger adopt` reads it back. The ledger stores its hash, so
+    that `farm ledger prune` may delete what it holds. The farm may run meanwhile.
 
     Example: `farm ledger archive 2026.parquet --older-than 90d`
     """
@@ -80,9 +81,9 @@ def adopt(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take an archive in: experiments that the ledger lacks, and raw records that were pruned.
+    """Read an archive into the ledger: experiments that it lacks, and raw records that were pruned.
 
-    The same twice is harmless. Then `farm results`, `farm report` and `farm export` show them as before.
+    Reading it twice is harmless. Afterwards `farm results`, `farm report` and `farm export` show them as before.
 
     Example: `farm ledger adopt 2026.parquet`
     """
@@ -101,26 +102,25 @@ def prune(
     experiments: Names = None,
     older_than: OlderThan = "90d",
     whole: Annotated[
-        bool, typer.Option("--whole", help="Delete experiments altogether, where an archive holds all their records.")
+        bool, typer.Option("--whole", help="Delete whole experiments whose records are all in an archive.")
     ] = False,
     without_archive: Annotated[
-        bool, typer.Option("--without-archive", help="Also what no archive holds: raw records are then gone for good.")
+        bool,
+        typer.Option("--without-archive", help="Also delete what no archive holds; these raw records are then lost."),
     ] = False,
     dead_bytes: Annotated[
-        str, typer.Option("--dead-bytes", metavar="SIZE", help="What may stay in `spool/dead/`.")
+        str, typer.Option("--dead-bytes", metavar="SIZE", help="Largest size of `spool/dead/`.")
     ] = "100 MB",
-    shrink: Annotated[
-        bool, typer.Option("--shrink", help="Give the room back to the disk, also where nothing is to be deleted.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    shrink: Annotated[bool, typer.Option("--shrink", help="Shrink the file even if nothing is deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be deleted.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete raw records of old experiments that an archive holds. Figures stay, so that results print as before.
+    """Delete raw records of old experiments that an archive holds. Figures stay, so results print as before.
 
-    Archives are read again first, by the hash that the ledger has. Also bounds `spool/dead/` of this host, by age and
-    bytes. The file shrinks where no farm runs; else the room is used by new records.
+    It first reads the archives and checks their hashes. It also limits `spool/dead/` of this host by age and bytes. The
+    ledger's file shrinks if no farm runs; otherwise new records use the free space.
 
     Example: `farm ledger prune --older-than 90d --dry-run`
     """
@@ -178,7 +178,7 @@ def _tell(told: dict[str, Any]) -> None:
         *(f"an archive is not there, or not as it was written: {name}" for name in told["archives_unread"]),
     ]
     for line in filter(None, lines):
-        log().print(line, markup=False, soft_wrap=True)
+        say(line)
 
 
 def _ask(yes: bool) -> None:

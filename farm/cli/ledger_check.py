@@ -19,7 +19,7 @@ SHOWN = 20
 
 
 def check(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Check the ledger: its file, every row, how rows belong together. Exit status 1 where something is wrong.
+    """Check the ledger: its file, every row, and the references between rows. Exit status 1 if something is wrong.
 
     Reads everything, a batch at a time, and changes nothing; the farm may run meanwhile.
 

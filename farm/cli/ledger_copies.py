@@ -13,15 +13,15 @@ from .output import JsonOption, StateOption, log, out, print_json
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the copy goes; its folder must be there.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE where it is there already.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; its folder must exist.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy the ledger into a file, for this user's eyes; the farm may run meanwhile.
+    """Copy the ledger into a file that only this user can read; the farm may run meanwhile.
 
-    The copy is of one moment. It is written beside FILE, flushed to the disk, opened and checked, and only then gets
-    its name. Of PostgreSQL it is a dump by pg_dump.
+    The copy shows one moment in time. It is written to a temporary file, flushed to the disk and checked, and only then
+    renamed to FILE. For PostgreSQL it is a dump by pg_dump.
 
     Example: `farm ledger backup /backups/ledger-monday.sqlite`
     """
@@ -46,10 +46,10 @@ def restore(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put the ledger back from a copy, while no farm runs on the state folder. The present ledger is kept beside it.
+    """Restore the ledger from a copy, while no farm runs on the state folder. The present ledger is kept beside it.
 
-    What was measured after the copy is measured again. Fencing tokens go on far above all that were handed out, so that
-    no record of an older session counts. A copy of an older version is upgraded.
+    Blocks that were measured after the copy are measured again. New fencing tokens are far above all earlier ones, so
+    the ledger refuses records of older sessions. A copy of an older version is upgraded.
 
     Example: `farm ledger restore /backups/ledger-2026-11-22.sqlite`
     """

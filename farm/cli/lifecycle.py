@@ -40,17 +40,23 @@ def up(
     profile: Annotated[
         list[str] | None, typer.Option("--profile", metavar="NAME", help="Profile of a virtual phone; may be repeated.")
     ] = None,
-    usb: Annotated[bool, typer.Option("--usb", help="Use the phones on this machine's adb server, too.")] = False,
+    usb: Annotated[
+        bool, typer.Option("--usb", help="With --virtual: use the phones of this machine's adb server, too.")
+    ] = False,
     listen: Annotated[
         str,
         typer.Option(
-            "--listen", metavar="ADDRESS", help="Let other machines be hosts: they reach this one at this name or IP."
+            "--listen",
+            metavar="ADDRESS",
+            help="Let other machines join as hosts; they reach this machine at this name or IP address.",
         ),
     ] = "",
     join: Annotated[
         str,
         typer.Option(
-            "--join", metavar="FILE|URL", help="Be a host of another machine's farm: a file of `farm host add`."
+            "--join",
+            metavar="FILE|URL",
+            help="Join the farm of another machine as a host; the file comes from `farm host add`.",
         ),
     ] = "",
     state: StateOption = None,
@@ -58,10 +64,10 @@ def up(
 ) -> None:
     """Run the farm in the foreground: Redis, adb server, scheduler, host worker, nights, exporter, pages.
 
-    Without virtual phones it uses this machine's adb server and the phones on it. Ctrl-C ends everything that it
-    started; jobs that were under way are resumed by the next `farm up`.
+    Without --virtual it uses the phones of this machine's adb server. Ctrl-C ends everything that it started; the next
+    `farm up` resumes the jobs that were running.
 
-    With --join it runs an adb server and a worker only, for the farm that wrote the file.
+    With --join it runs only an adb server and a worker, for the farm that wrote the file.
 
     Example: `farm up --virtual 4`
     """
@@ -92,7 +98,7 @@ def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
         from orchestrator.coordination.client import shown_url
 
         log().print(
-            f"[bold green]Host {found.host} is up[/], of the farm at {shown_url(found.joined)}. Ctrl-C ends it."
+            f"[bold green]Host {found.host} is up[/] (pid {found.pid}) for {shown_url(found.joined)}. Ctrl-C ends it."
         )
         return
     log().print(f"[bold green]The farm is up[/] (pid {found.pid}): {found.pages_url}. Ctrl-C ends it.")
@@ -105,7 +111,7 @@ def public(found: endpoints.Endpoints) -> dict[str, Any]:
 
 
 def down(state: StateOption = None, as_json: JsonOption = False) -> None:
-    """End the farm that runs on a state folder, and wait until it has ended. Exit status 1 where none runs there.
+    """End the farm that uses a state folder, and wait until it has ended. Exit status 1 if no farm runs there.
 
     Example: `farm down --state .farm`
     """
@@ -135,7 +141,7 @@ def _wait_until_down(settings: Settings, pid: int) -> None:
 def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
     """Check what this machine has, and print the command that fixes each problem.
 
-    Exit status 1 where something that the farm needs is missing; optional parts only warn.
+    Exit status 1 if something that the farm needs is missing. A missing optional part is only a warning.
 
     Example: `farm doctor --json`
     """

@@ -34,7 +34,7 @@ SCRAPED = ("job=pocketfarm", "instance=127.0.0.1:9464")
 FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
 group = typer.Typer(
     name="metrics",
-    help="Bring what records hold into Prometheus. Needs no running farm.\n\n"
+    help="Write telemetry of records into Prometheus. Needs no running farm.\n\n"
     "Example: `farm metrics backfill --tsdb .farm/prometheus` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
@@ -53,20 +53,18 @@ def _group() -> None:
 def backfill(
     since: Annotated[
         datetime | None,
-        typer.Option(formats=FORMATS, metavar="TIME", help="Records that began then or later, e.g. `2026-11-01`."),
+        typer.Option(formats=FORMATS, metavar="TIME", help="Only records that began then or later, e.g. `2026-11-01`."),
     ] = None,
     until: Annotated[
-        datetime | None, typer.Option(formats=FORMATS, metavar="TIME", help="Records that began then or earlier.")
+        datetime | None, typer.Option(formats=FORMATS, metavar="TIME", help="Only records that began then or earlier.")
     ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", "-d", metavar="SERIAL", help="Of this device alone.")
-    ] = None,
+    device: Annotated[str | None, typer.Option("--device", "-d", metavar="SERIAL", help="Only this device.")] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(
             "--label",
             metavar="NAME=VALUE",
-            help="Of every series, as your Prometheus labels what it scrapes; may be repeated.",
+            help="Label of every series, as your Prometheus adds it to what it scrapes; may be repeated.",
             show_default=", ".join(SCRAPED),
         ),
     ] = None,
@@ -81,19 +79,19 @@ def backfill(
         ),
     ] = None,
     tsdb: Annotated[
-        Path | None, typer.Option("--tsdb", metavar="DIR", help="Data folder of a Prometheus: make blocks there.")
+        Path | None, typer.Option("--tsdb", metavar="DIR", help="Data folder of a Prometheus, which gets the blocks.")
     ] = None,
     promtool: Annotated[
-        str, typer.Option("--promtool", metavar="PATH", help="Prometheus's own tool, which makes the blocks.")
+        str, typer.Option("--promtool", metavar="PATH", help="Path of promtool, which makes the blocks.")
     ] = "promtool",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write what phones sampled in their blocks as OpenMetrics text with times; with --tsdb into a Prometheus.
+    """Write the telemetry that phones sampled in their blocks as OpenMetrics text; with --tsdb into a Prometheus.
 
-    For blocks in which the phone was away from its cable, so that nobody could scrape it. Series and labels are the
-    exporter's; times are the farm's. One sample of each 15 s. The same records twice give the same samples twice, which
-    Prometheus takes as one.
+    Use it for blocks in which the phone was off its cable, so that the exporter had no data. Series and labels are
+    those of the exporter; times are by the farm's clock; there is one sample per 15 s. Prometheus ignores samples that
+    it already has, so the command may be repeated.
 
     Example: `farm metrics backfill --since 2026-11-01 --tsdb .farm/prometheus`
     """

@@ -22,14 +22,14 @@ NOT_SO = 1
 def check(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="ONNX file.")],
     batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help="Frames together.", show_default="as in the file, or 1")
+        int | None, typer.Option("--batch", min=1, help="Batch size.", show_default="as in the file, or 1")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell everything that stands in the way of a model at once: node, operator, opset, and what to do.
+    """Check whether a model can be imported, and list every problem: node, operator, opset, and what to do.
 
-    Of a model that can be imported it tells for each backend the kernels that it takes, or why it is refused there;
-    no device is asked, and nothing runs. Exit status 1 where something stands in the way.
+    For a model that can be imported, it prints the kernels that each backend would use, or why the backend refuses it.
+    It asks no device and runs nothing. Exit status 1 if there is a problem.
 
     Example: `farm networks check model.onnx --json`
     """

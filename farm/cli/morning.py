@@ -12,7 +12,7 @@ from orchestrator.errors import NoData
 
 from .experiments import PANEL
 from .farm_access import open_ledger, settings_of
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, out, print_json, say
 from .results import write_whole
 
 if TYPE_CHECKING:
@@ -37,15 +37,17 @@ def morning(
     markdown: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write it as Markdown.")] = None,
     tell: Annotated[
         list[str] | None,
-        typer.Option("--tell", metavar="ADDRESS", help="Send it there, too: mail, chat, webhook; may be repeated."),
+        typer.Option(
+            "--tell", metavar="ADDRESS", help="Also send it to this address: mail, chat, webhook; may be repeated."
+        ),
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the morning report of a night: what got worse, better, unknown, missing, and what to do next.
 
-    It reads what the ledger keeps and measures nothing. Needs no running farm. With --tell, exit status 1 where it did
-    not arrive everywhere.
+    It reads the ledger and measures nothing. Needs no running farm. With --tell, the exit status is 1 if the report did
+    not reach every address.
 
     Example: `farm morning nightly -o morning.html`, `farm morning nightly --tell mailtos://me:secret@example.org`
     """
@@ -63,7 +65,7 @@ def morning(
     for path, option, make in made:
         if path is not None:
             write_whole(path, make(), option)
-            log().print(f"written to {path}", markup=False)
+            say(f"written to {path}")
     known = {name: address.get_secret_value() for name, address in settings.tell.items()}
     told = telling.tell(found, tuple(tell or ()), known)
     if as_json:
@@ -71,7 +73,7 @@ def morning(
     elif output is None and markdown is None and not tell:
         out().print(nights.morning_markdown(found), markup=False, highlight=False, soft_wrap=True)
     for each in told:
-        log().print(f"{each.to}: {each.error or 'told'}", markup=False, soft_wrap=True)
+        say(f"{each.to}: {each.error or 'told'}")
     if any(each.error for each in told):
         raise typer.Exit(FAILED)
 

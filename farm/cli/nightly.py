@@ -15,7 +15,7 @@ from orchestrator.errors import FarmError, NoData, SpecError, UnknownName
 
 from .experiments import PANEL
 from .farm_access import connect, open_inventory, open_ledger, settings_of
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, log, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
@@ -61,9 +61,9 @@ def run(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a suite once, now, on the running farm. Interrupted, it goes on: `farm nightly status`.
+    """Run a suite once, now, on the running farm. Ctrl-C only stops following it (see `farm nightly status`).
 
-    Exit status 0: it is complete, and nothing is worse or missing; 1: it is not so, or cannot run.
+    Exit status 0: the night is complete, and nothing is worse or missing; 1: otherwise, or if it cannot run.
 
     Example: `farm nightly experiments/suites/nightly.yaml`
     """
@@ -85,7 +85,7 @@ def run(
 
 
 def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Let the farm run a suite by itself, by the `schedule` in its file. The file is read anew each night.
+    """Let the farm run a suite by the `schedule` in its file. The farm reads the file again before each night.
 
     Example: `farm nightly schedule experiments/suites/nightly.yaml`
     """
@@ -102,7 +102,7 @@ def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOptio
     if as_json:
         print_json({"suite": asked.name, "file": suite.absolute(), "cron": asked.schedule, "next": first})
         return
-    log().print(f"{asked.name} runs from now on by itself ({asked.schedule}), first at {_moment(first)}", markup=False)
+    say(f"{asked.name} runs from now on by itself ({asked.schedule}), first at {_moment(first)}")
 
 
 def unschedule(
@@ -110,7 +110,7 @@ def unschedule(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a suite not run by itself any more. Its nights stay.
+    """Stop running a suite by its schedule. The results of its nights are kept.
 
     Example: `farm nightly unschedule nightly`
     """
@@ -120,7 +120,7 @@ def unschedule(
             raise UnknownName(f"no suite {name!r} runs by itself", remedy=f"those that do: {known}")
     if as_json:
         print_json({"suite": name})
-    log().print(f"{name} does not run by itself any more", markup=False)
+    say(f"{name} does not run by itself any more")
 
 
 def status(
@@ -130,7 +130,7 @@ def status(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a night found, or how far it is; the newest one where none is named. Needs no running farm.
+    """Show what a night found, or its progress; default: the newest night. Needs no running farm.
 
     Example: `farm nightly status nightly --json`
     """

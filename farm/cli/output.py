@@ -39,6 +39,11 @@ def log() -> Console:
     return Console(stderr=True, width=_width(sys.stderr), highlight=False)
 
 
+def say(text: str) -> None:
+    """One line of progress, as it is."""
+    log().print(text, markup=False, soft_wrap=True)
+
+
 def _width(stream: TextIO) -> int | None:
     """None: a terminal's own."""
     if stream.isatty():

@@ -27,24 +27,29 @@ def quantize(
     data: Annotated[Path, typer.Option("--data", metavar="SET.npy", help="Examples, as farm dataset writes them.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT.onnx", help="File to write the model to.")],
     labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="FILE", help="A class number a line: accuracy is told, too.")
+        Path | None,
+        typer.Option("--labels", metavar="FILE", help="Text file with one class number per line; adds the accuracy."),
     ] = None,
     calibrate: Annotated[
-        int, typer.Option("--calibrate", min=1, metavar="N", help="The first N examples give the ranges.")
+        int, typer.Option("--calibrate", min=1, metavar="N", help="Number of examples from which the ranges are taken.")
     ] = 100,
     first: Annotated[
         int | None,
-        typer.Option("--first", min=1, metavar="N", help="Only the first N examples are compared.", show_default="all"),
+        typer.Option("--first", min=1, metavar="N", help="Compare only the first N examples.", show_default="all"),
     ] = None,
-    mean: Annotated[list[float] | None, typer.Option("--mean", help="Taken off each number, or channel.")] = None,
-    scale: Annotated[list[float] | None, typer.Option("--scale", help="Factor of each number, or channel.")] = None,
+    mean: Annotated[
+        list[float] | None, typer.Option("--mean", help="Subtracted from each number; one value, or one per channel.")
+    ] = None,
+    scale: Annotated[
+        list[float] | None, typer.Option("--scale", help="Multiplied with each number; one value, or one per channel.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Quantize a model: weights to int8 by channels, the layers' inputs to uint8.
 
-    The model that is written has QuantizeLinear and DequantizeLinear nodes, which other engines run too. Both models
-    are computed on this machine by the reference, which takes its time; the answer is how many predictions agree,
-    with its 95 % interval.
+    The new model has QuantizeLinear and DequantizeLinear nodes, which other engines can run too. The reference then
+    computes both models on this machine, which is slow, and the command prints how many predictions agree, with the
+    95 % interval.
 
     Example: `farm quantize model.onnx --data validation.npy --labels validation.labels.txt -o model.int8.onnx`
     """

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from .output import log, out, print_json
+from .output import out, print_json, say
 
 if TYPE_CHECKING:
+    from orchestrator.ledger import Ledger
     from orchestrator.queueing.capacity import Capacity, Point
     from orchestrator.queueing.measures import ClassFigures, Figure, Measured
     from orchestrator.queueing.spec import QueueingSpec
@@ -39,7 +40,7 @@ def curve(spec: QueueingSpec, points: Sequence[Point], source: str, as_json: boo
     out().print(Listing(heads, rows, header_style="dim"))
     for point in points:
         for doubt in point.doubts:
-            log().print(f"doubt, load {point.load:g}: {doubt}", markup=False, soft_wrap=True)
+            say(f"doubt, load {point.load:g}: {doubt}")
 
 
 def _curve_times(figures: ClassFigures) -> tuple[Figure, Figure, Figure]:
@@ -68,7 +69,7 @@ def policies_table(spec: QueueingSpec, names: list[str], as_json: bool) -> None:
     out().print(Listing(("policy", *heads), rows, header_style="dim"))
     for name, (_, each) in zip(names, found, strict=True):
         for doubt in each.doubts:
-            log().print(f"doubt, {name}: {doubt}", markup=False, soft_wrap=True)
+            say(f"doubt, {name}: {doubt}")
 
 
 def capacity_line(name: str, found: Capacity, source: str, as_json: bool, runs: Sequence[str] = ()) -> None:
@@ -94,9 +95,9 @@ def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulat
         rows += [_theory_row(line) for line in lines if (line.of_class or "all") == name]
     out().print(Listing(("class", "time", *heads), rows, header_style="dim", by_first=True))
     out().print(_summary(measured), markup=False, soft_wrap=True)
-    log().print(f"{source}; warm-up left out: {max(measured.cuts_s):.3g} s of {spec.duration:g} s", markup=False)
+    say(f"{source}; warm-up left out: {max(measured.cuts_s):.3g} s of {spec.duration:g} s")
     for doubt in measured.doubts:
-        log().print(f"doubt: {doubt}", markup=False, soft_wrap=True)
+        say(f"doubt: {doubt}")
 
 
 def _rows(name: str, figures: ClassFigures) -> list[tuple[str, ...]]:
@@ -157,3 +158,18 @@ def runs_table(runs: list[dict[str, Any]]) -> Listing:
 
 def _number(value: float | None, scale: float = 1.0) -> str:
     return "" if value is None else f"{value * scale:.4g}"
+
+
+def show_kept(ledger: Ledger, run_id: str, as_json: bool) -> None:
+    """A run on devices, measured anew from its requests."""
+    from orchestrator.queueing.kept import data_of, read_run
+    from orchestrator.queueing.measures import measure
+
+    read = read_run(ledger, run_id)
+    if as_json:
+        print_json(data_of(read))
+        return
+    show_measured(read.kept.spec, measure(read.kept.spec, read.runs), read.row.source)
+    for each in read.kept.servers:
+        ended = f"; ended: {each.ended_by}" if each.ended_by else ""
+        say(f"{each.server}: {each.device.serial} ({each.device.model}, {each.device.source}){ended}")

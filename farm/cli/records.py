@@ -1,4 +1,4 @@
-"""`farm records`: what was sent as a record and could not be stored."""
+"""`farm records`: records that the ledger could not store."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     name="records",
-    help="List dead records: what was sent as a record and could not be stored. Each is kept as it came until it is "
-    "replayed or dropped. Needs no running farm.\n\n"
+    help="List dead records: records that the ledger could not store. Each is kept unchanged until it is replayed or "
+    "dropped. Needs no running farm.\n\n"
     "Example: `farm records`, `farm records show ID`, `farm records replay` (`--state DIR`, `--json`)",
     invoke_without_command=True,
 )
@@ -58,7 +58,7 @@ def show(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a dead record to standard output, byte by byte as it came; with `--json` what is known about it.
+    """Write the unchanged bytes of a dead record to standard output; with `--json`, facts about it.
 
     Example: `farm records show 1f2e3d4c5b6a7980 > record.json`
     """
@@ -74,14 +74,14 @@ def show(
 
 def replay(
     dead_ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Which; without it every one.", show_default=False)
+        list[str] | None, typer.Argument(metavar="ID", help="Ids of dead records; default: all.", show_default=False)
     ] = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take dead records into the ledger again, after an update for instance. Exit status 1 where one cannot be stored.
+    """Try again to store dead records, for example after an update. Exit status 1 if one cannot be stored.
 
-    What the ledger then has is dead no more; a job that had failed for want of its record has its outcome.
+    A record that is stored now is no longer listed, and its job gets the outcome of the record.
 
     Example: `farm records replay`
     """
@@ -105,11 +105,13 @@ def replay(
 
 
 def drop(
-    dead_ids: Annotated[list[str], typer.Argument(metavar="ID", help="Which; `farm records` lists them.")],
+    dead_ids: Annotated[
+        list[str], typer.Argument(metavar="ID", help="Ids of dead records, as `farm records` lists them.")
+    ],
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete dead records for good: all that are named, or none.
+    """Delete dead records for good: all that you name, or none.
 
     Example: `farm records drop 1f2e3d4c5b6a7980`
     """

@@ -25,20 +25,18 @@ def restore(
         list[str] | None,
         typer.Argument(
             metavar="SERIAL",
-            help="Devices; without it every one on which something is left to put back.",
+            help="Devices to restore; default: all that have something to restore.",
             autocompletion=completion.serials,
         ),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every device on which something is left to put back.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All devices that have something to restore.")] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put phones back as they were before a crash: cut supplies, changed settings. Needs no running farm.
+    """Restore what a crashed session left changed on phones: cut supplies, settings. Needs no running farm.
 
-    A running worker does the same once it reaches a phone. A device that a session holds now is left to it. Exit
-    status 1 where something could not be put back, or nothing is left to put back on a device that was named.
+    A running worker does the same when it reaches a phone. A device with a running session is not touched. Exit status
+    1 if something could not be restored, or if a device that you name has nothing to restore.
 
     Example: `farm restore`, `farm restore R58M123ABC --json`
     """

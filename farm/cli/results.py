@@ -12,7 +12,7 @@ from orchestrator.errors import ModelFileError, SetupError
 
 from .experiments import PANEL, ExperimentArgument
 from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
-from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, out, print_json
+from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, out, print_json, say
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
@@ -96,7 +96,7 @@ def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
     try:
         return labels_of(settings, row.experiment)
     except ModelFileError as e:
-        log().print(f"the shares that are right are left out: {e}", soft_wrap=True, markup=False)
+        say(f"the shares that are right are left out: {e}")
         return None
 
 

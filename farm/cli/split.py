@@ -40,7 +40,7 @@ def run(
 ) -> None:
     """Find which layers the CPU should compute beside the GPU, and whether that gains anything on the device.
 
-    Each layer is timed on both sides, the cheapest split is calculated and measured, then compared in turn with the
+    Each layer is timed on both sides. The cheapest split is computed and measured, then compared in turn with the
     GPU alone and the CPU alone. The device is busy meanwhile.
 
     Example: `farm tune split --network squeezenet_v1_1 --backend opencl`

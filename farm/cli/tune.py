@@ -80,18 +80,18 @@ def run(
         typer.Option(
             "--budget",
             metavar="TIME",
-            help="Time for search and comparison, e.g. '5 min'; what is left goes on next time.",
+            help="Time for search and comparison, e.g. '5 min'; the next call continues the search.",
         ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Search again what was found before.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Search again, even where choices are known.")] = False,
     seed: SeedOption = 1,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Search, then compare the whole network tuned and untuned, and keep what makes it faster.
 
-    The device is busy meanwhile. An interrupted search goes on where it was. What is found on the CPU backend is for
-    just so many threads.
+    The device is busy meanwhile. An interrupted search is resumed by the same command. Choices for the CPU backend hold
+    for the given number of threads.
 
     Example: `farm tune run model.onnx --backend vulkan --strategy budgeted --budget '5 min'`
     """
@@ -171,7 +171,7 @@ def show(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the choices that were found: device, layer, choice, time, gain.
+    """Show the known choices: device, layer, choice, time, gain.
 
     Example: `farm tune show --backend opencl`
     """
@@ -197,7 +197,7 @@ def export(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Export the choices that were found to a file, for other farms with the same devices.
+    """Export the known choices to a file, for other farms with the same devices.
 
     Example: `farm tune export tuning.json`
     """
@@ -213,7 +213,7 @@ def import_(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Import the choices of a file that are new or newer; nothing where the file is damaged.
+    """Import the choices of a file that are new or newer; import nothing if the file is damaged.
 
     Example: `farm tune import tuning.json`
     """

@@ -14,7 +14,7 @@ from orchestrator.model.quantity import parse_seconds
 from . import live
 from .farm_access import connect, open_inventory
 from .outcomes import TIMED_OUT, outcomes
-from .output import Interrupted, log
+from .output import Interrupted, log, say
 
 if TYPE_CHECKING:
     from orchestrator.answers.fleet import Snapshot
@@ -67,7 +67,7 @@ def give_up(experiment_id: str | None, last: Snapshot, timeout: str | None) -> N
     """Say what is not over and why, and end with the status of a timeout."""
     log().print(f"[bold]not over after {timeout}[/]: {last.total - last.done} of {last.total} jobs are open")
     for line in reason_lines(last.waits):
-        log().print(f"  {line}", markup=False, soft_wrap=True)
+        say(f"  {line}")
     log().print(_goes_on(experiment_id))
     raise typer.Exit(TIMED_OUT)
 

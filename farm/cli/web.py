@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .farm_access import settings_of
-from .output import JsonOption, StateOption, log, out, print_json
+from .output import JsonOption, StateOption, out, print_json, say
 
 
 def register(app: typer.Typer) -> None:
@@ -17,23 +17,25 @@ def register(app: typer.Typer) -> None:
 def web(
     port: Annotated[
         int | None,
-        typer.Option("--port", min=1, max=65535, help="Serve them there.", show_default="FARM_PAGES_PORT or 8420"),
+        typer.Option(
+            "--port", min=1, max=65535, help="Serve the pages on this port.", show_default="FARM_PAGES_PORT or 8420"
+        ),
     ] = None,
     listen: Annotated[
         str,
         typer.Option(
             "--listen",
             metavar="ADDRESS",
-            help="Serve other machines, too, by HTTPS: they reach this one at this name or IP, and sign in to look.",
+            help="Also serve other machines, over HTTPS with a sign-in, at this name or IP of this machine.",
         ),
     ] = "",
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say where the pages of the farm are, and how to sign in; where no farm serves them, serve them until Ctrl-C.
+    """Print the address of the farm's pages and how to sign in. If no farm serves them, serve them until Ctrl-C.
 
-    Pages are for reading, on this machine alone; who acts shows the farm's token, as the printed link does. Without a
-    running farm they show what the ledger has.
+    Everybody on this machine can read the pages. Actions need the farm's token, which the printed link carries. Without
+    a running farm, the pages show the content of the ledger.
 
     Example: `farm web`, `farm web --listen farm.lab --port 8421`
     """
@@ -69,4 +71,4 @@ def _say(url: str, token: str, *, as_json: bool) -> None:
         print_json({"url": url, "sign_in": sign_in})
         return
     out().print(url, markup=False, highlight=False)
-    log().print(f"to act, sign in: {sign_in}", markup=False, soft_wrap=True)
+    say(f"to act, sign in: {sign_in}")

@@ -1,4 +1,4 @@
-"""Farms that show what the product does, without a phone: the main job, and a night that finds a slow-down."""
+"""Farms that show what the product does, without a phone: a first experiment, and a night that finds a slow-down."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from statistics import mean, median, stdev
+from statistics import mean, stdev
 
 ENOUGH = 3
 """Blocks from which a cell on a device, or on a model, is known by its own."""
@@ -35,10 +35,6 @@ class BlockTimes:
         own = self._own.get((cell_id, serial), ())
         alike = self._of_model.get((cell_id, self._models.get(serial, "")), ())
         return next((each for each in (own, alike) if len(each) >= ENOUGH), self._all)
-
-    def median_s(self, cell_id: str, serial: str) -> float:
-        """Of the durations that were learnt."""
-        return median(self.learnt(cell_id, serial))
 
 
 class Drawn:

@@ -66,10 +66,6 @@ class Trace:
         """Time between independent readings: the sampling period or the refresh period, whichever is longer."""
         return max(self.spacing_s, self.refresh_s)
 
-    @property
-    def longest_gap_s(self) -> float:
-        return float(np.max(np.diff(self.t_s))) if len(self.t_s) > 1 else 0.0
-
 
 def _problem(t_s: Array, power_w: Array) -> str:
     if t_s.ndim != 1 or t_s.shape != power_w.shape:

@@ -60,8 +60,8 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="thread_life",
             at_run=True,
-            help="threads of the CPU backend: `kept` for the whole run, `per_call`: started and ended with each "
-            "operation, or `in_order`: so, and each when a semaphore says that the one before has begun (study C)",
+            help="threads of the CPU backend: `kept` for the whole run; `per_call`: started and ended with each "
+            "operation; `in_order`: like `per_call`, and a semaphore starts them one after another (study C)",
             default="kept",
             words=("kept", "per_call", "in_order"),
             unused=gpu_alone,
@@ -70,7 +70,7 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="pin_threads",
             at_run=True,
-            help="whether each thread of the CPU backend, or stage, is bound to a core of its own",
+            help="whether each thread of the CPU backend (or each stage) is pinned to its own core",
             default=False,
             type=bool,
             unused=gpu_alone,
@@ -78,8 +78,8 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="pipeline",
             at_run=True,
-            help="successive frames in different stages at the same time (study C): on the CPU backend `balanced` in "
-            "stages of equal cost, or `by_kind` of layer; `across` GPU and CPU with `on_cpu`; needs `sampling.frames`",
+            help="stages that compute successive frames at once (study C): on the CPU backend `balanced` (equal "
+            "cost) or `by_kind` of layer; `across`: GPU and CPU, with `on_cpu`; needs `sampling.frames`",
             default="none",
             words=("none", "balanced", "by_kind", "across"),
             unused=gpu_alone,
@@ -88,8 +88,8 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="objects",
             at_run=True,
-            help="context, queue, programs, memory and weights: `kept`, made once for all frames, or `per_frame`: "
-            "made and destroyed with each (study C)",
+            help="context, queue, programs, memory and weights: `kept`: made once for all frames; `per_frame`: made "
+            "and destroyed for each frame (study C)",
             default="kept",
             words=("kept", "per_frame"),
             conflict=_objects_conflict,
@@ -104,15 +104,15 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="batch",
             at_run=True,
-            help="frames that one inference takes together; refused at submission where the model fixes another",
+            help="frames of one inference; refused at submission if the model has another fixed size",
             unset="as the model has it",
             type=int,
             bounds=(1, 4096),
         ),
         Axis(
             name="updates",
-            help="who takes the steps of the weights of a training: the `device` that finds the gradients, or the "
-            "`host`, the CPU backend beside it (study A); needs `workload.training`",
+            help="where a training updates the weights: on the `device` that computes the gradients, or on the `host`, "
+            "by the CPU backend (study A); needs `workload.training`",
             default="device",
             words=("device", "host"),
             backends=GPU,
@@ -120,7 +120,7 @@ RUN_AXES: dict[str, Axis] = {
         ),
         Axis(
             name="tuned",
-            help="whether layers use what `farm tune` found on the device, where their algorithm is `auto`",
+            help="whether layers with algorithm `auto` use what `farm tune` found on the device",
             default=True,
             type=bool,
             unused=_tuned_unused,
@@ -128,7 +128,7 @@ RUN_AXES: dict[str, Axis] = {
         ),
         Axis(
             name="choices",
-            help="values of the layers that `workload.choices` names: its `best`, its `worst`, or `none` of them",
+            help="which values of `workload.choices` the layers use: its `best`, its `worst`, or `none`",
             unset="`best` where `workload.choices` names a file",
             words=("best", "worst", "none"),
             backends=GPU,
@@ -137,8 +137,8 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="setup",
             at_run=True,
-            help="compiled programs that a fresh process finds: `cold`: none; `warm`: the driver's own; `cached`: the "
-            "farm's too. An unmeasured run before each block fills what is to be found",
+            help="compiled programs that a new process finds: `cold`: none; `warm`: those in the driver's cache; "
+            "`cached`: also those in the farm's cache. An unmeasured run before each block fills the caches",
             unset="as found",
             words=("cold", "warm", "cached"),
             backends=GPU,

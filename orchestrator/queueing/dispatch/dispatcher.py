@@ -83,7 +83,7 @@ class Dispatcher:
 
     def finished(self, server: Server, now: float) -> None:
         """The server has served all that it ran."""
-        self._free(server, now)
+        self._free(server)
         self._feed(server if self._policy.own_queues else None, now)
 
     def interrupted(self, server: Server, now: float) -> None:
@@ -143,9 +143,8 @@ class Dispatcher:
             server.queued_s = server.queued_s - sum(server.expected_s[r.kind] * r.left for r in taken) if line else 0.0
         return taken
 
-    def _free(self, server: Server, now: float) -> None:
+    def _free(self, server: Server) -> None:
         server.running, server.stopping = [], False
-        server.idle_since = now
         self._idle[server.index] = server
 
     def _preempt(self, request: Request, own: Server | None, now: float) -> bool:
@@ -164,7 +163,7 @@ class Dispatcher:
 
     def _put_back(self, server: Server, now: float) -> None:
         stopped, own = server.running[0], server if self._policy.own_queues else None
-        self._free(server, now)
+        self._free(server)
         self._push(stopped, self._line if own is None else own.line, own, now)
 
     def _feed(self, own: Server | None, now: float) -> None:

@@ -36,7 +36,6 @@ class Server:
     running: list[Request] = field(default_factory=list)
     busy_until: float = 0.0
     """When what runs is expected to end."""
-    idle_since: float = 0.0
     queued_s: float = 0.0
     """Expected time of all that waits in its line."""
     booked_j: float = 0.0
