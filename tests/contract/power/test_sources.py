@@ -22,6 +22,8 @@ from workers.power.gauge import Gauge
 from . import signal
 from .rigs import RIGS, Rig, Workbench, csv_of_a_slow_meter, monsoon, workbench
 
+pytestmark = pytest.mark.long
+
 WINDOW_S = 1.3
 """Not a multiple of the signal's period: a mean over the wrong window shows."""
 LATE_S = 0.06

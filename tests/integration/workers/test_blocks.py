@@ -43,6 +43,8 @@ from workers.session.conditions.clock_nodes import read_node
 from .conftest import Wiring
 from .jobs import assignment_of, charge, enrolled, know_phones, ok, wiring_file
 
+pytestmark = pytest.mark.long
+
 SHORT = {"idle": "1 s", "load": "2 s", "warmup": 5, "samples": 5, "deadline": "40 s"}
 
 
