@@ -27,8 +27,10 @@ from workers.session.session import session
 
 from .conftest import Wiring
 
-SPEED = 4.0
-"""So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise."""
+pytestmark = pytest.mark.long
+SPEED = 2.0
+"""So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise. News
+that are closer together would be told by how late a busy machine lets a phone be."""
 
 
 def _go_on() -> None: ...
