@@ -201,7 +201,7 @@ def test_a_host_that_loses_every_record_is_quarantined_and_no_job_is_lost(
 ) -> None:
     monkeypatch.setattr(reconcile, "RECORD_GRACE_S", 0.0)
     host = host_of(farm, redis, "A")
-    with Ledger(farm.ledger) as ledger:
+    with Ledger(farm.ledger, quarantine_s=3600.0) as ledger:
         scheduler = Scheduler(farm, ledger, redis)
         submit(ledger, host, blocks=8)
         for _ in range(20):
