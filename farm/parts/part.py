@@ -31,7 +31,7 @@ class Part:
     """Follows every time it becomes ready. May raise FarmError: the part is then restarted."""
     needed: bool = True
     """Without it there is no farm; of another one the supervisor says that it is not there, and tries again."""
-    ready_limit_s: float = 20.0
+    ready_limit_s: float = 60.0
     grace_s: float = 5.0
     """From SIGTERM to SIGKILL."""
 

@@ -37,7 +37,6 @@ def scheduler(server: RedisServer) -> Part:
         command=(sys.executable, "-m", "orchestrator.scheduling.scheduler"),
         is_ready=lambda: _is_there(server.client, keys.WAITING),
         before_start=forget,
-        ready_limit_s=60.0,
     )
 
 
@@ -49,7 +48,6 @@ def nightly(state: Path) -> Part:
         command=(sys.executable, "-m", "farm.nightly"),
         is_ready=turned.exists,
         before_start=lambda: turned.unlink(missing_ok=True),
-        ready_limit_s=60.0,
     )
 
 
@@ -60,7 +58,6 @@ def host_worker(connect: Connect, host: str) -> Part:
         command=(sys.executable, "-m", "workers.host"),
         detail=f"host {host}",
         is_ready=lambda: _is_there(connect, keys.host(host)),
-        ready_limit_s=60.0,
         grace_s=WORKER_GRACE_S,
     )
 
@@ -119,8 +116,7 @@ def pages(port: int, state: Path, note: str = "") -> Part:
             return False
 
     command = (sys.executable, "-m", "farm.web.pages", "--port", str(port))
-    limit_s = 60.0
-    return Part(name="pages", command=command, detail=url + note, is_ready=answers, needed=False, ready_limit_s=limit_s)
+    return Part(name="pages", command=command, detail=url + note, is_ready=answers, needed=False)
 
 
 def _is_there(connect: Connect, key: str) -> bool:

@@ -55,7 +55,7 @@ class VirtualPhones:
             before_start=self._forget,
             is_ready=lambda: len(self.addresses()) == len(self._profiles),
             after_ready=self._connect,
-            ready_limit_s=20.0 + 0.2 * len(self._profiles),
+            ready_limit_s=60.0 + 0.2 * len(self._profiles),
         )
 
     def _forget(self) -> None:

@@ -39,6 +39,7 @@ workload:
     checkpoint: 5
 devices: {{where: 'serial == "{serial}"', count: any}}
 matrix: {{backend: cpu, threads: 1}}
+sampling: {{deadline: 10 min}}
 conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
 """
 EPOCHS = 300
@@ -107,7 +108,7 @@ def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tm
     farm.phones.fault(phone, KillAgent())  # or it might end before the next worker comes
     records = farm.until_finished(experiment)
     rest = max(records, key=lambda record: record["token"])
-    assert whole["outcome"] == rest["outcome"] == "ok"
+    assert whole["outcome"] == rest["outcome"] == "ok", (whole["reasons"], rest["reasons"])
     assert rest["attempt"] > 1 and len(rest["earlier"]) > 0 and 0 < len(rest["samples"]) < EPOCHS, "it began anew"
     assert rest["trained"]["onnx_sha256"] == whole["trained"]["onnx_sha256"]
     epochs = [(one["stage"], one["epoch"], one["loss"]) for one in (*rest["earlier"], *rest["samples"])]

@@ -8,6 +8,7 @@ docs/decisions/0040-phone-builds-without-an-ndk.md.
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import shutil
 import struct
@@ -90,6 +91,7 @@ def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
         if not file.exists() or file.read_text() != text:
             file.write_text(text)
 
+    @functools.cache
     def build_one(abi: str) -> Path:
         with (FOLDER / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -48,6 +48,8 @@ class Rig:
     """Whether its gain is uncertain."""
     seen_s: Callable[[float], float] = lambda host_s: host_s
     """The time of the signal that lay before the source at a time of this host."""
+    gathered: bool = False
+    """Whether a reading is the mean of what was written since the one before."""
     held_j: Callable[[float, float], float] | None = None
     """The energy between two times of this host of a momentary power that was written late; None: the signal's."""
 
@@ -174,9 +176,9 @@ def _csv(
         with path.open("a") as file:
             file.write("overload,overload,overload\n")
 
-    return Rig(
-        bench.metered({"csv": {"path": str(path), **options}}), Scope.DEVICE, 0.02, breaks=breaks, mends=pause.release
-    )
+    source = bench.metered({"csv": {"path": str(path), **options}})
+    made = Rig(source, Scope.DEVICE, 0.02, breaks=breaks, mends=pause.release)
+    return made if "time" in options else replace(made, seen_s=writer.seen_s, gathered=True)
 
 
 def csv_own_clock(bench: Workbench) -> Rig:

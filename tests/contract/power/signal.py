@@ -35,23 +35,34 @@ def overwrite(path: Path, text: str) -> None:
     fresh.replace(path)
 
 
-class Log:
-    """What was last written, at any time: a node is as late as its writer, and that is not the source's error."""
+class Seen:
+    """What was last written, at any time: a file is as late as its writer, and that is not the source's error."""
 
-    def __init__(self, text: Callable[[float], str]) -> None:
-        self._text = text
+    def __init__(self) -> None:
         self._of_s: list[float] = []
         self._done_s: list[float] = []
 
-    def write(self, path: Path) -> None:
-        of_s = time.monotonic()
-        overwrite(path, self._text(of_s))
+    def note(self, of_s: float) -> None:
+        """The signal's value of this time was written just now."""
         self._of_s.append(of_s)
         self._done_s.append(time.monotonic())
 
     def seen_s(self, host_s: float) -> float:
         """The time of the signal that a reader found at this time."""
         return self._of_s[max(0, bisect_right(self._done_s, host_s) - 1)]
+
+
+class Log(Seen):
+    """A node of the kernel."""
+
+    def __init__(self, text: Callable[[float], str]) -> None:
+        super().__init__()
+        self._text = text
+
+    def write(self, path: Path) -> None:
+        of_s = time.monotonic()
+        overwrite(path, self._text(of_s))
+        self.note(of_s)
 
     def held_j(self, begin_s: float, end_s: float) -> float:
         """The integral of a momentary power that is written here: it holds until the next is written."""
@@ -101,10 +112,11 @@ def repeated(act: Callable[[], None], period_s: float = 0.003) -> Iterator[threa
         thread.join()
 
 
-class CsvWriter:
+class CsvWriter(Seen):
     """A meter's program: lines of its own clock and power, flushed a few at a time."""
 
     def __init__(self, path: Path, head: str, line: Callable[[float], str], spacing_s: float = 0.005) -> None:
+        super().__init__()
         self._path, self._line, self._spacing_s = path, line, spacing_s
         self._next_s = time.monotonic()
         path.write_text(head)
@@ -118,4 +130,5 @@ class CsvWriter:
         with self._path.open("a") as file:
             file.write("".join(f"{line}\n" for line in lines))
             file.flush()
+            self.note(self._next_s - self._spacing_s)
             os.fsync(file.fileno())

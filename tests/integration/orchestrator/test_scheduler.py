@@ -201,7 +201,7 @@ def test_a_host_that_loses_every_record_is_quarantined_and_no_job_is_lost(
 ) -> None:
     monkeypatch.setattr(reconcile, "RECORD_GRACE_S", 0.0)
     host = host_of(farm, redis, "A")
-    with Ledger(farm.ledger) as ledger:
+    with Ledger(farm.ledger, quarantine_s=3600.0) as ledger:
         scheduler = Scheduler(farm, ledger, redis)
         submit(ledger, host, blocks=8)
         for _ in range(20):
@@ -565,12 +565,13 @@ def test_the_program_starts_works_and_ends(farm: Settings, redis: Redis, ledger:
 def test_a_thousand_jobs_on_a_hundred_devices(
     farm: Settings, redis: Redis, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scheduler = Scheduler(farm, ledger, redis)
+    scheduler = Scheduler(farm.model_copy(update={"lease_ttl_s": 3600.0}), ledger, redis)
     host = Host(farm.model_copy(update={"sessions": 100}), redis, [make.device(f"S{i:03}") for i in range(100)])
     host.announce()
     submit(ledger, host, blocks=10)
     times = []
     for _ in range(4):
+        host.announce()
         start = time.perf_counter()
         report = scheduler.tick()
         times.append(1e3 * (time.perf_counter() - start))

@@ -43,6 +43,8 @@ from workers.session.conditions.clock_nodes import read_node
 from .conftest import Wiring
 from .jobs import assignment_of, charge, enrolled, know_phones, ok, wiring_file
 
+pytestmark = pytest.mark.long
+
 SHORT = {"idle": "1 s", "load": "2 s", "warmup": 5, "samples": 5, "deadline": "40 s"}
 
 
@@ -147,7 +149,7 @@ def test_a_block_rests_warms_up_loads_and_rests(there: Bench, lab: Wiring) -> No
 
 def test_a_cold_block_finds_no_compiled_program(there: Bench) -> None:
     def from_cache(sampling: dict[str, Any]) -> set[bool]:
-        record = ok(there(sampling, api=Api.OPENCL))
+        record = ok(there({**sampling, "deadline": "10 min"}, api=Api.OPENCL))  # compiling may take minutes
         return {step.cached for step in record.setup if step.step == "build"}
 
     from_cache({"samples": 2})

@@ -27,8 +27,10 @@ from workers.session.session import session
 
 from .conftest import Wiring
 
-SPEED = 4.0
-"""So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise."""
+pytestmark = pytest.mark.long
+SPEED = 2.0
+"""So many times faster than real pass the gauges of the slow phones: their calibration takes a minute otherwise. News
+that are closer together would be told by how late a busy machine lets a phone be."""
 
 
 def _go_on() -> None: ...
@@ -66,7 +68,9 @@ def check_gauge(found: Enrolment, profile_name: str, speed: float = 1.0) -> None
     assert found.gauge is not None, found.gauge_reason
     assert found.gauge.ampere_per_unit == (1e-3 if profile.gauge.unit == "mA" else 1e-6)
     assert found.gauge.discharging_sign == profile.gauge.discharging_sign
-    assert found.gauge.refresh_ns == pytest.approx(profile.gauge.refresh_ms * 1e6 / speed, rel=0.15)
+    # Another gauge's would be twice or half as long. How near it comes to regular news, tests/unit shows: a busy host
+    # is late with them.
+    assert found.gauge.refresh_ns == pytest.approx(profile.gauge.refresh_ms * 1e6 / speed, rel=0.45)
     assert 0.3 < found.gauge.noise_a / (profile.gauge.noise_ua * 1e-6) < 5.0, "a busy host makes the load uneven"
     assert not found.gauge.absolute
 

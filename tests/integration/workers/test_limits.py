@@ -34,8 +34,8 @@ from .conftest import Wiring
 MB = 1_000_000
 LEFT = {"small": 16 * MB, "large": 32 * MB}
 """What the killer leaves to programs of each phone; 90 MB more are refused to them."""
-SAMPLES, EPOCHS = 1024, 2
-"""Enough work that a probe lasts long beside the killer's looks, on a busy machine as well."""
+SAMPLES, EPOCHS = 512, 1
+"""Enough work that a probe lasts for many of the killer's looks."""
 
 
 def profile(folder: Path, name: str) -> str:

@@ -21,6 +21,7 @@ from workers.devices.fleet import Fleet
 from workers.execution import run_job
 from workers.execution.run_job import Workbench, run_line
 from workers.plans.plan_store import Plans
+from workers.session import owner
 from workers.session.conditions.awake import Awake
 
 from .conftest import Wiring
@@ -61,6 +62,7 @@ class Bench:
 @pytest.fixture
 def bench(lab_settings: Settings, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(run_job, "LINE_S", LIMIT_S)  # this machine may have other work
+    monkeypatch.setattr(owner, "TTL_S", 3000.0)  # no claim is renewed meanwhile
     charge(lab, lab.phones.phones[0], lab.connection)
     yield Bench(lab_settings, lab)
 

@@ -43,6 +43,8 @@ from workers.session import owner
 
 from .conftest import Wiring
 
+pytestmark = pytest.mark.long
+
 HELD = {"kind": "gamma", "mean": "40 ms", "cv": 0.5}
 CLASSES = [{"name": "a", "arrivals": {"kind": "poisson", "rate": 15}, "service": HELD}]
 

@@ -13,7 +13,7 @@ from orchestrator.errors import SetupError
 from tests.waiting import eventually
 
 FAILS = (sys.executable, "-I", "-S", "-c", "print('no port'); raise SystemExit(3)")
-STAYS = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)")
+STAYS = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)")
 
 
 @pytest.mark.parametrize("needed", [True, False])
@@ -45,7 +45,7 @@ if not first.exists():
     first.touch()
     sys.exit(3)
 ready.touch()
-time.sleep(60)"""
+time.sleep(600)"""
     said: list[tuple[str, str]] = []
     part = Part("pages", (sys.executable, "-I", "-S", "-c", text), is_ready=ready.exists, needed=False)
     supervisor = Supervisor([part], {}, tmp_path, lambda part, what, _: said.append((part, what)))

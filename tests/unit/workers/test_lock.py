@@ -40,7 +40,7 @@ def test_who_waits_is_stopped_by_its_checkpoint(tmp_path: Path) -> None:
 def test_another_process_counts_and_its_death_frees(tmp_path: Path) -> None:
     code = (
         "import sys, time, pathlib; from workers.devices.device_lock import device_lock\n"
-        "with device_lock(pathlib.Path(sys.argv[1]), 's'): print('held', flush=True); time.sleep(60)"
+        "with device_lock(pathlib.Path(sys.argv[1]), 's'): print('held', flush=True); time.sleep(600)"
     )
     root = Path(__file__).parents[3]
     argv = [sys.executable, "-c", code, str(tmp_path)]
