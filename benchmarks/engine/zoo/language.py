@@ -57,6 +57,10 @@ def _many_words() -> Inputs:
     return (torch.randint(3, WORDS, (1, 128)),)
 
 
+def _many_words_and_mask() -> Inputs:
+    return (*_many_words(), torch.ones(1, 128, dtype=torch.long))
+
+
 def _picture(extent: int) -> Callable[[], Inputs]:
     return lambda: (torch.randn(1, 3, extent, extent),)
 
@@ -130,7 +134,10 @@ LANGUAGE: dict[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
         _words_and_mask,
     ),
     "gpt2": (lambda: _of("GPT2LMHeadModel", MASKED, LOGITS, _GPT2, use_cache=False), _words_and_mask),
-    "gpt2_small_layers": (lambda: _of("GPT2Model", IDS, HIDDEN, {"n_layer": 2}, use_cache=False), _many_words),
+    "gpt2_small_layers": (
+        lambda: _of("GPT2Model", MASKED, HIDDEN, {"n_layer": 2}, use_cache=False),
+        _many_words_and_mask,
+    ),
     "gpt2_step": (
         lambda: _Step(transformers.GPT2LMHeadModel(transformers.GPT2Config(**_GPT2))),
         lambda: _kept(2, HEADS),
