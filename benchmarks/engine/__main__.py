@@ -2,6 +2,11 @@
 
     python -m benchmarks.engine --networks squeezenet_v1_1 --contenders "ours,ncnn,onnxruntime" --threads 1,2
 
+    python -m benchmarks.engine --onnx FOLDER --contenders "ours CPU,onnxruntime" --threads 1,2
+
+The second one takes the networks that `python -m benchmarks.engine.zoo.files` wrote into FOLDER, from the smallest file
+on; of the peers those take part that read ONNX.
+
 Every contender runs in a process of its own; a crash is a row. Results are written after each network.
 """
 
@@ -22,7 +27,7 @@ from kernels.frontend.networks import NETWORKS
 from kernels.tuning import Database
 
 from .agent_process import Agent
-from .case import make_case
+from .case import Case, make_case, model_file, read_case
 from .contender import ContenderError
 from .entrants import Setting, entrants, with_tuned
 from .machine import describe_machine
@@ -44,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.engine", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = found.add_argument
-    add("--networks", default=NETWORK_NAMES, help="names of built-in networks with commas; default: %(default)s")
+    add("--networks", default="", help=f"names with commas; default: those of --onnx, or {NETWORK_NAMES}")
+    add("--onnx", type=Path, help="folder of networks as files (`zoo.files`), in the place of built-in ones")
     add("--contenders", default="", help=f"names or parts of names with commas, of: {', '.join(CONTENDERS)}")
     add("--threads", default="0", help="threads of the CPU engines, a row each, with commas; 0: every core")
     add("--samples", type=int, default=5, help="samples of a turn, at least (2 or more)")
@@ -77,7 +83,7 @@ def main() -> int:
         print("error: give --samples 2 or more and --rounds 1 or more", file=sys.stderr)
         return 2
     try:
-        names, networks = find(arguments.contenders), _networks(arguments.networks)
+        names, networks = find(arguments.contenders), _networks(arguments)
     except KeyError as e:
         print(f"error: {e.args[0]}", file=sys.stderr)
         return 2
@@ -86,6 +92,8 @@ def main() -> int:
     results = Results(machine=describe_machine(), options=_options(arguments))
     if arguments.resume and out.is_file():
         results = results.model_copy(update={"networks": read(out).networks})
+    if arguments.onnx:
+        names = [name for name in names if CONTENDERS[name].onnx or CONTENDERS[name].kind == "ours"]
     known = {each.network for each in results.networks}
     left = [network for network in networks if network not in known]
     progress = Progress(len(left))
@@ -98,8 +106,7 @@ def main() -> int:
         for index, network in enumerate(left):
             progress.network(index, network)
             try:
-                with_onnx = any(CONTENDERS[name].onnx for name in names)
-                case = make_case(network, folder / "cases", seed=arguments.seed, batch=arguments.batch, onnx=with_onnx)
+                case = _case(network, names, arguments, folder / "cases")
             except CompileError as e:
                 print(f"error: {e}", file=sys.stderr)
                 return 2
@@ -118,11 +125,25 @@ def main() -> int:
     return 0
 
 
-def _networks(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+def _networks(arguments: argparse.Namespace) -> list[str]:
+    names = [name.strip() for name in arguments.networks.split(",") if name.strip()]
+    if arguments.onnx:
+        files = sorted(arguments.onnx.glob("*.onnx"), key=lambda file: file.stat().st_size)
+        names = names or [file.stem for file in files]
+        if absent := [name for name in names if model_file(arguments.onnx, name) not in files]:
+            raise KeyError(f"{arguments.onnx} has no network {absent[0]!r}")
+        return names
+    names = names or NETWORK_NAMES.split(",")
     if unknown := [name for name in names if name not in NETWORKS]:
         raise KeyError(f"no network is called {unknown[0]!r}; there are: {', '.join(NETWORKS)}")
     return names
+
+
+def _case(network: str, contenders: list[str], arguments: argparse.Namespace, folder: Path) -> Case:
+    if arguments.onnx:
+        return read_case(arguments.onnx, network)
+    with_onnx = any(CONTENDERS[name].onnx for name in contenders)
+    return make_case(network, folder, seed=arguments.seed, batch=arguments.batch, onnx=with_onnx)
 
 
 def _setting(arguments: argparse.Namespace, binary: Path, folder: Path) -> Setting:

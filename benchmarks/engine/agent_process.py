@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ class Ran:
     """Wall time of the whole process."""
     between_ms: list[float] = field(default_factory=list)
     """From each timed sample's end to the next one's start: the input is written again."""
+    processor_ms: float = 0.0
+    """Of the processor, of the whole process."""
 
 
 class Agent:
@@ -88,9 +91,10 @@ class Agent:
                 file = Path(temporary) / f"in{index}.bin"
                 file.write_bytes(np.ascontiguousarray(array, np.float32).tobytes())
                 argv += ["--input", f"{port.name}={file}"]
-            began = time.monotonic()
+            began, before = time.monotonic(), _children_ms()
             events = self._events(argv, limit_s + 60)
-            return _ran(plan, events, (time.monotonic() - began) * 1e3)
+            ran = _ran(plan, events, (time.monotonic() - began) * 1e3)
+            return replace(ran, processor_ms=_children_ms() - before)
 
     def train(
         self, bundle: Bundle, data: Mapping[str, Any], *, device: str = "", threads: int = 0,
@@ -124,6 +128,11 @@ class Agent:
                 else f"status {done.returncode}: {done.stderr[-500:]} {done.stdout[-800:]}"
             )
         return events
+
+
+def _children_ms() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (spent.ru_utime + spent.ru_stime) * 1e3
 
 
 def _ran(plan: Plan, events: list[dict[str, Any]], process_ms: float) -> Ran:

@@ -55,6 +55,38 @@ def make_case(network: str, folder: Path, *, seed: int = 1, batch: int = 1, onnx
     )
 
 
+def read_case(folder: Path, network: str) -> Case:
+    """A network that `zoo.files` wrote. Raises CompileError where it cannot be imported."""
+    graph = load_workload(network=None, onnx=model_file(folder, network), seed=0)
+    files = tuple(inputs_file(folder, network, index) for index in range(INPUTS))
+    inputs, wanted = (
+        tuple(_arrays(named(folder, network, index)) for index in range(INPUTS)) for named in (inputs_file, wanted_file)
+    )
+    return Case(
+        network, 0, 1, graph, model_file(folder, network), inputs, files, wanted, "PyTorch, fp64, at the export", ()
+    )
+
+
+def model_file(folder: Path, network: str) -> Path:
+    """Of a network of the zoo; a name may have a colon."""
+    return folder / f"{network.replace(':', '_')}.onnx"
+
+
+def inputs_file(folder: Path, network: str, index: int) -> Path:
+    """Input `index`, by the graph's names."""
+    return model_file(folder, network).with_suffix(f".{index}.npz")
+
+
+def wanted_file(folder: Path, network: str, index: int) -> Path:
+    """What input `index` gives in double precision, by the graph's names."""
+    return model_file(folder, network).with_suffix(f".{index}.wanted.npz")
+
+
+def _arrays(file: Path) -> Arrays:
+    with np.load(file) as found:
+        return {name: found[name] for name in found.files}
+
+
 def _reference(graph: Graph, inputs: Arrays) -> tuple[Arrays, str]:
     """PyTorch in double precision; without PyTorch our own reference, which is slower and not independent."""
     try:

@@ -41,6 +41,8 @@ class Turn:
     copies_ms: float | None = None
     outputs: Arrays | None = None
     """Of input 0, where they come with the turn."""
+    processor_ms: float | None = None
+    """Of an inference: what all threads spent, waiting ones that spin among them."""
 
 
 class Contender(Protocol):

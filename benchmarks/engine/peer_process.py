@@ -78,10 +78,11 @@ class Peer:
 
     def turn(self, warmup_s: float, seconds: float, least: int) -> Turn:
         assert self._case
-        samples = self._ask("time", warmup_s=warmup_s, seconds=seconds, least=least)["samples_ms"]
-        if self._copies_inside:
-            return Turn(samples)
-        return Turn(samples, self._ask("copies", inputs=str(self._case.files[0]))["copies_ms"])
+        found = self._ask("time", warmup_s=warmup_s, seconds=seconds, least=least)
+        copies_ms = None
+        if not self._copies_inside:
+            copies_ms = self._ask("copies", inputs=str(self._case.files[0]))["copies_ms"]
+        return Turn(found["samples_ms"], copies_ms, processor_ms=found["processor_ms"])
 
     def close(self) -> None:
         if self._process is None:

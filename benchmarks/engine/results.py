@@ -48,6 +48,8 @@ class Row(_Part):
     """A later process, the caches filled."""
     rounds_ms: list[list[float]] = Field(default_factory=list)
     """Samples by round."""
+    processor_ms: list[float] = Field(default_factory=list)
+    """Of the processor an inference, all threads, by round; where the process can be asked."""
 
     @property
     def least_ms(self) -> float | None:

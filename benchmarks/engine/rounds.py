@@ -54,6 +54,7 @@ class _State:
     errors: list[float] = field(default_factory=list)
     copies_ms: list[float] = field(default_factory=list)
     rounds_ms: list[list[float]] = field(default_factory=list)
+    processor_ms: list[float] = field(default_factory=list)
 
     def verify(self, error: float) -> None:
         self.errors.append(error)
@@ -80,6 +81,7 @@ class _State:
             copies_ms=median(self.copies_ms) if self.copies_ms else None,
             host_ms=self.host_ms, cold=self.cold, warm=self.warm,
             rounds_ms=self.rounds_ms if self.status == "ok" else [],
+            processor_ms=self.processor_ms if self.status == "ok" else [],
         )  # fmt: skip
 
 
@@ -139,6 +141,7 @@ def _turn(state: _State, case: Case, effort: Effort) -> None:
     turn = state.contender.turn(effort.warmup_s, effort.seconds, effort.samples)
     state.rounds_ms.append(turn.samples_ms)
     state.copies_ms += [turn.copies_ms] if turn.copies_ms is not None else []
+    state.processor_ms += [turn.processor_ms] if turn.processor_ms is not None else []
     if turn.outputs is not None:
         state.verify(relative_error(turn.outputs, case.wanted[0]))
 

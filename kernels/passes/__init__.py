@@ -29,6 +29,9 @@ from .transposes import fold_transposes
 
 __all__ = ["PASSES", "optimise", "prepare"]
 
+ENDINGS = "endings"
+"""What `rows` fuses into dense layers on a GPU."""
+
 PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # nobody reads it: do not work on it
     lambda graph, _: eliminate_identities(graph),  # so that neighbours see each other
@@ -43,7 +46,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, fuse: fuse_activations(graph) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
-    lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if "rows" in fuse else graph,
+    lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if ENDINGS in fuse else graph,
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
@@ -63,9 +66,9 @@ def prepare(
     if options.precision == "int8":
         return _prepare_int8(graph, options)
     few = 0 < local_bytes < ATTENTION_LOCAL_BYTES
-    fuse = (
-        options.fusions - {"rows"} if few or options.backend == "cpu" or options.layout == "image" else options.fusions
-    )
+    fuse = options.fusions - {"rows"} if few or options.layout == "image" else options.fusions
+    if "rows" in fuse and options.backend != "cpu":
+        fuse |= {ENDINGS}
     graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return end_layers(graph) if "activation" in options.fusions else graph

@@ -1,4 +1,4 @@
-"""Layer normalisation as one node, and what follows a dense layer as its ending: of kernels on a GPU.
+"""Layer normalisation as one node, and, on a GPU, what follows a dense layer as its ending.
 
 `row_norm`: inputs x, scale, shift; attribute epsilon: of the last axis. A dense layer may have an `ending`: an
 expression of its sum `a`, and of `b`, an activation of the result's shape that is its fourth input. Both are found in

@@ -53,6 +53,14 @@ def _words_and_mask() -> Inputs:
     return (*_words(), mask)
 
 
+def _many_words() -> Inputs:
+    return (torch.randint(3, WORDS, (1, 128)),)
+
+
+def _many_words_and_mask() -> Inputs:
+    return (*_many_words(), torch.ones(1, 128, dtype=torch.long))
+
+
 def _picture(extent: int) -> Callable[[], Inputs]:
     return lambda: (torch.randn(1, 3, extent, extent),)
 
@@ -60,6 +68,9 @@ def _picture(extent: int) -> Callable[[], Inputs]:
 _BERT: dict[str, Any] = {
     "vocab_size": WORDS, "hidden_size": WIDE, "num_hidden_layers": 2, "num_attention_heads": HEADS,
     "intermediate_size": 2 * WIDE, "max_position_embeddings": 64,
+}  # fmt: skip
+_BERT_MINI: dict[str, Any] = {
+    "hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 1024,
 }  # fmt: skip
 _GPT2: dict[str, Any] = {"vocab_size": WORDS, "n_embd": WIDE, "n_layer": 2, "n_head": HEADS, "n_positions": 64}
 _LLAMA: dict[str, Any] = {**_BERT, "num_key_value_heads": 2}
@@ -101,6 +112,7 @@ def _kept(layers: int, heads: int) -> Inputs:
 
 LANGUAGE: dict[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
     "bert": (lambda: _of("BertModel", MASKED, HIDDEN, _BERT), _words_and_mask),
+    "bert_mini": (lambda: _of("BertModel", IDS, HIDDEN, _BERT_MINI), _many_words),
     "distilbert": (
         lambda: _of(
             "DistilBertForSequenceClassification", MASKED, LOGITS,
@@ -122,6 +134,10 @@ LANGUAGE: dict[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
         _words_and_mask,
     ),
     "gpt2": (lambda: _of("GPT2LMHeadModel", MASKED, LOGITS, _GPT2, use_cache=False), _words_and_mask),
+    "gpt2_small_layers": (
+        lambda: _of("GPT2Model", MASKED, HIDDEN, {"n_layer": 2}, use_cache=False),
+        _many_words_and_mask,
+    ),
     "gpt2_step": (
         lambda: _Step(transformers.GPT2LMHeadModel(transformers.GPT2Config(**_GPT2))),
         lambda: _kept(2, HEADS),

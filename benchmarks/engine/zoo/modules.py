@@ -212,6 +212,8 @@ def names() -> list[str]:
 
 
 def _language() -> dict[str, Small]:
+    with suppress(ImportError):
+        _import_torchvision()  # transformers imports it where it is installed
     from .language import LANGUAGE
 
     return {name: Small(*made) for name, made in LANGUAGE.items()}

@@ -38,6 +38,8 @@ _SHUFFLED = "batch batches samples seed half_bits"
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
 _CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset"
 
+_PLACES = " ".join(f"{name}_start {name}_image {name}_head {name}_row" for name in ("q", "k", "v", "dst"))
+
 _INT8_BUFFERS = "src weight scale sums bias residual affine"
 _INT8_CONV = (
     "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups source has_bias has_residual activation dst_channels "
@@ -66,6 +68,11 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src and dst (outer, axis, inner)
     "softmax": _parameters("src dst*", "outer axis inner"),
     "lrn": _parameters("src dst*", "n c hw size", "alpha beta bias"),
+    # softmax(scale * q k) v of each head: q (rows, depth), k (keys, depth), v (keys, columns); elements of a row
+    # lie side by side, rows at start + a step for each image, head and row
+    "attention": _parameters("q k v dst*", f"images heads rows keys depth columns {_PLACES}", "scale"),
+    # (src - mean) / sqrt(variance + epsilon) * scale + shift of each row; scale and shift (columns)
+    "row_norm": _parameters("src scale shift dst*", "rows columns", "epsilon"),
     # count elements; activation as above
     "activation": _parameters("src dst*", "count activation", "lo hi"),
     # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)

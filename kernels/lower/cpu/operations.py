@@ -18,6 +18,7 @@ from .functions import activation_scalars
 from .general import lower_gather, lower_map, lower_reduce, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8
+from .rows import lower_attention, lower_row_norm
 
 
 def _activation(node: Node) -> tuple[dict[str, int], dict[str, float]]:
@@ -270,4 +271,6 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "take": lower_take,
     "gather": lower_gather,
     "reduce": lower_reduce,
+    "attention": lower_attention,
+    "row_norm": lower_row_norm,
 }

@@ -102,8 +102,8 @@ class Calls:
         return Bundle(plan, {"blob.bin": blob})
 
     def run(self, agent: Agent, *options: object) -> list[Array]:
-        """The calls' results, in order."""
-        run = agent.run(self.bundle(), {}, *options)
+        """The calls' results, in order. Threads of a call share out its work, however small."""
+        run = agent.run(self.bundle(), {}, *options, "--threads-per-call")
         assert run.code == 0, run.events[-1]
         return [run.output(i).reshape(shape) for i, shape in enumerate(self.shapes)]
 

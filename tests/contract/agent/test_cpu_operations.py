@@ -234,6 +234,57 @@ def test_softmax(agent: Agent, draw: np.random.Generator) -> None:
     compare(calls.run(agent), expected)
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_row_norm(agent: Agent, draw: np.random.Generator, threads: int) -> None:
+    calls, expected = Calls("row_norm"), []
+    for _ in range(CASES):
+        rows, columns = int(draw.integers(1, 9)), int(draw.integers(1, 600))
+        x, scale, shift = noise(draw, rows, columns) + 3, noise(draw, columns), noise(draw, columns)
+        operands = {"src": x, "scale": scale, "shift": shift}
+        calls.add(operands, {"rows": rows, "columns": columns}, (rows, columns), {"epsilon": 1e-3})
+        wide = x.astype(np.float64)
+        distance = wide - wide.mean(1, keepdims=True)
+        expected.append(distance / np.sqrt((distance**2).mean(1, keepdims=True) + 1e-3) * scale + shift)
+    compare(calls.run(agent, "--threads", threads), expected)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_attention(agent: Agent, draw: np.random.Generator, threads: int) -> None:
+    """Of q, k and v side by side in one row, heads in each, as one layer writes them; the result by heads or rows."""
+    calls, expected = Calls("attention"), []
+    for _ in range(CASES):
+        images, heads, rows, depth, columns = (int(each) for each in draw.integers(1, 8, 5))
+        keys = int(draw.integers(1, 400))
+        width = heads * (2 * depth + columns) + int(draw.integers(0, 3))
+        lines = max(rows, keys)
+        x = noise(draw, images, lines, width)
+        by_rows = bool(draw.random() < 0.5)
+        ints = {"images": images, "heads": heads, "rows": rows, "keys": keys, "depth": depth, "columns": columns}
+        starts = {"q": 0, "k": heads * depth, "v": 2 * heads * depth}
+        for name, start in starts.items():
+            head = columns if name == "v" else depth
+            ints |= _place(name, start, lines * width, head, width)
+        shape = (images, rows, heads, columns) if by_rows else (images, heads, rows, columns)
+        steps = (columns, heads * columns) if by_rows else (rows * columns, columns)
+        ints |= _place("dst", 0, rows * heads * columns, *steps)
+        calls.add({"q": x, "k": x, "v": x}, ints, shape, {"scale": 0.7})
+        q, k, v = (
+            x[:, :count, start : start + heads * of_head]
+            .reshape(images, count, heads, of_head)
+            .swapaxes(1, 2)
+            .astype(np.float64)
+            for start, count, of_head in zip(starts.values(), (rows, keys, keys), (depth, depth, columns), strict=True)
+        )
+        scores = np.exp(0.7 * q @ k.swapaxes(2, 3))
+        out = scores / scores.sum(3, keepdims=True) @ v
+        expected.append(out.swapaxes(1, 2) if by_rows else out)
+    compare(calls.run(agent, "--threads", threads), expected)
+
+
+def _place(name: str, *numbers: int) -> dict[str, int]:
+    return {f"{name}_{part}": number for part, number in zip(("start", "image", "head", "row"), numbers, strict=True)}
+
+
 def test_lrn(agent: Agent, draw: np.random.Generator) -> None:
     calls, expected = Calls("lrn"), []
     for _ in range(CASES):

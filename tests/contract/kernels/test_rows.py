@@ -1,4 +1,4 @@
-"""Attention, layer normalisation and endings of dense layers: each one kernel, on every GPU interface."""
+"""Attention, layer normalisation and endings of dense layers: each one kernel on every interface, endings on GPUs."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ def encoders() -> Graph:
             "narrow": encoder(1, 9, 1, 8, keys=2),
         }
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_encoder_takes_few_operations_on_the_cpu(agent: Agent, threads: int, tmp_path: Path) -> None:
+    graph = side_by_side(
+        {"small": encoders(), "large": encoder(1, 300, 2, 64), "long": encoder(2, 3, 1, 16, keys=9000)}
+    )
+    plan = check(agent, graph, Options("cpu", threads=threads), Limits(), tmp_path)
+    kernels = {program.kernel for program in plan.programs}
+    assert {"attention", "row_norm"} <= kernels
+    assert not kernels & {"softmax", "reduce", "transpose", "matmul"}
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
@@ -78,4 +89,4 @@ def test_nothing_is_fused_where_another_reads_a_part_of_it() -> None:
     assert "attention" not in ops
     assert ops.count("row_norm") == 1
     assert [node.op for node in prepare(graph, Options("opencl")).nodes].count("row_norm") == 2
-    assert not {"attention", "row_norm"} & {node.op for node in prepare(graph, Options("cpu")).nodes}
+    assert all("ending" not in node.attributes for node in prepare(graph, Options("cpu")).nodes)

@@ -52,7 +52,7 @@ def test_a_disturbed_machine_shows_in_the_load_and_the_least_sample() -> None:
     disturbed = OURS.model_copy(update={"rounds_ms": [[9.0, 4.0, 12.0], [8.0, 8.0]]})
     text = network_table(result(disturbed).model_copy(update={"load_average": 7.25}))
     assert text.startswith("### lenet (load 7.2)")
-    assert "| 8.5 | 6% | 4 | 1 |" in text
+    assert "| 8.5 | 6% | 4 | - | 1 |" in text
 
 
 def test_ratios_have_a_column_for_each_peer_and_a_dash_without_time() -> None:
@@ -83,3 +83,15 @@ def test_contenders_are_found_by_parts_of_their_names() -> None:
     assert find("ncnn,ours CPU") == ["ncnn Vulkan", "ncnn CPU", "ours CPU"]
     with pytest.raises(KeyError, match="tensorrt"):
         find("tensorrt")
+
+
+def test_several_networks_have_a_median_and_a_largest_ratio_by_each_kind_of_time() -> None:
+    """A sample's copies are in the processor's time already, and are added to the others."""
+    mine = row("ours CPU 2T", 4.0, copies_ms=1.0).model_copy(update={"processor_ms": [6.0, 8.0]})
+    first, second = (row("onnxruntime CPU 2T", ms).model_copy(update={"processor_ms": [10.0]}) for ms in (10.0, 5.0))
+    networks = [result(mine, first), result(mine, second), result(mine)]
+    lines = ratio_table(networks).splitlines()
+    assert lines[-2:] == ["| median | ours CPU 2T |  | 0.75 |", "| largest | ours CPU 2T |  | 1.00 |"]
+    machine = {"cpu": "c", "cores": 2, "gpus": [], "commit": None, "packages": []}
+    text = render(Results(machine=machine, options={}, networks=networks))
+    assert "By processor's time" in text and "| median | ours CPU 2T |  | 0.70 |" in text

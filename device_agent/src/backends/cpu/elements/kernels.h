@@ -23,6 +23,8 @@ struct ElementKernels {
   void (*fold_windows)(bool largest, const float* row, float* dst, int64_t n, int64_t stride, int64_t taps);
   // dst = (src - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance over the `count` elements.
   void (*normalise)(const float* src, float* dst, int64_t count, float epsilon, float scale, float shift);
+  // The same with a scale and a shift for each element.
+  void (*normalise_row)(const float* src, float* dst, int64_t count, float epsilon, const float* scale, const float* shift);
 };
 
 extern const ElementKernels kElementsGeneric;

@@ -49,16 +49,21 @@ void multiply(const Gemm& g, ThreadPool& pool) {
   const GemmKernel& kernel = gemm_kernel();
   const int64_t width = std::min(round_up(g.n, kernel.columns), round_up(kColumns, kernel.columns));
   const int64_t across = (g.n + width - 1) / width;
-  const int64_t wanted = pool.threads() > 1 ? (kTasksPerThread * pool.threads() + across - 1) / across : 1;
+  const int threads = pool.threads_for(g.m * g.n * g.k);
+  const int64_t wanted = threads > 1 ? (kTasksPerThread * threads + across - 1) / across : 1;
   const int64_t down = std::clamp<int64_t>(g.m / kMinRows, 1, wanted);
   const int64_t height = round_up((g.m + down - 1) / down, kernel.rows);
   const int64_t real_down = (g.m + height - 1) / height;
   pool.each(across * real_down, [&](int64_t task, int thread) {
     const int64_t row = task / across * height, column = task % across * width;
     const Block block{row, std::min(height, g.m - row), column, std::min(width, g.n - column)};
-    multiply_block(g, block, kernel, pool.scratch(thread, static_cast<size_t>(kDepth * kernel.columns)));
-  });
+    multiply_block(g, block, kernel, pool.scratch(thread, static_cast<size_t>(panel_floats())));
+  }, g.m * g.n * g.k);
 }
+
+int64_t panel_floats() { return kDepth * gemm_kernel().columns; }
+
+void multiply_here(const Gemm& g, float* panels) { multiply_block(g, {0, g.m, 0, g.n}, gemm_kernel(), panels); }
 
 std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_rows(const float* b, int64_t ldb) {
   return [b, ldb](int64_t first_k, int64_t ks, int64_t column, int64_t columns, int64_t width, float* panel) {

@@ -26,6 +26,9 @@ struct Gemm {
 };
 
 void multiply(const Gemm& gemm, ThreadPool& pool);
+// On the calling thread alone; `panels`: memory for so many floats.
+void multiply_here(const Gemm& gemm, float* panels);
+int64_t panel_floats();
 // `pack` of a row-major (k, n) matrix, and of one that lies as (n, k); its rows are `ldb` apart.
 std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_rows(const float* b, int64_t ldb);
 std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, float*)> pack_columns(const float* b, int64_t ldb);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kPanelFloats = 32768;  // of a task's panels: they stay in the second-level cache
 constexpr int64_t kTasksPerThread = 4;   // for balance
+constexpr int64_t kDepthwiseWork = 3;    // times as long as one of a product takes a multiply-add
 
 struct Conv {
   const float *src, *weight;
@@ -92,19 +93,22 @@ class Product2d {
   void run(ThreadPool& pool) {
     const int64_t blocks = v_.group_blocks(), pairs = (blocks + kernels_.blocks - 1) / kernels_.blocks;
     const int64_t panel = panel_floats();
-    const int64_t wanted = pool.threads() > 1 ? kTasksPerThread * pool.threads() : 1;
+    const int threads = pool.threads_for(v_.n * v_.k * v_.depth() * v_.pixels());
+    const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
     const int64_t most = std::max<int64_t>(1, kPanelFloats / panel);  // tiles of a task
     // What is larger is shared out; the other is read by every task.
     const bool by_weights = blocks * kBlock * v_.depth() > tiles_ * panel && tiles_ < 2 * wanted;
     const int64_t across = std::min(tiles_, std::max((tiles_ + most - 1) / most, by_weights ? 1 : wanted));
-    const int64_t down = std::min(pairs, by_weights ? std::max<int64_t>(1, wanted / across) : 1);
+    // Tasks that lie below each other gather the same values, each for itself.
+    const int64_t below = v_.pointwise() ? wanted : threads;
+    const int64_t down = std::min(pairs, by_weights ? std::max<int64_t>(1, below / across) : 1);
     pool.each(v_.n * v_.groups * across * down, [&](int64_t i, int thread) {
       const int64_t column = i % across, row = i / across % down, plane = i / across / down;
       multiply({plane / v_.groups, plane % v_.groups, tiles_ * column / across, tiles_ * (column + 1) / across,
                 kernels_.blocks * (pairs * row / down),
                 std::min(blocks, kernels_.blocks * (pairs * (row + 1) / down))},
                pool, thread);
-    });
+    }, threads > 1 ? ThreadPool::kLeastWork : 0);
   }
 
  private:
@@ -235,7 +239,8 @@ void run_depthwise(const Call& call, ThreadPool& pool) {
   const Depthwise v(call);
   const Nc16Kernels& kernels = nc16_kernels();
   const int64_t blocks = blocks_of(v.c), taps = v.window.kh * v.window.kw;
-  pool.ranges(v.n * blocks * v.window.oh, 1, [&](int64_t begin, int64_t end) {
+  const int64_t work = kDepthwiseWork * v.window.ow * taps * kBlock;
+  pool.shared(v.n * blocks * v.window.oh, work, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t oy = i % v.window.oh, plane = i / v.window.oh, block = plane % blocks, image = plane / blocks;
       float* out = v.output.at(image, block) + oy * v.window.ow * kBlock;

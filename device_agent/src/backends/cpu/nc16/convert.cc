@@ -9,6 +9,7 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kGrain = 4096;  // elements that are worth a thread
+constexpr int64_t kElementWork = 4;
 constexpr int64_t kRun = 64;      // pixels that are turned together
 
 Status check_from(const Call& call) {
@@ -26,14 +27,14 @@ Status check_to(const Call& call) {
 template <typename Visit>
 void each_run(const Call& call, ThreadPool& pool, float* plain, float* blocked, const Visit& visit) {
   const int64_t c = call.ints[1], hw = call.ints[2], blocks = blocks_of(c);
-  const int64_t parts = (hw + kGrain - 1) / kGrain;
-  pool.each(call.ints[0] * blocks * parts, [&](int64_t i, int) {
+  const int64_t parts = (hw + kGrain - 1) / kGrain, planes = call.ints[0] * blocks;
+  pool.each(planes * parts, [&](int64_t i, int) {
     const int64_t part = i % parts, plane = i / parts, block = plane % blocks;
     const int64_t lanes = std::min(kBlock, c - block * kBlock), end = hw * (part + 1) / parts;
     float* from = plain + (plane / blocks * c + block * kBlock) * hw;
     for (int64_t pixel = hw * part / parts; pixel < end; pixel += kRun)
       visit(from + pixel, blocked + (plane * hw + pixel) * kBlock, lanes, std::min(kRun, end - pixel));
-  });
+  }, kElementWork * planes * kBlock * hw);
 }
 
 void run_from(const Call& call, ThreadPool& pool) {

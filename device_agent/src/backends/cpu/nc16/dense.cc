@@ -10,6 +10,7 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kTasksPerThread = 4;  // for balance
+constexpr int64_t kGatherWork = 4;      // of an element
 constexpr int64_t kMostTile = 14 * 2 * kBlock;
 
 Status check(const Call& call) {
@@ -24,6 +25,9 @@ Status check(const Call& call) {
       .status();
 }
 
+// Tile `tile` of `tiles` has the rows from this one on; they lie one after the other in the panels.
+int64_t first_row(const DenseCall& v, int64_t tile, int64_t tiles) { return v.n * tile / tiles; }
+
 // Rows [first, first + count) as a product's values: blocks of sixteen columns, row by row.
 void gather_rows(const DenseCall& v, int64_t first, int64_t count, float* panel) {
   for (int64_t begin = 0; begin < v.c; begin += kBlock)
@@ -32,7 +36,7 @@ void gather_rows(const DenseCall& v, int64_t first, int64_t count, float* panel)
 }
 
 void multiply_tile(const DenseCall& v, const Nc16Kernels& kernels, const float* values, int64_t row, int64_t rows,
-                   int64_t block, int64_t blocks) {
+                   int64_t block, int64_t blocks, bool ahead) {
   float tile[kMostTile];
   Product product{};
   product.values = values;
@@ -43,6 +47,7 @@ void multiply_tile(const DenseCall& v, const Nc16Kernels& kernels, const float* 
   product.tail_entries = product.tail_lanes > 0 ? 1 : 0;
   product.weight = v.weight + block * v.c * kBlock;
   product.weight_stride = v.c * kBlock;
+  product.ahead = ahead ? blocks * product.weight_stride : 0;
   product.blocks = static_cast<int>(blocks);
   product.pixels = static_cast<int>(rows);
   product.out = tile;
@@ -57,22 +62,31 @@ void multiply_tile(const DenseCall& v, const Nc16Kernels& kernels, const float* 
   }
 }
 
+// The weights of two blocks stay in the second-level cache while all tiles of rows meet them.
 void run(const Call& call, ThreadPool& pool) {
   const DenseCall v(call);
   const Nc16Kernels& kernels = nc16_kernels();
   const int64_t blocks = blocks_of(v.m), pairs = (blocks + kernels.blocks - 1) / kernels.blocks;
-  const int64_t tasks = std::min(pairs, pool.threads() > 1 ? kTasksPerThread * pool.threads() : 1);
-  float* panel = pool.scratch(0, static_cast<size_t>(blocks_of(v.c) * kBlock * std::min<int64_t>(v.n, kernels.pixels)));
-  for (int64_t row = 0; row < v.n; row += kernels.pixels) {
-    const int64_t rows = std::min<int64_t>(kernels.pixels, v.n - row);
-    gather_rows(v, row, rows, panel);
-    pool.each(tasks, [&](int64_t task, int) {
-      for (int64_t pair = pairs * task / tasks; pair < pairs * (task + 1) / tasks; ++pair) {
-        const int64_t block = pair * kernels.blocks;
-        multiply_tile(v, kernels, panel, row, rows, block, std::min<int64_t>(kernels.blocks, blocks - block));
+  const int64_t tiles = (v.n + kernels.pixels - 1) / kernels.pixels, width = blocks_of(v.c) * kBlock;
+  const int64_t work = v.n * v.c * v.m;
+  const int threads = pool.threads_for(work);
+  const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
+  // Threads share out rows where there are enough: they are those that each wrote in the step before.
+  const int64_t across = tiles >= 2 * threads ? threads : 1, down = std::min(pairs, std::max<int64_t>(1, wanted / across));
+  float* panels = pool.scratch(0, static_cast<size_t>(width * v.n));
+  pool.each(tiles, [&](int64_t tile, int) {
+    const int64_t row = first_row(v, tile, tiles);
+    gather_rows(v, row, first_row(v, tile + 1, tiles) - row, panels + row * width);
+  }, kGatherWork * v.n * v.c);
+  pool.each(down * across, [&](int64_t task, int) {
+    const int64_t group = task / down, part = task % down, first = tiles * group / across, last = tiles * (group + 1) / across;
+    for (int64_t pair = pairs * part / down; pair < pairs * (part + 1) / down; ++pair)
+      for (int64_t tile = first; tile < last; ++tile) {
+        const int64_t block = pair * kernels.blocks, row = first_row(v, tile, tiles);
+        multiply_tile(v, kernels, panels + row * width, row, first_row(v, tile + 1, tiles) - row, block,
+                      std::min<int64_t>(kernels.blocks, blocks - block), tile == first);
       }
-    });
-  }
+  }, work);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void run_pool(const Call& call, ThreadPool& pool) {
   const Window& w = v.window;
   const Nc16Kernels& kernels = nc16_kernels();
   const int64_t blocks = blocks_of(v.c), dst_blocks = blocks_of(v.dst_channels);
-  pool.ranges(v.n * blocks * w.oh, 1, [&](int64_t begin, int64_t end) {
+  pool.shared(v.n * blocks * w.oh, 2 * w.ow * w.kh * w.kw * kBlock, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t oy = i % w.oh, plane = i / w.oh;
       const int64_t target = plane / blocks * dst_blocks + v.dst_offset / kBlock + plane % blocks;
@@ -59,7 +59,7 @@ Status check_global(const Call& call) {
 void run_global(const Call& call, ThreadPool& pool) {
   const int64_t planes = call.ints[0] * blocks_of(call.ints[1]), hw = call.ints[2];
   const Nc16Kernels& kernels = nc16_kernels();
-  pool.ranges(planes, 4, [&](int64_t begin, int64_t end) {
+  pool.shared(planes, 2 * hw * kBlock, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane)
       kernels.mean(call.buffers[0].data + plane * hw * kBlock, hw, call.buffers[1].data + plane * kBlock);
   });

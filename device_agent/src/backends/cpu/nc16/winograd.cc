@@ -10,6 +10,8 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kPositions = 36, kTile = 4;
+constexpr int64_t kHandedOn = 4;  // times as long as a weight is read takes what another thread wrote
+constexpr int64_t kTransformWork = 8 * kPositions * kBlock;  // of a block of a tile
 
 struct Winograd {
   const float *src, *weight;
@@ -47,16 +49,16 @@ Status check(const Call& call) {
 // (36, k blocks, count, 16).
 class Band {
  public:
-  Band(const Winograd& v, int64_t first, int64_t count)
-      : v_(v), kernels_(nc16_kernels()), first_(first), count_(count), inputs_(v.scratch),
-        products_(v.scratch + kPositions * blocks_of(v.c) * count * kBlock) {}
+  Band(const Winograd& v, int64_t first, int64_t count, float* scratch)
+      : v_(v), kernels_(nc16_kernels()), first_(first), count_(count), inputs_(scratch),
+        products_(scratch + kPositions * blocks_of(v.c) * count * kBlock) {}
 
   void run(ThreadPool& pool) {
-    pool.ranges(blocks_of(v_.c) * count_, 4, [&](int64_t begin, int64_t end) {
+    pool.shared(blocks_of(v_.c) * count_, kTransformWork, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) transform_input(i / count_, i % count_);
     });
-    pool.each(kPositions, [&](int64_t position, int) { multiply(position); });
-    pool.ranges(blocks_of(v_.k) * count_, 4, [&](int64_t begin, int64_t end) {
+    pool.each(kPositions, [&](int64_t position, int) { multiply(position); }, kPositions * count_ * v_.c * v_.k);
+    pool.shared(blocks_of(v_.k) * count_, kTransformWork, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) transform_output(i / count_, i % count_);
     });
   }
@@ -117,13 +119,28 @@ class Band {
   float *const inputs_, *const products_;
 };
 
+// Each thread transforms and multiplies tiles of its own, where reading all weights costs less than to hand on so much.
+bool by_threads(const Winograd& v, int64_t tiles, int64_t most, int threads) {
+  return threads > 1 && most / threads >= nc16_kernels().pixels && tiles >= kBlock * threads &&
+         v.c * v.k <= kHandedOn * (v.c + v.k) * tiles;
+}
+
 void run(const Call& call, ThreadPool& pool) {
   const Winograd v(call);
   const int64_t tiles = v.n * v.image_tiles(), most = v.scratch_floats / v.tile_floats();
+  if (const int threads = pool.threads_for(kPositions * tiles * v.c * v.k); by_threads(v, tiles, most, threads)) {
+    const int64_t own = most / threads, bands = threads * ((tiles + own * threads - 1) / (own * threads));
+    ThreadPool here(1);
+    pool.each(bands, [&](int64_t i, int thread) {
+      const int64_t first = tiles * i / bands;
+      Band(v, first, tiles * (i + 1) / bands - first, v.scratch + thread * own * v.tile_floats()).run(here);
+    });
+    return;
+  }
   const int64_t bands = (tiles + most - 1) / most;
   for (int64_t i = 0; i < bands; ++i) {
     const int64_t first = tiles * i / bands;
-    Band(v, first, tiles * (i + 1) / bands - first).run(pool);
+    Band(v, first, tiles * (i + 1) / bands - first, v.scratch).run(pool);
   }
 }
 

@@ -8,7 +8,7 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kMinGemmRows = 4;  // rows from which the matrix product pays
-constexpr int64_t kGrain = 64;       // outputs of a part of a vector-matrix product
+constexpr int64_t kRowWork = 4;      // of a weight that is read for one row only
 
 Status check_dense(const Call& call) {
   const DenseCall v(call);
@@ -45,7 +45,7 @@ void run_dense(const Call& call, ThreadPool& pool) {
   const DenseCall v(call);
   if (v.n < kMinGemmRows) {
     for (int64_t row = 0; row < v.n; ++row)
-      pool.ranges(v.m, kGrain, [&](int64_t begin, int64_t end) { vector_matrix(v, row, begin, end); });
+      pool.shared(v.m, kRowWork * v.c, [&](int64_t begin, int64_t end) { vector_matrix(v, row, begin, end); });
     return;
   }
   Gemm gemm{v.n, v.m, v.c, v.src, v.c, v.dst, v.m, pack_rows(v.weight, v.m), {}};
@@ -67,10 +67,17 @@ Status check_matmul(const Call& call) {
 
 void run_matmul(const Call& call, ThreadPool& pool) {
   const int64_t batch = call.ints[0], m = call.ints[1], k = call.ints[2], n = call.ints[3];
-  for (int64_t i = 0; i < batch; ++i)
-    multiply({m, n, k, call.buffers[0].data + i * m * k, k, call.buffers[2].data + i * m * n, n,
-              pack_rows(call.buffers[1].data + i * k * n, n), {}},
-             pool);
+  const auto product = [&](int64_t i) -> Gemm {
+    return {m, n, k, call.buffers[0].data + i * m * k, k, call.buffers[2].data + i * m * n, n,
+            pack_rows(call.buffers[1].data + i * k * n, n), {}};
+  };
+  if (batch < pool.threads()) {
+    for (int64_t i = 0; i < batch; ++i) multiply(product(i), pool);
+    return;
+  }
+  pool.each(batch, [&](int64_t i, int thread) {
+    multiply_here(product(i), pool.scratch(thread, static_cast<size_t>(panel_floats())));
+  }, batch * m * n * k);
 }
 
 }  // namespace

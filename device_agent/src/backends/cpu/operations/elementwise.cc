@@ -7,7 +7,7 @@
 namespace pocketfarm::cpu {
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements that are worth a thread
+constexpr int64_t kElementWork = 6;
 
 Status check_activation(const Call& call) {
   const int64_t count = call.ints[0];
@@ -22,7 +22,7 @@ Status check_activation(const Call& call) {
 void run_activation(const Call& call, ThreadPool& pool) {
   const float* src = call.buffers[0].data;
   float* dst = call.buffers[1].data;
-  pool.ranges(call.ints[0], kGrain, [&](int64_t begin, int64_t end) {
+  pool.shared(call.ints[0], kElementWork, [&](int64_t begin, int64_t end) {
     if (src != dst) std::copy(src + begin, src + end, dst + begin);
     activate(dst + begin, end - begin, call.ints[1], call.floats[0], call.floats[1]);
   });
@@ -66,7 +66,7 @@ void combine(const Call& call, int64_t begin, int64_t end, Combine op) {
 
 void run_binary(const Call& call, ThreadPool& pool) {
   const int64_t count = int64_t{call.ints[2]} * call.ints[3] * call.ints[4];
-  pool.ranges(count, kGrain, [&](int64_t begin, int64_t end) {
+  pool.shared(count, kElementWork, [&](int64_t begin, int64_t end) {
     if (call.ints[0] == 0) {
       combine(call, begin, end, [](float a, float b) { return a + b; });
     } else {
@@ -94,7 +94,7 @@ Status check_affine(const Call& call) {
 template <int kLanes>
 void run_planes(const Call& call, ThreadPool& pool) {
   const int64_t n = call.ints[0], planes = call.ints[1] / kLanes, hw = call.ints[2];
-  pool.ranges(n * planes, std::max<int64_t>(1, kGrain / (hw * kLanes)), [&](int64_t begin, int64_t end) {
+  pool.shared(n * planes, kElementWork * hw * kLanes, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       const float* scale = call.buffers[1].data + plane % planes * kLanes;
       const float* shift = call.buffers[2].data + plane % planes * kLanes;

@@ -19,6 +19,8 @@ Status check_instance_norm(const Call& call) {
       .status();
 }
 
+constexpr int64_t kNormaliseWork = 32, kPadWork = 4, kResizeWork = 64;  // of an element
+
 void run_instance_norm(const Call& call, ThreadPool& pool) {
   const int64_t planes = int64_t{call.ints[0]} * call.ints[1], c = call.ints[1], hw = call.ints[2];
   const ElementKernels& kernels = element_kernels();
@@ -27,7 +29,7 @@ void run_instance_norm(const Call& call, ThreadPool& pool) {
     float* dst = call.buffers[3].data + plane * hw;
     kernels.normalise(src, dst, hw, call.floats[0], call.buffers[1].data[plane % c], call.buffers[2].data[plane % c]);
     activate(dst, hw, call.ints[3], call.floats[1], call.floats[2]);
-  });
+  }, kNormaliseWork * planes * hw);
 }
 
 enum PadMode : int64_t { kConstant = 0, kReflect = 1, kEdge = 2 };
@@ -55,7 +57,7 @@ void run_pad(const Call& call, ThreadPool& pool) {
   const int32_t* i = call.ints.data();
   const int64_t h = i[1], w = i[2], top = i[3], left = i[4], right = i[6], mode = i[7];
   const int64_t oh = h + top + i[5], ow = w + left + right;
-  pool.ranges(i[0] * oh, 16, [&](int64_t begin, int64_t end) {
+  pool.shared(i[0] * oh, kPadWork * ow, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       float* dst = call.buffers[1].data + row * ow;
       const int64_t y = padded_source(row % oh - top, h, mode);
@@ -107,7 +109,7 @@ float mix(float a, float b, float share) { return a * (1 - share) + b * share; }
 void run_resize(const Call& call, ThreadPool& pool) {
   const Axis rows = axis_of(call, 0), columns = axis_of(call, 1);
   const bool linear = call.ints[11] != 0;
-  pool.ranges(int64_t{call.ints[0]} * rows.size, 16, [&](int64_t begin, int64_t end) {
+  pool.shared(int64_t{call.ints[0]} * rows.size, kResizeWork * columns.size, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t y = rows.scaled(row % rows.size), y0 = y / rows.divisor, y1 = std::min(y0 + 1, rows.extent - 1);
       const float* plane = call.buffers[0].data + row / rows.size * rows.extent * columns.extent;

@@ -11,6 +11,7 @@ constexpr int kAxes = 6, kOperands = 4, kNumbers = 16, kInstructions = 32;
 constexpr int kFirstResult = kOperands + kNumbers;
 constexpr int64_t kBlock = 256;  // elements that pass through the whole expression together
 constexpr int64_t kGrain = 4096;
+constexpr int64_t kElementWork = 4;  // of an instruction
 
 // Its ints: operands, instructions, extents, strides of each operand, instructions as (function, three registers).
 struct Layout {
@@ -136,7 +137,7 @@ void run_map(const Call& call, ThreadPool& pool) {
       }
       std::copy_n(registers.own(kFirstResult + layout.instructions - 1), count, call.buffers[kOperands].data + begin);
     }
-  });
+  }, kElementWork * total * (1 + layout.instructions));
 }
 
 }  // namespace

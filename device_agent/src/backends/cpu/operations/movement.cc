@@ -6,6 +6,8 @@
 namespace pocketfarm::cpu {
 namespace {
 
+constexpr int64_t kElementWork = 8;  // of one that is transposed
+
 Status check_transpose(const Call& call) {
   const int32_t *d = call.ints.data(), *s = d + 4;
   Check check(call);
@@ -22,7 +24,7 @@ Status check_transpose(const Call& call) {
 void run_transpose(const Call& call, ThreadPool& pool) {
   constexpr int64_t kSide = 16;
   const int32_t *d = call.ints.data(), *s = d + 4;
-  pool.ranges(int64_t{d[0]} * d[1] * d[2], 64, [&](int64_t begin, int64_t end) {
+  pool.shared(int64_t{d[0]} * d[1] * d[2], kElementWork * d[3], [&](int64_t begin, int64_t end) {
     int64_t next = begin;
     for (int64_t row = begin; row < end; row = next) {
       const int64_t i0 = row / d[2] / d[1], i1 = row / d[2] % d[1], i2 = row % d[2];
@@ -54,7 +56,7 @@ Status check_copy_block(const Call& call) {
 
 void run_copy_block(const Call& call, ThreadPool& pool) {
   const int64_t outer = call.ints[0], count = call.ints[1], stride = call.ints[2], offset = call.ints[3];
-  pool.ranges(outer, 64, [&](int64_t begin, int64_t end) {
+  pool.shared(outer, count, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       std::copy_n(call.buffers[0].data + i * count, count, call.buffers[1].data + i * stride + offset);
   });
@@ -73,7 +75,7 @@ Status check_take_block(const Call& call) {
 
 void run_take_block(const Call& call, ThreadPool& pool) {
   const int64_t outer = call.ints[0], count = call.ints[1], stride = call.ints[2], offset = call.ints[3];
-  pool.ranges(outer, 64, [&](int64_t begin, int64_t end) {
+  pool.shared(outer, count, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       std::copy_n(call.buffers[0].data + i * stride + offset, count, call.buffers[1].data + i * count);
   });

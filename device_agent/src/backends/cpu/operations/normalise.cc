@@ -1,4 +1,4 @@
-// softmax and lrn.
+// softmax, row_norm and lrn.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,8 @@
 namespace pocketfarm::cpu {
 namespace {
 
-constexpr int64_t kGrain = 4096;     // elements that are worth a thread
+constexpr int64_t kElementWork = 32;
+constexpr int64_t kPowerWork = 512;
 constexpr int64_t kTogether = 256;   // columns side by side
 
 Status check_softmax(const Call& call) {
@@ -22,14 +23,35 @@ Status check_softmax(const Call& call) {
 
 void run_softmax(const Call& call, ThreadPool& pool) {
   const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2];
-  const int64_t blocks = (inner + kTogether - 1) / kTogether, grain = kGrain / (axis * std::min(inner, kTogether));
+  const int64_t blocks = (inner + kTogether - 1) / kTogether;
   const ElementKernels& kernels = element_kernels();
-  pool.ranges(outer * blocks, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+  pool.shared(outer * blocks, kElementWork * axis * std::min(inner, kTogether), [&](int64_t begin, int64_t end) {
     float sums[2 * kTogether];
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * kTogether, at = i / blocks * axis * inner + first;
       kernels.softmax(call.buffers[0].data + at, call.buffers[1].data + at, axis, inner, std::min(kTogether, inner - first), sums);
     }
+  });
+}
+
+Status check_row_norm(const Call& call) {
+  const int64_t rows = call.ints[0], columns = call.ints[1];
+  return Check(call)
+      .sizes({rows, columns})
+      .holds("src", 0, {rows, columns})
+      .holds("scale", 1, {columns})
+      .holds("shift", 2, {columns})
+      .holds("dst", 3, {rows, columns})
+      .status();
+}
+
+void run_row_norm(const Call& call, ThreadPool& pool) {
+  const int64_t columns = call.ints[1];
+  const ElementKernels& kernels = element_kernels();
+  pool.shared(call.ints[0], kElementWork * columns, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin * columns; at < end * columns; at += columns)
+      kernels.normalise_row(call.buffers[0].data + at, call.buffers[3].data + at, columns, call.floats[0], call.buffers[1].data,
+                            call.buffers[2].data);
   });
 }
 
@@ -52,12 +74,13 @@ void run_lrn(const Call& call, ThreadPool& pool) {
       for (int64_t d = first; d <= last; ++d) squares += src[d * hw + i] * src[d * hw + i];
       dst[i] = src[i] / std::pow(bias + alpha * squares, beta);
     }
-  });
+  }, (kPowerWork + size) * n * c * hw);
 }
 
 }  // namespace
 
 const Operation kSoftmax{"softmax", 2, 3, 0, check_softmax, run_softmax};
+const Operation kRowNorm{"row_norm", 4, 2, 1, check_row_norm, run_row_norm};
 const Operation kLrn{"lrn", 2, 4, 3, check_lrn, run_lrn};
 
 }  // namespace pocketfarm::cpu

@@ -11,7 +11,7 @@ const Operation* const kOperations[] = {
     &kCopyBlock,  &kTakeBlock, &kConv2dIm2col, &kIm2col, &kConv2dSequential, &kDenseSequential, &kConv2dNc16, &kDepthwiseNc16,
     &kWinogradNc16, &kPool2dNc16, &kGlobalAveragePoolNc16, &kToNc16, &kFromNc16,
     &kDenseNc16, &kLrnNc16, &kConv2dInt8, &kDepthwiseInt8, &kDenseInt8, &kMap, &kTake, &kGatherValues, &kReduce,
-    &kGather, &kGatherBytes, &kActivate, &kActivationGradient, &kCrossEntropy, &kSquaredError,
+    &kAttention, &kRowNorm, &kGather, &kGatherBytes, &kActivate, &kActivationGradient, &kCrossEntropy, &kSquaredError,
     &kColumnSums, &kAccumulate, &kGradientStep, &kMomentumStep, &kCountBatch, &kUnfold, &kFold, &kMaxPool,
     &kMaxPoolGradient, &kAveragePool, &kAveragePoolGradient, &kTrainingProduct};
 

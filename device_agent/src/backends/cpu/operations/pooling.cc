@@ -8,6 +8,7 @@
 namespace pocketfarm::cpu {
 namespace {
 
+constexpr int64_t kElementWork = 4;
 enum Mode : int64_t { kMax = 0, kAverageValid = 1, kAverageWindow = 2 };
 
 struct Pool {
@@ -86,7 +87,7 @@ void run_pool(const Call& call, ThreadPool& pool) {
       if (inner.end > inner.begin) fold(inner.begin, inner.end - inner.begin);
       for (int64_t ox = inner.end; ox < v.ow; ++ox) fold(ox, 1);
     }
-  });
+  }, kElementWork * v.n * v.c * (v.h * v.w + v.oh * v.ow * v.kw));
 }
 
 Status check_global(const Call& call) {
@@ -96,7 +97,7 @@ Status check_global(const Call& call) {
 
 void run_global(const Call& call, ThreadPool& pool) {
   const int64_t planes = int64_t{call.ints[0]} * call.ints[1], hw = call.ints[2];
-  pool.ranges(planes, 16, [&](int64_t begin, int64_t end) {
+  pool.shared(planes, kElementWork * hw, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       double sum = 0;
       for (int64_t i = 0; i < hw; ++i) sum += call.buffers[0].data[plane * hw + i];

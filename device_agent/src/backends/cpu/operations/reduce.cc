@@ -7,7 +7,7 @@
 namespace pocketfarm::cpu {
 namespace {
 
-constexpr int64_t kGrain = 8192;
+constexpr int64_t kElementWork = 8;
 constexpr int64_t kTogether = 256;  // neighbouring rows that are reduced at a time
 enum Kind : int32_t { kSum, kMax, kMin, kProd, kArgMax, kArgMin, kLastArgMax, kLastArgMin };
 
@@ -70,7 +70,7 @@ void run_reduce(const Call& call, ThreadPool& pool) {
   const float *src = call.buffers[0].data, scale = call.floats[0];
   float* dst = call.buffers[1].data;
   const int64_t blocks = (inner + kTogether - 1) / kTogether;
-  pool.ranges(outer * blocks, std::max<int64_t>(1, kGrain / (n * std::min(inner, kTogether))), [&](int64_t begin, int64_t end) {
+  pool.shared(outer * blocks, kElementWork * n * std::min(inner, kTogether), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t first = task % blocks * kTogether, count = std::min(kTogether, inner - first);
       const float* from = src + task / blocks * n * inner + first;

@@ -7,7 +7,7 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int kAxes = 8;
-constexpr int64_t kGrain = 4096;
+constexpr int64_t kElementWork = 16;
 
 struct Layout {
   explicit Layout(const Call& call)
@@ -123,7 +123,7 @@ class Take {
 
 void run_take(const Call& call, ThreadPool& pool) {
   const Take take(call);
-  pool.ranges(take.rows(), std::max<int64_t>(1, kGrain / take.length()), [&](int64_t begin, int64_t end) { take.run(begin, end); });
+  pool.shared(take.rows(), kElementWork * take.length(), [&](int64_t begin, int64_t end) { take.run(begin, end); });
 }
 
 Status check_gather(const Call& call) {
@@ -140,7 +140,7 @@ Status check_gather(const Call& call) {
 void run_gather(const Call& call, ThreadPool& pool) {
   const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2], indices = call.ints[3];
   const float *src = call.buffers[0].data, *places = call.buffers[1].data;
-  pool.ranges(outer * indices, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
+  pool.shared(outer * indices, kElementWork * inner, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const float asked = places[row % indices];
       const double wanted = asked < 0 ? double{asked} + static_cast<double>(axis) : asked;  // NaN: the first

@@ -26,7 +26,7 @@ inline void pause() {
 // Threads look out for work before they sleep, unless they would take a core from one that has some.
 ThreadPool::ThreadPool(int threads, Life life, std::vector<int> cores)
     : threads_(threads), life_(life), cores_(std::move(cores)), spins_(cores_.empty() && threads <= usable_cores()),
-      scratch_(static_cast<size_t>(threads)) {
+      shares_(new Share[static_cast<size_t>(threads)]), scratch_(static_cast<size_t>(threads)) {
   if (life_ == Life::kept)
     for (int i = cores_.empty() ? 1 : 0; i < threads; ++i) start(i, &ThreadPool::work);
 }
@@ -75,10 +75,25 @@ void ThreadPool::wait_until(const Condition& condition) {
   waiting_ = false;
 }
 
+// Neighbours go to one thread, which often wrote in the call before what they read.
+void ThreadPool::share_out(int64_t count) {
+  for (int i = 0; i < threads_; ++i) {
+    shares_[static_cast<size_t>(i)].next = count * i / threads_;
+    shares_[static_cast<size_t>(i)].end = count * (i + 1) / threads_;
+  }
+}
+
 void ThreadPool::take_tasks(int thread) {
   or_end([&] {
-    for (int64_t i; (i = next_.fetch_add(1)) < count_;) (*task_)(i, thread);
+    for (int other = 0; other < threads_; ++other) {
+      Share& share = shares_[static_cast<size_t>((thread + other) % threads_)];
+      for (int64_t i; share.next < share.end && (i = share.next.fetch_add(1)) < share.end;) (*task_)(i, thread);
+    }
   });
+}
+
+bool ThreadPool::all_taken() const {
+  return std::all_of(shares_.get(), shares_.get() + threads_, [](const Share& share) { return share.next >= share.end; });
 }
 
 void ThreadPool::work(int thread) {
@@ -102,14 +117,13 @@ void ThreadPool::work(int thread) {
   }
 }
 
-void ThreadPool::each(int64_t count, const std::function<void(int64_t, int)>& task) {
-  if (cores_.empty() && (threads_ == 1 || count <= 1)) {
+void ThreadPool::each(int64_t count, const std::function<void(int64_t, int)>& task, int64_t work) {
+  if (cores_.empty() && (threads_for(work) == 1 || count <= 1)) {
     for (int64_t i = 0; i < count; ++i) task(i, 0);
     return;
   }
   task_ = &task;
-  count_ = count;
-  next_ = 0;
+  share_out(count);
   if (life_ != Life::kept) return each_with_new_threads();
   open_ = true;
   ++jobs_;
@@ -118,7 +132,7 @@ void ThreadPool::each(int64_t count, const std::function<void(int64_t, int)>& ta
     wake_.notify_all();
   }
   if (cores_.empty()) take_tasks(0);
-  wait_until([&] { return next_ >= count && active_ == 0; });
+  wait_until([&] { return active_ == 0 && all_taken(); });
   open_ = false;  // who comes now stays out; who just came in found no task, and is waited for
   wait_until([&] { return active_ == 0; });
 }
@@ -131,7 +145,8 @@ void ThreadPool::each_with_new_threads() {
 }
 
 void ThreadPool::ranges(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& task) {
-  const int64_t parts = std::clamp<int64_t>(count / std::max<int64_t>(grain, 1), 1, int64_t{4} * threads());
+  const int64_t most = threads_ > 1 ? int64_t{4} * threads_ : 1;
+  const int64_t parts = std::clamp<int64_t>(count / std::max<int64_t>(grain, 1), 1, most);
   each(parts, [&](int64_t i, int) { task(count * i / parts, count * (i + 1) / parts); });
 }
 
