@@ -103,10 +103,10 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
     return _row(row, queries.counts(connection, experiment_id).get(experiment_id, {}))
 
 
-def spec(connection: Connection, experiment_id: str) -> Experiment:
-    """What was asked for, without looking at its jobs. Raises Unreadable."""
+def spec(connection: Connection, experiment_id: str) -> Experiment | None:
+    """What was asked for, without a look at its jobs; None, logged, where it cannot be read."""
     text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == experiment_id))
-    return read_row(f"experiment {experiment_id}", partial(Experiment.model_validate_json, text or ""))
+    return readable(f"experiment {experiment_id}", partial(Experiment.model_validate_json, text or ""))
 
 
 def cancel(connection: Connection, target: str) -> list[str]:

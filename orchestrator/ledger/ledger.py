@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 from types import TracebackType
 
 from sqlalchemy import Connection, Table
@@ -43,7 +42,6 @@ from .rows import (
     Quarantine,
     RunningRow,
     WaitingGroup,
-    readable,
 )
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
@@ -443,7 +441,7 @@ class Ledger:
         """An experiment; None where it cannot be read: its jobs then end as failed, and the others go on."""
         if experiment_id not in self._specs:
             with self._database.read() as connection:
-                found = readable(f"experiment {experiment_id}", partial(experiments.spec, connection, experiment_id))
+                found = experiments.spec(connection, experiment_id)
             if found is None:
                 with self._database.write() as connection:
                     attempts.fail(connection, JOBS.c.experiment == number_of(experiment_id), Unreadable.cause)
