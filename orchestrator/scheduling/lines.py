@@ -50,8 +50,10 @@ class Lines:
             return
         last_ns = max(each.t_ns for each in (*record.samples, *steps))
         _average(self._agent_s, record, (last_ns - min(each.start_ns for each in steps)) / 1e9)
-        if record.session is not None and record.session.number > 1:
-            _average(self._took_s, record, record.ended_at - record.started_at)
+        took_s = record.ended_at - record.started_at
+        stood_in_line = record.session is not None and record.session.number > 1
+        if stood_in_line or took_s < self._took_s.get(record.experiment_id, {}).get(record.cell_id, 0.0):
+            _average(self._took_s, record, took_s)  # what took a whole session would have taken no longer in line
 
     def behind(self, experiment_id: str, serial: str, host: str) -> int:
         """How many attempts may stand in line behind one of an experiment on a device."""

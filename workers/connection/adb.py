@@ -60,6 +60,10 @@ class _Socket(adbutils.AdbConnection):  # type: ignore[misc]
     def __init__(self, server: AdbServer, deadline_s: float) -> None:
         self._server, self._deadline_s = server, deadline_s
         self._ends_at = time.monotonic() + deadline_s
+        self._held = bytearray()
+        """What has come and was not asked for yet."""
+        self.reads_ahead = False
+        """Whatever comes is for this object, so that it takes few calls to read it."""
         super().__init__("127.0.0.1", server.port)
 
     def _safe_connect(self) -> Connection:
@@ -74,15 +78,16 @@ class _Socket(adbutils.AdbConnection):  # type: ignore[misc]
         self.conn.settimeout(left_s)
 
     def _read_fully(self, n: int) -> bytes:
-        parts, missing = [], n
-        while missing:
+        while (missing := n - len(self._held)) > 0:
             self._await()
-            part = self.conn.recv(min(missing, 1 << 20))
+            most = max(missing, _CHUNK_BYTES) if self.reads_ahead else missing
+            part = self.conn.recv(min(most, 1 << 20))
             if not part:
                 raise EOFError(f"closed {missing} bytes before the end of a message")
-            parts.append(part)
-            missing -= len(part)
-        return b"".join(parts)
+            self._held += part
+        taken = bytes(self._held[:n])
+        del self._held[:n]
+        return taken
 
     def write(self, data: bytes) -> None:
         self._await()
@@ -312,6 +317,7 @@ class AdbConnection:
         with self._lost_in(command, deadline_s), _Socket(self._server, deadline_s) as stream:
             stream.request(f"host:transport:{self.address}")
             stream.request(service)
+            stream.reads_ahead = True
             yield stream
 
     @contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from .base import ShellResult
 from .quote import quote
+
+_DIGITS = 3
+"""Of an exit status, at most."""
 
 
 def script(commands: Sequence[Sequence[str]], mark: str) -> str:
@@ -18,7 +20,13 @@ def script(commands: Sequence[Sequence[str]], mark: str) -> str:
 
 def split(done: ShellResult, mark: str) -> list[ShellResult]:
     """The answers of those commands that ended."""
-    told = re.split(rb"%s (\d{1,3});" % mark.encode(), done.stdout)
-    errors = done.stderr.split(b"%s;" % mark.encode())
-    ended = zip(told[1::2], told[0::2], errors[:-1], strict=False)
-    return [ShellResult(int(code), stdout, stderr) for code, stdout, stderr in ended]
+    errors = done.stderr.split(f"{mark};".encode())
+    stdout, *rest = done.stdout.split(f"{mark} ".encode())
+    found = []
+    for each, stderr in zip(rest, errors[:-1], strict=False):
+        code, told, behind = each.partition(b";")
+        if not (told and code.isdigit() and len(code) <= _DIGITS):
+            break
+        found.append(ShellResult(int(code), stdout, stderr))
+        stdout = behind
+    return found

@@ -39,14 +39,27 @@ def install_build(connection: DeviceConnection, binary: Path) -> str:
 
 
 def put_files(
-    connection: DeviceConnection, cache: str, identity: str, files: Mapping[str, Path], *, mode: int = 0o644
+    connection: DeviceConnection,
+    cache: str,
+    identity: str,
+    files: Mapping[str, Path],
+    *,
+    mode: int = 0o644,
+    verified: set[str] | None = None,
 ) -> str:
-    """Put files into the folder `<cache>/<identity>` on the device, verified there by SHA-256; returns the folder."""
-    folder = place_of(connection, cache, identity)
+    """Put files into the folder `<cache>/<identity>` on the device, verified there by SHA-256; returns the folder.
+
+    `verified`: folders that were verified a moment ago, by who has the device for itself; they are not looked at again.
+    """
+    folder, verified = place_of(connection, cache, identity), set() if verified is None else verified
+    if folder in verified:
+        return folder
     wanted = {f"{folder}/{name}": file_sha256(path) for name, path in files.items()}
     there = _hashes(connection, list(wanted))
     if there == wanted:
+        verified.add(folder)
         return folder
+    verified.clear()  # to make room others may be removed
     _make_room(connection, cache)
     for parent in sorted({f"{folder}/{name}".rsplit("/", 1)[0] for name in files}):
         run(connection, "mkdir", "-p", parent)
@@ -65,6 +78,7 @@ def put_files(
             device=connection.serial,
             remedy="check the phone's storage and cable",
         )
+    verified.add(folder)
     return folder
 
 

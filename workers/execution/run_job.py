@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -30,7 +31,7 @@ from workers.devices.fleet import Fleet, Member
 from workers.devices.install import file_sha256, install_build
 from workers.devices.probe import read_state
 from workers.enrolment import ensure_calibrated, store
-from workers.measure import Block, Measurement, Report, Setup, measure, raise_for
+from workers.measure import Block, Carried, Measurement, Report, Setup, measure, raise_for
 from workers.measure.agent_process import CpuUse
 from workers.measure.kill_log import is_crash
 from workers.measure.replan import run_within_limits
@@ -40,10 +41,9 @@ from workers.power import PowerMeter, sources_for
 from workers.power.clock_mapping import anchor
 from workers.session.conditions.affinity import listed
 from workers.session.preconditions import check_possible
-from workers.session.session import Session, alone, session
+from workers.session.session import Seen, Session, alone, session
 from workers.session.supply import PlannedCut, Switch
 
-from .layer_memory import layer_memory
 from .line import Line
 from .predictions import predictions
 from .record_builder import RecordBuilder, retry_at
@@ -164,13 +164,13 @@ def _run(
             farm=bench.farm(),
             token=token,
         ) as held:
-            began, given = time.monotonic(), ready.popleft()
+            began, given, carried = time.monotonic(), ready.popleft(), Carried(held.ahead)
             while True:
                 line.now.state_before = held.state_before
                 report("preparing", 0, 0, None)
-                measured = _measured(line.now, held, means, bench, held.check, report, given.inputs)
+                measured = _measured(line.now, held, means, bench, report, given.inputs, carried)
                 is_over = bool(measured.run.killed or measured.run.error) or time.monotonic() > began + LINE_S
-                seen = held.look() if ready and not is_over else None
+                seen = _look(line.behind[0], held, means, ready[0], carried) if ready and not is_over else None
                 if seen is None or not go_on(line.next):
                     break
                 line.now.state_after, line.now.proofs = seen
@@ -193,6 +193,13 @@ def _run(
     _judge(line.now, measured, given, bench)
 
 
+def _look(builder: RecordBuilder, held: Session, means: _Means, given: _Given, carried: Carried) -> Seen | None:
+    """See the device between two blocks, and prepare it for the next one in the same trip."""
+    assert builder.stored is not None
+    following = carried.expect(held.member, builder.stored, given.inputs, _block(builder, means))
+    return held.look(following.commands(carried.verified), [following.undoing])
+
+
 def _judge(builder: RecordBuilder, measured: Measurement, given: _Given, bench: Workbench) -> None:
     """What a block that went well came to."""
     job = builder.assignment.job
@@ -213,15 +220,26 @@ def _ready(
     """What the blocks are given, before any of them has the device; where one of those in line cannot be made ready,
     it and those behind it are handed back."""
     ready = deque([_given(line.now, member, means, bench, check, report)])
-    for builder in line.behind:
+    for before, builder in pairwise([line.now, *line.behind]):
         try:
-            ready.append(_given(builder, member, means, bench, check, report))
+            ready.append(
+                ready[-1] if _is_like(builder, before) else _given(builder, member, means, bench, check, report)
+            )
         except LeaseLost:
             raise
         except Exception as e:
             log.info("%s: %s is handed back: %s", member.facts.serial, builder.assignment.job.job_id, e)
             break
     return ready
+
+
+def _is_like(builder: RecordBuilder, before: RecordBuilder) -> bool:
+    """Whether a block computes what the one before it does; then it was made ready with it."""
+    job, other = builder.assignment.job, before.assignment.job
+    if job.cell != other.cell or job.examples != other.examples:
+        return False
+    builder.stored, builder.layer_memory = before.stored, before.layer_memory
+    return True
 
 
 def _given(
@@ -258,7 +276,7 @@ def _compile(
     report("compiling", 0, 0, None)
     with compiling_within(job.sampling.deadline, member.facts.serial, check):
         builder.stored = bench.plans.plan(job.cell, member.facts, cpus=len(listed(means.cpus)) if means.cpus else 0)
-        builder.layer_memory = layer_memory(builder.stored.plan)
+        builder.layer_memory = builder.stored.layer_memory
 
 
 def _means(builder: RecordBuilder, member: Member, bench: Workbench) -> _Means:
@@ -278,17 +296,17 @@ def _measured(
     held: Session,
     means: _Means,
     bench: Workbench,
-    check: Callable[[], None],
     report: Report,
     inputs: Arrays,
+    carried: Carried,
 ) -> Measurement:
     """Inside the session: calibrate where that is due, cut the supply, run the block."""
+    check = held.check
     member = _with_its_agent(builder, held.member, bench)
     if measures_power(builder.assignment.job):
         builder.enrolment = _calibrated(builder.enrolment, held, means.switch, bench, check)
         builder.clock = anchor(member.connection, member.agent)
-    gauge = builder.enrolment.gauge if builder.enrolment else None
-    block = block_of(builder.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
+    block = _block(builder, means)
 
     def run() -> Measurement:
         assert builder.stored is not None
@@ -297,8 +315,9 @@ def _measured(
             builder.supply_way = means.switch.way
             cut = PlannedCut(means.switch, held.supply, member.connection, block.expected_s)
         measured = measure(
-            member, builder.stored, inputs, block, check, report, meter=means.meter, cut=cut, tidy=held.tidy
-        )
+            member, builder.stored, inputs, block, check, report,
+            meter=means.meter, cut=cut, tidy=held.tidy, carried=carried,
+        )  # fmt: skip
         builder.run, builder.series, builder.earlier = measured.run, measured.series, measured.earlier
         return measured
 
@@ -308,6 +327,11 @@ def _measured(
 
     api = builder.assignment.job.cell.backend
     return run_within_limits(bench.plans.kernel_limits, member.facts, api, run, replan)
+
+
+def _block(builder: RecordBuilder, means: _Means) -> Block:
+    gauge = builder.enrolment.gauge if builder.enrolment else None
+    return block_of(builder.assignment, means.cpus, gauge.discharging_sign if gauge else 0)
 
 
 def _with_its_agent(builder: RecordBuilder, member: Member, bench: Workbench) -> Member:

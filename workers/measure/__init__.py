@@ -3,8 +3,10 @@
 from .block import Block, Setup
 from .failure import DeviceSlept, raise_for, raise_if_slept
 from .measurement import Measurement, Report, measure
+from .prepared import Carried, Prepared
 from .request import device_option
 
 __all__ = [
-    "Block", "DeviceSlept", "Measurement", "Report", "Setup", "device_option", "measure", "raise_for", "raise_if_slept",
+    "Block", "Carried", "DeviceSlept", "Measurement", "Prepared", "Report", "Setup", "device_option", "measure",
+    "raise_for", "raise_if_slept",
 ]  # fmt: skip

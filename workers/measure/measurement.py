@@ -18,22 +18,20 @@ from orchestrator.model.live import Learnt, Phase
 from orchestrator.model.power import PowerSeries
 from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
-from workers.connection.quote import quote
 from workers.devices.fleet import Member, stop_agents
-from workers.devices.install import hash_command, place_of, put_files, run
+from workers.devices.install import put_files, run
 from workers.plans.plan_store import Arrays, StoredPlan
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
 
-from .agent_process import AgentRun, Follower, RunRequest, has_turn, preparing, start_agent
+from .agent_process import AgentRun, Follower, RunRequest, has_turn, start_agent
 from .block import Block
 from .checkpoints import epochs_before, epochs_in, left_by_attempts, place_of_epoch, pull_checkpoint
-from .ports import Inputs, pull_outputs, small_outputs
-from .request import make_request, priming
+from .ports import pull_outputs, small_outputs
+from .prepared import PLANS, Carried, Prepared, fresh
+from .request import priming
 
 log = logging.getLogger(__name__)
-PLANS = "plans"
-"""Folder of the device for plans."""
 
 
 class Report(Protocol):
@@ -81,29 +79,26 @@ def measure(
     meter: PowerMeter | None = None,
     cut: PlannedCut | None = None,
     tidy: list[Sequence[str]] | None = None,
+    carried: Carried | None = None,
 ) -> Measurement:
     """The caller holds a session. A run that failed or was killed is returned too: `raise_for` tells.
 
     `check` is called before each step on the device and stops the agent unless it raises LeaseLost. `meter` measures
     meanwhile; `cut` is begun when the agent runs and ended when it is done, or by the session where it is not. `tidy`
-    gets the commands that remove what it leaves on the device; None: they are run here.
+    gets the commands that remove what it leaves on the device; None: they are run here. `carried`: of the session's
+    other blocks.
     """
     total = block.warmup + (sum(stage.epochs for stage in stored.plan.stages) or block.samples)
     check()
     report("pushing", 0, total, None)
-    connection = Ahead(member.connection)
-    pushed, plan = Inputs.of(connection, stored, inputs), place_of(connection, PLANS, stored.plan_hash)
-    folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
-    request = make_request(member, stored, block, folder, plan, pushed.paths)
+    carried = carried or Carried(Ahead(member.connection))
+    prepared = carried.begin(member, stored, inputs, block)
+    connection, request = carried.ahead, prepared.request
     member = replace(member, connection=connection)
-    hashes = [hash_command([f"{plan}/{name}" for name in stored.files])]
-    hashes += [hash_command([path]) for path in dict.fromkeys(pushed.paths.values())]
-    if not block.is_primed:
-        connection.ask([*hashes, _fresh(folder), *preparing(request)], deadline_s=60.0)
-    with _run_folder(connection, folder, tidy):
-        put_files(connection, PLANS, stored.plan_hash, stored.files)
+    with _run_folder(connection, prepared, tidy):
+        put_files(connection, PLANS, stored.plan_hash, stored.files, verified=carried.verified)
         check()
-        pushed.push(connection)
+        prepared.inputs.push(connection, carried.verified)
         if block.is_primed:
             report("waiting", 0, total, None)
             primed = _drive(member, priming(request), check, lambda _: None, None)
@@ -200,26 +195,22 @@ class _Counter:
             self._report("running", self._done, self._total, self._last_ms, self._reading, self._learnt)
 
 
-def _fresh(folder: str) -> list[str]:
-    return ["sh", "-c", f"rm -rf {quote([folder])} && mkdir -p {quote([folder])}"]
-
-
 @contextmanager
-def _run_folder(connection: DeviceConnection, folder: str, tidy: list[Sequence[str]] | None) -> Iterator[None]:
+def _run_folder(connection: DeviceConnection, prepared: Prepared, tidy: list[Sequence[str]] | None) -> Iterator[None]:
     """A fresh folder of this attempt, removed afterwards unless the device is no longer ours; by who gave `tidy`."""
-    run(connection, *_fresh(folder))
+    run(connection, *fresh(prepared.request.folder))
     try:
         yield
     except LeaseLost:
         raise
     except BaseException:
-        _quietly(lambda: run(connection, "rm", "-rf", folder))
+        _quietly(lambda: run(connection, *prepared.undoing))
         raise
     else:
         if tidy is None:
-            _quietly(lambda: run(connection, "rm", "-rf", folder))
+            _quietly(lambda: run(connection, *prepared.undoing))
         else:
-            tidy.append(["rm", "-rf", folder])
+            tidy.append(prepared.undoing)
 
 
 def _quietly(act: Callable[[], object]) -> None:

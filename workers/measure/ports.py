@@ -46,13 +46,15 @@ class Inputs:
         paths = {name: f"{place_of(connection, CACHE, each)}/{FILE}" for name, each in identities.items()}
         return cls(contents, paths, identities)
 
-    def push(self, connection: DeviceConnection) -> None:
-        """Those that are not there yet. Raises DeviceSick."""
+    def push(self, connection: DeviceConnection, verified: set[str] | None = None) -> None:
+        """Those that are not there yet, see `put_files`. Raises DeviceSick."""
         for name, content in self.contents.items():
+            if verified and place_of(connection, CACHE, self._identities[name]) in verified:
+                continue
             with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
                 file = Path(temporary) / self._identities[name]
                 file.write_bytes(content)
-                put_files(connection, CACHE, self._identities[name], {FILE: file})
+                put_files(connection, CACHE, self._identities[name], {FILE: file}, verified=verified)
 
 
 def push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,12 @@ from orchestrator.model.choices import Choices
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
 from orchestrator.model.experiment import Training, Workload
 from orchestrator.model.job import Cell
+from orchestrator.model.record import LayerMemory
 from workers.devices.probe import gpu_vendor
 
 from .files import HostFiles
 from .kernel_limits import KernelLimits
+from .layer_memory import layer_memory
 from .single_flight_cache import SingleFlightCache
 from .tuned_choices import TunedChoices
 
@@ -56,6 +58,11 @@ class StoredPlan:
     @property
     def files(self) -> dict[str, Path]:
         return {name: self.folder / name for name in ("plan.json", *self.plan.files)}
+
+    @cached_property
+    def layer_memory(self) -> tuple[LayerMemory, ...]:
+        """Layer by layer, found out once for all blocks."""
+        return layer_memory(self.plan)
 
 
 class Plans:

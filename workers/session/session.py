@@ -56,6 +56,7 @@ class Session:
     check: Callable[[], None]
     """Called before each step on the device. Raises LeaseLost or JobCancelled."""
     supply: SupplyJournal
+    ahead: Ahead
     state_before: DeviceState | None = None
     state_after: DeviceState | None = None
     started_at: float = 0.0
@@ -65,13 +66,15 @@ class Session:
     """Commands that are run after the block, unless the device is no longer ours."""
     prepared: tuple[ConditionProof, ...] = ()
     """Of the settings, as they were switched for all its blocks."""
-    look: Callable[[], Seen | None] = lambda: None
-    """Between two blocks: the device as it is now; None where no other block is to follow."""
+    look: Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], Seen | None] = lambda _, __: None
+    """Between two blocks: the device as it is now; None where no other block is to follow. In the same trip it runs
+    commands that prepare the next one, answered through `ahead`; the others remove what these made, if it does not
+    begin."""
     gates: Callable[[DeviceState], list[ConditionProof]] = lambda _: []
 
     def go_on(self, seen: Seen) -> None:
         """Another block begins, with the device as it was seen after the one before."""
-        self.state_before, self.state_after = seen.state, None
+        self.state_before, self.state_after, self.tidy = seen.state, None, []
         self.proofs = [*self.gates(seen.state), *self.prepared]
 
 
@@ -100,13 +103,13 @@ def session(
     connection, serial = member.connection, member.facts.serial
     with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s), ExitStack() as stack:
         check()
-        held = Session(member, check, SupplyJournal(state, serial), started_at=time.time())
+        ahead = Ahead(connection)
+        held = Session(member, check, SupplyJournal(state, serial), ahead, started_at=time.time())
         if held.supply.restore(connection):
             await_device(connection, check)
         if member.facts.kind == "phone":
             claimant = claimant_of(state, member.facts.host, farm, token)
             check = held.check = _both(check, stack.enter_context(owned(connection, claimant)))
-        ahead = Ahead(connection)
         saved = SavedSettings(state, ahead)
         asked = state_commands(connection) + awake.SAVED if member.facts.kind == "phone" else []
         ahead.ask([stop_command(member, member.marker), *saved.asks, *asked])
@@ -117,7 +120,11 @@ def session(
         if gated:
             check_gates(serial, held.state_before, gated, reference_c)
             held.gates = lambda state: proofs_of(state, gated)
-        held.look = lambda: _look(held, ahead, lambda state: watch(serial, state), gated, reference_c)
+
+        def look(then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> Seen | None:
+            return _look(held, lambda state: watch(serial, state), gated, reference_c, then, undoing)
+
+        held.look = look
         lost = False
         try:
             check()
@@ -161,17 +168,20 @@ def await_device(connection: DeviceConnection, check: Callable[[], None], wait_s
 
 def _look(
     held: Session,
-    ahead: Ahead,
     watch: Callable[[DeviceState], DeviceState],
     gated: Conditions | None,
     reference_c: float | None,
+    then: Sequence[Sequence[str]],
+    undoing: Sequence[Sequence[str]],
 ) -> Seen | None:
     """Tidy up after a block, and look whether the gates are open for another."""
-    kind, serial = held.member.facts.kind, held.member.facts.serial
+    kind, serial, ahead = held.member.facts.kind, held.member.facts.serial, held.ahead
     try:
         held.check()
-        ahead.ask([*held.tidy, *([*state_commands(ahead), awake.POWER] if kind == "phone" else [])])
-        held.tidy = []
+        before, held.tidy = held.tidy, [*held.tidy, *undoing]
+        state_asked = [*state_commands(ahead), awake.POWER] if kind == "phone" else state_commands(ahead)[:1]
+        ahead.ask([*before, *state_asked, *then], deadline_s=60.0)
+        held.tidy = list(undoing)
         state = watch(read_state(ahead, kind))
         proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
         if gated:

@@ -126,6 +126,19 @@ def test_what_does_not_fit_is_not_given(ledger: Ledger, took_s: float, behind: i
     assert known.behind("first-1", "A", "lab") == behind and known.behind("another", "A", "lab") == 0
 
 
+def test_where_no_line_is_given_whole_sessions_tell_that_blocks_are_brief_again(ledger: Ledger) -> None:
+    known = lines.Lines(QueueView(ledger))
+    known.know([HostAnnouncement(host="lab", worker="w", pid=1, protocol=LINES)])
+    made = Assignment(serial="A", host="lab", job=make.job(), attempt=1, token=1, ttl_s=15.0)
+    alone = {"session": None}
+    known.note(measured(made, 1.0))
+    known.note(measured(made, 60.0).model_copy(update=alone))
+    assert known.behind("first-1", "A", "lab") == 0
+    for _ in range(40):
+        known.note(measured(made, 0.1).model_copy(update=alone))
+    assert known.behind("first-1", "A", "lab") > 10, "in line none takes longer than a whole session"
+
+
 def test_each_device_has_its_part_and_only_what_its_session_prepares(ledger: Ledger) -> None:
     submit(ledger, "AB", blocks=10, count="any")
     jobs = [row.job_id for row in ledger.jobs("e-1")]

@@ -1,0 +1,83 @@
+"""A block before its agent starts: what the agent gets, and what the device is asked for that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workers.connection.ahead import Ahead
+from workers.connection.quote import quote
+from workers.devices.fleet import Member
+from workers.devices.install import hash_command, place_of
+from workers.plans.plan_store import Arrays, StoredPlan
+
+from .agent_process import RunRequest, preparing
+from .block import Block
+from .ports import Inputs
+from .request import make_request
+
+PLANS = "plans"
+"""Folder of the device for plans."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A block as it is to run on a device."""
+
+    stored: StoredPlan
+    block: Block
+    inputs: Inputs
+    request: RunRequest
+
+    @classmethod
+    def of(cls, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
+        connection = member.connection
+        pushed, plan = Inputs.of(connection, stored, inputs), place_of(connection, PLANS, stored.plan_hash)
+        folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
+        return cls(stored, block, pushed, make_request(member, stored, block, folder, plan, pushed.paths))
+
+    def commands(self, verified: set[str]) -> list[list[str]]:
+        """What is asked of the device in one trip: nothing where a run of its own comes first. `verified`: folders
+        whose files need not be compared."""
+        if self.block.is_primed:
+            return []
+        plan = self.request.plan
+        files = [[f"{plan}/{name}" for name in self.stored.files]] if plan not in verified else []
+        files += [
+            [path] for path in dict.fromkeys(self.inputs.paths.values()) if path.rpartition("/")[0] not in verified
+        ]
+        return [*map(hash_command, files), fresh(self.request.folder), *preparing(self.request)]
+
+    @property
+    def undoing(self) -> list[str]:
+        """What removes from the device what a run leaves there."""
+        return ["rm", "-rf", self.request.folder]
+
+
+@dataclass
+class Carried:
+    """What the blocks of a session pass on: the trip after one prepares the next, and files that were compared for one
+    are not compared again."""
+
+    ahead: Ahead
+    verified: set[str] = field(default_factory=set)
+    _next: Prepared | None = None
+
+    def expect(self, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
+        """The next block; who calls asks the device for it through `ahead`."""
+        self._next = Prepared.of(member, stored, inputs, block)
+        return self._next
+
+    def begin(self, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
+        """This block, for which the device has been asked."""
+        expected, self._next = self._next, None
+        if expected is not None and expected.stored is stored and expected.block == block:
+            return expected
+        prepared = Prepared.of(member, stored, inputs, block)
+        if commands := prepared.commands(self.verified):
+            self.ahead.ask(commands, deadline_s=60.0)
+        return prepared
+
+
+def fresh(folder: str) -> list[str]:
+    """Makes the folder of a run anew."""
+    return ["sh", "-c", f"rm -rf {quote([folder])} && mkdir -p {quote([folder])}"]
