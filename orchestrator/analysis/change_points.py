@@ -19,7 +19,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from math import inf, ldexp, lgamma, sqrt
+from math import inf, ldexp, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from orchestrator.model.base import Model
 from .autoregression import difference, last_column, resemblance
 from .distances import distances
 from .step_place import likeliest_place
+from .ticks import p_of_ticks
 
 LEVEL = 0.01
 """A series without any change has a change point at most as often, if its values are not alike; else 2 to 5 % have."""
@@ -44,8 +45,6 @@ FLOOR = 1.0
 ROUNDING = 1e-12
 """A share of the largest value; what differs by less is the same number."""
 NORMAL_MAD = 1.4826
-TICKS = 4
-"""Values of so many kinds or fewer are those of a coarse clock."""
 OF_TICKS = 0.05
 """What is likelier than that is no step in any case."""
 ROUNDS = 5
@@ -244,35 +243,12 @@ def _p(values: np.ndarray, start: int, place: int, end: int, alike: float) -> fl
     left, right = values[start:place], values[place:end]
     means = difference(left, right, alike).p_value
     if tests * means <= OF_TICKS:
-        means = max(means, _p_of_ticks(left, right))
+        means = max(means, p_of_ticks(left, right))
     if alike == 0 or tests * means >= 1:
         return min(1.0, tests * means)
     step = np.arange(start, end) >= place
     jump = last_column(values[start:end], np.column_stack([np.ones(end - start), step]), alike).p_value
     return min(1.0, tests * max(means, jump))
-
-
-def _p_of_ticks(left: np.ndarray, right: np.ndarray) -> float:
-    """Of values of few kinds, as a coarse clock gives them, two-sided: that so many high ones lie on one side by chance
-    (R. A. Fisher's exact test). Student's t takes a few ticks that come together for a step. 0 of many kinds, and of
-    sides that have one each."""
-    whole = np.concatenate([left, right])
-    kinds = [len(np.unique(each)) for each in (whole, left, right)]
-    if kinds[0] > TICKS or kinds[1:] == [1, 1]:
-        return 0.0
-    middle = (left.mean() + right.mean()) / 2
-    here, high = int((right > middle).sum()), int((whole > middle).sum())
-    if right.mean() < left.mean():
-        here, high = len(right) - here, len(whole) - high
-    most = min(high, len(right))
-    ways = [
-        _log_ways(len(right), k) + _log_ways(len(left), high - k) for k in range(max(here, high - len(left)), most + 1)
-    ]
-    return min(1.0, 2 * float(np.exp(np.array(ways) - _log_ways(len(whole), high)).sum()))
-
-
-def _log_ways(count: int, chosen: int) -> float:
-    return lgamma(count + 1) - lgamma(chosen + 1) - lgamma(count - chosen + 1)
 
 
 def _settled(values: np.ndarray, places: list[int], floor: float, level: float, alike: float) -> list[int]:
