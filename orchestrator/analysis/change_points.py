@@ -30,6 +30,7 @@ from orchestrator.model.base import Model
 from .autoregression import difference, last_column, resemblance
 from .distances import distances
 from .step_place import likeliest_place
+from .ticks import p_of_ticks
 
 LEVEL = 0.01
 """A series without any change has a change point at most as often, if its values are not alike; else 2 to 5 % have."""
@@ -44,6 +45,8 @@ FLOOR = 1.0
 ROUNDING = 1e-12
 """A share of the largest value; what differs by less is the same number."""
 NORMAL_MAD = 1.4826
+OF_TICKS = 0.05
+"""What is likelier than that is no step in any case."""
 ROUNDS = 5
 AT_ONCE = 200_000
 """Distances that are kept at a time where there are few values."""
@@ -237,7 +240,10 @@ def _least_squares(values: np.ndarray) -> int:
 def _p(values: np.ndarray, start: int, place: int, end: int, alike: float) -> float:
     """Two-sided, of no change at the best of all places between `start` and `end`."""
     tests = max(1, len(values) - 2 * FEWEST + 1)
-    means = difference(values[start:place], values[place:end], alike).p_value
+    left, right = values[start:place], values[place:end]
+    means = difference(left, right, alike).p_value
+    if tests * means <= OF_TICKS:
+        means = max(means, p_of_ticks(left, right))
     if alike == 0 or tests * means >= 1:
         return min(1.0, tests * means)
     step = np.arange(start, end) >= place

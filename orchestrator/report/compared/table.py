@@ -32,15 +32,16 @@ def _texts(row: Compared) -> tuple[str, ...]:
         device(row),
         cell(row),
         f"{row.metric} {row.basis}".strip(),
-        _figure(row, row.a),
-        _figure(row, row.b),
+        figure(row, row.a),
+        figure(row, row.b),
         "" if row.ratio is None else f"{row.ratio:.4f}",
         "" if row.interval is None else f"[{row.interval.low:.4f}, {row.interval.high:.4f}]",
         verdict_words(row),
     )
 
 
-def _figure(row: Compared, value: float | None) -> str:
+def figure(row: Compared, value: float | None) -> str:
+    """With its unit."""
     if value is None:
         return ""
     if row.unit == "B":

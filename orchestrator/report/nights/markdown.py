@@ -8,7 +8,7 @@ from orchestrator.report.compared.markdown import plain
 
 from .history import date
 from .morning import Morning, grouped, headline, next_steps, raw_records, row_device, tiles
-from .page import TITLES, words
+from .page import NOTE, TITLES, levels, words
 
 MOST_ROWS = 20
 
@@ -31,14 +31,17 @@ def _lines(found: Morning) -> Iterable[str]:
     if steps := next_steps(found):
         yield "\n### What to do next\n"
         yield from (f"- {plain(text)}{_code(command)}" for text, command in steps)
-    for name, title in TITLES.items():
-        if rows := found.rows[name]:
-            yield f"\n### {title}\n"
-            for row in rows[:MOST_ROWS]:
-                metric = f"{row.compared.metric} {row.compared.basis}".strip()
-                yield f"- {plain(f'{row_device(row)}: {found.named(row)}, {metric}')}: **{plain(words(row))}**"
-            if len(rows) > MOST_ROWS:
-                yield f"- and {len(rows) - MOST_ROWS} more"
+    groups = [(title, found.rows[name]) for name, title in TITLES.items() if found.rows[name]]
+    if groups:
+        yield f"\n{plain(NOTE)}"
+    for title, rows in groups:
+        yield f"\n### {title}\n"
+        for row in rows[:MOST_ROWS]:
+            metric = f"{row.compared.metric} {row.compared.basis}".strip()
+            sides = f" ({plain(both)})" if (both := levels(row)) else ""
+            yield f"- {plain(f'{row_device(row)}: {found.named(row)}, {metric}')}: **{plain(words(row))}**{sides}"
+        if len(rows) > MOST_ROWS:
+            yield f"- and {len(rows) - MOST_ROWS} more"
     if night.missing:
         yield "\n### Devices that are missing\n"
         yield from (f"- {plain(each.device)}: {plain(each.reason)}" for each in night.missing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.nightly import NightRow
-from orchestrator.report.compared.table import verdict_words
+from orchestrator.report.compared.table import figure, verdict_words
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
 
@@ -16,6 +16,11 @@ TITLES = {
     "worse": "What got worse", "not confirmed": "Differed, and did not when repeated", "better": "What got better",
     "missing": "What is missing", "unknown": "What is unknown",
 }  # fmt: skip
+NOTE = (
+    "Candidate over baseline: the change, with its interval, of 95 % for that row alone; repeated: the change that a "
+    "second measurement found; then what the blocks of both sides came to (geometric means)."
+)
+DRAWN = "Drawn: the change as a dot on its interval; grey is the margin within which sides are the same."
 CHANGES = (
     Column("night"), Column("device"), Column("what"), Column("change", True), Column("whose"), Column("because"),
     Column("what else changed"),
@@ -43,6 +48,7 @@ def morning_page(found: Morning, pages: str = "") -> str:
             steps=next_steps(found),
             groups=[_group(found, name, rows, scale, links) for name, rows in told.items()],
             scale=f"{100 * scale:.0f}",
+            note=f"{NOTE} {DRAWN}",
             links=links,
             missing=_missing(found, links),
             maps=heat_maps(found, links),
@@ -67,11 +73,18 @@ def _group(found: Morning, name: str, rows: list[NightRow], scale: float, links:
                 "cell": found.named(row),
                 "metric": f"{row.compared.metric} {row.compared.basis}".strip(),
                 "picture": ratio_picture(row, scale),
+                "levels": levels(row),
                 "words": words(row),
             }
             for row in rows[:MOST_ROWS]
         ],
     }
+
+
+def levels(row: NightRow) -> str:
+    """`9.03 ms to 9.76 ms`; empty where a side lacks it."""
+    sides = [figure(row.compared, value) for value in (row.compared.a, row.compared.b)]
+    return " to ".join(sides) if all(sides) else ""
 
 
 def words(row: NightRow) -> str:

@@ -30,6 +30,16 @@ def places(found: Changes) -> list[int]:
     return [point.index for point in found.points]
 
 
+def test_ticks_of_a_coarse_clock_that_come_together_are_no_step() -> None:
+    """One value in ten is a tick higher. What is a step in whole ticks is one, also among such."""
+    random_ = np.random.default_rng(4)
+    ticks = [10 + (random_.random(60) < 0.1) for _ in range(60)]
+    assert sum(bool(change_points(each.tolist()).points) for each in ticks) <= 2, "4 by Student's t alone"
+    stepped = [each + (np.arange(60) >= 30) for each in ticks[:20]]
+    assert sum(any(abs(place - 30) <= 1 for place in places(change_points(each.tolist()))) for each in stepped) >= 19
+    assert places(change_points([5.0] * 9 + [6.0] * 3)) == [9]
+
+
 def test_a_step_is_found_within_a_night() -> None:
     """5 % at a noise of 2 %, thirty nights a side, up and down; a step of noise alone is hardly ever found."""
     found = [

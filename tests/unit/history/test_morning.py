@@ -92,6 +92,9 @@ def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
     full = replace(found, rows={**found.rows, "unknown": [_with_blocks(row, found.night.suite.most_rounds)]})
     assert any("would settle 1 of them: most_rounds above 60." in text for text, _ in next_steps(full))
     assert 'title="worse"' in text and "▲ +6.0" in text and 'title="better"' in text and "▼ -8.0" in text
+    row = found.rows["worse"][0].compared
+    assert row.a and row.b and f"latency: {row.a:.1f} ms to {row.b:.1f} ms" in words, "what the ratio is of"
+    assert "of 95 % for that row alone" in words and "grey is the margin" in words
     assert 'class="ratio"' in text and "farm export nightly-1" in text and "VIRTUAL" in text
     assert "the colour of whose change it is" in words and "3 series" in words and words.count("<figure>") == 3
 
