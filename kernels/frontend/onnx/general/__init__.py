@@ -37,6 +37,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent.recurrent),
     **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), reductions.group_normalization),
     **dict.fromkeys(("Resize", "Upsample"), resizing.resize),
+    "AffineGrid": sampling.affine_grid,
     "BatchNormalization": reductions.batch_normalization,
     "Cast": functions.cast,
     "CastLike": functions.cast,
