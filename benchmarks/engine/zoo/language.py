@@ -80,6 +80,11 @@ _WHISPER: dict[str, Any] = {
     "decoder_attention_heads": 4, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "max_source_positions": 50,
     "max_target_positions": 32, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1,
 }  # fmt: skip
+_BART: dict[str, Any] = {
+    "vocab_size": WORDS, "d_model": WIDE, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4, "encoder_ffn_dim": 128, "decoder_ffn_dim": 128, "max_position_embeddings": 64,
+    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2,
+}  # fmt: skip
 _VIT: dict[str, Any] = {
     "hidden_size": WIDE, "num_hidden_layers": 2, "num_attention_heads": HEADS, "intermediate_size": 128,
     "image_size": 64, "patch_size": 16,
@@ -151,6 +156,28 @@ LANGUAGE: dict[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
     "gemma": (
         lambda: _of("GemmaForCausalLM", MASKED, LOGITS, {**_LLAMA, "head_dim": 16}, use_cache=False),
         _words_and_mask,
+    ),
+    "gemma3": (
+        lambda: _of(
+            "Gemma3ForCausalLM", MASKED, LOGITS, {**_LLAMA, "head_dim": 16, "sliding_window": 4}, use_cache=False
+        ),
+        _words_and_mask,
+    ),
+    "phi3": (
+        lambda: _of("Phi3ForCausalLM", MASKED, LOGITS, {**_LLAMA, "pad_token_id": 0}, use_cache=False),
+        _words_and_mask,
+    ),
+    "mamba": (
+        lambda: _of(
+            "MambaForCausalLM", MASKED, LOGITS,
+            {"vocab_size": WORDS, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8}, use_cache=False,
+        ),
+        _words_and_mask,
+    ),
+    "fnet": (lambda: _of("FNetModel", IDS, HIDDEN, _BERT), _words),
+    "bart": (
+        lambda: _of("BartForConditionalGeneration", ("input_ids", "decoder_input_ids"), LOGITS, _BART, use_cache=False),
+        lambda: _words() + _words(),
     ),
     "phi": (lambda: _of("PhiForCausalLM", MASKED, LOGITS, _BERT, use_cache=False), _words_and_mask),
     "t5_encoder": (lambda: _of("T5EncoderModel", MASKED, HIDDEN, _T5), _words_and_mask),

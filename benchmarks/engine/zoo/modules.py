@@ -104,6 +104,37 @@ class _Tokens(nn.Module):
         return out
 
 
+class _Edges(nn.Module):
+    """A graph network: each node takes the mean of what its neighbours send. The edges are an input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        return self._mean(self.second(torch.relu(self._mean(self.first(x), edges))), edges)
+
+    @staticmethod
+    def _mean(x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        count = torch.zeros(x.shape[0]).index_add(0, edges[1], torch.ones(edges.shape[1]))
+        return torch.zeros_like(x).index_add(0, edges[1], x[edges[0]]) / count.clamp(min=1)[:, None]
+
+
+class _Turned(nn.Module):
+    """A spatial transformer: a picture turned as the network itself says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = nn.Sequential(nn.Conv2d(1, 4, 5), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 6))
+        self.last = nn.Conv2d(1, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        theta = self.turn(x).view(-1, 2, 3) * 0.2 + torch.tensor([[1.0, 0, 0], [0, 1, 0]], dtype=x.dtype)
+        grid = nn.functional.affine_grid(theta, list(x.shape), align_corners=False)
+        out: torch.Tensor = self.last(nn.functional.grid_sample(x, grid, align_corners=False))
+        return out
+
+
 def _encoder() -> nn.Module:
     return nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4, 128, activation="gelu", batch_first=True), 2)
 
@@ -125,6 +156,12 @@ SMALL = {
     "gru": Small(lambda: _Recurrent(nn.GRU), _normal(1, 12, 16)),
     "transformer_encoder": Small(_encoder, _normal(1, 20, 64)),
     "tokens": Small(_Tokens, lambda: (torch.randint(0, 500, (1, 20)),)),
+    "edges": Small(_Edges, lambda: (torch.randn(10, 8), torch.randint(0, 10, (2, 25)))),
+    "turned": Small(_Turned, _normal(1, 1, 20, 20)),
+    "fold": Small(
+        lambda: nn.Sequential(nn.Unfold(3, padding=1, stride=2), nn.Linear(64, 64), nn.Fold((16, 16), 3, 1, 1, 2)),
+        _normal(1, 3, 16, 16),
+    ),
     "unet": Small(_Unet, _normal(1, 3, 64, 64)),
     "dcgan": Small(
         lambda: nn.Sequential(

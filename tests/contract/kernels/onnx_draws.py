@@ -420,7 +420,6 @@ STORED = {
     "Pad",
     "ReduceL1",
     "Resize",
-    "ScatterElements",
     "Slice",
     "Tile",
     "TopK",

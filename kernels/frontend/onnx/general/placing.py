@@ -66,13 +66,13 @@ def gather_elements(node: OnnxNode, to: Context) -> None:
     shape, places = s.shape(x), s.value(indices)
     axis = node.axis(s.attribute("axis", 0), len(shape))
     if places is not None:
-        s.end(s.elements(x, _along(node, shape, places, axis)))
+        s.end(s.elements(x, along(node, shape, places, axis)))
         return
-    others = _along(node, shape, np.zeros(s.shape(indices), np.int64), axis)
-    s.end(_by_number(s, x, s.map(_place(prod(shape[axis + 1 :]), shape[axis]), indices, others)))
+    others = along(node, shape, np.zeros(s.shape(indices), np.int64), axis)
+    s.end(_by_number(s, x, s.map(place(prod(shape[axis + 1 :]), shape[axis]), indices, others)))
 
 
-def _place(stride: int, extent: int) -> Expression:
+def place(stride: int, extent: int) -> Expression:
     """b elements on, a steps of this stride; negative ones count from the end."""
     return ("add", "b", ("mul", ("select", ("less", "a", 0.0), ("add", "a", float(extent)), "a"), float(stride)))
 
@@ -84,26 +84,26 @@ def _by_number(s: Steps, x: str, numbers: str) -> str:
     return s.gather(s.reshape(x, (size,)), numbers, 0)
 
 
-def _numbers(shape: Shape) -> AnyArray:
+def element_numbers(shape: Shape) -> AnyArray:
     """The number of each element, row-major."""
     return np.arange(prod(shape)).reshape(shape)
 
 
-def _inside(node: OnnxNode, indices: AnyArray, extent: int) -> AnyArray:
+def inside(node: OnnxNode, indices: AnyArray, extent: int) -> AnyArray:
     if np.any(indices < -extent) or np.any(indices >= extent):
         raise ModelError(f"node {node.name!r} ({node.op}): an index lies outside of {extent} elements")
     return np.where(indices < 0, indices + extent, indices)
 
 
-def _along(node: OnnxNode, shape: Shape, indices: AnyArray, axis: int) -> AnyArray:
+def along(node: OnnxNode, shape: Shape, indices: AnyArray, axis: int) -> AnyArray:
     """Numbers of elements of which one coordinate is given, and the others are those of the index."""
     if indices.ndim != len(shape) or any(
         k != axis and wanted > extent for k, (wanted, extent) in enumerate(zip(indices.shape, shape, strict=True))
     ):
         raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {indices.shape} do not fit {shape}")
     places: list[AnyArray] = list(np.indices(indices.shape))
-    places[axis] = _inside(node, indices, shape[axis])
-    return np.asarray(_numbers(shape)[tuple(places)])
+    places[axis] = inside(node, indices, shape[axis])
+    return np.asarray(element_numbers(shape)[tuple(places)])
 
 
 def gather_nd(node: OnnxNode, to: Context) -> None:
@@ -117,8 +117,8 @@ def gather_nd(node: OnnxNode, to: Context) -> None:
     if indices is None:
         _gather_rows(s, x, name, batch)
         return
-    numbers = _numbers(shape)
-    coordinates = [_inside(node, indices[..., k], shape[batch + k]) for k in range(depth)]
+    numbers = element_numbers(shape)
+    coordinates = [inside(node, indices[..., k], shape[batch + k]) for k in range(depth)]
     lead = np.indices(indices.shape[:-1])[:batch]
     s.end(s.elements(x, np.asarray(numbers[(*lead, *coordinates)])))
 
@@ -132,60 +132,9 @@ def _gather_rows(s: Steps, x: str, indices: str, batch: int) -> None:
     numbers = s.constant(pictures.reshape((*shape[:batch], *(1,) * (len(lead) - batch))))
     for k in range(depth):
         part = s.reshape(s.slice(indices, len(places) - 1, k, k + 1), lead)
-        numbers = s.map(_place(prod(rows[batch + k + 1 :]), rows[batch + k]), part, numbers)
+        numbers = s.map(place(prod(rows[batch + k + 1 :]), rows[batch + k]), part, numbers)
     s.places(prod(rows))
     s.end(s.reshape(s.gather(s.reshape(x, (prod(rows), *row)), numbers, 0), (*lead, *row)))
-
-
-def _scattered(s: Steps, x: str, places: AnyArray, updates: str) -> None:
-    """x with the elements at these places replaced, or combined with others: with one each at a time."""
-    how = str(s.attribute("reduction", "none"))
-    shape, flat = s.shape(x), places.reshape(-1)
-    size = prod(shape)
-    if how not in ("none", "add", "mul", "max", "min"):
-        s.node.reject(f"reduction {how!r}; supported: none, add, mul, max, min")
-    times = _times_before(flat) if how != "none" else np.zeros_like(flat)
-    if times.max() >= _MOST_ROUNDS:
-        s.node.reject(f"one place is named {times.max() + 1} times; at most {_MOST_ROUNDS} are supported")
-    for count in range(int(times.max()) + 1):
-        chosen = np.flatnonzero(times == count)
-        from_where = np.arange(size)
-        from_where[flat[chosen]] = size + chosen
-        both = s.concat([s.reshape(x, (size,)), s.reshape(updates, (flat.size,))], 0)
-        new = s.elements(both, from_where.reshape(shape))
-        touched = (from_where >= size).astype(np.float32).reshape(shape)
-        x = new if how == "none" else s.map(("select", "c", (how, "a", "b"), "a"), x, new, touched)
-    s.end(x)
-
-
-_MOST_ROUNDS = 64
-
-
-def _times_before(flat: AnyArray) -> AnyArray:
-    """How often each place was named before, of places in any order."""
-    order = np.argsort(flat, kind="stable")
-    ordered = flat[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    found = np.empty_like(flat)
-    found[order] = np.arange(flat.size) - np.repeat(starts, np.diff(np.r_[starts, flat.size]))
-    return found
-
-
-def scatter_elements(node: OnnxNode, to: Context) -> None:
-    s = Steps(node, to)
-    x, indices = s.operand(0), to.constant(node, 1)
-    axis = node.axis(s.attribute("axis", 0), len(s.shape(x)))
-    _scattered(s, x, _along(node, s.shape(x), indices, axis), s.operand(2))
-
-
-def scatter_nd(node: OnnxNode, to: Context) -> None:
-    s = Steps(node, to)
-    x, indices = s.operand(0), to.constant(node, 1)
-    shape, depth = s.shape(x), indices.shape[-1]
-    if depth > len(shape):
-        raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {indices.shape} do not fit {shape}")
-    coordinates = tuple(_inside(node, indices[..., k], shape[k]) for k in range(depth))
-    _scattered(s, x, np.asarray(_numbers(shape)[coordinates]), s.operand(2))
 
 
 def pad(node: OnnxNode, to: Context) -> None:
@@ -297,7 +246,7 @@ def reverse_sequence(node: OnnxNode, to: Context) -> None:
         )
     length = np.asarray(lengths)[places[batch]]
     places[time] = np.where(places[time] < length, length - 1 - places[time], places[time])
-    s.end(s.elements(x, np.asarray(_numbers(shape)[tuple(places)])))
+    s.end(s.elements(x, np.asarray(element_numbers(shape)[tuple(places)])))
 
 
 def compress(node: OnnxNode, to: Context) -> None:

@@ -25,6 +25,24 @@ _SHARPNESS = -0.75
 """Keys' parameter, as ONNX says it."""
 
 
+def affine_grid(node: OnnxNode, to: Context) -> None:
+    """ONNX's own function for it drops the batch where it is one."""
+    s = Steps(node, to)
+    theta, size = s.operand(0), s.whole_numbers(1) or []
+    count = len(size) - 2
+    if count not in (2, 3) or min(size) < 1 or s.shape(theta) != (size[0], count, count + 1):
+        raise ModelError(f"node {node.name!r} ({node.op}): theta of {s.shape(theta)} does not fit a size of {size}")
+    s.check_size((size[0], *size[2:], count))
+    to.reserve(node, 4 * prod(size[2:]) * (count + 1))
+    ends = bool(s.attribute("align_corners", 0))
+    along = [
+        (np.linspace(-1, 1, n) if n > 1 else np.zeros(1)) if ends else (2 * np.arange(n) + 1) / n - 1 for n in size[2:]
+    ]
+    places = [*reversed(np.meshgrid(*along, indexing="ij")), np.ones(size[2:])]
+    flat = s.constant(np.stack(places, -1).reshape(1, -1, count + 1))
+    s.end(s.reshape(s.matmul(flat, s.transpose(theta, (0, 2, 1))), (size[0], *size[2:], count)))
+
+
 def grid_sample(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, grid = s.operand(0), s.operand(1)

@@ -1,0 +1,154 @@
+"""Elements put into a tensor, or combined with those that are there."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.ir.expressions import Expression
+
+from .placing import along, element_numbers, inside, place
+from .steps import Steps
+
+_MOST_ROUNDS = 64
+_REDUCTIONS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
+_NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -3.4028234663852886e38, "min": 3.4028234663852886e38}
+
+
+def scatter_elements(node: OnnxNode, to: Context) -> None:
+    """Along an axis."""
+    s = Steps(node, to)
+    x, indices, updates = s.operand(0), s.operand(1), s.operand(2)
+    shape, places = s.shape(x), s.value(indices)
+    axis = node.axis(s.attribute("axis", 0), len(shape))
+    if places is not None and _scattered(s, x, along(node, shape, places, axis), updates):
+        return
+    given = s.shape(indices)
+    if any(k != axis and a != b for k, (a, b) in enumerate(zip(given, shape, strict=True))):
+        node.reject(
+            f"indices of shape {given} for {shape}: where they are computed, or name a place more than {_MOST_ROUNDS} "
+            f"times, only axis {axis} may differ"
+        )
+    rest = [k for k in range(len(shape)) if k != axis]
+    others, rows, count = prod(shape[k] for k in rest), shape[axis], given[axis]
+    shared = _is_expanded(s, indices, rest)
+    order = [axis, *rest] if shared else [*rest, axis]
+
+    def turned(name: str, extent: int) -> str:
+        return s.reshape(s.transpose(name, order), (1, extent, others) if shared else (others, extent, 1))
+
+    chosen = turned(indices, count)
+    chosen = s.slice(chosen, 2, 0, 1) if shared else chosen
+    batch = 1 if shared else others
+    found = _combined(s, turned(x, rows), s.reshape(chosen, (batch, count)), turned(updates, count))
+    back = s.reshape(found, [shape[k] for k in order])
+    s.end(s.transpose(back, [order.index(k) for k in range(len(shape))]))
+
+
+def _is_expanded(s: Steps, name: str, axes: list[int]) -> bool:
+    """Whether a tensor is the same all along these axes, because it was broadcast to them."""
+    value = s.value(name)
+    if value is not None:
+        return bool(np.all(value == value[tuple(slice(1) if k in axes else slice(None) for k in range(value.ndim))]))
+    made = {node.output: node for node in s.to.nodes}
+    node = made.get(name)
+    while node and node.op == "reshape" and s.shape(node.inputs[0]) == s.shape(name):
+        node = made.get(node.inputs[0])
+    return bool(node and node.op == "take" and not any(node.attributes["strides"][axis] for axis in axes))
+
+
+def scatter_nd(node: OnnxNode, to: Context) -> None:
+    """Rows of the first axes."""
+    s = Steps(node, to)
+    x, indices, updates = s.operand(0), s.operand(1), s.operand(2)
+    shape, given, places = s.shape(x), s.shape(indices), s.value(indices)
+    depth = given[-1]
+    if depth > len(shape):
+        raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {given} do not fit {shape}")
+    if places is not None:
+        coordinates = tuple(inside(node, places[..., k], shape[k]) for k in range(depth))
+        if _scattered(s, x, np.asarray(element_numbers(shape)[coordinates]), updates):
+            return
+    count, rows, wide = prod(given[:-1]), prod(shape[:depth]), prod(shape[depth:])
+    chosen: str | AnyArray = np.zeros((1, count))
+    for k in range(depth):
+        part = s.reshape(s.slice(indices, len(given) - 1, k, k + 1), (1, count))
+        chosen = s.map(place(prod(shape[k + 1 : depth]), shape[k]), part, chosen)
+    s.places(rows)
+    found = _combined(s, s.reshape(x, (1, rows, wide)), s.tensor(chosen), s.reshape(updates, (1, count, wide)))
+    s.end(s.reshape(found, shape))
+
+
+def _combined(s: Steps, x: str, chosen: str, updates: str) -> str:
+    """x (batch, rows, wide) with updates (batch, count, wide) at the rows that are chosen, computed (batch, count).
+
+    Each row looks for its updates. What is added is multiplied by 0 and 1: an infinite one makes NaN of the
+    others in its column.
+    """
+    how = _reduction(s)
+    (batch, rows, wide), count = s.shape(x), s.shape(updates)[1]
+    s.check_size((batch, rows, count))
+    wanted = s.reshape(chosen, (batch, 1, count))
+    every = np.arange(rows, dtype=np.float32)
+    equal: Expression = ("equal", ("select", ("less", "a", 0.0), ("add", "a", float(rows)), "a"), "b")
+    if how == "add":
+        hits = s.map(("select", equal, 1.0, 0.0), wanted, every[:, None])
+        return s.map(("add", "a", "b"), x, s.matmul(hits, updates))
+    order = np.arange(1, count + 1, dtype=np.float32)
+    last = s.reduce(s.map(("select", equal, "c", 0.0), wanted, every[:, None], order), [2], "max")
+    if how == "none":
+        s.places(batch * (rows + count))
+        own = (np.arange(batch)[:, None] * (rows + count) + every)[..., None]
+        new = ("select", ("less", 0.0, "a"), ("add", "a", float(rows - 1)), 0.0)
+        start = (np.arange(batch) * (rows + count)).reshape(batch, 1, 1)
+        taken = s.map(("select", ("less", 0.0, "a"), ("add", new, "c"), "b"), last, own, start)
+        both = s.reshape(s.concat([x, updates], 1), (batch * (rows + count), wide))
+        return s.reshape(s.gather(both, s.reshape(taken, (batch * rows,)), 0), (batch, rows, wide))
+    s.check_size((batch, rows, count, wide))
+    named = s.map(
+        ("select", equal, "c", _NEUTRAL[how]), s.reshape(wanted, (batch, 1, count, 1)), every[:, None, None],
+        s.reshape(updates, (batch, 1, count, wide)),
+    )  # fmt: skip
+    made = s.reduce(named, [2], _REDUCTIONS[how], keep=False)
+    return s.map(("select", ("less", 0.0, "c"), (how, "a", "b"), "a"), x, made, last)
+
+
+def _reduction(s: Steps) -> str:
+    how = str(s.attribute("reduction", "none"))
+    if how != "none" and how not in _REDUCTIONS:
+        s.node.reject(f"reduction {how!r}; supported: none, {', '.join(_REDUCTIONS)}")
+    return how
+
+
+def _scattered(s: Steps, x: str, places: AnyArray, updates: str) -> bool:
+    """x with the elements at these places replaced, or combined with others: with one each at a time. False where that
+    would be too often."""
+    how = _reduction(s)
+    shape, flat = s.shape(x), places.reshape(-1)
+    size = prod(shape)
+    times = _times_before(flat) if how != "none" else np.zeros_like(flat)
+    if times.max() >= _MOST_ROUNDS:
+        return False
+    for count in range(int(times.max()) + 1):
+        chosen = np.flatnonzero(times == count)
+        from_where = np.arange(size)
+        from_where[flat[chosen]] = size + chosen
+        both = s.concat([s.reshape(x, (size,)), s.reshape(updates, (flat.size,))], 0)
+        new = s.elements(both, from_where.reshape(shape))
+        touched = (from_where >= size).astype(np.float32).reshape(shape)
+        x = new if how == "none" else s.map(("select", "c", (how, "a", "b"), "a"), x, new, touched)
+    s.end(x)
+    return True
+
+
+def _times_before(flat: AnyArray) -> AnyArray:
+    """How often each place was named before, of places in any order."""
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    found = np.empty_like(flat)
+    found[order] = np.arange(flat.size) - np.repeat(starts, np.diff(np.r_[starts, flat.size]))
+    return found
