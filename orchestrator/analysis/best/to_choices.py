@@ -49,7 +49,7 @@ def _layer(one: Best) -> LayerChoice:
 
 def _precision(value: Value | None) -> Precision | None:
     try:
-        return None if value is None else Precision(value)
+        return None if value is None else Precision(str(value))
     except ValueError as e:
         raise NotComparable(
             f"{value} is no precision of this farm, so no layer can be computed in it",
