@@ -92,7 +92,7 @@ class Experiment:
         return list(self.at.answer("cancel", self.id)["cancelled"])
 
     def retry(self) -> list[str]:
-        """Put lost and failed jobs back into the queue; their ids."""
+        """Put lost, failed and killed jobs back into the queue; their ids."""
         return list(self.at.answer("retry", self.id)["retried"])
 
     def _repr_html_(self) -> str:

@@ -241,10 +241,12 @@ def retry(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Put the lost and failed jobs of an experiment back into the queue, or one such job, with their whole budget.
+    """Put the lost, failed and killed jobs of an experiment back into the queue, or one such job, with their whole
+    budget.
 
-    What they left so far stays: attempts go on counting, records are kept. Exit status 1 where there was nothing to
-    retry.
+    What they left so far stays: attempts go on counting, records are kept, and a training goes on from its last
+    checkpoint. Of an experiment with a strategy a kill is a result: only the id of its job tries that one again. Exit
+    status 1 where there was nothing to retry.
 
     Example: `farm retry latest`
     """
@@ -255,7 +257,7 @@ def retry(
     elif waiting:
         out().print(f"{len(waiting)} jobs wait again")
     if not waiting:
-        log().print(f"nothing to retry: no job of {escape(target)} is lost or failed")
+        log().print(f"nothing to retry: no job of {escape(target)} is lost, failed or killed")
         raise typer.Exit(1)
 
 

@@ -26,7 +26,7 @@ class Deeds:
 
     def retry(self, target: str) -> str:
         again = self._ledger().retry(target)
-        return f"{_jobs(again)} again in the queue" if again else "nothing there is lost or failed"
+        return f"{_jobs(again)} again in the queue" if again else "nothing there is lost, failed or killed"
 
     def hold(self, serial: str, who: str, lasting: str, note: str) -> str:
         ledger = self._ledger()

@@ -68,7 +68,7 @@ class Story:
 
     @property
     def may_be_retried(self) -> bool:
-        return self.outcome in ("lost", "failed")
+        return self.outcome in ("lost", "failed", "killed")
 
     @property
     def data(self) -> dict[str, Any]:

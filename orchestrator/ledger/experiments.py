@@ -130,9 +130,10 @@ def cancel(connection: Connection, target: str) -> list[str]:
 
 
 def retry(connection: Connection, target: str) -> list[str]:
-    """Put the lost and failed jobs of an experiment, or one such job, back into the queue; their ids.
+    """Put the lost, failed and killed jobs of an experiment, or one such job, back into the queue; their ids.
 
-    A strategy there is asked again when they are over. They have their whole budget again; their attempts and records
+    Where a strategy decides, a kill is an answer: of such an experiment the lost and failed ones. The strategy is asked
+    again when they are over. They have their whole budget again; their attempts and records
     stay. Raises UnknownName where there is neither.
     """
     meant = (JOBS.c.experiment == number_of(target)) | (JOBS.c.id == target)
@@ -141,7 +142,7 @@ def retry(connection: Connection, target: str) -> list[str]:
         raise _unknown(connection, target)
     statement = (
         update(JOBS)
-        .where(meant, JOBS.c.state == JobState.DONE, JOBS.c.outcome.in_((Outcome.LOST, Outcome.FAILED)))
+        .where(meant, JOBS.c.state == JobState.DONE, JOBS.c.outcome.in_(_to_retry(connection, target)))
         .values(state=JobState.WAITING, outcome="", cause="", failures=0, not_before=0.0, ended_at=None)
         .returning(JOBS.c.id, JOBS.c.lane_id, JOBS.c.experiment)
     )
@@ -153,10 +154,21 @@ def retry(connection: Connection, target: str) -> list[str]:
     return sorted(row.id for row in rows)
 
 
+def _to_retry(connection: Connection, target: str) -> tuple[Outcome, ...]:
+    text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == target))
+    experiment = _experiment(target, text) if text else None
+    decides = experiment is not None and experiment.strategy is not None
+    return (Outcome.LOST, Outcome.FAILED) if decides else (Outcome.LOST, Outcome.FAILED, Outcome.KILLED)
+
+
 def _may_grow(connection: Connection, number: int) -> bool:
     text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.sequence == number))
-    experiment = readable(f"experiment {number}", partial(Experiment.model_validate_json, text or ""))
+    experiment = _experiment(str(number), text or "")
     return experiment is not None and experiment.may_grow
+
+
+def _experiment(name: str, text: str) -> Experiment | None:
+    return readable(f"experiment {name}", partial(Experiment.model_validate_json, text))
 
 
 def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:

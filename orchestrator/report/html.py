@@ -80,6 +80,7 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
     """By name; each drawn and written before the next one, because figures are large."""
     summaries, blocks = content.summaries, content.blocks
     labels = {each.cell_id: each.label for each in summaries}
+    timed = "epoch" if content.experiment.workload.training else "inference"
     draw: dict[str, Callable[[], Sequence[Chart | None]]] = {
         "axis": lambda: charts.over_axis(summaries, content.experiment.published),
         "latency": lambda: [charts.latency(summaries, blocks)],
@@ -90,7 +91,7 @@ def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Marku
         "power": lambda: charts.power(summaries, records),
         "energy": lambda: charts.energy(summaries),
         "margins": lambda: charts.margins(content.agreements),
-        "limits": lambda: [charts.limits(content.limits)],
+        "limits": lambda: [charts.limits(content.limits, timed)],
         "training": lambda: charts.training(blocks, labels),
         "reconstructions": lambda: charts.reconstructions(records, labels),
     }

@@ -94,7 +94,9 @@ def _judged_line(
 
 def _of_line(figure: Figure, finder: Finder, device: OurDevice) -> Ours:
     if figure.metric in ("other", "best", "speed_up", "changed_predictions"):
-        return Ours(None, why_not="the farm does not measure it" if figure.metric == "other" else "stands for itself")
+        return Ours(
+            None, why_not="no figure of the farm stands for it" if figure.metric == "other" else "stands for itself"
+        )
     return finder.measured(figure.metric, device, figure.keys)
 
 

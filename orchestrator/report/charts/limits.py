@@ -18,8 +18,8 @@ MARKS = {"killed": "X", "refused": "s", "failed": "v"}
 MOST = len(PALETTE)
 
 
-def limits(found: Sequence[Limit]) -> Chart | None:
-    """A line for each cell and device through what ran; marks at the bottom where it ended."""
+def limits(found: Sequence[Limit], timed: str) -> Chart | None:
+    """A line for each cell and device through what ran; marks where it ended. `timed`: inference, epoch."""
     shown = [one for one in found if one.largest is not None][:MOST]
     if not shown:
         return None
@@ -41,7 +41,7 @@ def limits(found: Sequence[Limit]) -> Chart | None:
         logarithmic(axes.xaxis)
         logarithmic(axes.yaxis)
         axes.set_xlabel(shown[0].dimension)
-        axes.set_ylabel("ms of one inference")
+        axes.set_ylabel(f"ms of one {timed}")
         bare(axes, grid="y")
         keys += [Line2D([], [], color=FOREGROUND, marker=MARKS[end], linestyle="", label=end) for end in sorted(ends)]
         put_heading(figure, keys=keys)

@@ -118,7 +118,7 @@ def test_a_lost_job_is_retried(quarantined: str, cli: Cli, settings: Settings) -
         assert ledger.counts("e-1") == {"lost": 1, "waiting": 2}
     assert json.loads(cli("retry", "latest", "--json")[1]) == {"target": "latest", "retried": [job_id]}
     code, _, err = cli("retry", job_id)
-    assert code == 1 and f"no job of {job_id} is lost or failed" in err
+    assert code == 1 and f"no job of {job_id} is lost, failed or killed" in err
 
 
 def test_the_table_fits_a_terminal_of_100_columns() -> None:

@@ -149,13 +149,14 @@ def test_a_job_whose_workers_die_runs_alone_and_then_is_lost(ledger: Ledger) -> 
     assert (row.outcome, row.cause) == ("lost", "kills_worker")
 
 
-def test_lost_and_failed_jobs_are_retried_and_keep_their_records(ledger: Ledger) -> None:
-    experiment_id, (lost, failed, good, _) = submitted(ledger, blocks=4, serials="R")
+def test_lost_failed_and_killed_jobs_are_retried_and_keep_their_records(ledger: Ledger) -> None:
+    experiment_id, (lost, failed, good, killed) = submitted(ledger, blocks=4, serials="R")
     for _ in range(3):
         ledger.keep(answer(begun(ledger, lost, "R"), Outcome.LOST, cause="transport_lost"))
     ledger.keep(answer(begun(ledger, failed, "R"), Outcome.FAILED, cause="unsupported"))
     ledger.keep(answer(begun(ledger, good, "R")))
-    assert ledger.retry(experiment_id) == sorted([lost.job_id, failed.job_id])
+    ledger.keep(answer(begun(ledger, killed, "R"), Outcome.KILLED))
+    assert ledger.retry(experiment_id) == sorted([lost.job_id, failed.job_id, killed.job_id])
     assert ledger.retry(experiment_id) == [] == ledger.retry(good.job_id)
     assert ledger.counts(experiment_id) == {"waiting": 3, "ok": 1}
     for _ in range(2):
