@@ -53,7 +53,7 @@ def test_what_is_not_in_quarantine_cannot_be_released(quarantined: str, cli: Cli
     assert json.loads(out)["error"]["message"] == "'B' is neither held nor in quarantine; these are: A"
     assert "farm devices" in err
     cli("release", "A")
-    assert "no device or host is" in cli("release", "A")[2]
+    assert "neither held nor in quarantine; nothing is" in cli("release", "A")[2]
 
 
 def test_a_host_in_quarantine_is_shown_and_released(settings: Settings, redis: Redis, cli: Cli) -> None:
