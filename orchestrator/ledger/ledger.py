@@ -141,7 +141,7 @@ class Ledger:
             return experiments.cancel(connection, target)
 
     def retry(self, target: str) -> list[str]:
-        """Put lost, failed and killed jobs, of an experiment or one such job, back into the queue; returns their ids."""
+        """Put lost, failed and killed jobs, of an experiment or one of them, back into the queue; their ids."""
         with self._database.write() as connection:
             return experiments.retry(connection, target)
 

@@ -11,32 +11,27 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
 
 from kernels.checkpoint import interruptible
 from kernels.errors import CompileError
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import FarmError, LeaseLost
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import Precision
 from orchestrator.model.enrolment import Enrolment
-from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import LINE_S, Assignment
 from orchestrator.model.record import Outcome, Record, Replan
 from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec.wiring_file import load_wiring
-from workers.connection.base import DeviceConnection
 from workers.devices.driver import with_driver
 from workers.devices.fleet import Fleet, Member
 from workers.devices.install import file_sha256, install_build
-from workers.devices.probe import read_state
-from workers.enrolment import ensure_calibrated, store
-from workers.measure import Block, Carried, Measurement, Report, Setup, measure, raise_for
-from workers.measure.agent_process import CpuUse
+from workers.enrolment import store
+from workers.measure import Block, Carried, Measurement, Report, measure, raise_for
 from workers.measure.kill_log import is_crash
 from workers.measure.replan import run_within_limits
 from workers.plans.compile_limit import compiling_within
-from workers.plans.plan_store import Arrays, Plans, options_of
+from workers.plans.plan_store import Arrays, Plans
 from workers.power import PowerMeter, sources_for
 from workers.power.clock_mapping import anchor
 from workers.session.conditions.affinity import listed
@@ -44,6 +39,8 @@ from workers.session.preconditions import check_possible
 from workers.session.session import Seen, Session, alone, session
 from workers.session.supply import PlannedCut, Switch
 
+from .agent_block import block_of, measures_power
+from .calibration import calibrated
 from .line import Line
 from .predictions import predictions
 from .record_builder import RecordBuilder, retry_at
@@ -51,14 +48,8 @@ from .training import trained_model
 from .verify_outputs import verify, wrong
 
 log = logging.getLogger(__name__)
-LAYER_PASSES = 1
-"""Profiled passes of a block: its repetitions are the other blocks."""
 ENROL_WAIT_S = 20.0
 """A worker that has just started may be woken before it knows its devices."""
-DISCHARGING_S = {"any": 0.0, "discharging": 15.0, "cut": 30.0}
-"""How long the agent waits until the battery says that it discharges; gauges are late by some seconds."""
-DATA_STAYS = ("root", "virtual", "wireless")
-"""Ways to cut a supply that leave the phone connected; of a hub or a command nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +295,7 @@ def _measured(
     check = held.check
     member = _with_its_agent(builder, held.member, bench)
     if measures_power(builder.assignment.job):
-        builder.enrolment = _calibrated(builder.enrolment, held, means.switch, bench, check)
+        builder.enrolment = calibrated(builder.enrolment, held, means.switch, bench.settings, check)
         builder.clock = anchor(member.connection, member.agent)
     block = _block(builder, means)
 
@@ -343,88 +334,8 @@ def _with_its_agent(builder: RecordBuilder, member: Member, bench: Workbench) ->
     return replace(member, agent=install_build(member.connection, build), agent_sha256=builder.agent_sha256)
 
 
-def _calibrated(
-    known: Enrolment | None, held: Session, switch: Switch | None, bench: Workbench, check: Callable[[], None]
-) -> Enrolment:
-    """The profile with its calibration. A gauge tells nothing while the phone charges: the supply is cut for it too,
-    where the phone stays connected without it."""
-    member = held.member
-    if switch is None or switch.way not in DATA_STAYS or (known and known.calibrated):
-        return ensure_calibrated(member, bench.settings, check)
-    try:
-        held.supply.cut(switch)
-        await_discharging(member.connection, check, DISCHARGING_S["cut"])
-        return ensure_calibrated(member, bench.settings, check)
-    finally:
-        held.supply.restore(member.connection)
-
-
-def await_discharging(connection: DeviceConnection, check: Callable[[], None], wait_s: float) -> None:
-    """Returns when the phone says that no supply is connected, or when the wait is over."""
-    end = time.monotonic() + wait_s
-    while time.monotonic() < end and read_state(connection, "phone").charging:
-        check()
-        time.sleep(0.5)
-
-
 def reference_of(wired: WiredDevice, enrolment: Enrolment | None) -> float | None:
     """Temperature of the battery at rest: as a person says, else as it was found."""
     if wired.reference_temp is not None:
         return wired.reference_temp
     return enrolment.reference_temp_c if enrolment else None
-
-
-def measures_power(job: Job) -> bool:
-    return "power" in job.measure.quantities
-
-
-def threads_of(cell: Cell) -> int:
-    """Of the CPU backend; 0: as many as there are cores. The sequential reference has one."""
-    options = options_of(cell)
-    return 1 if options.algorithm == "sequential" and cell.backend is Api.CPU else options.threads
-
-
-def cpu_use_of(cell: Cell) -> CpuUse:
-    """How the CPU backend uses its threads, by the cell's axes."""
-    return CpuUse(
-        per_call=cell.options.get("thread_life") == "per_call",
-        in_order=cell.options.get("thread_life") == "in_order",
-        pinned=bool(cell.options.get("pin_threads", False)),
-        pipeline=str(cell.options.get("pipeline", "none")),
-    )
-
-
-def creates_per_frame(cell: Cell) -> bool:
-    """Whether nothing of an inference stays for the next; there are no times of layers then."""
-    return cell.options.get("objects") == "per_frame"
-
-
-def setup_of(job: Job) -> Setup:
-    """Which compiled programs the block may find."""
-    return cast(Setup, job.cell.options.get("setup", "cold" if job.sampling.mode == "cold" else "any"))
-
-
-def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) -> Block:
-    """How the agent is to run this job."""
-    job: Job = assignment.job
-    sampling, await_s = job.sampling, DISCHARGING_S[job.conditions.supply]
-    return Block(
-        name=f"{job.job_id}/{assignment.attempt}",
-        warmup=sampling.warmup,
-        samples=sampling.samples,
-        deadline_s=sampling.deadline + await_s,
-        layer_passes=LAYER_PASSES if "layers" in job.measure.quantities and not creates_per_frame(job.cell) else 0,
-        threads=threads_of(job.cell),
-        inferences=job.inferences,
-        cpu_use=cpu_use_of(job.cell),
-        create_per_frame=creates_per_frame(job.cell),
-        power_period_ms=max(1, round(job.measure.power_period * 1000)) if measures_power(job) else 0,
-        idle_s=sampling.idle,
-        load_s=sampling.load,
-        warmup_stable=sampling.warmup_stable or 0.0,
-        cpus=cpus,
-        await_discharging_s=await_s,
-        discharging_sign=discharging_sign,
-        setup=setup_of(job),
-        checkpoint_every=job.cell.workload.training.checkpoint if job.cell.workload.training else 0,
-    )

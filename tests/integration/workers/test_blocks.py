@@ -35,6 +35,7 @@ from tests.waiting import LIMIT_S, eventually
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
 from workers.devices.probe import read_adbd, read_state
+from workers.execution.agent_block import DISCHARGING_S
 from workers.execution.run_job import Workbench, run_job
 from workers.plans.plan_store import Plans
 from workers.plans.tuned_choices import FILE, key_of
@@ -232,7 +233,7 @@ def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Wiring, monkeypat
 def test_a_supply_that_is_not_really_cut_contaminates(
     there: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.execution.run_job.DISCHARGING_S", {"cut": 1.0})
+    monkeypatch.setitem(DISCHARGING_S, "cut", 1.0)
     switch_by(there, ["true"], ["true"])
     plug_in(lab)
     record = there(SHORT, {"supply": "cut"}, "power")
