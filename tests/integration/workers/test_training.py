@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from device_agent.virtual.faults import KillAgent
+from device_agent.virtual.faults import KillAgent, Throttle
 from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
 from kernels.training.reference import train_reference
@@ -189,8 +189,8 @@ def test_another_attempt_goes_on_where_the_device_was(
     bench: Workbench, lab: Wiring, tmp_path: Path, files: tuple[np.ndarray, np.ndarray]
 ) -> None:
     """Killed twice: bit for bit, and its record has the epochs of all attempts as one that was never killed."""
-    experiment = asked(tmp_path, bench.settings.state, epochs=800, pretraining=2, checkpoint=3)
-    folder, total = f"{lab.connection.folder}/checkpoints", 2 * 2 + 800
+    experiment = asked(tmp_path, bench.settings.state, epochs=4000, pretraining=2, checkpoint=3)
+    folder, total = f"{lab.connection.folder}/checkpoints", 2 * 2 + 4000
     killed: list[int] = []
 
     def kill(_phase: str, done: int, *_: object) -> None:
@@ -198,10 +198,12 @@ def test_another_attempt_goes_on_where_the_device_was(
             killed.append(done)
             lab.phones.control.fault(lab.serial, KillAgent())
 
+    lab.phones.control.fault(lab.serial, Throttle(share=0.05, visible=False))  # so slow that a kill meets it
     for attempt in (1, 2):
         lost = run_job(assignment(experiment, lab.serial, attempt), bench, lambda: None, kill)
         assert lost.outcome is Outcome.KILLED and 7 < len(lost.earlier) + len(lost.samples) < total
         eventually(lambda: lab.connection.shell(["ls", folder]).stdout)
+    lab.phones.control.clear(lab.serial)
     last = ok(run(bench, assignment(experiment, lab.serial, 3)))
     begun = len(last.earlier)
     assert begun >= killed[1] - 3 and len(last.samples) == total - begun
