@@ -189,8 +189,8 @@ def test_another_attempt_goes_on_where_the_device_was(
     bench: Workbench, lab: Wiring, tmp_path: Path, files: tuple[np.ndarray, np.ndarray]
 ) -> None:
     """Killed twice: bit for bit, and its record has the epochs of all attempts as one that was never killed."""
-    experiment = asked(tmp_path, bench.settings.state, epochs=4000, pretraining=2, checkpoint=3)
-    folder, total = f"{lab.connection.folder}/checkpoints", 2 * 2 + 4000
+    experiment = asked(tmp_path, bench.settings.state, epochs=2000, pretraining=2, checkpoint=3)
+    folder, total = f"{lab.connection.folder}/checkpoints", 2 * 2 + 2000
     killed: list[int] = []
 
     def kill(_phase: str, done: int, *_: object) -> None:
@@ -198,7 +198,7 @@ def test_another_attempt_goes_on_where_the_device_was(
             killed.append(done)
             lab.phones.control.fault(lab.serial, KillAgent())
 
-    lab.phones.control.fault(lab.serial, Throttle(share=0.05, visible=False))  # so slow that a kill meets it
+    lab.phones.control.fault(lab.serial, Throttle(share=0.2, visible=False))  # so slow that a kill meets it
     for attempt in (1, 2):
         lost = run_job(assignment(experiment, lab.serial, attempt), bench, lambda: None, kill)
         assert lost.outcome is Outcome.KILLED and 7 < len(lost.earlier) + len(lost.samples) < total
