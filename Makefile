@@ -21,11 +21,11 @@ nightly-demo: setup  ## Compare two builds on three virtual phones, one of which
 agent: setup ## Build the agent for phones, with the NDK in ANDROID_NDK; ABI=arm64-v8a for these alone.
 	@$(PY) -m device_agent.build --phones '$(ABI)' $(if $(ANDROID_NDK),--ndk '$(ANDROID_NDK)')
 
-test:        ## Set up and run all that CI runs: lint, types, every test.
+test:        ## Set up and run all that CI runs: lint, types, every test, also after one has failed.
 	@sh scripts/setup.sh --tests
 	@sh scripts/check.sh
-	$(PY) -m pytest $(QUICK) -n auto
-	$(PY) -m pytest tests/contract tests/integration tests/chaos $(SHARED)
+	$(PY) -m pytest $(QUICK) -n auto; quick=$$?; \
+	$(PY) -m pytest tests/contract tests/integration tests/chaos $(SHARED) && exit $$quick
 
 check: setup ## Lint, types and the quick unit tests, before every commit.
 	@sh scripts/check.sh

@@ -44,10 +44,10 @@ def run(phone: Phone, script: str, meanwhile: Callable[[], None]) -> int:
 
 
 def test_a_program_is_known_from_its_first_moment(phone: Phone) -> None:
-    before, seen = set(_children(os.getpid())), []
+    before, seen = set(_children(os.getpid()) or ()), []
 
     def look() -> None:
-        for pid in set(_children(os.getpid())) - before:
+        for pid in set(_children(os.getpid()) or ()) - before:
             assert phone.starting or pid in phone.own_children
             seen.append(phone.starting)
         reap_orphans([phone])
