@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_se
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
 from orchestrator.model import problem
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 
 from .processes import marks
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import sys
 import threading
 import time
@@ -20,10 +18,11 @@ from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, Told
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.nightly.summary import headline, summary
-from orchestrator.private_files import UMASK, make_private
 from orchestrator.report.nights import morning_page
 from orchestrator.report.nights.tell import morning_of
 from orchestrator.report.nights.tell import tell as send
+from orchestrator.system.private_files import make_private
+from orchestrator.system.process import asked_to_end, begin
 
 log = logging.getLogger(__name__)
 
@@ -90,15 +89,9 @@ def ready(state: Path) -> Path:
 
 def main() -> int:
     """Entry point: run until SIGTERM or SIGINT; exit status 1 with a message where the set-up is wrong."""
-    os.umask(UMASK)
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
-    )
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    begin()
     try:
-        run(settings(), stop)
+        run(settings(), asked_to_end())
     except FarmError as e:
         log.error("event=failed error=%s", e)
         return 1

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from orchestrator.config import Settings
-from orchestrator.private_files import UMASK
+from orchestrator.system.private_files import UMASK
 
 from . import endpoints
 from .composition import compose, compose_host

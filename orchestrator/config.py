@@ -10,10 +10,6 @@ from typing import Literal
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-ALLOCATIONS = 100_000
-"""Of a process of the farm between two searches for cycles of garbage, of which its work makes hardly any: with
-Python's own 700 they were a third of what the scheduler did while records came in."""
-
 
 class Settings(BaseSettings):
     """Every setting can be given as an environment variable `FARM_<NAME>`; `farm up` sets them for its parts."""

@@ -13,7 +13,7 @@ from tests.source_tree import ROOMS, ROOT, Module, modules, owner
 
 MODULES = modules()
 
-COMMON_GROUND = ("errors", "private_files", "config", "model", "energy", "coordination", "expansion", "spec")
+COMMON_GROUND = ("errors", "system", "config", "model", "energy", "coordination", "expansion", "spec")
 """The rooms of the orchestrator that workers use too: nouns, settings, files that people write, what is in Redis."""
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {

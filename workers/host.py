@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import secrets
@@ -16,7 +15,7 @@ from importlib.metadata import version
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.config import ALLOCATIONS, Settings, settings
+from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
@@ -27,7 +26,7 @@ from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.model.record import Record
-from orchestrator.private_files import UMASK
+from orchestrator.system.process import begin
 
 from .claim import Claim
 from .connection.adb import server_of
@@ -222,9 +221,7 @@ class Host:
 
 def main() -> int:
     """Run this machine's host worker in the foreground."""
-    os.umask(UMASK)
-    gc.set_threshold(ALLOCATIONS)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    begin()
     farm = settings()
     try:
         with client_of(farm) as redis, _only_one(farm):

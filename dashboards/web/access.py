@@ -16,7 +16,7 @@ from pathlib import Path
 
 from starlette.requests import Request
 
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 
 TOKEN_FILE = "pages.token"  # noqa: S105  (a name)
 LASTS_S = 12 * 3600.0

@@ -21,7 +21,7 @@ from farm.nightly import keeper_of
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, load
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 
 from .session import FOLDER, Demo
 

@@ -21,8 +21,8 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.errors import SetupError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, Health, Source
-from orchestrator.private_files import make_private
 from orchestrator.submission.submit import Submission, submit
+from orchestrator.system.private_files import make_private
 
 PHONES = ("galaxy_s7", "nexus_6p", "pixel_7", "sd888_hdk")
 """Their gauges have news every 250 ms, or none at all: a slower one takes most of a minute to be calibrated."""

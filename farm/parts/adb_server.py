@@ -16,7 +16,7 @@ from pathlib import Path
 
 from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 from workers.connection.sockets import connect_unix
 
 from .part import Part, nothing

@@ -17,7 +17,7 @@ import redis
 from farm.reach import Reach
 from orchestrator.coordination import access
 from orchestrator.errors import ServiceDown, SetupError
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 
 from .part import Part, free_port
 

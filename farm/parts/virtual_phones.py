@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 
 from .adb_server import AdbServer
 from .part import Part

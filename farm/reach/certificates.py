@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 
 AUTHORITY_LIFE = timedelta(days=3650)
 LIFE = timedelta(days=397)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import logging
 
 import uvicorn
 
 from orchestrator.config import settings
+from orchestrator.system.process import begin
 
 from .app import make_app
 
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--certificate", required=True)
     parser.add_argument("--key", required=True)
     given = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    begin()
     uvicorn.run(
         make_app(settings()),
         host=given.address,

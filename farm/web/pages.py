@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import logging
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
 from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
-from orchestrator.private_files import UMASK
+from orchestrator.system.process import begin
 
 from .deeds import Deeds
 
@@ -118,8 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     given = parser.parse_args()
-    os.umask(UMASK)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname).1s %(name)s: %(message)s")
+    begin()
     serve(settings().state, Listening(port=given.port))
 
 

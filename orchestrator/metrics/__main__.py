@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
-import os
-import signal
 import sys
 import threading
 from importlib.metadata import version
@@ -13,8 +9,8 @@ from importlib.metadata import version
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.process_collector import ProcessCollector
 
-from orchestrator.config import ALLOCATIONS, Settings
-from orchestrator.private_files import UMASK
+from orchestrator.config import Settings
+from orchestrator.system.process import asked_to_end, begin
 
 from .collector import FarmCollector, Part
 from .http_answers import application
@@ -48,13 +44,8 @@ def serve(settings: Settings, stop: threading.Event) -> int:
 
 def main() -> int:
     """Run in the foreground; SIGTERM and SIGINT end it."""
-    os.umask(UMASK)
-    gc.set_threshold(ALLOCATIONS)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    return serve(Settings(), stop)
+    begin()
+    return serve(Settings(), asked_to_end())
 
 
 if __name__ == "__main__":

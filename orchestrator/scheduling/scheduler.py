@@ -6,10 +6,7 @@ one may take over at any moment, and two at once do no harm (the ledger and the 
 
 from __future__ import annotations
 
-import gc
 import logging
-import os
-import signal
 import sys
 import threading
 import time
@@ -19,7 +16,7 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from orchestrator.config import ALLOCATIONS, Settings, settings
+from orchestrator.config import Settings, settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import queue
 from orchestrator.coordination.artifacts import Artifacts
@@ -34,7 +31,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.live import HostAnnouncement
 from orchestrator.model.record import Outcome
 from orchestrator.model.waiting import WaitReason
-from orchestrator.private_files import UMASK
+from orchestrator.system.process import asked_to_end, begin
 
 from .eligible_devices import Barred, barred, has_recovered
 from .further_jobs import FurtherJobs
@@ -277,16 +274,9 @@ def run(farm: Settings, stop: threading.Event) -> None:
 
 def main() -> int:
     """Entry point: run until SIGTERM or SIGINT; exit status 1 with a message where the set-up is wrong."""
-    os.umask(UMASK)
-    gc.set_threshold(ALLOCATIONS)
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
-    )
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    begin()
     try:
-        run(settings(), stop)
+        run(settings(), asked_to_end())
     except FarmError as e:
         log.error("event=failed error=%s", e)
         return 1

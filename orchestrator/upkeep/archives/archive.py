@@ -33,7 +33,7 @@ from orchestrator.ledger.tables import (
     TEMPLATES,
 )
 from orchestrator.ledger.templates import JobReader
-from orchestrator.private_files import make_file, settle
+from orchestrator.system.private_files import make_file, settle
 
 from .columns import FORMAT, SCHEMA, of_figures, of_job
 from .reading import keys_of, sha256_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from orchestrator.errors import SetupError
-from orchestrator.private_files import make_file, settle
+from orchestrator.system.private_files import make_file, settle
 
 from . import postgres, sqlite
 from .facts import Facts

@@ -21,7 +21,7 @@ from sqlalchemy.engine import make_url
 from orchestrator.errors import FarmError, SetupError
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.tables import METADATA
-from orchestrator.private_files import make_file, settle
+from orchestrator.system.private_files import make_file, settle
 
 from . import postgres, sqlite
 from .backup import backup

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Ledger
-from orchestrator.private_files import make_private
+from orchestrator.system.private_files import make_private
 
 
 @pytest.fixture(autouse=True)
