@@ -20,23 +20,36 @@ from .conftest import Cli
 from .small import small
 from .test_up import ROOT, Up, farm
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 FILES = sorted((ROOT / "experiments").glob("*.yaml"))
-QUICK = "extends: galaxy_s24\nname: quick\ngauge: {refresh_ms: 250, unit: mA, quantum_ua: 1000, noise_ua: 3000}\n"
-"""A phone whose gauge is calibrated by the shortest load steps."""
+FAN = "thermal: {skin_ambient_w_per_k: 5}"
+"""Keeps a phone cool that computes for long because the machine has other work: nothing waits for it to cool down."""
+QUICK = f"""
+extends: galaxy_s24
+name: quick
+gauge: {{refresh_ms: 250, unit: mA, quantum_ua: 1000, noise_ua: 3000}}
+{FAN}
+"""
+"""Its gauge is calibrated by the shortest load steps."""
+NO_GAUGE = f"""
+extends: sd888_hdk
+name: no_gauge
+{FAN}
+"""
+PHONES = {"quick": QUICK, "no_gauge": NO_GAUGE}
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Two phones that meet what the files ask for: Adreno, 3 GiB, Vulkan, airplane mode. The second has no readable
-    gauge."""
+    """Two phones that meet what the files ask for: Adreno, 3 GiB, Vulkan, airplane mode."""
     for binary in ("redis-server", "adb"):
         required(binary)
     folder = tmp_path_factory.mktemp("files")
-    profile = folder / "quick.yaml"
-    profile.write_text(QUICK)
-    found = Up(folder / "farm", "--virtual", "2", "--profile", str(profile), "--profile", "sd888_hdk")
+    profiles = [folder / f"{name}.yaml" for name in PHONES]
+    for profile in profiles:
+        profile.write_text(PHONES[profile.stem])
+    found = Up(folder / "farm", "--virtual", "2", *(word for each in profiles for word in ("--profile", str(each))))
     try:
         found.wait_until_ready()
         eventually(lambda: len(_ready(found)) == 2)
