@@ -11,8 +11,6 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode
 
-NOT_WARM = "not_warm"
-"""The agent's word for a warm-up that never became stable."""
 FEW = 5
 """Fewer timed samples than this say little."""
 UNSTABLE_SHARE = 0.05
@@ -87,10 +85,12 @@ def _of_events(events: Sequence[Event], *, power: bool) -> Iterator[Doubt]:
     lost = next((event for event in events if isinstance(event, Sample) and event.stage and event.loss is None), None)
     if lost is not None:
         yield Doubt(code=DoubtCode.DIVERGED, detail=f"{lost.stage}, from epoch {(lost.epoch or 0) + 1} on")
+    warnings = [event for event in events if isinstance(event, Warning)]
     if power and not any(isinstance(e, Power) and e.current_ua is not None for e in events):
-        yield Doubt(code=DoubtCode.NO_POWER_GAUGE)
-    for event in events:
-        if isinstance(event, Warning) and event.code == NOT_WARM:
+        why = next((event.message for event in warnings if event.code == DoubtCode.NO_POWER_GAUGE), "")
+        yield Doubt(code=DoubtCode.NO_POWER_GAUGE, detail=why[:500])
+    for event in warnings:
+        if event.code == DoubtCode.NOT_WARM:
             yield Doubt(code=DoubtCode.NOT_WARM, detail=event.message[:500])
-        elif isinstance(event, Warning):
+        elif event.code != DoubtCode.NO_POWER_GAUGE:
             yield Doubt(code=DoubtCode.AGENT_WARNING, detail=f"{event.code}: {event.message}"[:500])

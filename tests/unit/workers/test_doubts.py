@@ -116,6 +116,9 @@ def test_a_gauge_is_missed_only_where_power_is_wanted() -> None:
     blind = Power(seq=10, t_ns=1, voltage_uv=4_000_000)
     assert codes(STEADY, quantities=("power",)) == [DoubtCode.NO_POWER_GAUGE]
     assert codes([*STEADY, blind], quantities=("power",)) == [DoubtCode.NO_POWER_GAUGE]
+    told = Warning(seq=11, t_ns=1, code="no_power_gauge", message="no readable current_now")
+    assert codes([*STEADY, told], quantities=("power",)) == [DoubtCode.NO_POWER_GAUGE], "the agent's word is its detail"
+    assert codes([*STEADY, told, reading], quantities=("power",)) == [], "a meter stands in for the gauge"
     assert codes([*STEADY, reading], quantities=("power",)) == []
 
 
