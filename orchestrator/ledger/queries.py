@@ -36,7 +36,15 @@ def assignment(connection: Connection, row: RunningRow) -> Assignment:
     """The assignment of an attempt, as it was handed out. Raises Unreadable."""
     parts = _parts(connection, row.job_id)
     job: Job = JobReader(connection, [parts], ORDINARY).read(parts)
-    return Assignment(serial=row.serial, host=row.host, job=job, attempt=row.attempt, token=row.token, ttl_s=row.ttl_s)
+    return Assignment(
+        serial=row.serial,
+        host=row.host,
+        job_id=row.job_id,
+        job=job.with_candidates((row.serial,)),
+        attempt=row.attempt,
+        token=row.token,
+        ttl_s=row.ttl_s,
+    )
 
 
 def job(connection: Connection, job_id: str) -> AnyJob:
