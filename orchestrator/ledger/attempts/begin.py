@@ -41,6 +41,11 @@ _PLACED = (
     .where(JOBS.c.id == bindparam("mine"))
     .values(state=JobState.PLACED, attempts=bindparam("attempt_"), token=bindparam("token_"))
 )
+_SERVED = (
+    update(EXPERIMENTS)
+    .where(EXPERIMENTS.c.sequence.in_(bindparam("these", expanding=True)))
+    .values(served_at=bindparam("now"))
+)
 
 
 @dataclass(frozen=True)
@@ -165,8 +170,7 @@ def _begin(connection: Connection, made: Sequence[Assignment], experiments: Coll
     connection.execute(
         _PLACED, [{"mine": row["job_id"], "attempt_": row["attempt"], "token_": row["token"]} for row in attempts]
     )
-    served = update(EXPERIMENTS).where(EXPERIMENTS.c.sequence.in_(sorted(experiments)))
-    connection.execute(served.values(served_at=now))
+    connection.execute(_SERVED, {"these": sorted(experiments), "now": now})
 
 
 def fail(connection: Connection, which: ColumnElement[bool], cause: str) -> None:
