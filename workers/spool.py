@@ -249,7 +249,8 @@ class Spool:
     def _settle(self, file: str, word: str) -> None:
         """Only against a word that says that the ledger has the record does it leave this host."""
         if word in STORED:
-            (self._folder / file).unlink(missing_ok=True)
+            if file not in self._unwritten:  # what is just being written goes in the next pass
+                (self._folder / file).unlink(missing_ok=True)
         else:
             self._set_aside(self._folder / file, word)
         self._written([file])
