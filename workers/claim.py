@@ -131,7 +131,7 @@ class Claim:
         since = old.since if old and old.phase == phase else now
         self._progress = Progress(
             serial=self._assignment.serial,
-            job_id=job.job_id,
+            job_id=self._assignment.job_id,
             attempt=self._assignment.attempt,
             token=self._assignment.token,
             label=f"{job.cell.label} #{job.block}",
@@ -172,7 +172,7 @@ class Claim:
 
     def _look_at(self, a: Assignment, now: float) -> None:
         self._looked_at = now  # a Redis that is away is asked no more often for it
-        if self._redis.sismember(CANCELLED, a.job.job_id):
+        if self._redis.sismember(CANCELLED, a.job_id):
             self._cancelled.set()
         if self._redis.sismember(ENDED, a.token):
             self._lost = "the ledger has ended the attempt"

@@ -142,7 +142,7 @@ class Host:
             self._fleet.end(serial, claim.token)
 
     def _say_running(self, assignment: Assignment) -> None:
-        self._fleet.start(assignment.serial, assignment.job.job_id, assignment.attempt, assignment.token)
+        self._fleet.start(assignment.serial, assignment.job_id, assignment.attempt, assignment.token)
 
     def _keep(self, record: Record, is_over: bool) -> None:
         """The device is free for others where the session is over: the scheduler waits for that, for no other."""

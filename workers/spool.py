@@ -1,9 +1,9 @@
 """Keep records on this host until the ledger has them: for a moment in memory, then on its disk.
 
 A record is sent to the stream at once. Where no receipt says soon that the ledger has it, it is written and flushed to
-disk, and removed only when the receipt comes. What the ledger had to set aside is moved to `spool/dead/`. Nothing here
-reads a record: whether bytes are one is the ledger's to say. Sending twice is harmless: the ledger keeps one record per
-(job, attempt).
+disk, at first in one file with others that are due, and removed only when the receipt comes. What the ledger had to set
+aside is moved to `spool/dead/`. Nothing here reads a record: whether bytes are one is the ledger's to say. Sending
+twice is harmless: the ledger keeps one record per (job, attempt).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from redis.exceptions import RedisError
 from orchestrator.coordination.record_stream import STORED, RecordStream
 from orchestrator.errors import FarmError
 from orchestrator.model.record import Record
+from workers.bundles import Bundles
 from workers.durable_files import write_all_durably, write_durably
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,10 @@ ANSWER_S = 0.1
 """A new record's receipt is asked for after this."""
 FLUSH_S = 0.5
 """A record that has no receipt after this goes to the disk: until then it is part of the block under way."""
+BUNDLE = 4
+"""So many records that are due at once are written into one file first."""
+BUNDLED_S = 10.0
+"""A record that has no receipt so long after gets a file of its own, and leaves the memory."""
 PROBE_BYTES = 1 << 18
 DEAD_S, DEAD_BYTES = 365 * 86_400.0, 1 << 30
 """What may lie in `spool/dead/` at most."""
@@ -63,6 +68,9 @@ class Spool:
         """Files of this process that Redis cannot have yet, in their order -> whether the scheduler waits for them."""
         self._refused: set[str] = set()
         """Files that the disk did not take."""
+        self._bundles = Bundles(self._folder)
+        """Of files that are not on disk."""
+        self._took_back = False
         self._reviewed_at = -inf
         """When receipts were asked for last."""
         self._added, self._flushing = threading.Event(), threading.Lock()
@@ -83,6 +91,8 @@ class Spool:
         with self._flushing:
             now = self._clock()
             due = {name: text for name, (text, at) in list(self._unwritten.items()) if everything or at <= now}
+            if not everything:
+                due = self._without_bundled(due, now)
             try:
                 write_all_durably({self._folder / name: text for name, text in due.items()})
             except OSError as e:  # some of them may find room
@@ -91,6 +101,22 @@ class Spool:
                     self._write(name, text)
             else:
                 self._written(due)
+
+    def _without_bundled(self, due: dict[str, str], now: float) -> dict[str, str]:
+        """Of what is due, what is to have a file of its own now: few records, or those that were in a bundle long."""
+        new = {name: text for name, text in due.items() if not self._bundles.holds(name)}
+        if len(new) < BUNDLE:
+            return due
+        try:
+            self._bundles.write(new)
+        except OSError as e:
+            log.info("%d records not in one file: %s", len(new), e)
+            return due
+        for name, text in new.items():
+            if name in self._unwritten:
+                self._unwritten[name] = text, now + BUNDLED_S
+        self._bundles.drop(name for name in new if name not in self._unwritten)
+        return {name: text for name, text in due.items() if name not in new}
 
     def check(self) -> str:
         """Why the disk takes no record now: no space, no right, no folder; empty where it does."""
@@ -124,7 +150,6 @@ class Spool:
     def run(self, redis: Redis, stop: threading.Event) -> None:
         """Send until `stop`; then flush and send once more, so that a clean end leaves as little as it can."""
         stream = RecordStream(redis, self._host)
-        self._pass(self._take_back)
         flusher = threading.Thread(target=self._flush_until, args=(stop,), name="spool-flush")
         flusher.start()
         while not stop.is_set():
@@ -138,8 +163,11 @@ class Spool:
 
     def _flush_until(self, stop: threading.Event) -> None:
         """A thread of its own: a Redis that does not answer keeps no record from the disk."""
+        self._pass(self._take_back)
         while not stop.wait(FLUSH_S / 2):
             self._pass(lambda: self.flush(everything=False))
+            if not self._took_back:
+                self._pass(self._take_back)
         self._pass(self.flush)
 
     def _pass(self, do: Callable[[], None]) -> None:
@@ -221,7 +249,8 @@ class Spool:
     def _settle(self, file: str, word: str) -> None:
         """Only against a word that says that the ledger has the record does it leave this host."""
         if word in STORED:
-            (self._folder / file).unlink(missing_ok=True)
+            if file not in self._unwritten:  # what is just being written goes in the next pass
+                (self._folder / file).unlink(missing_ok=True)
         else:
             self._set_aside(self._folder / file, word)
         self._written([file])
@@ -258,14 +287,20 @@ class Spool:
             self._written([name])
 
     def _written(self, names: Iterable[str]) -> None:
-        for name in names:
+        gone = list(names)
+        for name in gone:
             self._unwritten.pop(name, None)
             self._refused.discard(name)
+        self._bundles.drop(gone)
 
     def _take_back(self) -> None:
-        """Send what earlier versions set aside here by themselves."""
+        """Send what an earlier process left in bundles, and what earlier versions set aside here by themselves."""
+        for name, text in self._bundles.take_back().items():
+            self._unwritten[name] = text, self._clock()
         for path in self._folder.glob("*.unreadable"):
             path.rename(path.with_suffix(".json"))
+        self._took_back = True
+        self._added.set()
 
 
 def old_dead(state: Path, older_than_s: float, most_bytes: int) -> list[Path]:

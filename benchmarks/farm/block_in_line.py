@@ -88,7 +88,15 @@ def measured(in_lines: list[int], blocks: int, state: Path) -> list[Spent]:
 
         def run(in_line: int) -> None:
             line = [
-                Assignment(serial=member.facts.serial, host="bench", job=job, attempt=1, token=next(tokens), ttl_s=15.0)
+                Assignment(
+                    serial=member.facts.serial,
+                    host="bench",
+                    job_id=job.job_id,
+                    job=job,
+                    attempt=1,
+                    token=next(tokens),
+                    ttl_s=15.0,
+                )
                 for job in jobs[:in_line]
             ]
             head = line[0].model_copy(update={"line": tuple(line[1:])})

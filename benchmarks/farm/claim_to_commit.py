@@ -160,7 +160,12 @@ def _work(redis: Redis, running: list[RunningRow], spool: Spool, like: Record) -
 
 def _record(like: Record, assignment: Assignment, first: Assignment) -> Record:
     job = assignment.job
-    own = {"experiment_id": job.experiment_id, "job_id": job.job_id, "cell_id": job.cell.cell_id, "block": job.block}
+    own = {
+        "experiment_id": job.experiment_id,
+        "job_id": assignment.job_id,
+        "cell_id": job.cell.cell_id,
+        "block": job.block,
+    }
     given: dict[str, object] = {"attempt": assignment.attempt, "token": assignment.token, "worker": WORKER}
     facts = like.device.model_copy(update={"serial": assignment.serial, "host": HOST})
     if first.line:

@@ -60,7 +60,7 @@ class Farm:
         found = [self.ledger.listed.job(row.job_id) for row in waiting.rows[: len(self.phones) // 2]]
         starts = [Start(row.job_id, row.job.candidates[0], "lab0") for row in found]
         self.running = self.ledger.begin_attempts(starts, 3600.0)
-        self.ledger.mark_running([each.job.job_id for each in self.running])
+        self.ledger.mark_running([each.job_id for each in self.running])
         why = WaitReason(kind=WaitKind.BUSY, text="busy with lenet opencl fp32 #0")
         self.reasons = {row.job_id: why for row in waiting.rows}
         self._report(cells)
@@ -79,7 +79,7 @@ class Farm:
         one = next(each for each in self.running if each.serial == serial)
         self.inventory.announce_progress(
             Progress(
-                serial=serial, job_id=one.job.job_id, attempt=1, token=one.token, label="lenet opencl fp32 #0",
+                serial=serial, job_id=one.job_id, attempt=1, token=one.token, label="lenet opencl fp32 #0",
                 phase="running", done=done, total=10**6, since=time.time(),
             ),
             "lab0",
@@ -103,7 +103,7 @@ class Farm:
                 )
                 self.ledger.keep(
                     Record(
-                        experiment_id="report-1", job_id=each.job.job_id, cell_id=each.job.cell.cell_id,
+                        experiment_id="report-1", job_id=each.job_id, cell_id=each.job.cell.cell_id,
                         block=each.job.block, attempt=each.attempt, token=each.token, worker="w", device=phone.facts,
                         source=phone.facts.source, outcome=Outcome.OK, started_at=time.time(), ended_at=time.time(),
                         samples=samples,

@@ -133,7 +133,7 @@ class Hosts:
         """A hundred changes."""
         for serial in list(self._running)[: CHANGES // 2]:
             one = self._running.pop(serial)
-            self._ledger.end_attempt(one.job.job_id, one.attempt, Outcome.OK, "")
+            self._ledger.end_attempt(one.job_id, one.attempt, Outcome.OK, "")
             self._leases.release(serial, one.token)
         for at in random.sample(range(len(self._phones)), min(CHANGES // 2, len(self._phones))):
             phone = self._phones[at]

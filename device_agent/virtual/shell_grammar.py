@@ -70,15 +70,16 @@ def parse(script: str) -> list[Chain]:
 
 class _Parser:
     def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
+        self._tokens: list[Token | None] = [*tokens, None]
+        """`None`: the end."""
         self._at = 0
 
     def _peek(self) -> Token | None:
-        return self._tokens[self._at] if self._at < len(self._tokens) else None
+        return self._tokens[self._at]
 
     def _take(self, *operators: str) -> str | None:
-        token = self._peek()
-        if token in operators:
+        token = self._tokens[self._at]
+        if isinstance(token, str) and token in operators:
             self._at += 1
             return token
         return None
@@ -128,9 +129,9 @@ class _Parser:
             self._at += 1
             command.group = self._group("}")
         start = self._at
-        while (token := self._peek()) is not None and not isinstance(token, str):
+        while (token := self._tokens[self._at]) is not None and not isinstance(token, str):
             self._at += 1
-            if len(token) == 2 and isinstance(token[0], int):
+            if isinstance(token[0], int):
                 command.redirections.append(self._redirection(token))
             elif command.group is not None:
                 raise GrammarError(f"syntax error: unexpected '{_spelling(token)}'")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 _OPERATOR = re.compile(r"&&|\|\||&>|[;&|()\n]")
 _REDIRECTION = re.compile(r"(\d?)(>>|>&|>|<)")
@@ -13,8 +12,9 @@ _OPERATED = re.compile(r"[A-Za-z_]\w*[-:=?+%#/@^,[]|[#!%]|\d+$|[@*]$")
 _PARAMETER = re.compile(r"\$[0-9#@*!-]")
 _BLANKS = re.compile(r"[ \t]+")
 _VARIABLE = re.compile(r"[?$]|[A-Za-z_]\w*")
-_WHOLE = re.compile(r"([^ \t\n;&|()<>'\"\\`$#]+|'([^']*)')(?=[ \t\n;&|()]|\Z)")
-"""A word, as most are, that means itself or stands in single quotes; before `<` and `>` digits are none."""
+_WHOLE = re.compile(r"[ \t]*(?:([^ \t\n;&|()<>'\"\\`$#]+)|'([^']*)')(?=[ \t\n;&|()]|\Z)")
+"""A word, as most are, that means itself or stands in single quotes, and the blanks before it; before `<` and `>`
+digits are none."""
 _PLAIN = {False: re.compile(r"[^ \t\n;&|()<>'\"\\`$]+"), True: re.compile(r"[^\"\\`$]+")}
 """Characters that mean themselves, outside of double quotes and within."""
 
@@ -23,8 +23,7 @@ class GrammarError(ValueError):
     """The script cannot be parsed; the text is what the phone's shell would print after `sh: `."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Part of a word."""
 
     kind: Literal["text", "variable", "substitution"]
@@ -42,17 +41,17 @@ Token = str | Word | tuple[int, str]
 def tokens(script: str) -> list[Token]:
     """Split a script. Raises GrammarError."""
     found: list[Token] = []
-    at = 0
-    while at < len(script):
-        if blank := _BLANKS.match(script, at):
-            at = blank.end()
-        elif whole := _WHOLE.match(script, at):
-            quoted = whole[2] is not None
-            found.append((Segment("text", whole[2] if quoted else whole[1], quoted),))
+    at, end = 0, len(script)
+    while at < end:
+        if whole := _WHOLE.match(script, at):
+            plain, quoted = whole.groups()
+            found.append((Segment("text", quoted, True) if plain is None else Segment("text", plain, False),))
             at = whole.end()
+        elif blank := _BLANKS.match(script, at):
+            at = blank.end()
         elif script[at] == "#":
-            end = script.find("\n", at)
-            at = len(script) if end < 0 else end
+            comment_end = script.find("\n", at)
+            at = end if comment_end < 0 else comment_end
         elif script.startswith("<<", at):
             raise GrammarError("syntax error: here-documents are not part of a virtual phone's shell")
         elif script.startswith("((", at):

@@ -36,7 +36,7 @@ def _no_host_path(_path: str) -> Path | None:
     return None
 
 
-def _followed(path: Path) -> str:
+def _followed(path: str) -> str:
     """Its real path. The kernel follows links that lead somewhere, all at once."""
     try:
         handle = os.open(path, os.O_PATH)
@@ -96,22 +96,22 @@ class Tree:
         absolute = self.normal(path, cwd)
         if passed := self.pass_through(absolute):
             return passed
-        target = self._below(absolute)
-        if target != self.root and not (
-            self._holds(target.parent) and (not target.is_symlink() or self._holds(target))
+        target = os.path.join(self.root, absolute.lstrip("/"))  # noqa: PTH118 (a Path is made once it is known)
+        if absolute != "/" and not (
+            self._holds(posixpath.dirname(target)) and (not os.path.islink(target) or self._holds(target))  # noqa: PTH114
         ):
             raise refusal(errno.EACCES, path)
-        return target
+        return Path(target)
 
-    def _holds(self, target: Path) -> bool:
+    def _holds(self, target: str) -> bool:
         """Whether a host path, followed to its end, lies in this phone."""
-        real = _followed(target)
-        return real == str(self.root) or real.startswith(f"{self.root}/")
+        real, root = _followed(target), str(self.root)
+        return real == root or real.startswith(f"{root}/")
 
     def link(self, link: Path, target: str) -> None:
         """Make a symbolic link to a phone path. Raises OSError where it would lead out of the phone."""
         words = str(self.host(target)) if target.startswith("/") else target
-        if not self._holds(link.parent / words):
+        if not self._holds(str(link.parent / words)):
             raise refusal(errno.EACCES, target)
         link.symlink_to(words)
 

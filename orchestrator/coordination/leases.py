@@ -236,7 +236,7 @@ class Leases:
         """Go on from an attempt to one that is in line behind it; the lease is renewed. `recalled`: nothing of the line
         is to begin any more. Whatever is not `held` leaves the lease as it is."""
         answer: Renewal | Literal["recalled"] = self._advance(
-            (), [serial, token, holder, to.token, to.job.job_id, to.attempt]
+            (), [serial, token, holder, to.token, to.job_id, to.attempt]
         )
         return answer
 
@@ -360,4 +360,4 @@ class Leases:
     def _arguments(assignment: Assignment, holder: str, mode: str) -> list[str | int | float]:
         a = assignment
         text = a.model_dump_json()
-        return [a.serial, a.token, a.job.job_id, a.attempt, a.ttl_s, text, holder, mode, a.host, a.last]
+        return [a.serial, a.token, a.job_id, a.attempt, a.ttl_s, text, holder, mode, a.host, a.last]

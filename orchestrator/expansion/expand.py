@@ -140,14 +140,20 @@ def expand(experiment: Experiment, experiment_id: str, devices: Sequence[Device]
 
 
 def _jobs(experiment: Experiment, experiment_id: str, slots: Sequence[run_order.Slot]) -> Iterator[Job]:
-    """The jobs of these slots; the blocks of a cell on one choice of devices differ in their number alone."""
-    first: dict[tuple[int, int, str], Job] = {}
+    """The jobs of these slots. Those of a cell differ in devices and number alone: what else there is to them, and
+    each choice of devices, is checked and written out once."""
+    of_cell: dict[tuple[int, str], Job] = {}
+    of_choice: dict[tuple[int, str, int], Job] = {}
     for slot in slots:
-        key = (id(slot.cell), id(slot.candidates), slot.role)
-        known = first.get(key)
-        if known is None:
-            known = first[key] = job(experiment, experiment_id, slot)
-            _ = known.text_after_block  # written out once for all blocks
+        cell = (id(slot.cell), slot.role)
+        choice = (*cell, id(slot.candidates))
+        if choice not in of_choice:
+            if cell not in of_cell:
+                of_cell[cell] = job(experiment, experiment_id, slot)
+                _ = of_cell[cell].text_after_candidates
+            of_choice[choice] = of_cell[cell].with_candidates(slot.candidates)
+            _ = of_choice[choice].choice
+        known = of_choice[choice]
         yield known if known.block == slot.block else known.with_block(slot.block)
 
 
@@ -258,9 +264,13 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
 
 
 def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Exclusion]]:
-    lacking = {device.serial: _lacks(cell, device) for device in devices}
-    exclusions = [Exclusion(serial, cell.label, reason) for serial, reason in lacking.items() if reason]
-    return [device for device in devices if not lacking[device.serial]], exclusions
+    capable, exclusions = [], []
+    for device in devices:
+        if reason := _lacks(cell, device):
+            exclusions.append(Exclusion(device.serial, cell.label, reason))
+        else:
+            capable.append(device)
+    return capable, exclusions
 
 
 def _lacks(cell: Cell, device: Device) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from orchestrator.errors import UnknownName
 from orchestrator.model.exclusion import Exclusion
@@ -23,6 +23,8 @@ from .queue import changes, extension
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
 from .templates import NewJobs
+
+_SPEC = select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == bindparam("mine"))
 
 
 def is_there(connection: Connection, experiment_id: str) -> bool:
@@ -105,7 +107,7 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
 
 def spec(connection: Connection, experiment_id: str) -> Experiment | None:
     """What was asked for, without a look at its jobs; None, logged, where it cannot be read."""
-    text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == experiment_id))
+    text = connection.scalar(_SPEC, {"mine": experiment_id})
     return readable(f"experiment {experiment_id}", partial(Experiment.model_validate_json, text or ""))
 
 

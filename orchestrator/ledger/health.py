@@ -34,6 +34,14 @@ _FORGIVEN = {
     .values(failures=0)
     for table in (DEVICE_HEALTH, HOST_HEALTH)
 }
+_QUARANTINED = {
+    table: select(_key(table).label("name"), table).where(table.c.quarantined_at.is_not(None)).order_by(_key(table))
+    for table in (DEVICE_HEALTH, HOST_HEALTH)
+}
+_LOST = select(DEVICE_HEALTH.c.serial, DEVICE_HEALTH.c.failures, DEVICE_HEALTH.c.failed_at).where(
+    DEVICE_HEALTH.c.failures > 0
+)
+_FAULTY = select(HOST_HEALTH).where(HOST_HEALTH.c.failures > 0, HOST_HEALTH.c.failed_at <= bindparam("now"))
 
 
 def update_health(connection: Connection, attempt: AnyRow, outcome: Outcome, cause: str, quarantine_after: int) -> None:
@@ -97,25 +105,19 @@ def _lift(connection: Connection, table: Table, name: str, **more: object) -> bo
 
 def resting(connection: Connection, rest_s: float) -> dict[str, float]:
     """Device -> Unix time until which it rests: `rest_s` for each consecutive loss, from the latest."""
-    health = DEVICE_HEALTH.c
-    rows = connection.execute(select(health.serial, health.failures, health.failed_at).where(health.failures > 0))
-    until = {serial: failed_at + rest_s * failures for serial, failures, failed_at in rows}
+    until = {row.serial: row.failed_at + rest_s * row.failures for row in connection.execute(_LOST)}
     return {serial: at for serial, at in until.items() if at > time.time()}
 
 
 def faults(connection: Connection) -> dict[str, float]:
     """Host -> Unix time of its latest fault, of those after which nothing has gone well on it yet; without one that
     seems to come because this machine's clock was put back."""
-    host = HOST_HEALTH.c
-    rows = connection.execute(select(HOST_HEALTH).where(host.failures > 0, host.failed_at <= time.time()))
-    return {row.host: row.failed_at for row in rows}
+    return {row.host: row.failed_at for row in connection.execute(_FAULTY, {"now": time.time()})}
 
 
 def quarantined(connection: Connection, table: Table, quarantine_after: int, term_s: float) -> list[Quarantine]:
     """Devices or hosts in quarantine: the first time for `term_s`, doubled by each loss on probation."""
-    rows = connection.execute(
-        select(_key(table).label("name"), table).where(table.c.quarantined_at.is_not(None)).order_by(_key(table))
-    )
+    rows = connection.execute(_QUARANTINED[table])
     return [
         Quarantine(
             serial=row.name,

@@ -13,7 +13,7 @@ from orchestrator.model.lease import Assignment
 from .lanes import candidates_of
 from .queue.news import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
-from .tables import ARCHIVES, ATTEMPTS, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
+from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader, Measured, measured
 
 JOB_COLUMNS = (
@@ -29,14 +29,22 @@ _TEMPLATE_OF = select(JOBS.c.id, JOBS.c.template_id).where(JOBS.c.id.in_(bindpar
 
 def running(connection: Connection) -> list[RunningRow]:
     """Attempts that began and have not ended."""
-    return running_rows(connection, attempt_rows(connection, ATTEMPTS.c.ended_at.is_(None)))
+    return running_rows(connection, attempt_rows(connection))
 
 
 def assignment(connection: Connection, row: RunningRow) -> Assignment:
     """The assignment of an attempt, as it was handed out. Raises Unreadable."""
     parts = _parts(connection, row.job_id)
     job: Job = JobReader(connection, [parts], ORDINARY).read(parts)
-    return Assignment(serial=row.serial, host=row.host, job=job, attempt=row.attempt, token=row.token, ttl_s=row.ttl_s)
+    return Assignment(
+        serial=row.serial,
+        host=row.host,
+        job_id=row.job_id,
+        job=job.with_candidates((row.serial,)),
+        attempt=row.attempt,
+        token=row.token,
+        ttl_s=row.ttl_s,
+    )
 
 
 def job(connection: Connection, job_id: str) -> AnyJob:

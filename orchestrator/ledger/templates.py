@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,8 +19,6 @@ from .queue import changes
 from .rows import AnyRow, JobState, label, pack_json, read_row, readable, unpack
 from .tables import JOBS, TEMPLATES, number_of
 
-LARGE_BYTES = 10_000
-"""Content of a job from which hashing in threads pays: Python lets go of its lock above two kilobytes."""
 ORDINARY: TypeAdapter[Job] = TypeAdapter(Job)
 
 _BODIES = select(TEMPLATES.c.id, TEMPLATES.c.body).where(TEMPLATES.c.id.in_(bindparam("these", expanding=True)))
@@ -43,7 +40,7 @@ def prepare(groups: Iterable[tuple[Sequence[Job], JobState]], first: int = 0) ->
     """Jobs in their order, numbered from `first`, each group in its state."""
     made, templates, choices = NewJobs(), dict[tuple[Any, ...], int](), dict[int, int]()
     for jobs, state in groups:
-        for job, job_id in zip(jobs, _ids(jobs), strict=True):
+        for job in jobs:
             parts = (job.cell, job.sampling, job.conditions, job.measure)
             content = (*map(id, parts), job.priority, job.role)
             if content not in templates:
@@ -54,7 +51,7 @@ def prepare(groups: Iterable[tuple[Sequence[Job], JobState]], first: int = 0) ->
                 made.choices.append(job.candidates)
             made.rows.append(
                 {
-                    "id": job_id,
+                    "id": job.job_id,
                     "sequence": first + len(made.rows),
                     "template_id": templates[content],
                     "lane_id": choices[id(job.candidates)],
@@ -64,13 +61,6 @@ def prepare(groups: Iterable[tuple[Sequence[Job], JobState]], first: int = 0) ->
                 }
             )
     return made
-
-
-def _ids(jobs: Sequence[Job]) -> list[str]:
-    if jobs and len(jobs[0].text_after_block) > LARGE_BYTES:
-        with ThreadPoolExecutor() as pool:
-            return list(pool.map(lambda job: job.job_id, jobs, chunksize=100))
-    return [job.job_id for job in jobs]
 
 
 def _columns(job: Job) -> dict[str, Any]:

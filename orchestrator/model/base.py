@@ -56,7 +56,7 @@ def content_hash(value: BaseModel | dict[str, Any]) -> str:
     return hash_of_text(canonical_json(data))
 
 
-def canonical_json(data: dict[str, Any]) -> bytes:
+def canonical_json(data: dict[str, Any] | tuple[str, ...]) -> bytes:
     """The one text of a value that is hashed."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
@@ -112,22 +114,41 @@ class Job(Model):
 
     @cached_property
     def job_id(self) -> str:
-        """The hash of its content; that of a thousand blocks is written out once."""
-        return hash_of_text(b'{"block":%d' % self.block, self.text_after_block)
+        """The hash of its content, in which a choice of several devices is its own hash."""
+        block, choice = b'{"block":%d' % self.block, b',"candidates":%s' % self.choice
+        return hash_of_text(block, choice, self.text_after_candidates)
 
     @cached_property
-    def text_after_block(self) -> bytes:
-        """Its canonical text but the block's number, which comes first."""
-        data = self.model_dump(mode="json", exclude={"block"})
+    def choice(self) -> bytes:
+        """Of its candidates: the one as a list, several as the SHA-256 of that list."""
+        listed = canonical_json(self.candidates)
+        return listed if len(self.candidates) == 1 else b'"%s"' % hashlib.sha256(listed).hexdigest().encode()
+
+    @cached_property
+    def text_after_candidates(self) -> bytes:
+        """Its canonical text but block and candidates, which come first."""
+        data = self.model_dump(mode="json", exclude={"block", "candidates"})
         return b"," + canonical_json(data)[1:]
 
     def with_block(self, block: int, job_id: str = "") -> Self:
         """The same job of another block, whose id may be known; it takes over what is known of their common text."""
-        made = self.model_copy(update={"block": block})
-        made.__dict__.pop("job_id", None)
+        return self._like({"block": block}, ("job_id",), job_id)
+
+    def with_candidates(self, candidates: tuple[str, ...]) -> Self:
+        """The same block for another choice of devices: another job."""
+        return self._like({"candidates": candidates}, ("job_id", "choice"))
+
+    def _like(self, update: dict[str, object], unlike: Sequence[str], job_id: str = "") -> Self:
+        made = self.model_copy(update=update)
+        for name in unlike:
+            made.__dict__.pop(name, None)
         if job_id:
-            made.__dict__["job_id"] = job_id
+            made.know_id(job_id)
         return made
+
+    def know_id(self, job_id: str) -> None:
+        """Its id is this one, whatever its content says."""
+        self.__dict__["job_id"] = job_id
 
     @property
     def examples(self) -> range | None:

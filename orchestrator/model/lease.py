@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from .base import Model
 from .job import Job
@@ -18,6 +18,8 @@ class Assignment(Model):
 
     serial: str
     host: str
+    job_id: str
+    """As the ledger has it; it cannot be told from the content of `job`, which names this device alone."""
     job: Job
     attempt: int = Field(ge=1)
     """1 for a job's first attempt."""
@@ -27,6 +29,11 @@ class Assignment(Model):
     line: tuple[Assignment, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Attempts at further blocks of the experiment that may follow in the same session, in this order and under the
     same lease; their tokens grow. What it does not begin is handed back, and nobody pays for it."""
+
+    @model_validator(mode="after")
+    def _names_its_job(self) -> Assignment:
+        self.job.know_id(self.job_id)
+        return self
 
     @property
     def last(self) -> int:

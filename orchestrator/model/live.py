@@ -9,12 +9,10 @@ from pydantic import Field
 from .base import Model
 from .device import Reading
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
-OLDEST_PROTOCOL = 2
+OLDEST_PROTOCOL = 4
 """The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""
-LINES = 3
-"""The first one of workers that take a line of attempts under one lease."""
 
 Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "running", "collecting", "restoring"]
 

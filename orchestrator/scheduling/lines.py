@@ -7,10 +7,7 @@ attempt, then two, and then knows.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from orchestrator.model.lease import LINE_MOST, LINE_S
-from orchestrator.model.live import LINES, HostAnnouncement
 from orchestrator.model.record import Outcome, Record
 
 from .queue_view import QueueView
@@ -33,15 +30,10 @@ class Lines:
 
     def __init__(self, queue: QueueView) -> None:
         self._queue = queue
-        self._able: frozenset[str] = frozenset()
         self._took_s: _Times = {}
         """Of a block that had stood in line, from its begin to its record."""
         self._agent_s: _Times = {}
         """The agent's own, of any block."""
-
-    def know(self, hosts: Collection[HostAnnouncement]) -> None:
-        """Which hosts there are: a worker of an older protocol takes one attempt a lease."""
-        self._able = frozenset(host.host for host in hosts if host.protocol >= LINES)
 
     def note(self, record: Record) -> None:
         """A block is over."""
@@ -55,10 +47,8 @@ class Lines:
         if stood_in_line or took_s < self._took_s.get(record.experiment_id, {}).get(record.cell_id, 0.0):
             _average(self._took_s, record, took_s)  # what took a whole session would have taken no longer in line
 
-    def behind(self, experiment_id: str, serial: str, host: str) -> int:
+    def behind(self, experiment_id: str, serial: str) -> int:
         """How many attempts may stand in line behind one of an experiment on a device."""
-        if host not in self._able:
-            return 0
         line_s = FILL * (RIVAL_S if self._queue.is_wanted_beside(serial, experiment_id) else LINE_S)
         if known := self._took_s.get(experiment_id):
             return max(0, min(int(line_s / max(*known.values(), 1e-3)), LINE_MOST) - 1)

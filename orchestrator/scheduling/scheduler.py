@@ -129,7 +129,6 @@ class Scheduler:
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
         self._hosts = tuple(host.host for host in hosts)
-        self._lines.know(hosts)
         self._live.refresh(hosts)
         self._queue.refresh()  # after the leases: none of them then passes for a leftover
         reconciled = self._reconciler.run(hosts, self._queue, self._live)
@@ -211,13 +210,13 @@ class Scheduler:
                 self._announce(assignment)
                 continue
             for each in assignment.every:
-                self._ledger.end_attempt(each.job.job_id, each.attempt, Outcome.LOST, "lease_refused")
+                self._ledger.end_attempt(each.job_id, each.attempt, Outcome.LOST, "lease_refused")
         return tuple(placed)
 
     def _starts(self, placement: Placement, devices: Mapping[str, Device]) -> list[Start]:
         of, hosts = placement.experiment_of, {s: devices[s].facts.host for _, s in placement.assignments}
         return [
-            Start(job_id, serial, hosts[serial], self._lines.behind(of[job_id], serial, hosts[serial]))
+            Start(job_id, serial, hosts[serial], self._lines.behind(of[job_id], serial))
             for job_id, serial in placement.assignments
         ]
 
@@ -235,7 +234,7 @@ class Scheduler:
         serial, host = assignment.serial, assignment.host
         log.info(
             "event=placed job=%s attempt=%d serial=%s host=%s token=%d in_line=%d",
-            assignment.job.job_id, assignment.attempt, serial, host, assignment.token, len(assignment.line),
+            assignment.job_id, assignment.attempt, serial, host, assignment.token, len(assignment.line),
         )  # fmt: skip
         self._reconciler.note_woken(assignment.token)
         self._wake(host, serial, assignment.token)

@@ -139,7 +139,7 @@ def _left(farm: RunningFarm, url: str) -> dict[str, int]:
     return {
         "leases": int(redis.scard(keys.LEASED)),  # type: ignore[arg-type]
         "records in the streams": sum(int(redis.xlen(keys.records(host))) for host in redis.smembers(keys.SENDERS)),
-        "records in the spool": len(list(spool.glob("*.json"))),
+        "records in the spool": len([*spool.glob("*.json"), *spool.glob("*.bundle")]),
         "records set aside": dead + len(list((spool / "dead").glob("*"))),
         "attempts under way": under_way,
         "agents": sum(phone.agents for phone in farm.phones.phones()),

@@ -13,9 +13,7 @@ _DIGITS = 3
 
 def script(commands: Sequence[Sequence[str]], mark: str) -> str:
     """Each command has an empty standard input. The mark follows it: on standard output with its exit status."""
-    return "; ".join(
-        f"{quote(argv)} </dev/null; printf '%s %s;' {mark} $?; printf '%s;' {mark} >&2" for argv in commands
-    )
+    return "; ".join(f"{quote(argv)} </dev/null; printf '{mark} %s;' $?; printf '{mark};' >&2" for argv in commands)
 
 
 def split(done: ShellResult, mark: str) -> list[ShellResult]:

@@ -52,7 +52,7 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
     job: Job = assignment.job
     sampling, await_s = job.sampling, DISCHARGING_S[job.conditions.supply]
     return Block(
-        name=f"{job.job_id}/{assignment.attempt}",
+        name=f"{assignment.job_id}/{assignment.attempt}",
         warmup=sampling.warmup,
         samples=sampling.samples,
         deadline_s=sampling.deadline + await_s,

@@ -111,7 +111,7 @@ class RecordBuilder:
         job, events = self.assignment.job, self.run.events
         return Record(
             experiment_id=job.experiment_id,
-            job_id=job.job_id,
+            job_id=self.assignment.job_id,
             cell_id=job.cell.cell_id,
             block=job.block,
             attempt=self.assignment.attempt,

@@ -219,7 +219,7 @@ def _ready(
         except LeaseLost:
             raise
         except Exception as e:
-            log.info("%s: %s is handed back: %s", member.facts.serial, builder.assignment.job.job_id, e)
+            log.info("%s: %s is handed back: %s", member.facts.serial, builder.assignment.job_id, e)
             break
     return ready
 

@@ -41,6 +41,11 @@ _PLACED = (
     .where(JOBS.c.id == bindparam("mine"))
     .values(state=JobState.PLACED, attempts=bindparam("attempt_"), token=bindparam("token_"))
 )
+_SERVED = (
+    update(EXPERIMENTS)
+    .where(EXPERIMENTS.c.sequence.in_(bindparam("these", expanding=True)))
+    .values(served_at=bindparam("now"))
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,8 @@ def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list
     reader = JobReader(connection, every, ORDINARY)
     found: list[tuple[Start, list[tuple[AnyRow, Job]]]] = []
     for start in starts:
-        read = [(row, _read(connection, reader, row)) for row in (rows[start.job_id], *lines.get(start.job_id, ()))]
+        line = (rows[start.job_id], *lines.get(start.job_id, ()))
+        read = [(row, _read(connection, reader, row, start.serial)) for row in line]
         head = read[0][1]
         if head is not None:
             others = [(row, job) for row, job in read[1:] if job is not None and _may_follow(head, job)]
@@ -77,7 +83,7 @@ def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list
         return []
     tokens = count(first)
     made = [_line(start, [(row, job, next(tokens)) for row, job in line], ttl_s) for start, line in found]
-    begun = [row for _, line in found for row, _ in line]
+    begun = [row for _, jobs in found for row, _ in jobs]
     change = changes.note_lanes(connection, [row.lane_id for row in begun])
     _begin(connection, [each for one in made for each in one.every], {row.experiment for row in begun}, change)
     return made
@@ -87,21 +93,28 @@ def _line(start: Start, jobs: Sequence[tuple[AnyRow, Job, int]], ttl_s: float) -
     """Of the first job, with the others in line."""
     head, *others = (
         Assignment(
-            serial=start.serial, host=start.host, job=job, attempt=row.attempts + 1, token=token, ttl_s=ttl_s
+            serial=start.serial,
+            host=start.host,
+            job_id=row.id,
+            job=job,
+            attempt=row.attempts + 1,
+            token=token,
+            ttl_s=ttl_s,
         )
         for row, job, token in jobs
-    )  # fmt: skip
+    )
     return head.model_copy(update={"line": tuple(others)}) if others else head
 
 
-def _read(connection: Connection, reader: JobReader, row: AnyRow) -> Job | None:
+def _read(connection: Connection, reader: JobReader, row: AnyRow, serial: str) -> Job | None:
+    """The job as a device is given it."""
     try:
         job: Job = reader.read(row)
     except Unreadable as e:
         log.error("event=unreadable job=%s error=%s", row.id, str(e).replace("\n", " "))
         fail(connection, JOBS.c.id == row.id, e.cause)
         return None
-    return job
+    return job if job.candidates == (serial,) else job.with_candidates((serial,))
 
 
 def _may_follow(head: Job, job: Job) -> bool:
@@ -150,16 +163,14 @@ def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow
 def _begin(connection: Connection, made: Sequence[Assignment], experiments: Collection[int], change: int) -> None:
     now = time.time()
     attempts = [
-        {"job_id": a.job.job_id, "attempt": a.attempt, "token": a.token, "serial": a.serial, "host": a.host}
-        for a in made
+        {"job_id": a.job_id, "attempt": a.attempt, "token": a.token, "serial": a.serial, "host": a.host} for a in made
     ]
     columns = {"ttl_s": made[0].ttl_s, "started_at": now, "changed": change}
     connection.execute(_BEGUN, [{**row, **columns} for row in attempts])
     connection.execute(
         _PLACED, [{"mine": row["job_id"], "attempt_": row["attempt"], "token_": row["token"]} for row in attempts]
     )
-    served = update(EXPERIMENTS).where(EXPERIMENTS.c.sequence.in_(sorted(experiments)))
-    connection.execute(served.values(served_at=now))
+    connection.execute(_SERVED, {"these": sorted(experiments), "now": now})
 
 
 def fail(connection: Connection, which: ColumnElement[bool], cause: str) -> None:

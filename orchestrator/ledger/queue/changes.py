@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
 from orchestrator.ledger.database import count_up
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, LANES
 
 NUMBER = "change"
 _AT_ONCE = 500
+_CHANGED = update(LANES).where(LANES.c.id.in_(bindparam("these", expanding=True))).values(changed=bindparam("change"))
 _NEWEST = select(COUNTERS.c.value).where(COUNTERS.c.name == NUMBER)
 
 
@@ -29,8 +30,7 @@ def note_lanes(connection: Connection, lanes: Collection[int]) -> int:
         return 0
     change = count_up(connection, NUMBER)
     for start in range(0, len(numbers), _AT_ONCE):
-        part = LANES.c.id.in_(numbers[start : start + _AT_ONCE])
-        connection.execute(update(LANES).where(part).values(changed=change))
+        connection.execute(_CHANGED, {"these": numbers[start : start + _AT_ONCE], "change": change})
     return change
 
 

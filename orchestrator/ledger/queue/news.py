@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import BindParameter, ColumnElement, Connection, Integer, Select, bindparam, func, select
 
 from orchestrator.ledger import lanes as lane_rows
 from orchestrator.ledger.blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
@@ -95,8 +95,7 @@ class NewsReader:
     def _attempts(
         self, connection: Connection, since: int | None
     ) -> tuple[dict[int, RunningRow | None], dict[str, Served]]:
-        newer = ATTEMPTS.c.ended_at.is_(None) if since is None else ATTEMPTS.c.changed > since
-        rows = attempt_rows(connection, newer)
+        rows = attempt_rows(connection, since)
         under_way = {row.token: row for row in running_rows(connection, [row for row in rows if row.ended_at is None])}
         served: dict[str, Served] = {}
         for row in rows:  # the oldest first
@@ -108,10 +107,7 @@ class NewsReader:
         return {row.token: under_way.get(row.token) for row in rows}, served
 
     def _lanes(self, connection: Connection, since: int | None) -> dict[int, WaitingLane | None]:
-        if since is None:
-            changed = select(JOBS.c.lane_id).where(JOBS.c.state == JobState.WAITING).distinct()
-        else:
-            changed = select(LANES.c.id).where(LANES.c.changed > since)
+        changed = _WAITING_LANES if since is None else _CHANGED_LANES.params(since=since)
         wanted = list(connection.scalars(changed))
         if not wanted:
             return {}
@@ -184,9 +180,17 @@ class NewsReader:
         return self._conditions[experiment_id]
 
 
+_THESE: BindParameter[int] = bindparam("these", expanding=True)
+_WAITING_LANES = select(JOBS.c.lane_id).where(JOBS.c.state == JobState.WAITING).distinct()
+_CHANGED_LANES = select(LANES.c.id).where(LANES.c.changed > bindparam("since"))
+_NUMBERED = select(LANES.c.id, LANES.c.choice_id)
+_NUMBERED_OF = _NUMBERED.where(LANES.c.id.in_(_THESE))
+
+
 def _numbered(connection: Connection, wanted: Sequence[int], changed: Select[int]) -> Sequence[AnyRow]:
-    which = LANES.c.id.in_(wanted if len(wanted) <= ONE_BY_ONE else changed)
-    return connection.execute(select(LANES.c.id, LANES.c.choice_id).where(which)).all()
+    if len(wanted) <= ONE_BY_ONE:
+        return connection.execute(_NUMBERED_OF, {"these": wanted}).all()
+    return connection.execute(_NUMBERED.where(LANES.c.id.in_(changed))).all()
 
 
 def _columns() -> Select[tuple[object, ...]]:
@@ -196,11 +200,18 @@ def _columns() -> Select[tuple[object, ...]]:
 
 
 _UNTRIED = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts == 0)
+_TRIED = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts > 0)
+_HEADS = (
+    _columns()
+    .where(_UNTRIED, JOBS.c.lane_id == bindparam("lane"))
+    .order_by(JOBS.c.sequence)
+    .limit(bindparam("most", type_=Integer))
+)
+_LANES_TRIED = select(JOBS.c.lane_id).where(_TRIED, JOBS.c.lane_id.in_(_THESE)).distinct()
 
 
 def _heads(connection: Connection, lane: int, most: int) -> Sequence[AnyRow]:
-    mine = _columns().where(_UNTRIED, JOBS.c.lane_id == lane)
-    return connection.execute(mine.order_by(JOBS.c.sequence).limit(most)).all()
+    return connection.execute(_HEADS, {"lane": lane, "most": most}).all()
 
 
 def _all_heads(connection: Connection, lanes: Select[int]) -> Sequence[AnyRow]:
@@ -211,14 +222,12 @@ def _all_heads(connection: Connection, lanes: Select[int]) -> Sequence[AnyRow]:
 
 
 def _tried(connection: Connection, which: ColumnElement[bool]) -> Sequence[AnyRow]:
-    mine = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts > 0)
-    return connection.execute(_columns().where(mine, which).order_by(JOBS.c.sequence).limit(MAX_TRIED)).all()
+    return connection.execute(_columns().where(_TRIED, which).order_by(JOBS.c.sequence).limit(MAX_TRIED)).all()
 
 
 def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
     """Those of these lanes in which jobs wait that were tried before."""
-    mine = (JOBS.c.state == JobState.WAITING) & (JOBS.c.attempts > 0)
-    return list(connection.scalars(select(JOBS.c.lane_id).where(mine, JOBS.c.lane_id.in_(lanes)).distinct()))
+    return list(connection.scalars(_LANES_TRIED, {"these": lanes}))
 
 
 def _latest(connection: Connection) -> dict[str, str]:
@@ -257,13 +266,17 @@ def _parts(job_ids: Sequence[str]) -> list[Sequence[str]]:
     return [job_ids[start : start + lane_rows.AT_ONCE] for start in range(0, len(job_ids), lane_rows.AT_ONCE)]
 
 
-def attempt_rows(connection: Connection, which: ColumnElement[bool]) -> Sequence[AnyRow]:
-    """Attempts with their jobs, oldest token first."""
-    named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
-    of_job = (JOBS.c.block, JOBS.c.state, JOBS.c.attempts)
-    found = select(ATTEMPTS, *named, *of_job).select_from(NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id))
+_NAMED = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label, JOBS.c.block, JOBS.c.state, JOBS.c.attempts)
+_ATTEMPTS = select(ATTEMPTS, *_NAMED).select_from(NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id))
+_UNDER_WAY = _ATTEMPTS.where(ATTEMPTS.c.ended_at.is_(None))
+_CHANGED_ATTEMPTS = _ATTEMPTS.where(ATTEMPTS.c.changed > bindparam("since"))
+
+
+def attempt_rows(connection: Connection, since: int | None = None) -> Sequence[AnyRow]:
+    """Attempts with their jobs, oldest token first: those that changed after a change, or those under way."""
+    found = connection.execute(_UNDER_WAY if since is None else _CHANGED_ATTEMPTS.params(since=since))
     # sorted here: asked for an order, SQLite goes through all attempts that there ever were, by the index of that order
-    return sorted(connection.execute(found.where(which)), key=lambda row: int(row.token))
+    return sorted(found, key=lambda row: int(row.token))
 
 
 def running_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[RunningRow]:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from orchestrator.ledger.database import count_up
 from orchestrator.ledger.rows import Hold
 from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
 
+_LASTING = HOLDS.c.until.is_(None) | (HOLDS.c.until > bindparam("now"))
+_EVERY = select(HOLDS).where(_LASTING).order_by(HOLDS.c.serial)
+_HELD = select(HOLDS.c.serial).where(HOLDS.c.serial.in_(bindparam("these", expanding=True)), _LASTING)
+
 
 def every(connection: Connection) -> list[Hold]:
     """Those that have not ended, by device."""
-    rows = connection.execute(select(HOLDS).where(_lasting(time.time())).order_by(HOLDS.c.serial))
+    rows = connection.execute(_EVERY, {"now": time.time()})
     return [Hold(row.serial, row.who, row.since, row.until, row.note) for row in rows]
 
 
 def held(connection: Connection, serials: Iterable[str]) -> set[str]:
     """Of these devices, those that a person holds. Whoever asks has counted up the token before, as `hold` does."""
-    mine = HOLDS.c.serial.in_(sorted(set(serials)))
-    return set(connection.scalars(select(HOLDS.c.serial).where(mine, _lasting(time.time()))))
+    return set(connection.scalars(_HELD, {"these": sorted(set(serials)), "now": time.time()}))
 
 
 def hold(connection: Connection, serials: Collection[str], who: str, until: float | None, note: str) -> list[Hold]:
@@ -45,15 +48,11 @@ def hold(connection: Connection, serials: Collection[str], who: str, until: floa
 
 def end(connection: Connection, serial: str) -> bool:
     """Whether the device was held."""
-    mine = delete(HOLDS).where(HOLDS.c.serial == serial, _lasting(time.time()))
-    return connection.execute(mine).rowcount > 0
+    mine = delete(HOLDS).where(HOLDS.c.serial == serial, _LASTING)
+    return connection.execute(mine, {"now": time.time()}).rowcount > 0
 
 
 def known(connection: Connection, serials: Iterable[str]) -> set[str]:
     """Of these serials, those that some experiment was submitted for."""
     mine = CHOICE_DEVICES.c.serial.in_(sorted(set(serials)))
     return set(connection.scalars(select(CHOICE_DEVICES.c.serial).where(mine).distinct()))
-
-
-def _lasting(now: float) -> ColumnElement[bool]:
-    return HOLDS.c.until.is_(None) | (HOLDS.c.until > now)

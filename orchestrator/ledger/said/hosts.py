@@ -9,10 +9,12 @@ from sqlalchemy import Connection, delete, insert, select
 from orchestrator.ledger.rows import HostRow, HostState
 from orchestrator.ledger.tables import HOSTS
 
+_EVERY = select(HOSTS).order_by(HOSTS.c.name)
+
 
 def every(connection: Connection) -> list[HostRow]:
     """Those of which something was said, by name."""
-    rows = connection.execute(select(HOSTS).order_by(HOSTS.c.name))
+    rows = connection.execute(_EVERY)
     return [HostRow(row.name, HostState(row.state), row.since, row.secret_sha256) for row in rows]
 
 

@@ -119,7 +119,8 @@ def evil(farm: Farm) -> Iterator[Redis]:
 
 
 def assignment(token: int, host: str = "lab", serial: str = "A") -> Assignment:
-    return Assignment(serial=serial, host=host, job=make.job(), attempt=1, token=token, ttl_s=60.0)
+    job = make.job()
+    return Assignment(serial=serial, host=host, job_id=job.job_id, job=job, attempt=1, token=token, ttl_s=60.0)
 
 
 def test_a_host_can_do_all_that_its_worker_does(redis: Redis, host: Redis) -> None:

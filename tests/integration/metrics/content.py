@@ -107,7 +107,7 @@ def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> N
     inventory = Inventory(redis)
     for each in devices:
         inventory.announce_device(each)
-    running = tuple((a.serial, a.job.job_id, a.attempt, a.token) for a in leased)
+    running = tuple((a.serial, a.job_id, a.attempt, a.token) for a in leased)
     inventory.announce_host(
         HostAnnouncement(
             host="lab", worker="lab-1", pid=4711, running=running, spooled=2, protocol=1, seen_at=time.time()
@@ -115,7 +115,7 @@ def announce(redis: Redis, devices: list[Device], leased: list[Assignment]) -> N
     )
     for a in leased:
         progress = Progress(
-            serial=a.serial, job_id=a.job.job_id, attempt=a.attempt, token=a.token, label=a.job.cell.label,
+            serial=a.serial, job_id=a.job_id, attempt=a.attempt, token=a.token, label=a.job.cell.label,
             phase="running", done=1, total=5, since=time.time(), last_ms=30.0,
             learnt=Learnt(stage="train", epoch=11, loss=0.5, error=0.25),
             reading=Reading(at=time.time(), current_raw=-700_000, voltage_v=3.8, status="Discharging"),

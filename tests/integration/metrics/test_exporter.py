@@ -196,7 +196,7 @@ def test_a_prometheus_gets_the_same_compressed(farm: Farm) -> None:
 
 def test_no_label_is_a_job(farm: Farm) -> None:
     text = get(farm.exporter_url)
-    assert not [a.job.job_id for a in farm.content.leased if a.job.job_id in text]
+    assert not [a.job_id for a in farm.content.leased if a.job_id in text]
     assert not [record.job_id for record in farm.content.records if record.job_id in text]
 
 

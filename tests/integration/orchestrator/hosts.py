@@ -47,7 +47,7 @@ class Host:
     def announce(self) -> None:
         for device in self.devices:
             self.inventory.announce_device(device)
-        running = tuple((a.serial, a.job.job_id, a.attempt, a.token) for a in self.running.values())
+        running = tuple((a.serial, a.job_id, a.attempt, a.token) for a in self.running.values())
         self.inventory.announce_host(
             HostAnnouncement(
                 host=self.farm.host,

@@ -51,8 +51,7 @@ def test_one_of_many_that_cannot_be_stored_is_set_aside_alone(farm: Settings, re
     with Ledger(farm.ledger) as ledger:
         ledger.submit("first-1", make.many(32), jobs)
         tokens = {
-            one.job.job_id: one.token
-            for one in ledger.begin_attempts([Start(j.job_id, "A", "lab") for j in jobs], 15.0)
+            one.job_id: one.token for one in ledger.begin_attempts([Start(j.job_id, "A", "lab") for j in jobs], 15.0)
         }
         records = [make.record(job, attempt=1, token=tokens[job.job_id]) for job in jobs]
         bodies = [record.model_dump_json().encode() for record in records]

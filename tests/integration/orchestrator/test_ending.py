@@ -170,7 +170,7 @@ def _begin(ledger: Ledger, experiment_id: str, serial: str) -> str:
     waiting = [row for row in ledger.jobs(experiment_id, ["waiting"]) if row.job.candidates == (serial,)]
     begun = ledger.begin_attempt(waiting[0].job_id, serial, "lab", 15.0)
     assert begun is not None
-    return begun.job.job_id
+    return begun.job_id
 
 
 def _end_one(ledger: Ledger, serial: str, lasted_s: float, experiment_id: str = "e-1") -> None:

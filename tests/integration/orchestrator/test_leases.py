@@ -20,7 +20,8 @@ from tests.unit.orchestrator import make
 def assignment(
     token: int, *, ttl_s: float = 60.0, attempt: int = 1, serial: str = "A", host: str = "lab"
 ) -> Assignment:
-    return Assignment(serial=serial, host=host, job=make.job(), attempt=attempt, token=token, ttl_s=ttl_s)
+    job = make.job()
+    return Assignment(serial=serial, host=host, job_id=job.job_id, job=job, attempt=attempt, token=token, ttl_s=ttl_s)
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_from_acquire_to_release(leases: Leases) -> None:
     handed = assignment(7)
     assert leases.acquire(handed)
     (lease,) = leases.all().values()
-    assert (lease.job_id, lease.attempt, lease.token, lease.holder) == (handed.job.job_id, 1, 7, "")
+    assert (lease.job_id, lease.attempt, lease.token, lease.holder) == (handed.job_id, 1, 7, "")
     assert 30 < lease.expires_at - leases.now() <= 60
     assert leases.claim("A", 7, "w1") == handed
     assert leases.claim("A", 7, "w1") is None

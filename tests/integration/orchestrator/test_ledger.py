@@ -179,7 +179,7 @@ def test_a_host_is_quarantined_for_faults_of_its_own_not_for_each_session(ledger
         together = [ledger.begin_attempt(job.job_id, job.candidates[0], host, 15.0) for job in jobs]
         for assignment in together:
             assert assignment is not None
-            ledger.end_attempt(assignment.job.job_id, assignment.attempt, Outcome.LOST, "record_missing")
+            ledger.end_attempt(assignment.job_id, assignment.attempt, Outcome.LOST, "record_missing")
         return host in [each.serial for each in ledger.quarantined_hosts()]
 
     assert [fault() for _ in range(3)] == [False, False, True]
@@ -354,7 +354,7 @@ def test_threads_that_begin_at_once_get_different_tokens(url: str) -> None:
             thread.join()
         assigned = [a for a in begun_by if a is not None]
         assert len(begun_by) == 48 and len(assigned) == 12
-        assert len({a.token for a in assigned}) == 12 and len({a.job.job_id for a in assigned}) == 12
+        assert len({a.token for a in assigned}) == 12 and len({a.job_id for a in assigned}) == 12
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from orchestrator.ledger import Ledger, Start
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Workload
 from orchestrator.model.lease import LINE_MOST, LINE_S, Assignment
-from orchestrator.model.live import LINES, HostAnnouncement
 from orchestrator.model.record import Outcome, Record, SessionPlace
 from orchestrator.scheduling import lines, reconcile
 from orchestrator.scheduling.queue_view import QueueView
@@ -108,35 +107,32 @@ def test_a_line_is_as_long_as_blocks_were_brief(
     host.claim()
     host.finish()
     ledger.cancel("e-2")
-    host.protocol = LINES - 1
-    host.announce()
-    assert placed(scheduler).line == (), "an older worker knows no lines"
 
 
 @pytest.mark.parametrize(("took_s", "behind"), [(0.0, LINE_MOST - 1), (0.5, 2), (1.0, 0), (60.0, 0)])
 def test_what_does_not_fit_is_not_given(ledger: Ledger, took_s: float, behind: int) -> None:
     known = lines.Lines(QueueView(ledger))
-    known.know([HostAnnouncement(host="lab", worker="w", pid=1, protocol=LINES)])
-    made = Assignment(serial="A", host="lab", job=make.job(), attempt=1, token=1, ttl_s=15.0)
+    job = make.job()
+    made = Assignment(serial="A", host="lab", job_id=job.job_id, job=job, attempt=1, token=1, ttl_s=15.0)
     known.note(measured(made, took_s).model_copy(update={"session": None}))
-    assert known.behind("first-1", "A", "lab") == int(took_s < 1.9), "by the agent's time, two"
+    assert known.behind("first-1", "A") == int(took_s < 1.9), "by the agent's time, two"
     known.note(measured(made, took_s))
-    assert known.behind("first-1", "A", "lab") == behind
+    assert known.behind("first-1", "A") == behind
     known.note(measured(made, 1000.0).model_copy(update={"outcome": Outcome.LOST}))
-    assert known.behind("first-1", "A", "lab") == behind and known.behind("another", "A", "lab") == 0
+    assert known.behind("first-1", "A") == behind and known.behind("another", "A") == 0
 
 
 def test_where_no_line_is_given_whole_sessions_tell_that_blocks_are_brief_again(ledger: Ledger) -> None:
     known = lines.Lines(QueueView(ledger))
-    known.know([HostAnnouncement(host="lab", worker="w", pid=1, protocol=LINES)])
-    made = Assignment(serial="A", host="lab", job=make.job(), attempt=1, token=1, ttl_s=15.0)
+    job = make.job()
+    made = Assignment(serial="A", host="lab", job_id=job.job_id, job=job, attempt=1, token=1, ttl_s=15.0)
     alone = {"session": None}
     known.note(measured(made, 1.0))
     known.note(measured(made, 60.0).model_copy(update=alone))
-    assert known.behind("first-1", "A", "lab") == 0
+    assert known.behind("first-1", "A") == 0
     for _ in range(40):
         known.note(measured(made, 0.1).model_copy(update=alone))
-    assert known.behind("first-1", "A", "lab") > 10, "in line none takes longer than a whole session"
+    assert known.behind("first-1", "A") > 10, "in line none takes longer than a whole session"
 
 
 def test_each_device_has_its_part_and_only_what_its_session_prepares(ledger: Ledger) -> None:
@@ -144,7 +140,7 @@ def test_each_device_has_its_part_and_only_what_its_session_prepares(ledger: Led
     jobs = [row.job_id for row in ledger.jobs("e-1")]
     found = ledger.begin_attempts([Start(jobs[0], "A", "lab", 15), Start(jobs[1], "B", "lab", 2)], 15.0)
     assert [len(each.every) for each in found] == [1 + 4, 1 + 2]
-    begun = [each.job.job_id for assignment in found for each in assignment.every]
+    begun = [each.job_id for assignment in found for each in assignment.every]
     assert sorted(begun) == sorted(set(begun)) and ledger.counts("e-1") == {"placed": 8, "waiting": 2}
     submit(ledger, "CDEFG", blocks=4, of="e-3")
     lanes = {row.job.candidates[0]: row.job_id for row in reversed(ledger.jobs("e-3"))}
@@ -199,7 +195,7 @@ def test_a_job_in_line_that_is_cancelled_does_not_begin(ledger: Ledger, schedule
     submit(ledger, blocks=3)
     placed(scheduler)
     ours = claimed(host)
-    ledger.cancel(ours.every[1].job.job_id)
+    ledger.cancel(ours.every[1].job_id)
     scheduler.tick()
     assert go_on(host, ours, 1) == "recalled"
     for number, each in enumerate(ours.every):  # as a host does then
@@ -250,7 +246,8 @@ def test_tokens_of_a_line_fence_like_others(host: Host) -> None:
     leases, job = host.leases, make.job()
 
     def of(token: int) -> Assignment:
-        return Assignment(serial="A", host="lab", job=job.with_block(token), attempt=1, token=token, ttl_s=60.0)
+        own = job.with_block(token)
+        return Assignment(serial="A", host="lab", job_id=own.job_id, job=own, attempt=1, token=token, ttl_s=60.0)
 
     line = of(3).model_copy(update={"line": (of(4), of(6))})
     assert leases.acquire(line) and leases.claim("A", 4, "w") is None
@@ -259,7 +256,7 @@ def test_tokens_of_a_line_fence_like_others(host: Host) -> None:
     assert leases.advance("A", 3, "w", of(7)) == "missing"
     assert leases.advance("A", 3, "w", of(4)) == "held"
     lease = leases.all()["A"]
-    assert (lease.token, lease.last, lease.job_id) == (4, 6, of(4).job.job_id)
+    assert (lease.token, lease.last, lease.job_id) == (4, 6, of(4).job_id)
     assert [lease.covers(token) for token in (3, 4, 6, 7)] == [False, True, True, False]
     assert leases.advance("A", 3, "w", of(6)) == "superseded", "it is at another attempt"
     assert leases.standing("A", 4, "w") == "held" == leases.renew("A", 4, "w", 60.0)
@@ -278,6 +275,6 @@ def test_time_in_line_is_no_service_time(ledger: Ledger) -> None:
     for number, each in enumerate(ours.every, 1):
         place = SessionPlace(first=ours.token, number=number)
         ledger.keep(answered(each, Outcome.OK).model_copy(update={"session": place}))
-    first, second = (ledger.listed.attempts(each.job.job_id)[0] for each in ours.every)
+    first, second = (ledger.listed.attempts(each.job_id)[0] for each in ours.every)
     assert first.ended_at is not None and second.ended_at is not None
     assert first.started_at <= in_line_until <= second.started_at <= second.ended_at

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,21 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
     assert all(redis.exists(keys.receipt("lab", f"{r.job_id}:{r.attempt}")) for r in ledger.records("e-1"))
 
 
+def test_a_job_keeps_the_id_under_which_it_was_submitted(
+    farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler
+) -> None:
+    """Also where this version would give it another one; a host is told the id, and of the devices only its own."""
+    host = host_of(farm, redis, "ABC")
+    submit(ledger, host, count="any")
+    with closing(sqlite3.connect(farm.ledger_file)) as earlier, earlier:
+        earlier.execute("UPDATE jobs SET id = 'of-before-' || block")
+    assert {each.job.candidates for each in scheduler.tick().placed} == {("A",), ("B",)}
+    assert {each.job_id for each in host.claim()} == {"of-before-0", "of-before-1"}
+    host.finish()
+    assert scheduler.tick().taken == {"new": 2}
+    assert {(row.job_id, row.outcome) for row in ledger.jobs("e-1")} == {("of-before-0", "ok"), ("of-before-1", "ok")}
+
+
 def test_doubled_and_lost_wake_ups_do_no_harm(
     farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +196,7 @@ def test_a_job_that_kills_its_worker_is_found_out_and_costs_the_others_nothing(
             host.announce()
             scheduler.tick()
             host.claim()
-            if poison in [each.job.job_id for each in host.running.values()]:
+            if poison in [each.job_id for each in host.running.values()]:
                 beside.append(len(host.running) - 1)
                 for assignment in host.running.values():
                     expire(host, assignment)
@@ -351,7 +368,7 @@ def test_cancelling_reaches_the_session(farm: Settings, redis: Redis, ledger: Le
     assert claimed is not None
     assert len(ledger.cancel("e-1")) == 4
     scheduler.tick()
-    assert redis.smembers(keys.CANCELLED) >= {claimed.job.job_id}
+    assert redis.smembers(keys.CANCELLED) >= {claimed.job_id}
     assert set(host.leases.all()) == {"A"}  # nobody had claimed B's
     send(redis, answered(claimed, Outcome.CANCELLED))
     host.leases.release("A", claimed.token)
@@ -438,7 +455,7 @@ def test_a_session_whose_attempt_is_over_is_told(
     host.announce()
     scheduler.tick()
     assert redis.smembers(keys.ENDED) == set()
-    ledger.end_attempt(old.job.job_id, old.attempt, Outcome.LOST, "lease_missing")
+    ledger.end_attempt(old.job_id, old.attempt, Outcome.LOST, "lease_missing")
     scheduler.tick()
     assert redis.smembers(keys.ENDED) == {str(old.token)}
     host.running.clear()

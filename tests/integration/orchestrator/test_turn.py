@@ -123,11 +123,11 @@ class Farm:
         if self.host.running:
             serial = self.random.choice(sorted(self.host.running))
             assignment = self.host.running.pop(serial)
-            cancelled = assignment.job.job_id in {r.job_id for r in self.ledger.running() if r.state == "cancelled"}
+            cancelled = assignment.job_id in {r.job_id for r in self.ledger.running() if r.state == "cancelled"}
             send(self.redis, answered(assignment, outcome, cause))
             self.host.leases.release(serial, assignment.token)
             if outcome is Outcome.LOST and not cancelled:
-                self.failed.setdefault(assignment.job.job_id, set()).add(serial)
+                self.failed.setdefault(assignment.job_id, set()).add(serial)
 
     def finish(self) -> None:
         self._end(Outcome.OK)
@@ -195,7 +195,7 @@ class Farm:
         now = time.time()
         self.served |= {a.job.experiment_id: now for a in report.placed}
         for a in report.placed:
-            self.sequence.setdefault(a.job.job_id, 0)
+            self.sequence.setdefault(a.job_id, 0)
 
 
 QUICK = {"deadline": None, "phases": (Phase.generate,), "derandomize": True}
@@ -245,7 +245,7 @@ def test_a_record_that_comes_late_takes_its_job_out_of_the_queue(farm: Settings,
         (assignment,) = tried.host.running.values()
         tried.host.running.clear()
         ledger.hold(["A"], "anna")
-        ledger.end_attempt(assignment.job.job_id, assignment.attempt, Outcome.LOST, "transport_lost")
+        ledger.end_attempt(assignment.job_id, assignment.attempt, Outcome.LOST, "transport_lost")
         tried.host.leases.release("A", assignment.token)
         tried.turn()
         assert ledger.counts() == {"waiting": 1}

@@ -43,7 +43,7 @@ def assignment_of(
         conditions=Conditions.model_validate(conditions or {}),
         measure=Measure.model_validate({"quantities": ("latency", "memory", *quantities), "power_period": "50 ms"}),
     )
-    return Assignment(serial=serial, host="testhost", job=job, attempt=1, token=1, ttl_s=15.0)
+    return Assignment(serial=serial, host="testhost", job_id=job.job_id, job=job, attempt=1, token=1, ttl_s=15.0)
 
 
 def know_phones(settings: Settings, lab: Wiring) -> None:

@@ -35,7 +35,8 @@ def redis(server: RedisServer) -> Iterator[Redis]:
 
 
 def claimed(redis: Redis, *, token: int = 1, ttl_s: float = 60.0) -> Claim:
-    made = Assignment(serial="A", host="lab", job=make.job(), attempt=1, token=token, ttl_s=ttl_s)
+    job = make.job()
+    made = Assignment(serial="A", host="lab", job_id=job.job_id, job=job, attempt=1, token=token, ttl_s=ttl_s)
     assert Leases(redis).acquire(made) and Leases(redis).claim("A", token, "lab-1-aa") == made
     return Claim(redis, made, "lab-1-aa")
 

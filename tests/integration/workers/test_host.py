@@ -99,7 +99,15 @@ class Farm:
             conditions=Conditions(),
             measure=Measure(),
         )
-        made = Assignment(serial=CPU_SERIAL, host=self.settings.host, job=job, attempt=1, token=self.token, ttl_s=ttl_s)
+        made = Assignment(
+            serial=CPU_SERIAL,
+            host=self.settings.host,
+            job_id=job.job_id,
+            job=job,
+            attempt=1,
+            token=self.token,
+            ttl_s=ttl_s,
+        )
         self.until(lambda: self.leases.acquire(made))
         self.wake(self.token)
         return made
@@ -154,11 +162,11 @@ def test_a_wake_up_becomes_one_record(hosted: Farm) -> None:
     hosted.wake(made.token)  # doubled: harmless
     hosted.wake(made.token - 1)  # of a lease that never was
     record = hosted.record(made)
-    assert (record.outcome, record.job_id) == (Outcome.OK, made.job.job_id), record.reasons
+    assert (record.outcome, record.job_id) == (Outcome.OK, made.job_id), record.reasons
     hosted.until(lambda: not hosted.leases.all())
-    spooled = hosted.settings.state / "spool" / f"{made.job.job_id}-1.json"
+    spooled = hosted.settings.state / "spool" / f"{made.job_id}-1.json"
     hosted.until(spooled.exists)  # nobody answers: it is kept until the ledger has it
-    hosted.redis.set(keys.receipt(hosted.settings.host, f"{made.job.job_id}:1"), "new")
+    hosted.redis.set(keys.receipt(hosted.settings.host, f"{made.job_id}:1"), "new")
     hosted.until(lambda: not spooled.exists())
     assert [each.token for each in hosted.records() if each.token in (made.token, made.token - 1)] == [made.token]
 
@@ -186,7 +194,7 @@ def test_a_host_that_cannot_write_its_spool_claims_nothing(hosted: Farm) -> None
 def test_cancelled_in_mid_run(hosted: Farm) -> None:
     made = hosted.assign(samples=100_000)
     hosted.until(hosted.running)
-    hosted.redis.sadd(keys.CANCELLED, made.job.job_id)
+    hosted.redis.sadd(keys.CANCELLED, made.job_id)
     assert hosted.record(made).outcome == Outcome.CANCELLED
 
 
@@ -203,7 +211,7 @@ def test_a_wiped_redis_costs_no_record(hosted: Farm) -> None:
     made = hosted.assign(samples=20_000, ttl_s=6.0)
     hosted.until(hosted.running)
     hosted.redis.flushall()
-    assert ok(hosted.record(made)).job_id == made.job.job_id
+    assert ok(hosted.record(made)).job_id == made.job_id
     hosted.until(lambda: hosted.inventory.hosts() and hosted.inventory.devices())
 
 

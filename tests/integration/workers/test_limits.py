@@ -106,7 +106,9 @@ class Search:
 
     def block(self, job: Job, attempt: int) -> Record:
         serial = self.device.serial
-        assignment = Assignment(serial=serial, host="testhost", job=job, attempt=attempt, token=attempt, ttl_s=15.0)
+        assignment = Assignment(
+            serial=serial, host="testhost", job_id=job.job_id, job=job, attempt=attempt, token=attempt, ttl_s=15.0
+        )
         return run_job(assignment, self.bench, lambda: None, lambda *_: None)
 
     @property

@@ -44,9 +44,10 @@ class Bench:
 
     def line(self, blocks: int, sampling: dict[str, Any] = BRIEF, **conditions: Any) -> Assignment:
         first = assignment_of(self.serial, sampling, conditions)
+        jobs = [first.job.with_block(number) for number in range(blocks)]
         every = [
-            first.model_copy(update={"job": first.job.with_block(number), "token": number + 1})
-            for number in range(blocks)
+            first.model_copy(update={"job_id": job.job_id, "job": job, "token": number})
+            for number, job in enumerate(jobs, 1)
         ]
         return every[0].model_copy(update={"line": tuple(every[1:])})
 
@@ -90,7 +91,7 @@ def test_blocks_of_a_line_share_a_session(bench: Bench, lab: Wiring, monkeypatch
     assert [(each.session.first, each.session.number) for each in records if each.session] == [
         (1, n) for n in range(1, 5)
     ]
-    assert put_back == [line.every[2].job.job_id], "once, after the records of all blocks but the last were kept"
+    assert put_back == [line.every[2].job_id], "once, after the records of all blocks but the last were kept"
     times = {
         what: sum(what in each for each in asked) for what in ("ln -s", " stop --marker", "timeout 2147483647", "df -k")
     }

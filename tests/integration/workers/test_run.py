@@ -63,7 +63,7 @@ def assignment(
         conditions=conditions or Conditions(),
         measure=Measure.model_validate({"quantities": quantities}),
     )
-    return Assignment(serial=serial, host="testhost", job=job, attempt=1, token=1, ttl_s=15.0)
+    return Assignment(serial=serial, host="testhost", job_id=job.job_id, job=job, attempt=1, token=1, ttl_s=15.0)
 
 
 class Runner:

@@ -80,6 +80,50 @@ def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
     assert len(sent(redis)) == 1
 
 
+def test_many_that_are_due_share_a_file_until_each_gets_its_own(tmp_path: Path, redis: Redis) -> None:
+    """A process that is killed meanwhile loses none, and sends none that the ledger has."""
+    now = [0.0]
+
+    def files(ending: str) -> list[str]:
+        return sorted(path.name for path in (tmp_path / "spool").glob(f"*{ending}"))
+
+    killed = Spool(tmp_path, clock=lambda: now[0])
+    for number in range(spool_module.BUNDLE):
+        killed.add(record(f"job{number}"))
+    now[0] += spool_module.FLUSH_S
+    killed.flush(everything=False)
+    assert len(files(".bundle")) == 1 and not files(".json")
+
+    spool, stop = Spool(tmp_path), threading.Event()
+    redis.set(keys.receipt("", "job0:1"), "new")
+    sender = threading.Thread(target=spool.run, args=(redis, stop))
+    sender.start()
+    try:
+        eventually(lambda: len(sent(redis)) == spool_module.BUNDLE - 1)
+        eventually(lambda: not files(".bundle"))
+    finally:
+        stop.set()
+        spool.nudge()
+        sender.join(60)
+    others = [f"job{number}" for number in range(1, spool_module.BUNDLE)]
+    assert sorted(each.job_id for each in sent(redis)) == others
+    assert files(".json") == [f"{name}-1.json" for name in others]
+
+
+def test_a_bundle_goes_with_the_last_receipt(tmp_path: Path, redis: Redis) -> None:
+    now = [0.0]
+    spool = Spool(tmp_path, clock=lambda: now[0])
+    for number in range(spool_module.BUNDLE):
+        spool.add(record(f"job{number}"))
+    now[0] += spool_module.FLUSH_S
+    spool.flush(everything=False)
+    for number in range(spool_module.BUNDLE):
+        assert len(list((tmp_path / "spool").iterdir())) == 1
+        redis.set(keys.receipt("", f"job{number}:1"), "new")
+        spool.send(redis)
+    assert spool.waiting() == [] and not list((tmp_path / "spool").iterdir())
+
+
 def test_what_the_ledger_has_soon_never_touches_the_disk(tmp_path: Path, redis: Redis) -> None:
     spool, stop = Spool(tmp_path), threading.Event()
     sender = threading.Thread(target=spool.run, args=(redis, stop))

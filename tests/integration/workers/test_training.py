@@ -86,7 +86,9 @@ def assignment(experiment: Experiment, serial: str, attempt: int = 1) -> Assignm
         experiment_id="e-1", cell=cell, block=0, candidates=(serial,), sampling=experiment.sampling,
         conditions=experiment.conditions, measure=experiment.measure,
     )  # fmt: skip
-    return Assignment(serial=serial, host="testhost", job=job, attempt=attempt, token=attempt, ttl_s=15.0)
+    return Assignment(
+        serial=serial, host="testhost", job_id=job.job_id, job=job, attempt=attempt, token=attempt, ttl_s=15.0
+    )
 
 
 def run(bench: Workbench, one: Assignment, report: Report = lambda *_: None) -> Record:

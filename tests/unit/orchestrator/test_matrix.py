@@ -129,6 +129,8 @@ def test_count_any_and_n() -> None:
     either = expand(make.many(1, count="any"), "e", farm)
     assert [j.candidates for j in either.jobs] == [("B", "C", "D")]
     assert [(e.serial, e.reason) for e in either.exclusions] == [("A", "the device has no opencl (it has cpu)")]
+    others = expand(make.many(2, count="any"), "e", farm[:3]).jobs  # another choice of devices, and another block
+    assert len({job.job_id for job in (*either.jobs, *others)}) == 3
     two = expand(make.many(1, count=2), "e", farm)
     assert [j.candidates for j in two.jobs] == [("B",), ("C",)]
     assert [e.serial for e in two.exclusions] == ["A", "D"]
