@@ -53,7 +53,7 @@ WORLDS = (
     World(noise=0.01, shape="skewed"),
     World(noise=0.01, shape="outliers"),
     World(noise=0.02),
-    *(World(noise=0.005, left=left) for left in (0.04, 0.08, 0.16)),
+    *(World(noise=0.005, left=left) for left in (0.04, 0.08)),
 )
 
 
