@@ -61,8 +61,10 @@ def widening(values: Sequence[float]) -> float:
 def alike_doubt(values: Sequence[float]) -> Doubt | None:
     """That successive blocks are alike, where chance hardly makes them so."""
     n, rows = len(values), np.array([values], np.float64)
+    if n < FEWEST_OF_DOUBT:
+        return None
     correlation = max(float(_correlations(rows)[0]), float(_lag_one(rows - rows.mean())[0]))
-    if n < FEWEST_OF_DOUBT or correlation * sqrt(n) < ALIKE_DEVIATIONS:
+    if correlation * sqrt(n) < ALIKE_DEVIATIONS:
         return None
     worth = f"{n} blocks tell as much as {max(1, round(n * float(_left(np.array(correlation)))))} independent ones"
     return Doubt(code=DoubtCode.ALIKE_BLOCKS, detail=f"correlation {correlation:.1f} of a block with the next: {worth}")

@@ -115,5 +115,6 @@ def test_alike_blocks_are_doubted_and_independent_ones_are_not(seed: int) -> Non
     chance = np.random.default_rng(seed)
     sticking = [staying(0.9)(chance, 20).tolist() for _ in range(RUNS)]
     assert np.mean([alike_doubt(row) is not None for row in sticking]) > 0.45, "by ranks alone 0.38"
+    assert alike_doubt([]) is None and alike_doubt([3.0] * 9) is None
     doubt = alike_doubt([float(number) for number in range(10)])
     assert doubt is not None and doubt.detail.endswith("10 blocks tell as much as 1 independent ones")
