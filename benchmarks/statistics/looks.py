@@ -9,7 +9,8 @@ looks as there can be.
 
 counted   alarms: nights without any difference whose table says `different` of a row at the end; told: those in which
           the repetition finds it too; found: nights in which a phone that is slower is told; wrong same: rows with a
-          true ratio at the margin that say `same`; unknown: rows that are unknown in the end; looks: at the table, and
+          true ratio at the margin that say `same`; unknown: rows that are unknown in the end; bias: by how much the
+          mean ratio of a cell is off in nights without a difference, of the worst cell; looks: at the table, and
           rounds: of a cell, on average
 """
 
@@ -19,12 +20,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.command_line import run_command
-from benchmarks.statistics.nights import CELLS, MARGIN, PHONES, SLOW, SLOWER, World, alike, row, share
+from benchmarks.statistics.nights import (
+    CELLS,
+    MARGIN,
+    PHONES,
+    SLOW,
+    SLOWER,
+    World,
+    alike,
+    left_over,
+    ordered,
+    row,
+    share,
+)
 from benchmarks.statistics.simulations import keep, options, spread
 from orchestrator.analysis.comparison import Compared, Rules, SideRow, compare
 from orchestrator.model.experiment import Side, Sides
@@ -39,6 +53,7 @@ WORLDS = (
     World(noise=0.01, shape="skewed"),
     World(noise=0.01, shape="outliers"),
     World(noise=0.02),
+    *(World(noise=0.005, left=left) for left in (0.04, 0.08)),
 )
 
 
@@ -67,6 +82,8 @@ class Counts(NamedTuple):
     found: bool
     looks: int
     rounds: float
+    log_ratios: tuple[float, ...]
+    """Of its rows, in their order."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -100,6 +117,7 @@ def rows(seed: int, number: int, jobs: int) -> Iterator[dict[str, object]]:
             },
             "wrong same": share_of("same", at_margin),
             "unknown": share_of("unknown", same),
+            "bias": float(np.abs(np.mean([night.log_ratios for night in same], axis=0)).max()),
             "looks": float(np.mean([night.looks for night in same])),
             "rounds": float(np.mean([night.rounds for night in same])),
         }
@@ -114,7 +132,8 @@ def judged(task: Task) -> Counts:
     night = one_night(np.random.default_rng(task.seed), task.world, task.ratios)
     verdicts: Counter[str] = Counter(each.verdict for each in night.rows)
     found = any(device == f"phone-{SLOW}" for device, _ in night.confirmed)
-    return Counts(verdicts, bool(night.confirmed), found, night.looks, night.rounds)
+    log_ratios = tuple(log(each.ratio) for each in night.rows if each.ratio is not None)
+    return Counts(verdicts, bool(night.confirmed), found, night.looks, night.rounds, log_ratios)
 
 
 def one_night(random: np.random.Generator, world: World, ratios: Sequence[float]) -> Told:
@@ -166,19 +185,19 @@ def measured(
     wave: Wave,
     first_round: int,
 ) -> list[list[SideRow]]:
-    """The rows of both sides: of each round first A, then B; in the next the other way round."""
+    """The rows of both sides, in the order of a night (ABBA BAAB), which begins anew with each wave."""
     found: list[list[SideRow]] = [[], []]
     for phone in range(PHONES):
         cells = [cell for cell in range(CELLS) if (f"phone-{phone}", f"network-{cell}") in (wave.cells or ())]
-        order = [(side, cell) for cell in cells for side in (0, 1)]
-        places = [(turn, *each) for turn in range(wave.blocks) for each in (order if turn % 2 == 0 else order[::-1])]
+        places = list(ordered(wave.blocks, 4, 2, cells))
+        left = 1 + world.left * left_over(places)
         noise = alike(random, world, len(places)) if places else ()
         for place, (turn, side, cell) in enumerate(places):
             truth = (10.0 + 7 * cell + phone) * (ratios[phone] if side else 1.0) * day[f"phone-{phone}"]
             warm = 1 + world.heat * (1 - np.exp(-place / (0.3 * len(places))))
             at = first_round * 1000.0 + place * 60.0
             found[side].append(
-                row(phone, cell, 0, first_round + turn, at, float(truth * warm * (1 + noise[place])))
+                row(phone, cell, 0, first_round + turn, at, float(truth * warm * left[place] * (1 + noise[place])))
             )  # fmt: skip
     return found
 

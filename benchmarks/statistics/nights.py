@@ -98,11 +98,11 @@ def alike(random: np.random.Generator, world: World, count: int) -> np.ndarray:
     return (walk + shaped(random, world.shape, count)) / np.sqrt(2) * world.noise
 
 
-def ordered(rounds: int, turns: int, sides: int) -> Iterator[tuple[int, int, int]]:
+def ordered(rounds: int, turns: int, sides: int, cells: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Round, side and cell of each block of a phone."""
     for turn in range(rounds):
         exchanged = turn % turns >= 2
-        order = [(side, cell) for cell in range(CELLS) for side in range(sides)[:: -1 if exchanged else 1]]
+        order = [(side, cell) for cell in cells for side in range(sides)[:: -1 if exchanged else 1]]
         yield from ((turn, *place) for place in (order[::-1] if turn % 2 else order))
 
 
@@ -120,7 +120,7 @@ def night(
 ) -> list[list[SideRow]]:
     """The rows of each side. `sides`: the true ratio of each phone; all sides run in this night."""
     found: list[list[SideRow]] = [[] for _ in sides]
-    places = list(ordered(design.rounds, design.turns, len(sides)))
+    places = list(ordered(design.rounds, design.turns, len(sides), range(CELLS)))
     left = 1 + world.left * left_over(places)
     for phone in range(PHONES):
         noise = alike(random, world, len(places))

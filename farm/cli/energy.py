@@ -44,7 +44,7 @@ def energy(
         str | None,
         typer.Option(
             "--format",
-            metavar="trepn|monsoon|joulescope|otii|perfetto|csv",
+            metavar="trepn|monsoon|joulescope|otii|nvidia-smi|perfetto|csv",
             help="Format of the files.",
             show_default="by their content",
         ),
@@ -70,7 +70,7 @@ def energy(
 ) -> None:
     """Compute mean power, net power and joules per inference from recorded power traces.
 
-    Reads Trepn, Monsoon, Joulescope, Otii and perfetto files, and any CSV with units, also with decimal commas.
+    Reads Trepn, Monsoon, Joulescope, Otii, nvidia-smi and perfetto files, and any CSV with units.
 
     Prints the plain mean of the readings, as studies publish it (for several files the mean of their means), and the
     mean weighted by time. Each has an interval, of 95 % where the readings support that. Needs no farm.

@@ -29,6 +29,8 @@ Order = Literal["interleaved", "random", "abba"]
 Place = tuple[Cell, tuple[str, ...]]
 """A cell and the devices that may run its blocks."""
 
+PERIOD = 4
+"""Rounds after which `abba` has given neighbours the same places, and the same cells before them, as often."""
 CANARY_NETWORK = "cifar10_quick"
 """Small enough to cost a phone well under a second, large enough to keep its cores busy for the while."""
 CANARY_WARMUP = 3
@@ -62,7 +64,7 @@ def _one_round(places: Sequence[Place], number: int, order: Order, seed: str) ->
     if order == "random":
         random.Random(f"{seed} round {number}").shuffle(ordered)
     elif order == "abba":
-        if number % 4 >= 2:
+        if number % PERIOD >= PERIOD // 2:
             ordered = _exchanged(ordered)
         if number % 2:
             ordered.reverse()

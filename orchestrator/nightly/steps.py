@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
+from orchestrator.expansion.run_order import PERIOD
 from orchestrator.model.base import content_hash
 
 from .night import CellOnDevice, Kind, Night, NightRow, Wave
@@ -14,8 +15,6 @@ PATIENCE_S, PATIENCE = 300.0, 0.1
 """How long a phone that is away is waited for: so many seconds, and this share of the budget at most."""
 FOR_MORE = 0.7
 """Share of the budget after which no further blocks begin: what changed has to be repeated, too."""
-LEAST_MORE = 2
-"""Rounds: with `abba` the order of an odd number is not balanced."""
 
 
 @dataclass(frozen=True)
@@ -155,13 +154,17 @@ def _more(night: Night, view: View) -> tuple[Wave, ...]:
 
 def _blocks(night: Night, part: str, cells: Mapping[CellOnDevice, int]) -> int:
     """Of a wave, all of whose cells get as many: what most of them is wanted, as far as each may have it."""
-    return min(max(cells.values()), *(night.suite.most_rounds - rounds_of(night, part, cell) for cell in cells))
+    return min(max(cells.values()), *(_left(night, part, cell) for cell in cells))
 
 
 def _further(night: Night, part: str, cell: CellOnDevice, needs: int) -> int:
-    has = rounds_of(night, part, cell)
-    even = LEAST_MORE * ceil(min(max(needs, LEAST_MORE), has) / LEAST_MORE)
-    return min(even, night.suite.most_rounds - has)
+    whole = PERIOD * ceil(min(needs, rounds_of(night, part, cell)) / PERIOD)
+    return min(max(whole, PERIOD), _left(night, part, cell))
+
+
+def _left(night: Night, part: str, cell: CellOnDevice) -> int:
+    """Rounds that it may still have, in whole periods of their order: a part of one favours a side."""
+    return (night.suite.most_rounds - rounds_of(night, part, cell)) // PERIOD * PERIOD
 
 
 def _repetition(night: Night, view: View) -> tuple[Wave, ...]:

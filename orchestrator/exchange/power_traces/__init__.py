@@ -1,4 +1,5 @@
-"""Power traces that others recorded -> recordings: Trepn, Monsoon, Joulescope, Otii, perfetto, or CSV with units."""
+"""Power traces that others recorded -> recordings: Trepn, Monsoon, Joulescope, Otii, nvidia-smi, perfetto, or CSV with
+units."""
 
 from __future__ import annotations
 
@@ -8,18 +9,19 @@ from typing import Literal, get_args
 
 from orchestrator.exchange.delimited_table import Table
 
-from . import joulescope, monsoon, otii, perfetto, plain, trepn
+from . import joulescope, monsoon, nvidia_smi, otii, perfetto, plain, trepn
 from .checks import checked
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
 from .time_base import UNITS
 
-Format = Literal["trepn", "monsoon", "joulescope", "otii", "perfetto", "csv"]
+Format = Literal["trepn", "monsoon", "joulescope", "otii", "nvidia-smi", "perfetto", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 READERS: dict[Format, Callable[[Table, Told], list[Recording]]] = {
     "trepn": trepn.read,
     "monsoon": monsoon.read,
     "joulescope": joulescope.read,
     "otii": otii.read,
+    "nvidia-smi": nvidia_smi.read,
     "csv": plain.read,
 }
 KNOWN: dict[Format, Callable[[Sequence[tuple[int, list[str]]]], bool]] = {
@@ -27,6 +29,7 @@ KNOWN: dict[Format, Callable[[Sequence[tuple[int, list[str]]]], bool]] = {
     "monsoon": monsoon.matches,
     "joulescope": joulescope.matches,
     "otii": otii.matches,
+    "nvidia-smi": nvidia_smi.matches,
 }
 """How tables are known by their titles, in the order in which they are asked."""
 AS_FOUND = Told()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from types import MappingProxyType
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv
+from pyarrow import compute, csv
 
 from orchestrator.exchange.delimited_table import Table
 
@@ -28,8 +29,14 @@ class NotPlain(Exception):
     """Something other than rows of numbers."""
 
 
-def blocks(table: Table, header_line: int, indices: Sequence[int]) -> Iterator[tuple[Series, ...]]:
-    """The wanted columns of all rows below the titles. Raises NotPlain."""
+Texts = Mapping[int, Callable[[pa.Array], Series]]
+"""How the texts of a column are read, by its place; raises ArrowInvalid."""
+
+
+def blocks(
+    table: Table, header_line: int, indices: Sequence[int], texts: Texts = MappingProxyType({})
+) -> Iterator[tuple[Series, ...]]:
+    """The wanted columns of all rows below the titles; numbers but for `texts`. Raises NotPlain."""
     width = next((len(cells) for line, cells in table.head() if line > header_line and any(cells)), 0)
     if width <= max(indices):
         raise NotPlain
@@ -46,24 +53,33 @@ def blocks(table: Table, header_line: int, indices: Sequence[int]) -> Iterator[t
                     invalid_row_handler=lambda row: "skip" if row.text.startswith("#") else "error",
                 ),
                 convert_options=csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, pa.float64()),
+                    column_types={names[each]: pa.string() if each in texts else pa.float64() for each in indices},
                     include_columns=list(dict.fromkeys(wanted)),
                     decimal_point=table.dialect.decimal,
                     null_values=[""],
                 ),
             )
             for batch in reader:
-                yield _columns(batch, wanted)
+                yield _columns(batch, indices, texts)
     except (pa.ArrowInvalid, EOFError, OSError, zlib.error) as e:
         raise NotPlain from e
 
 
-def _columns(batch: pa.RecordBatch, wanted: Sequence[str]) -> tuple[Series, ...]:
-    columns = tuple(np.asarray(batch.column(name)) for name in wanted)
+def _columns(batch: pa.RecordBatch, indices: Sequence[int], texts: Texts) -> tuple[Series, ...]:
+    found = [(index, batch.column(str(index))) for index in indices]
+    columns = tuple(texts[index](column) if index in texts else np.asarray(column) for index, column in found)
     finite = all(bool(np.isfinite(column).all()) for column in columns)
-    if not finite or any(batch.column(name).null_count for name in wanted):
+    if not finite or any(column.null_count for _, column in found):
         raise NotPlain
     return columns
+
+
+def without_units(texts: pa.Array, unit: str, table: Table) -> Series:
+    """The numbers of `65.2 W`. Raises ArrowInvalid."""
+    plain: Any = compute.replace_substring_regex(compute.utf8_trim_whitespace(texts), rf"\s*{unit}$", "")
+    if table.dialect.decimal == ",":
+        plain = compute.replace_substring(plain, ",", ".")
+    return np.asarray(plain.cast(pa.float64()))
 
 
 def _source(table: Table) -> Path | BinaryIO | io.RawIOBase:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from orchestrator.exchange.delimited_table import Table, cell
 
-from .blocks import NotPlain, blocks
+from .blocks import NotPlain, blocks, without_units
+from .dates import ALLOWED, DateForm, all_seconds, form_of, over_midnight, seconds
 from .points import Points, Series
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded
 from .time_base import time_unit
 from .units import QUANTITIES, parse_title, with_units
 
 _SCALAR = re.compile(r"^np\.\w+\((.*)\)$")
+_SEEMS_DATE = re.compile(r":|\d[-/.]\d+[-/.]\d")
+_BEHIND = re.compile(r"^[-+]?[\d.,]+(?:[eE][-+]?\d+)?\s*([a-zA-Zµμ]+)$")
 
 
 @dataclass(frozen=True)
@@ -28,16 +32,30 @@ class Column:
     factor: float
     found: str = ""
     """Of times: the unit that was found by the figures."""
+    dates: DateForm | None = None
+    """Of times that are no numbers."""
+    behind: str = ""
+    """The unit that stands behind each figure."""
 
     @property
     def read_as(self) -> str:
         """Of times: the title with the unit."""
+        if self.dates is not None:
+            return f"{self.title}, {self.dates.named}"
         unit = next(unit for unit, factor in QUANTITIES["time"].items() if factor == self.factor)
         return f"{self.title}, in {unit}"
 
 
 def time_column(table: Table, line: int, index: int, title: str, told: Told) -> Column:
-    """The column of times in the unit that is told, titled or found. Raises TableError."""
+    """The column of times: dates, or numbers in the unit that is told, titled or found. Raises TableError."""
+    first = _first_below(table, line, index)
+    dates = form_of(first)
+    if dates is None and _SEEMS_DATE.search(first):
+        raise table.error(line, title, f"found {first!r}, allowed: {ALLOWED}")
+    if dates is not None and told.time_unit is not None:
+        raise table.error(line, title, f"its times are {dates.named}, which have no unit", "leave out --time-unit")
+    if dates is not None:
+        return Column(index, title, 1.0, dates=dates)
     unit, found = time_unit(table, line, index, parse_title(title), told.time_unit)
     return Column(index, title, QUANTITIES["time"][unit], unit if found else "")
 
@@ -67,6 +85,18 @@ def titles_at(table: Table, line: int, cells: list[str]) -> tuple[int, list[str]
     return (line, cells) if both is None or below is None else (below[0], both)
 
 
+def unit_behind(table: Table, line: int, index: int) -> str:
+    """The unit behind the first figure of a column, as in `65.2 W`; empty where it has none."""
+    match = _BEHIND.match(_first_below(table, line, index))
+    return match[1] if match else ""
+
+
+def _first_below(table: Table, line: int, index: int) -> str:
+    """The first cell of a column that is not empty; else nothing."""
+    cells = (cell(cells, index) for at, cells in table.head() if at > line and any(cells) and not is_comment(cells))
+    return next(filter(None, cells), "")
+
+
 def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
     """All rows below the titles. Rows without any figure are passed over. Raises TableError."""
     try:
@@ -83,8 +113,11 @@ def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
 def _by_blocks(table: Table, layout: Layout) -> Points:
     points = Points()
     wanted = (layout.time, *layout.parts)
-    for figures in blocks(table, layout.header_line, [column.index for column in wanted]):
+    texts = {column.index: partial(all_seconds, form=column.dates) for column in wanted if column.dates}
+    texts |= {each.index: partial(without_units, unit=each.behind, table=table) for each in wanted if each.behind}
+    for figures in blocks(table, layout.header_line, [column.index for column in wanted], texts):
         t_s, *parts = (values * column.factor for values, column in zip(figures, wanted, strict=True))
+        t_s = _going_on(layout.time, t_s, points)
         if len(t_s) and (t_s[0] < points.last_s or bool((np.diff(t_s) < 0).any())):
             raise NotPlain
         points.extend(t_s, _power(layout, t_s, parts))
@@ -98,11 +131,24 @@ def _by_rows(table: Table, layout: Layout) -> Points:
         if line <= layout.header_line or not any(cells) or is_comment(cells):
             continue
         t_s, *parts = (number(table, line, cells, column) for column in wanted)
+        (t_s,) = _going_on(layout.time, np.array([t_s]), points).tolist()
+        if t_s < points.last_s and layout.time.dates is not None:
+            found, before = (layout.time.dates.text(each) for each in (t_s, points.last_s))
+            remedy = "was the clock set back, as in autumn? write the offset into each row, or record in UTC"
+            what = f"found {found} after {before}, allowed: times that do not fall"
+            raise table.error(line, layout.time.title, what, remedy)
         if t_s < points.last_s:
             raise table.falling(line, layout.time.title, t_s / layout.time.factor, points.last_s / layout.time.factor)
         (power_w,) = _power(layout, np.array([t_s]), [np.array([part]) for part in parts])
         points.add(t_s, power_w)
     return points
+
+
+def _going_on(time: Column, t_s: Series, points: Points) -> Series:
+    """Times of day over midnight; others as they are."""
+    if time.dates is None or time.dates.day or not len(t_s):
+        return t_s
+    return over_midnight(t_s, points.last_s if len(points) else None)
 
 
 def _power(layout: Layout, t_s: Series, parts: Sequence[Series]) -> Series:
@@ -121,5 +167,13 @@ def number(table: Table, line: int, cells: Sequence[str], column: Column) -> flo
     text = cell(cells, column.index)
     if not text:
         raise table.error(line, column.title, "found nothing, allowed: a number")
+    if column.dates is not None:
+        at_s = seconds(text, column.dates)
+        if at_s is None:
+            what = f"found {text!r}, allowed: {column.dates.named} that exist, as in the first row"
+            raise table.error(line, column.title, what)
+        return at_s
+    if column.behind:
+        text = text.removesuffix(column.behind).rstrip()
     match = _SCALAR.match(text)
     return table.number(match[1] if match else text, line, column.title) * column.factor

@@ -20,8 +20,10 @@ METHOD = (
     "what they say themselves where that is more; differences: Welch-Satterthwaite"
 )
 LEVEL = 0.95
-PHONE_W = 0.002, 50.0
+PHONE_W = "a phone", 0.002, 50.0
 """Mean power of a phone, asleep or at work with its screen on; of a small board too."""
+PLAUSIBLE_W = {"nvidia-smi": ("a GPU", 0.5, 2000.0)}
+"""Of what else draws power, by format."""
 STUCK_READINGS = 10
 STUCK_SHARE, STUCK_TIMES = 0.1, 20
 """A stretch of equal readings is doubted that has such a share of all, and so many times what others have."""
@@ -32,6 +34,7 @@ INSTRUMENTS = {
     "monsoon": "a meter",
     "joulescope": "a meter",
     "otii": "a meter",
+    "nvidia-smi": "a sensor of a GPU",
     "perfetto battery": "a battery gauge",
     "perfetto rails": "rails inside the phone",
 }
@@ -175,8 +178,8 @@ def _copies(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
 
 def _of_each(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
     """A meter that says the same all the time, a mean that no phone has, readings of which too few are independent."""
-    low_w, high_w = PHONE_W
     for one in recordings:
+        what, low_w, high_w = PLAUSIBLE_W.get(one.format, PHONE_W)
         readings, mean_w, worth = one.facts.readings, one.facts.plain_w, plain_mean(one).freedom + 1
         if _stood_still(one):
             detail = f"{one.facts.equal} of its {readings} readings, from {one.facts.equal_at_s:.4g} s on, are the same"
@@ -187,7 +190,7 @@ def _of_each(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
             detail = f"its {readings} readings tell as much as {max(2, round(worth))} independent ones"
             yield _doubt(one, TraceDoubtCode.ALIKE_READINGS, detail)
         if mean_w and not low_w <= abs(mean_w) <= high_w:
-            detail = f"its mean is {mean_w:.3g} W; a phone draws {low_w:g} to {high_w:g} W"
+            detail = f"its mean is {mean_w:.3g} W; {what} draws {low_w:g} to {high_w:g} W"
             yield _doubt(one, TraceDoubtCode.IMPLAUSIBLE_POWER, detail)
 
 

@@ -1,22 +1,23 @@
 """Any CSV of times and powers whose titles carry units: `time [s],power [mW]`, or current and voltage.
 
 Lines that begin with `#` are passed over, and so is what stands above the titles. Units may stand in a row of their own
-below the titles.
+below the titles, or behind each figure (`65.2 W`). Times may be dates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table
 
-from .columns import Column, Layout, is_comment, number, read_columns, time_column, titles_at
+from .columns import Column, Layout, is_comment, number, read_columns, time_column, titles_at, unit_behind
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
-from .units import allowed, factor, parse_title, quantity_of
+from .units import allowed, factor, parse_title, plain_unit, quantity_of
 
 FORMAT = "csv"
 HINT = "write e.g. `time [s],power [mW]` or `time [s],current [mA],voltage [V]` as its first line"
@@ -24,10 +25,10 @@ DISAGREES = 0.2
 """Power and current times voltage may differ by such a share: they may be rounded, or read one after the other."""
 
 
-def read(table: Table, told: Told) -> list[Recording]:
+def read(table: Table, told: Told, form: str = FORMAT) -> list[Recording]:
     """The run of one file. Raises TableError."""
     layout = _layout(table, told)
-    return [read_columns(table, layout, FORMAT).doubted(*_disagreeing(table, layout))]
+    return [read_columns(table, layout, form).doubted(*_disagreeing(table, layout))]
 
 
 def _layout(table: Table, told: Told) -> Layout:
@@ -109,9 +110,12 @@ def _only(table: Table, line: int, cells: Sequence[str], quantity: str, places: 
 
 def _column(table: Table, line: int, cells: Sequence[str], quantity: str, places: Sequence[int]) -> Column:
     text = cells[_only(table, line, cells, quantity, places)]
-    scale = factor(parse_title(text), quantity)
+    title, behind = parse_title(text), unit_behind(table, line, places[0])
+    unit = title.unit or plain_unit(behind)
+    scale = factor(replace(title, unit=unit), quantity)
+    if scale is not None and behind and factor(replace(title, unit=plain_unit(behind)), quantity) != scale:
+        raise table.error(line, text, f"its title says {unit!r}, its figures {behind!r}", "correct one of them")
     if scale is None:
-        unit = parse_title(text).unit
         what = f"unit {unit!r} is none of a {quantity}" if unit else "it has no unit"
         raise table.error(line, text, f"{what}; allowed: {allowed(quantity)}", "write the unit into the title")
-    return Column(places[0], text, scale)
+    return Column(places[0], text, scale, behind=behind)

@@ -16,7 +16,7 @@ QUANTITIES: dict[str, dict[str, float]] = {
 """Factor to s, W, A and V of each unit, in lower case."""
 
 NAMES: dict[str, tuple[str, ...]] = {
-    "time": ("time", "timestamp", "t", "elapsed"),
+    "time": ("time", "timestamp", "datetime", "t", "elapsed"),
     "power": ("power", "p"),
     "current": ("current", "i"),
     "voltage": ("voltage", "u", "v"),
@@ -45,10 +45,10 @@ def parse_title(text: str) -> Title:
     if match is not None:
         name = match["name"].strip()
         mega = match["unit"] in MEGA and not name.isupper()
-        return Title(name, match["unit"] if mega else _plain(match["unit"]), match["rest"].strip())
+        return Title(name, match["unit"] if mega else plain_unit(match["unit"]), match["rest"].strip())
     name, _, unit = text.rpartition("_")
-    known = any(_plain(unit) in units for units in QUANTITIES.values())
-    return Title(name, _plain(unit)) if name and known else Title(text.strip(), "")
+    known = any(plain_unit(unit) in units for units in QUANTITIES.values())
+    return Title(name, plain_unit(unit)) if name and known else Title(text.strip(), "")
 
 
 def quantity_of(title: Title) -> str | None:
@@ -60,7 +60,7 @@ def quantity_of(title: Title) -> str | None:
 def with_units(titles: Sequence[str], below: Sequence[str]) -> list[str] | None:
     """Titles whose units stand in the row below: `Time,Power` above `(s),(mW)`; None where that row is no such one."""
     units = [text.strip("[]() ") for text in below]
-    known = [not unit or any(_plain(unit) in of for of in QUANTITIES.values()) for unit in units]
+    known = [not unit or any(plain_unit(unit) in of for of in QUANTITIES.values()) for unit in units]
     if not all(known) or not any(units) or any(parse_title(text).unit for text in titles):
         return None
     pairs = zip_longest(titles, units, fillvalue="")
@@ -79,5 +79,6 @@ def allowed(quantity: str) -> str:
     return ", ".join(f"`{quantity} [{spelled.get(unit, unit)}]`" for unit in QUANTITIES[quantity])
 
 
-def _plain(unit: str) -> str:
+def plain_unit(unit: str) -> str:
+    """As it stands in `QUANTITIES`."""
     return unit.replace("µ", "u").replace("μ", "u").strip().lower()

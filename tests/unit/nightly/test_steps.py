@@ -145,12 +145,15 @@ def test_unknown_cells_alone_get_more_blocks_until_there_are_enough() -> None:
     step = next_step(started, over)
     assert isinstance(step, Begin)
     (wave,) = step.waves
-    assert (wave.kind, wave.blocks, wave.cells) == ("more", 4, CELLS[0]), "rounded to pairs of rounds"
+    assert (wave.kind, wave.blocks, wave.cells) == ("more", 4, CELLS[0]), "rounded to whole periods of the order"
     step = next_step(started, View(over.now, over.submitted, table=[row("unknown", 0, needs=300)]))
-    assert isinstance(step, Begin) and step.waves[0].blocks == 10, "not more than it has"
-    most = started.model_copy(update={"suite": suite(most_rounds=13)})
+    assert isinstance(step, Begin) and step.waves[0].blocks == started.suite.rounds, "not more than it has"
+    most = started.model_copy(update={"suite": suite(most_rounds=started.suite.rounds + 7)})
     step = next_step(most, View(over.now, over.submitted, table=[row("unknown", 0, needs=300)]))
-    assert isinstance(step, Begin) and step.waves[0].blocks == 3
+    assert isinstance(step, Begin) and step.waves[0].blocks == 4, "no part of a period"
+    full = started.model_copy(update={"suite": suite(most_rounds=started.suite.rounds + 3)})
+    step = next_step(full, View(over.now, over.submitted, table=[row("unknown", 0, needs=300)]))
+    assert isinstance(step, Judge)
     hopeless = next_step(started, View(over.now, over.submitted, table=[row("unknown", 0)]))
     assert isinstance(hopeless, Judge), "no number of blocks settles it"
 

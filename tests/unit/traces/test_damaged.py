@@ -22,6 +22,7 @@ pytestmark = pytest.mark.unit
 PIECES = (
     "", ",", ",,,", "\n", "\r\n", '"', "x", "1e999", "-5", "NaN", "1_0", "½", "\0", ";", "\t", "time [s]", "Time  [ms]",
     "Battery Power* [uW]", "System Statistics:", "Main(mA)", "power [mW]", "1,2\n3,4\n",
+    "timestamp, power.draw [W]\n", "2026/11/25 23:59:59.9, 6.1 W\n", "10:00:00,1\n",
 )  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def sound(recordings: list[Recording]) -> bool:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from((None, *FORMATS)))
 @example(["time [s]", ",", "power [mW]", "\n", "1,2\n3,4\n"], None)
+@example(["timestamp, power.draw [W]\n", "2026/11/25 23:59:59.9, 6.1 W\n", "2026/11/25 23:59:59.9, 6.1 W\n"], None)
+@example(["time [s]", ",", "power [mW]", "\n", "10:00:00,1\n", "10:00:00,1\n"], None)
 def test_any_text(pieces: list[str], form: str | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.csv"
