@@ -11,8 +11,8 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode
 
-NOT_WARM = "not_warm"
-"""The agent's word for a warm-up that never became stable."""
+WARNINGS = {"not_warm": DoubtCode.NOT_WARM, "layers_missing": DoubtCode.LAYERS_MISSING}
+"""The agent's words that are doubts of their own: a warm-up that never became stable; a recording of some layers."""
 FEW = 5
 """Fewer timed samples than this say little."""
 UNSTABLE_SHARE = 0.05
@@ -90,7 +90,7 @@ def _of_events(events: Sequence[Event], *, power: bool) -> Iterator[Doubt]:
     if power and not any(isinstance(e, Power) and e.current_ua is not None for e in events):
         yield Doubt(code=DoubtCode.NO_POWER_GAUGE)
     for event in events:
-        if isinstance(event, Warning) and event.code == NOT_WARM:
-            yield Doubt(code=DoubtCode.NOT_WARM, detail=event.message[:500])
+        if isinstance(event, Warning) and event.code in WARNINGS:
+            yield Doubt(code=WARNINGS[event.code], detail=event.message[:500])
         elif isinstance(event, Warning):
             yield Doubt(code=DoubtCode.AGENT_WARNING, detail=f"{event.code}: {event.message}"[:500])
