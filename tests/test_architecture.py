@@ -114,7 +114,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "tqdm": ("farm.api",),
     "psutil": ("farm.processes",),
     "pyarrow": (
-        *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces.blocks"),
+        *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces"),
         *("orchestrator.upkeep.archives", "orchestrator.queueing.kept.columns"),
         "orchestrator.submission.training_sets",
     ),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from orchestrator.config import Settings
 from orchestrator.coordination.keys import ANNOUNCE_S
 from orchestrator.errors import DeviceBusy, FarmError, TransportLost
-from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Source
+from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from workers.devices.lookup import unusable
 
 from .connection.adb import AdbConnection, AdbServer, ListedDevice, over_network
@@ -265,9 +265,8 @@ class Discovery:
         """The state of what is at an address; facts that are known already are kept."""
         if self._names.speaks(address):
             serial = self._names.serial(address)
-            facts = DeviceFacts(
-                serial=serial, host=self._settings.host, kind="phone", source=Source.PHONE, address=address
-            )
+            source = self._names.source(address)
+            facts = DeviceFacts(serial=serial, host=self._settings.host, kind="phone", source=source, address=address)
             self._fleet.set_state(facts, DeviceState(health=health, reason=reason, seen_at=time.time()))
 
     def _look_at_workstation(self) -> None:

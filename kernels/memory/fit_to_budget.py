@@ -21,7 +21,7 @@ from kernels.passes.split_weights import largest_weight, oversized, split_weight
 from .choose_layout import fits, place_memory, total_bytes
 from .floor import Floor, floor_of
 from .layout import Layout
-from .swap import moved_bytes, swap
+from .offload import swap_to_fit
 from .waves import in_waves
 
 _SHARES = (8, 16, 32)
@@ -29,7 +29,7 @@ _SHARES = (8, 16, 32)
 _DESKTOP_SHARE = 5
 """The first of them where the device's memory is its own: kernels gain more than swaps lose (docs/decisions/0123)."""
 _MARGINS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6)
-"""Of the arena, what may live at once: offsets leave gaps."""
+"""Of the room, what may be taken: offsets leave gaps."""
 
 _WEIGHTS = 2048
 """Weights below such a part of the budget are not offloaded: each costs a wait, and all of them little room."""
@@ -192,37 +192,20 @@ def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, La
 
 
 def _swapped(draft: Draft, layout: Layout, options: Options, limits: Limits) -> tuple[Draft, Layout]:
-    """With as few swaps as the budget allows. Raises LimitExceeded where a single step needs more."""
-    arena, offloaded = _arena(draft, layout, limits)
-    ahead = not limits.unified_memory
+    """With as few bytes moved as the budget allows. Raises LimitExceeded where a single step needs more."""
+    least = limits.memory_budget_bytes // _WEIGHTS
+    weights = [name for name, b in draft.buffers.items() if b.role == "weight" and b.size >= least]
+    fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(("arena", "image"))])
+    fixed -= sum(draft.buffers[name].size for name in weights)
+    room = limits.memory_budget_bytes - fixed
+    if room <= 0:
+        raise LimitExceeded(f"small weights, inputs and outputs alone take {fixed} bytes")
     for margin in _MARGINS:
-        swapped = swap(draft, int(arena * margin), offloaded=offloaded, ahead=ahead)
+        swapped = swap_to_fit(draft, int(room * margin), weights, ahead=not limits.unified_memory)
         placed = place_memory(swapped, options, limits)
         if fits(placed.pools, limits):
             break
     return swapped, placed
-
-
-def _arena(draft: Draft, layout: Layout, limits: Limits) -> tuple[int, frozenset[str]]:
-    """Bytes for what comes and goes, and the weights of it: those that are worth it, where that moves less or fits."""
-    least = limits.memory_budget_bytes // _WEIGHTS
-    large = frozenset(name for name, b in draft.buffers.items() if b.role == "weight" and b.size >= least)
-    fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(("arena", "image"))])
-    found: list[tuple[int, int, frozenset[str]]] = []
-    refused: list[LimitExceeded] = []
-    for offloaded in (frozenset[str](), large):
-        arena = limits.memory_budget_bytes - fixed + sum(draft.buffers[name].size for name in offloaded)
-        try:
-            if arena <= 0:
-                what = "small weights, inputs and outputs" if offloaded else "weights, inputs and outputs"
-                raise LimitExceeded(f"{what} alone take {limits.memory_budget_bytes - arena} bytes")
-            found.append((moved_bytes(swap(draft, arena, offloaded=offloaded)), arena, offloaded))
-        except LimitExceeded as e:
-            refused.append(e)
-    if not found:
-        raise refused[-1]
-    _, arena, offloaded = min(found, key=lambda each: each[0])
-    return arena, offloaded
 
 
 def _mend(options: Options) -> str:

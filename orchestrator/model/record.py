@@ -59,6 +59,7 @@ class DoubtCode(StrEnum):
     ALIASED_POWER = "aliased_power"
     METER_CLOCK = "meter_clock"
     SESSIONS_DIFFER = "sessions_differ"
+    LAYERS_MISSING = "layers_missing"
 
 
 REMEDIES: dict[DoubtCode, str] = {
@@ -91,6 +92,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.METER_CLOCK: "look for what delays the meter's samples (a hub, a busy host); figures are corrected",
     DoubtCode.SESSIONS_DIFFER: "run it again on other days or after reboots: more blocks of one session add little",
     DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
+    DoubtCode.LAYERS_MISSING: "read no time of the network here, only layers: record its latency_ms, or all its layers",
 }
 
 

@@ -7,10 +7,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from orchestrator.model.device import Source
 from workers.connection.base import DeviceConnection
 
 from .install import run
-from .probe import read_boot_id
+from .probe import SOURCE, read_boot_id, source_of
 
 ASK_S = 5.0
 """A phone that does not answer within this is not asked for longer."""
@@ -25,6 +26,7 @@ class Identity:
     serial: str
     """`ro.serialno`; empty where it names none that can be used."""
     boot_id: str
+    source: Source = Source.PHONE
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,10 @@ class Name:
 
 
 def read_identity(connection: DeviceConnection) -> Identity:
-    """Ask the phone; two short commands. Raises TransportLost, DeviceSick."""
-    serial = run(connection, "getprop", "ro.serialno", deadline_s=ASK_S).strip()
-    return Identity(serial if _USABLE.fullmatch(serial) else "", read_boot_id(connection, deadline_s=ASK_S))
+    """Ask the phone; three short commands. Raises TransportLost, DeviceSick."""
+    serial, source = (run(connection, "getprop", name, deadline_s=ASK_S).strip() for name in ("ro.serialno", SOURCE))
+    boot_id = read_boot_id(connection, deadline_s=ASK_S)
+    return Identity(serial if _USABLE.fullmatch(serial) else "", boot_id, source_of(source))
 
 
 class Names:
@@ -52,6 +55,8 @@ class Names:
         self._ask = ask
         self._lock = threading.Lock()
         self._remembered: dict[str, str] = {}
+        self._sources: dict[str, Source] = {}
+        """Of what last answered at an address."""
         self._holders: dict[str, str] = {}
         """Serial -> address."""
 
@@ -61,6 +66,8 @@ class Names:
         Raises TransportLost where this phone, or the one that holds the name, does not answer.
         """
         identity = self._ask(address)
+        with self._lock:
+            self._sources[address] = identity.source
         if not identity.serial:
             return self._by_address(address, "it has no serial number of its own (ro.serialno)")
         with self._lock:
@@ -85,6 +92,11 @@ class Names:
         with self._lock:
             return self._remembered.get(address, address)
 
+    def source(self, address: str) -> Source:
+        """What answered there last; a phone, where nothing ever did."""
+        with self._lock:
+            return self._sources.get(address, Source.PHONE)
+
     def speaks(self, address: str) -> bool:
         """Whether what is seen at this address is the state of its phone: no other connection holds the name."""
         with self._lock:
@@ -104,3 +116,4 @@ class Names:
         self.release(address)
         with self._lock:
             self._remembered.pop(address, None)
+            self._sources.pop(address, None)

@@ -26,6 +26,7 @@ from .install import run
 from .momentary import SCRIPT, parse_nodes
 
 ADBD = ["pidof", "adbd"]
+SOURCE = "ro.pocketfarm.source"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _VENDORS = {
     "cpu-": "cpu",  # PoCL 5: `cpu-znver3-AMD EPYC`
@@ -109,7 +110,7 @@ def phone_facts(
         serial=connection.serial,
         host=host,
         kind="phone",
-        source=_source(own.get("source", "")),
+        source=source_of(properties.get(SOURCE, "")),
         address=connection.address,
         model=properties.get("ro.product.model", ""),
         manufacturer=properties.get("ro.product.manufacturer", ""),
@@ -174,7 +175,8 @@ def _text(result: ShellResult) -> str:
     return result.stdout.decode(errors="replace") if result.code == 0 else ""
 
 
-def _source(name: str) -> Source:
+def source_of(name: str) -> Source:
+    """By the property `SOURCE`, which no phone of a maker has."""
     return Source(name) if name in (Source.VIRTUAL, Source.REPLAY) else Source.PHONE
 
 

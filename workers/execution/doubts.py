@@ -11,6 +11,8 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode
 
+OWN_DOUBTS = (DoubtCode.NOT_WARM, DoubtCode.LAYERS_MISSING)
+"""Of the agent's words: a warm-up that never became stable; a recording of some layers."""
 FEW = 5
 """Fewer timed samples than this say little."""
 UNSTABLE_SHARE = 0.05
@@ -90,7 +92,7 @@ def _of_events(events: Sequence[Event], *, power: bool) -> Iterator[Doubt]:
         why = next((event.message for event in warnings if event.code == DoubtCode.NO_POWER_GAUGE), "")
         yield Doubt(code=DoubtCode.NO_POWER_GAUGE, detail=why[:500])
     for event in warnings:
-        if event.code == DoubtCode.NOT_WARM:
-            yield Doubt(code=DoubtCode.NOT_WARM, detail=event.message[:500])
+        if event.code in OWN_DOUBTS:
+            yield Doubt(code=DoubtCode(event.code), detail=event.message[:500])
         elif event.code != DoubtCode.NO_POWER_GAUGE:
             yield Doubt(code=DoubtCode.AGENT_WARNING, detail=f"{event.code}: {event.message}"[:500])

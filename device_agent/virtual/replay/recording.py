@@ -69,6 +69,9 @@ class RecordedNetwork(_Part):
     power: PowerTrace
     cells: tuple[RecordedCell, ...] = ()
     """The first that fits a plan is played. A layer with axes of its own is played as the first that fits those."""
+    layers_are_all: bool = False
+    """Whether the sum of the recorded layers is the time of the network, as the one who recorded it has it. Else a plan
+    with other layers, whose time is such a sum, has the warning `layers_missing`."""
 
     @model_validator(mode="after")
     def _has_times(self) -> RecordedNetwork:

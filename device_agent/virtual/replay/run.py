@@ -115,6 +115,10 @@ class Run:
         recorded = json.loads((self._folder / "times.json").read_text())
         self._times = times_of(json.loads((plan / "plan.json").read_text()), recorded)
         self._network, own, slower = self._times.network, self._times.latency_ms, self._slower()
+        if missing := self._times.missing:
+            had = f"the time is the sum of {len(self._times.layers)} layers that were recorded"
+            names = ", ".join(missing[:10]) + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+            self.journal.write("warning", code="layers_missing", message=f"{had}, without {names}")
         first = self._first() % len(own)
         return (round(ms * 1e6 * slower) for ms in self._counted(itertools.cycle(own[first:] + own[:first])))
 

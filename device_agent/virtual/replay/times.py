@@ -20,6 +20,8 @@ class Times:
     latency_ms: list[float]
     layers: Mapping[str, list[float]]
     """Layer -> its recorded times."""
+    missing: tuple[str, ...] = ()
+    """Layers of the plan that are not in the latency, because it is the sum of those that were recorded."""
 
     def replaying(self, events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """The real agent's events, with the recorded times of the layers; a layer that was not recorded is left out."""
@@ -47,11 +49,17 @@ def times_of(plan: Mapping[str, Any], recorded: Mapping[str, Any]) -> Times:
     layers, is_mixed = _layers(cells, had)
     played = cells[cell] if cell >= 0 else recorded[name]
     latency = played["latency_ms"] if not is_mixed else []
-    latency = latency or [sum(sum(times) / len(times) for times in layers.values())]
+    missing: tuple[str, ...] = ()
+    if not latency:
+        latency = [sum(sum(times) / len(times) for times in layers.values())]
+        if not recorded[name].get("layers_are_all"):
+            missing = tuple(
+                dict.fromkeys(each["layer"] for each in plan.get("steps", ()) if each["layer"] not in layers)
+            )
     if not latency[0]:
         known = "; ".join(str(each["at"]) for each in cells)
         raise End("unsupported", f"{name} was not recorded like this; there is {known}")
-    return Times(name, cell, latency, layers)
+    return Times(name, cell, latency, layers, missing)
 
 
 def fits(at: Mapping[str, Any], had: Mapping[str, Any]) -> bool:

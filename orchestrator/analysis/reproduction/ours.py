@@ -18,7 +18,7 @@ from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attemp
 from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.axes import settings
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Outcome
+from orchestrator.model.record import DoubtCode, Outcome
 
 from .figure import OurDevice
 
@@ -68,6 +68,8 @@ class Finder:
     def best(self, device: OurDevice, keys: Keys, axis: str) -> Best | str:
         """The best value of an axis with all others, or why there is none."""
         own = [block for block, _ in self._good if (block.serial, block.source.value) == device[:2]]
+        if "layer" not in keys:
+            own = [block for block in own if not _in_parts(block)]
         found = measured_layers(own, self._cells) if "layer" in keys else measured_runs(own, self._cells, self._mode)
         fitting = [one for one in found if _has(one.columns, keys) and axis in one.columns]
         try:
@@ -91,15 +93,18 @@ class Finder:
         read = self._reader(metric, str(keys.get("layer", "")))
         found: dict[str, list[Block]] = {}
         cells = {name: cell for name, cell in self._cells.items() if _has(_columns(cell), keys, but=("layer",))}
+        parts = ""
         for block, night in self._good:
             if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
+                if metric in WHOLE and "layer" not in keys and (parts := _in_parts(block)):
+                    continue
                 value = read(block)
                 if value is not None and value > 0:
                     found.setdefault(block.cell_id, []).append(Block(night, block.block, block.started_at, value))
         if len({cells[name].workload.label for name in found}) > 1:
             return Ours(None, why_not="several networks were measured, and the figure names none")
         if not found:
-            return Ours(None, why_not="not measured" if cells else "no cell of this experiment is that")
+            return Ours(None, why_not=parts or ("not measured" if cells else "no cell of this experiment is that"))
         best = min(found, key=lambda name: _mean(found[name]))
         return Ours(_mean(found[best]), found[best], cells[best].label)
 
@@ -129,6 +134,15 @@ def _layers_ms(block: BlockFigures, pattern: str) -> float | None:
 def _energy_j(block: BlockFigures) -> float | None:
     of = block.energy and (block.energy.per_inference_j or block.energy.gross_per_inference_j)
     return of.value if of else None
+
+
+WHOLE = ("latency", "energy")
+"""Metrics of which a sum of some layers is no figure of the network."""
+
+
+def _in_parts(block: BlockFigures) -> str:
+    """Why a block's time is not that of its network; empty where it is."""
+    return next((each.detail for each in block.doubts if each.code is DoubtCode.LAYERS_MISSING), "")
 
 
 READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from math import ceil, log2
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MultipleLocator
 
 from kernels.plan.live_memory import LiveMemory
 from orchestrator.errors import TableError
@@ -34,13 +36,18 @@ def draw(memory: LiveMemory, name: str, budget: int, path: Path) -> bytes:
 
 
 def figure_of(memory: LiveMemory, name: str, budget: int) -> Figure:
-    """Bytes alive in each step, above those that stay throughout, beside what is allocated."""
+    """Bytes alive in each step, by kind, above those that stay throughout, beside what is allocated."""
     figure = new_figure(WIDTH_PX, HEIGHT_PX)
     axes = figure.subplots()
     steps = range(len(memory.activations) + 1)
-    total = [memory.lasting + live for live in (*memory.activations, *memory.activations[-1:])]
-    axes.fill_between(steps, 0, memory.lasting, color=PALETTE[8], alpha=0.45, linewidth=0)
-    axes.fill_between(steps, memory.lasting, total, color=PALETTE[0], alpha=0.6, step="post", linewidth=0)
+    areas = {f"weights, inputs, outputs {memory_size(memory.lasting)}": PALETTE[8]}
+    axes.fill_between(steps, 0, memory.lasting, color=PALETTE[8], alpha=0.6, linewidth=0)
+    below = [memory.lasting] * len(steps)
+    bands = {"weights that are swapped in": (memory.swapped_weights, PALETTE[2])} if any(memory.swapped_weights) else {}
+    for kind, (live, colour) in {**bands, "activations": (memory.activations, PALETTE[0])}.items():
+        above = [low + size for low, size in zip(below, (*live, *live[-1:]), strict=False)]
+        axes.fill_between(steps, below[: len(above)], above, color=colour, alpha=0.6, step="post", linewidth=0)
+        areas[kind], below = colour, above
     lines = {f"allocated {memory_size(memory.allocated)}": (memory.allocated, FOREGROUND, "-")}
     lines[f"largest live set {memory_size(memory.most)}"] = (memory.most, PALETTE[1], "--")
     if budget:
@@ -48,10 +55,11 @@ def figure_of(memory: LiveMemory, name: str, budget: int) -> Figure:
     for height, colour, dash in lines.values():
         axes.axhline(height, color=colour, linestyle=dash, linewidth=1.1)
     axes.set_ylim(bottom=0)
+    axes.margins(x=0)
+    axes.yaxis.set_major_locator(MultipleLocator(2 ** ceil(log2(max(memory.allocated, budget, 1) / 6))))
     axes.yaxis.set_major_formatter(lambda value, _: memory_size(int(value)))
     axes.set_xlabel("step")
     bare(axes, grid="y")
-    areas = {f"weights, inputs, outputs {memory_size(memory.lasting)}": PALETTE[8], "activations": PALETTE[0]}
     keys = [Line2D([], [], color=colour, linewidth=6, alpha=0.6, label=label) for label, colour in areas.items()]
     keys += [Line2D([], [], color=colour, linestyle=dash, label=label) for label, (_, colour, dash) in lines.items()]
     put_heading(figure, f"Device memory of {name} over its steps", keys=keys)

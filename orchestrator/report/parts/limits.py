@@ -9,10 +9,10 @@ from orchestrator.report import wording
 from orchestrator.report.section import Column, Section
 
 NOTE = (
-    "The largest value that ran, with the time of one inference, and the smallest that did not, with what stopped it. "
-    "refused: it needs more than the device, its driver or the memory budget has; killed: the device ended the agent, "
-    "twice. A probe that the farm lost is repeated and counts nowhere; one that failed for another reason ends the "
-    "search. Weights are those of the whole network, biases among them."
+    "The largest value that ran, with the time of one inference, or of one epoch of a training, and the smallest that "
+    "did not, with what stopped it. refused: it needs more than the device, its driver or the memory budget has; "
+    "killed: the device ended the agent, twice. A probe that the farm lost is repeated and counts nowhere; one that "
+    "failed for another reason ends the search. Weights are those of the whole network, biases among them."
 )
 UNFINISHED, STOPPED = "still searching", "ended without an answer"
 INCONSISTENT = "a larger value ran: search again on an idle device"

@@ -30,11 +30,19 @@ def newest(blocks: Sequence[BlockFigures]) -> Iterator[tuple[BlockFigures, Train
     yield from (found[key] for key in sorted(found))
 
 
+def _in_order(
+    blocks: Sequence[BlockFigures], known: Mapping[tuple[str, str], Summary]
+) -> list[tuple[BlockFigures, Trained]]:
+    """As in the table of results."""
+    places = {key: place for place, key in enumerate(known)}
+    return sorted(newest(blocks), key=lambda each: places[each[0].serial, each[0].cell_id])
+
+
 def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Section:
     names = wording.naming(summaries)
     known: Mapping[tuple[str, str], Summary] = {(each.serial, each.cell_id): each for each in summaries}
     rows = []
-    for block, trained in newest(blocks):
+    for block, trained in _in_order(blocks, known):
         summary, last, model = known[block.serial, block.cell_id], trained.epochs[-1], trained.model
         energy = summary.energy_per_inference
         rows.append(
@@ -58,7 +66,7 @@ def confusions(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> 
     """Of each trained network that knows classes how often it took which for which."""
     names = wording.naming(summaries)
     known = {(each.serial, each.cell_id): each for each in summaries}
-    for number, (block, trained) in enumerate(newest(blocks)):
+    for number, (block, trained) in enumerate(_in_order(blocks, known)):
         if trained.model is None or not 0 < len(trained.model.confusion) <= MOST_CLASSES:
             continue
         matrix = trained.model.confusion

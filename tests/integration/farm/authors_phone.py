@@ -38,7 +38,7 @@ def recording(folder: Path, to: Path) -> Path:
         {"at": {"api": "opencl", "precision": "fp32"}, "latency_ms": [436.71]},
         {"at": {"api": "opencl", "precision": "imprecise"}, "latency_ms": [207.1]},
     ]
-    network = {"power": power(folder, "Parallel"), "cells": cells}
+    network = {"power": power(folder, "Parallel"), "cells": cells, "layers_are_all": True}
     idle = [plain(folder, name) for name in ("Baseline", "Baseline2")]
     to.write_text(
         json.dumps(

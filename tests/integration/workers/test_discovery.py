@@ -212,8 +212,9 @@ def test_no_adb_server_leaves_the_host_usable(settings: Settings) -> None:
 
 def test_without_an_agent_the_reason_is_told(lab: Wiring, lab_settings: Settings) -> None:
     without = lab_settings.model_copy(update={"agent_dir": lab_settings.state / "nothing"})
-    reason = Watch(without, lab.server).health(lab.serial, Health.SICK).state.reason
-    assert "build it" in reason
+    sick = Watch(without, lab.server).health(lab.serial, Health.SICK)
+    assert "build it" in sick.state.reason
+    assert sick.facts.source is Source.VIRTUAL
 
 
 def test_a_phone_in_a_session_is_left_alone(lab: Wiring, lab_settings: Settings) -> None:

@@ -13,7 +13,7 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Layer
 from orchestrator.model.experiment import Published, Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Record
+from orchestrator.model.record import Doubt, DoubtCode, Record
 from orchestrator.report import charts, export
 from orchestrator.report.drawing import to_svg
 from orchestrator.report.html import render
@@ -99,6 +99,18 @@ def test_a_line_is_judged_by_who_wins_and_by_the_order_of_ratios(ours_ms: Any, v
     assert found[1].cell == "lenet opencl fp32 granularity=8"  # the better one of the two that the keys fit
     assert found[0].ours == pytest.approx(sequential / 1000, rel=0.02) and found[0].source == "virtual"
     assert found[0].ratio == pytest.approx(sequential / 12000, rel=0.02)
+
+
+def test_a_sum_of_some_layers_is_no_time_of_the_network() -> None:
+    doubt = Doubt(code=DoubtCode.LAYERS_MISSING, detail="without ip1")
+    whole, parts = (record(one, [30.0] * 3) for one in (SEQUENTIAL, PRECISE))
+    parts = parts.model_copy(update={"doubts": (doubt,)})
+    rows = [{**row, "values": [0.01, 0.002]} for row in MODES["rows"][:1]]
+    layer = {**MODES, "columns": [{**each, "at": {**each["at"], "layer": "conv1"}} for each in MODES["columns"][:2]]}
+    found = beside(reported({"tables": [MODES, {**layer, "rows": rows}]}, [SEQUENTIAL, PRECISE], [whole, parts]))
+    of = {(one.column, one.published): (one.ours, one.why) for one in found}
+    assert of["precise", 0.4] == (None, "without ip1") and of["sequential", 12.0][0] is not None
+    assert of["precise", 0.002][0] == pytest.approx(0.003), "of the layers that were recorded"
 
 
 def test_ours_is_written_as_a_person_would_write_it() -> None:

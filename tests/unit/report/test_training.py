@@ -35,6 +35,7 @@ ASKED = Experiment.model_validate(
         "matrix": {"backend": "cpu"},
     }
 )
+SEARCH = {"dimension": "hidden.0", "tolerance": "5 %", "most": 4096}
 CELL = Cell(workload=ASKED.workload, backend=Api.CPU)
 MODEL = TrainedModel(onnx_sha256="ab" * 32, checkpoint_sha256="cd" * 32, evaluated=10, wrong=1,
                      confusion=((4, 1), (0, 5)))  # fmt: skip
@@ -73,6 +74,23 @@ def test_a_row_a_training_with_its_answers() -> None:
     assert 150 < len(epochs) < 260 and (epochs[0].stage, epochs[-1].epoch) == ("pretrain:first", 499)
     assert "throughput" not in by_name  # an epoch is no inference of a batch
     assert found.blocks[0].times is not None and found.blocks[0].times.median_ms == 3.0
+
+
+def test_probes_of_a_limit_are_in_its_order_and_without_their_answers() -> None:
+    workload = {**ASKED.workload.model_dump(exclude_defaults=True), "parameters": {"hidden": [64, 250]}}
+    asked = Experiment.model_validate({"name": "l", "workload": workload, "strategy": {"limit_search": SEARCH}})
+    first = Cell(workload=asked.workload, backend=Api.CPU)
+    cells = [first.at("hidden.0", n) for n in (64, 128, 256, 512, 1024)]
+    done = {"samples": tuple(epoch(i) for i in range(3)), "trained": MODEL}
+    records = [record(cell, [1.0], token=n).model_copy(update=done) for n, cell in enumerate(cells)]
+    found = built("l", asked, cells={c.cell_id: c for c in cells}, records=records, outcomes={"ok": 5}, now=1.8e9)
+    by_name = {section.name: section for section in sections(found)}
+    assert [re.findall(r"hidden=(\d+)", row[1]) for row in by_name["training"].rows] == [
+        ["64"], ["128"], ["256"], ["512"], ["1024"]
+    ]  # fmt: skip
+    assert not [name for name in by_name if name.startswith("confusion-")]
+    page = render(found, [])
+    assert page.index('id="limits"') < page.index('id="training"')
 
 
 def test_epochs_of_earlier_attempts_are_in_the_curve_alone() -> None:

@@ -15,7 +15,7 @@ from device_agent.virtual.profile import load_model
 from device_agent.virtual.replay.player import Player
 from device_agent.virtual.replay.recording import load_recording
 from device_agent.virtual.replay.run import Run, is_stable
-from device_agent.virtual.replay.times import Times
+from device_agent.virtual.replay.times import Times, times_of
 
 TEXT = """
 profile: nexus_5
@@ -132,3 +132,14 @@ def test_a_layer_that_was_not_recorded_has_no_time() -> None:
 
     assert replayed() == [output]
     assert replayed(conv1=[5.5]) == [{**told[0], "duration_ns": 5_500_000}, output]
+
+
+def test_a_sum_of_some_layers_names_those_that_it_lacks() -> None:
+    plan = {"name": "lenet", "api": "cpu", "steps": [{"layer": name} for name in ("conv1", "pool1", "pool1", "ip1")]}
+    cell = {"at": {"api": "cpu"}, "latency_ms": [], "layers": {"conv1": [5.0], "pool1": [2.0, 4.0]}}
+
+    def played(cell: dict[str, object], **network: bool) -> Times:
+        return times_of(plan, {"lenet": {"latency_ms": [], "cells": [cell], **network}})
+
+    assert (played(cell).latency_ms, played(cell).missing) == ([8.0], ("ip1",))
+    assert played(cell, layers_are_all=True).missing == played({**cell, "latency_ms": [9.0]}).missing == ()

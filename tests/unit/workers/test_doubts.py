@@ -73,6 +73,7 @@ def test_warm_up_is_not_judged() -> None:
             DoubtCode.DIVERGED,
         ),
         ([*STEADY, Warning(seq=10, t_ns=1, code="clock", message="odd")], DoubtCode.AGENT_WARNING),
+        ([*STEADY, Warning(seq=10, t_ns=1, code="layers_missing", message="without ip1")], DoubtCode.LAYERS_MISSING),
         (
             [*STEADY, Power(seq=10, t_ns=1, gpu_hz=624_000_000), Power(seq=11, t_ns=2, gpu_hz=401_000_000)],
             DoubtCode.FREQUENCY_CHANGED,

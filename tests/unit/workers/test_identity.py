@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.errors import TransportLost
+from orchestrator.model.device import Source
 from workers.connection.base import ShellResult
 from workers.devices.identity import Identity, Names, read_identity
 
@@ -118,3 +119,12 @@ def test_which_numbers_can_be_names(said: str, serial: str) -> None:
             return ShellResult(0, said.encode() if argv[0] == "getprop" else b"boot-1\n", b"")
 
     assert read_identity(Phone()) == Identity(serial, "boot-1")  # type: ignore[arg-type]
+
+
+def test_what_answers_says_whether_it_is_virtual() -> None:
+    names = Names(Phones(a=Identity("V1", "boot-1", Source.VIRTUAL), b=RED).ask)
+    assert names.source("a") is Source.PHONE
+    for address in "ab":
+        names.claim(address)
+    names.release("a")
+    assert (names.source("a"), names.source("b")) == (Source.VIRTUAL, Source.PHONE)

@@ -190,6 +190,32 @@ def test_weights_wait_in_host_memory_where_the_budget_demands_it(backend: str) -
         _agrees(graph, compile_graph(graph, Options("opencl", memory_budget=60_000), Limits(cpu_device=True)))
 
 
+@pytest.mark.parametrize("unified", [True, False])
+def test_weights_stay_on_the_device_as_far_as_the_budget_allows(unified: bool) -> None:
+    """Six layers of equal weights, each read once: a layer runs beside as many of the others' as there is room for."""
+    net = NetworkBuilder("chain", 3, (1, 32, 8, 8))
+    x = net.input
+    for index in range(6):
+        x = _layer(net, f"layer{index}", x, 32, 3, False)
+    graph, limits = net.finish(x), Limits(unified_memory=unified)
+    options = Options("opencl", algorithm="window")
+    weight = 32 * 32 * 9 * 4
+    moved = []
+    for budget in range(2 * weight, 9 * weight, weight // 2):
+        plan = compile_graph(graph, replace(options, memory_budget=budget), limits).plan
+        moved.append(swapped_bytes(plan))
+        live = live_memory(plan)
+        assert live.most <= plan.requires.total_bytes <= budget and max(live.activations) < weight
+        assert (max(live.swapped_weights) >= weight) == (moved[-1] > 0)
+        assert not moved[-1] or budget - plan.requires.total_bytes < weight, "another would have stayed"
+    assert moved == sorted(moved, reverse=True) and moved[0] >= 4 * weight and moved[-1] == 0
+
+
+def swapped_bytes(plan: Plan) -> int:
+    sizes = {buffer.id: buffer.bytes for buffer in plan.buffers}
+    return sum(sizes[step.buffer] for step in plan.steps if isinstance(step, SwapIn | SwapOut))
+
+
 def arena(plan: Plan) -> int:
     return sum(pool.bytes for pool in plan.pools if pool.id.startswith("arena"))
 

@@ -1,0 +1,59 @@
+"""Which weights wait in host memory, where a draft must swap: as few bytes as possible are moved in an inference.
+
+A weight that is read once takes its bytes throughout if it stays, and moves them in each inference if it does not. So
+the largest stay first: of what is away a step needs its own at once. How many bytes of them stay is searched, because
+what stays leaves less room for activations, which are then moved instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from math import inf
+
+from kernels.errors import LimitExceeded
+from kernels.lower.draft import Draft
+
+from .swap import moved_bytes, swap
+
+_PARTS = 32
+"""Into so many parts the bytes that may stay are divided for the search."""
+
+
+def swap_to_fit(draft: Draft, room: int, weights: Sequence[str], *, ahead: bool = False) -> Draft:
+    """The draft with swaps, so that `weights`, activations and scratch of at most `room` bytes are held at once.
+
+    `ahead`: tensors come back ahead of their use; what that moves more is not searched for. Raises LimitExceeded where
+    a single step needs more.
+    """
+    ordered = sorted(weights, key=lambda name: (-draft.buffers[name].size, name))
+    total = sum(draft.buffers[name].size for name in ordered)
+
+    def swapped(part: int, *, ahead: bool = False) -> Draft:
+        away = _away(draft, ordered, min(room, total) * part // _PARTS)
+        kept = total - sum(draft.buffers[name].size for name in away)
+        return swap(draft, room - kept, offloaded=away, ahead=ahead)
+
+    @cache
+    def cost(part: int) -> tuple[float, int]:
+        try:
+            return moved_bytes(swapped(part)), -part
+        except LimitExceeded:
+            return inf, part
+
+    low, high = 0, _PARTS
+    while low < high:  # the more stays, the less is moved, until there is too little room for activations
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if cost(middle + 1) < cost(middle) else (low, middle)
+    return swapped(min((0, low, _PARTS), key=cost), ahead=ahead)
+
+
+def _away(draft: Draft, ordered: Sequence[str], most: int) -> frozenset[str]:
+    """Of weights, the largest first, those that do not fit into `most` bytes beside the ones before."""
+    away = []
+    for name in ordered:
+        if draft.buffers[name].size <= most:
+            most -= draft.buffers[name].size
+        else:
+            away.append(name)
+    return frozenset(away)
