@@ -69,6 +69,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "MatMulInteger": quantized.matmul_integer,
     "Mod": functions.mod,
     "NonMaxSuppression": suppressing.non_max_suppression,
+    "NonZero": suppressing.non_zero,
     "OneHot": functions.one_hot,
     "Pad": placing.pad,
     "QLinearConv": quantized.qlinear_conv,
