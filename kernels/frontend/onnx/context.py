@@ -130,13 +130,14 @@ class Context:
 
     def reserve(self, node: OnnxNode, size: int) -> None:
         """Count the bytes of a constant that a node is about to compute. Raises ModelError where it is too much."""
-        self.computed_bytes += size
-        if self.computed_bytes > MAX_COMPUTED_BYTES:
+        total = self.computed_bytes + size
+        if total > MAX_COMPUTED_BYTES:
             raise ModelError(
-                f"node {node.name!r} ({node.op}): its constant of {size} bytes makes {self.computed_bytes} bytes of "
+                f"node {node.name!r} ({node.op}): its constant of {size} bytes makes {total} bytes of "
                 f"constants that the model computes; at most {MAX_COMPUTED_BYTES} are supported: store them as "
                 "initializers"
             )
+        self.computed_bytes = total
 
     def type_of(self, name: str) -> np.dtype[Any]:
         """Of a tensor, as the model sees it."""

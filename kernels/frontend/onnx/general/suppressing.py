@@ -24,7 +24,7 @@ MOST_ELEMENTS = 1 << 16
 """Of which NonZero sorts out those that are not 0."""
 READERS = frozenset(
     ("Add", "Cast", "Div", "Gather", "GatherND", "Identity", "Mul", "Sigmoid", "Slice", "Split", "Squeeze", "Sub")
-) | {"Transpose", "Unsqueeze"}
+) | {"RoiAlign", "Transpose", "Unsqueeze"}
 """What may read rows of which the last ones may be padding."""
 
 _GONE = float(np.finfo(np.float32).min)
