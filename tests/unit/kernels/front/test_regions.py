@@ -45,3 +45,11 @@ def test_boxes_of_another_shape_are_refused(tmp_path: Path) -> None:
     path = save_model(tmp_path / "m.onnx", [node], {**SHAPES, "boxes": (5, 4)}, ["y"], {"pictures": np.arange(6)})
     with pytest.raises(ModelError, match=r"boxes \(5, 4\) and numbers of pictures \(6,\) do not fit"):
         load_onnx(path)
+
+
+def test_one_box_of_a_constant_picture(tmp_path: Path, seed: int) -> None:
+    node = helper.make_node("RoiAlign", ["x", "boxes", "pictures"], ["y"], sampling_ratio=1)
+    shapes = {**SHAPES, "boxes": (1, 4)}
+    rng = np.random.default_rng(seed)
+    path = save_model(tmp_path / "m.onnx", [node], shapes, ["y"], {"pictures": np.array([1])}, opset=16)
+    assert_agrees(path, {name: rng.uniform(0, 5, shape).astype(np.float32) for name, shape in shapes.items()})
