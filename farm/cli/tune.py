@@ -95,6 +95,7 @@ def run(
 
     Example: `farm tune run model.onnx --backend vulkan --strategy budgeted --budget '5 min'`
     """
+    began = time.monotonic()  # reading the model counts, too
     from workers.tuning.tune_device import tune_on
 
     from . import tuning
@@ -105,8 +106,8 @@ def run(
         watch = _Watch(bar)
         result: Tuned = tune_on(
             device=device, graph=graph, options=options,
-            settings=settings_of(state), strategy=chosen, budget_s=budget_s, again=again, on_progress=watch.searched,
-            on_compare=watch.compared,
+            settings=settings_of(state), strategy=chosen, budget_s=budget_s, began=began, again=again,
+            on_progress=watch.searched, on_compare=watch.compared,
         )  # fmt: skip
     if as_json:
         print_json(tuning.as_data(result))

@@ -62,6 +62,7 @@ def tune_on(
     settings: Settings,
     strategy: Callable[[float], Strategy],
     budget_s: float | None = None,
+    began: float | None = None,
     again: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_compare: Callable[[int, int], None] = lambda *_: None,
@@ -69,11 +70,13 @@ def tune_on(
     """Search what the database does not know yet, compare the whole network tuned and untuned, keep what gains.
 
     `device`: a serial or an adb address; None: this host. `strategy`: from the seconds that one layer may take.
-    `budget_s`: of the search and the comparison together; what it leaves no time for, the next call goes on with.
+    `budget_s`: of all from `began` (by the monotonic clock; None: now) to the end of the comparison; what it leaves no
+    time for, the next call goes on with.
     The database is saved after each layer. Raises DeviceBusy where a session holds the device, Unsupported, the
     transient errors, and CompileError where there is nothing to tune.
     """
-    began, api = time.monotonic(), Api(options.backend)
+    now, api = time.monotonic(), Api(options.backend)
+    began = now if began is None else began
     member = find_member(device, api, settings)
     limits = limits_of(member.facts, api, Precision(options.precision))
     database, key = Database(settings.state / FILE), key_of(member.facts, api, options.threads)
@@ -115,6 +118,6 @@ def tune_on(
         searched=tuple(each.conv for each in searched),
         left=sum(each is None for each in known),
         verdict=verdict,
-        search_s=searched_at - began,
+        search_s=searched_at - now,
         compare_s=time.monotonic() - searched_at,
     )

@@ -22,6 +22,7 @@ from kernels.ir.shapes import Shape
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, names_read, write_out
 from .expansion import expanded
+from .general.sequences import follow, is_of_sequences
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .node_checker import NodeChecker
@@ -92,6 +93,8 @@ def _import_one(node: OnnxNode, domain: str, to: Context, each: Import) -> None:
     try:
         if node.op in CONTROL and domain in STANDARD_DOMAINS:
             write_out(node, to, each)
+        elif domain in STANDARD_DOMAINS and is_of_sequences(node, to):
+            follow(node, to, each)
         else:
             import_node(node, domain, to)
     except ModelError as e:
@@ -195,6 +198,8 @@ def _check_outputs(graph: onnx.GraphProto, inputs: Collection[str], to: Context)
     written = {output for node in to.nodes for output in node.outputs}
     for name, told in _told(graph).items():
         constant = to.constants.get(name)
+        if name in to.sequences:
+            raise ModelError(f"{told} is a sequence; make its tensors the model's outputs: {to.sequences[name]}")
         if name not in to.shapes and constant is None:
             raise ModelError(f"output {name!r} is written by no node; the model is damaged")
         if constant is not None and not constant.size:

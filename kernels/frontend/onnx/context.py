@@ -84,7 +84,9 @@ class Context:
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
     padded: set[str] = field(default_factory=set)
-    """Tensors of which the last rows may be padding: results of NonMaxSuppression and what is made of them."""
+    """Tensors of which the last rows may be padding: results of NonMaxSuppression and NonZero, and their readers'."""
+    sequences: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The tensors of each sequence."""
     written_out: int = 0
     """Nodes of graphs inside of nodes that were imported, each as often as it runs."""
 
@@ -128,13 +130,14 @@ class Context:
 
     def reserve(self, node: OnnxNode, size: int) -> None:
         """Count the bytes of a constant that a node is about to compute. Raises ModelError where it is too much."""
-        self.computed_bytes += size
-        if self.computed_bytes > MAX_COMPUTED_BYTES:
+        total = self.computed_bytes + size
+        if total > MAX_COMPUTED_BYTES:
             raise ModelError(
-                f"node {node.name!r} ({node.op}): its constant of {size} bytes makes {self.computed_bytes} bytes of "
+                f"node {node.name!r} ({node.op}): its constant of {size} bytes makes {total} bytes of "
                 f"constants that the model computes; at most {MAX_COMPUTED_BYTES} are supported: store them as "
                 "initializers"
             )
+        self.computed_bytes = total
 
     def type_of(self, name: str) -> np.dtype[Any]:
         """Of a tensor, as the model sees it."""
@@ -163,6 +166,8 @@ class Context:
         return name
 
     def require(self, node: OnnxNode, name: str, what: str) -> None:
+        if name in self.sequences:
+            node.reject(f"{what} ({name!r}) is a sequence of tensors; only operators of sequences take one")
         if name not in self.constants and name not in self.shapes:
             raise ModelError(
                 f"node {node.name!r} ({node.op}): {what} ({name!r}) is defined nowhere before; the model is damaged"

@@ -91,7 +91,8 @@ class _Inside:
         for inner in graph.node:
             self.each(_renamed(inner, names, prefix), read)
         for name in wanted:
-            to.require(node, names.get(name, name), "an output of its graph")
+            if names.get(name, name) not in to.sequences:
+                to.require(node, names.get(name, name), "an output of its graph")
         return [names.get(name, name) for name in wanted]
 
     def constant(self, value: object) -> str:
@@ -163,6 +164,8 @@ def _if(inside: _Inside) -> None:
     other, then = (inside.run(branch, []) for branch in branches)
     chosen = s.reshape(condition, ())
     for index, (a, b) in enumerate(zip(then, other, strict=True)):
+        for name in (a, b):
+            to.require(node, name, "what a branch gives")
         if s.shape(a) != s.shape(b) or to.type_of(a) != to.type_of(b):
             node.reject(
                 f"its condition depends on the model's input, and its branches give {to.type_of(a)} {s.shape(a)} and "

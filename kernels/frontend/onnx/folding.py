@@ -72,6 +72,8 @@ def _result_bytes(node: OnnxNode, values: Values) -> int:
     if node.op == "Concat":
         return sum(value.nbytes for value in values)
     data = values[0]
+    if node.op == "NonZero":
+        return 8 * int(np.count_nonzero(data)) * int(data.ndim)
     if node.op == "Range":
         start, limit, step = (np.asarray(value).reshape(-1)[0] for value in values)
         return max(0, ceil((float(limit) - float(start)) / float(step))) * int(data.itemsize)
@@ -171,6 +173,7 @@ FOLDS: dict[str, Callable[[OnnxNode, Values], AnyArray]] = {
     "Max": lambda _, v: np.asarray(np.maximum.reduce(np.broadcast_arrays(*v))),
     "Min": lambda _, v: np.asarray(np.minimum.reduce(np.broadcast_arrays(*v))),
     "Mul": lambda _, v: np.asarray(v[0] * v[1]),
+    "NonZero": lambda _, v: np.asarray(np.nonzero(v[0]), np.int64),
     "Pow": lambda _, v: np.asarray(v[0] ** v[1]).astype(v[0].dtype),
     "Range": lambda _, v: np.arange(*(each.reshape(-1)[0] for each in v), dtype=v[0].dtype),
     "Reshape": _reshape,

@@ -14,6 +14,7 @@ from . import binary, constant_nodes, control, elementwise, folding, images, lay
 from .context import Context, OnnxNode
 from .general import GENERAL
 from .general.classical import CLASSICAL, DOMAIN
+from .general.sequences import SEQUENCES
 from .general.suppressing import check_reader
 from .operands import check_operands, result_types
 
@@ -61,8 +62,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 
 
 STANDARD_DOMAINS = ("", "ai.onnx")
-_COUNTED_LATER = ("NonZero", "Unique")
-SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL})
+SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES})
 
 
 def is_known(op: str, domain: str) -> bool:
@@ -77,7 +77,7 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     constant = all(not name or name in to.constants for name in node.inputs)
     if not is_known(node.op, domain) and not (constant and domain in STANDARD_DOMAINS and folding.can_compute(node)):
         where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
-        if where == "" and node.op in _COUNTED_LATER:
+        if where == "" and node.op == "Unique":
             node.reject(
                 "how many results it gives depends on the input, and shapes are static: cut the model before it "
                 f"(onnx.utils.extract_model, outputs {', '.join(node.inputs[:2])}) and do this step afterwards"

@@ -26,6 +26,8 @@ a wide margin."""
 _MOST_JOINED = 8
 """Groups that are computed as one, with zeros between them: a product in blocks does as many times the work of the
 row-major one in the same time (7 to 8 here)."""
+_WIDTHS = (2, 4, 8)
+"""Channels of groups that `depthwise` takes, which lie in a block of sixteen."""
 _WINOGRAD_GROWTH = 4
 """36 transformed weights for nine."""
 
@@ -54,7 +56,12 @@ class CpuAlgorithm(Untiled[Convolution]):
 
 
 def _not_depthwise(conv: Convolution) -> str | None:
-    return None if conv.is_depthwise else "it does not have one filter a channel"
+    if conv.is_depthwise:
+        return None
+    width = conv.c // conv.groups
+    if conv.groups > 1 and width in _WIDTHS and conv.k == conv.c and conv.dilations[1] == 1:
+        return None
+    return f"it has neither one filter a channel nor groups of {_WIDTHS} inputs and outputs without gaps in their rows"
 
 
 def _not_winograd(conv: Convolution) -> str | None:
@@ -79,7 +86,7 @@ def _not_implicit_gemm(conv: Convolution) -> str | None:
 ALGORITHMS = {
     entry.name: entry
     for entry in (
-        CpuAlgorithm("depthwise", "one filter a channel", _not_depthwise, in_blocks=True),
+        CpuAlgorithm("depthwise", "one filter a channel, or groups of 2, 4, 8", _not_depthwise, in_blocks=True),
         CpuAlgorithm("winograd", "minimal filtering, tiles of 4x4 outputs", _not_winograd, in_blocks=True),
         CpuAlgorithm("implicit_gemm", "matrix product of the windows", _not_implicit_gemm, in_blocks=True),
         CpuAlgorithm("direct", "windows packed as it goes"),

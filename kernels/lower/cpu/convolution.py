@@ -164,7 +164,8 @@ def input_steps(node: Node) -> tuple[dict[str, int], dict[str, float]]:
 
 def _depthwise(context: CpuContext, node: Node, conv: Convolution) -> None:
     weight = pack_depthwise(context.graph.constants[node.inputs[1]])
-    _call(context, node, conv, "depthwise_nc16", {"src": context.read_blocks(node.inputs[0])}, weight, _sizes(conv))
+    ints = {**_sizes(conv), "width": conv.c // conv.groups}
+    _call(context, node, conv, "depthwise_nc16", {"src": context.read_blocks(node.inputs[0])}, weight, ints)
 
 
 def _winograd(context: CpuContext, node: Node, conv: Convolution) -> None:

@@ -57,8 +57,8 @@ def join_groups(weight: Array, groups: int, together: int) -> Array:
 
 
 def pack_depthwise(weight: Array) -> Array:
-    """(c, 1, kh, kw) -> (c blocks, taps, 16)."""
-    return _to_blocks(weight.reshape(weight.shape[0], -1))
+    """(c, channels of a group, kh, kw) -> (c blocks, taps, channels of a group, 16)."""
+    return _to_blocks(weight.transpose(0, 2, 3, 1).reshape(weight.shape[0], -1))
 
 
 def pack_dense(weight: Array) -> Array:

@@ -54,7 +54,7 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     target = context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
-    residual = plain(context, node.inputs[3]) if len(node.inputs) > 3 else ""
+    residual = _rows(context, node.inputs[3], n, m) if len(node.inputs) > 3 else ""
     _product(
         context, node, call, product.flops, source, weights, bias, target,
         {

@@ -196,6 +196,16 @@ def top_k(rng: np.random.Generator) -> Drawn:
     return [x, ints(int(rng.integers(1, x.shape[axis] + 1)))], {"axis": axis, "largest": int(rng.integers(2))}
 
 
+def roi_align(rng: np.random.Generator) -> Drawn:
+    n, c, h, w, count = (int(extent) for extent in rng.integers(1, 8, 5))
+    boxes = rng.uniform(-3, 16, (count, 4)).astype(np.float32)
+    found = {key: int(rng.integers(1, 4)) for key in ("output_height", "output_width", "sampling_ratio")}
+    modes = {"coordinate_transformation_mode": ("half_pixel", "output_half_pixel"), "mode": ("avg", "max")}
+    chosen = {key: str(rng.choice(words)) for key, words in modes.items()}
+    scale = float(rng.choice([0.25, 0.5, 1.0]))
+    return [normal(rng, n, c, h, w), boxes, rng.integers(0, n, count)], {**found, **chosen, "spatial_scale": scale}
+
+
 def grid_sample(rng: np.random.Generator) -> Drawn:
     """At places that are no ends of a step, where rounding would choose."""
     rank = int(rng.choice([2, 2, 3]))
@@ -403,7 +413,7 @@ OPERATORS: dict[str, Draw] = {
     "BatchNormalization": channel_norm("batch"),
     "Transpose": transpose, "Slice": slices, "Pad": pad, "Tile": tile, "Expand": expand, "Gather": gather,
     "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scatter_elements,
-    "TopK": top_k, "GridSample": grid_sample, "Concat": concat, "Conv": windows("conv"),
+    "TopK": top_k, "GridSample": grid_sample, "RoiAlign": roi_align, "Concat": concat, "Conv": windows("conv"),
     "ConvTranspose": windows("transposed"),
     "MaxPool": windows("max"), "AveragePool": windows("average"), "MatMul": matmul, "Gemm": gemm, "Resize": resize,
     "DepthToSpace": blocks(to_depth=False), "SpaceToDepth": blocks(to_depth=True), "CumSum": cumulated,

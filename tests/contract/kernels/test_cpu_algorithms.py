@@ -57,7 +57,10 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
     if algorithm == "winograd":
         kh, kw, strides, dilations = 3, 3, [1, 1], [1, 1]
     elif algorithm == "depthwise":
-        k = groups = c
+        width = int(draw.choice([1, 1, 2, 4, 8]))  # channels of a group
+        groups = c // width
+        c = k = groups * width
+        dilations[1] = dilations[1] if width == 1 else 1
     elif draw.random() < 0.3:
         groups = 2
         c, k = 32 * int(draw.integers(1, 3)), 32 * int(draw.integers(1, 3))

@@ -46,7 +46,8 @@ def test_an_encoder_takes_few_operations_on_the_cpu(agent: Agent, threads: int, 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @APIS
 def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str, tmp_path: Path) -> None:
-    plan = check(agent, encoders(), Options(api, precision), Limits(), tmp_path)  # type: ignore[arg-type]
+    graph = side_by_side({"even": encoders(), "odd": encoder(2, 5, 3, 5)})
+    plan = check(agent, graph, Options(api, precision), Limits(), tmp_path)  # type: ignore[arg-type]
     kernels = {program.kernel for program in plan.programs}
     assert {"attention", "row_norm"} <= kernels
     assert not kernels & {"softmax_rows", "reduce_rows", "transpose_tiled"}

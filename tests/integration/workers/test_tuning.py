@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,18 +60,19 @@ def _few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
 def tuned(
     graph: Graph, settings: Settings, device: str | None = None, steps: list[Progress] | None = None,
     budget_s: float | None = None,
+    began: float | None = None,
 ) -> Tuned:  # fmt: skip
     def strategy(seconds: float) -> Strategy:
         return First(2)
 
     return tune_on(
         device=device, graph=graph, options=Options("opencl"), settings=settings, strategy=strategy,
-        budget_s=budget_s, on_progress=[].append if steps is None else steps.append,
+        budget_s=budget_s, began=began, on_progress=[].append if steps is None else steps.append,
     )  # fmt: skip
 
 
 def test_tune_use_resume(graph: Graph, settings: Settings) -> None:
-    nothing = tuned(graph, settings, budget_s=1e-3)
+    nothing = tuned(graph, settings, budget_s=3600.0, began=time.monotonic() - 3600)  # it began then
     assert (nothing.searched, nothing.left, nothing.verdict.kept) == ((), 4, ())
     steps: list[Progress] = []
     result = tuned(graph, settings, steps=steps, budget_s=1e6)

@@ -120,6 +120,8 @@ class Steps:
             else:
                 name = self.tensor(each)
                 by[letter] = inputs.setdefault(name, LETTERS[len(inputs)])
+        if not inputs:  # an operation reads something
+            inputs[self.tensor(given[0])] = by[LETTERS[0]] = LETTERS[0]
         try:
             wanted = tuple(int(extent) for extent in np.broadcast_shapes(*shapes))
         except ValueError as e:

@@ -1,10 +1,13 @@
-"""NonMaxSuppression: the best box left is chosen, and those that overlap it go, as often as the model says.
+"""NonMaxSuppression: the best box left is chosen, and those that overlap it go, as often as the model says. NonZero.
 
-How many boxes are chosen depends on the input, and shapes are static: the rows behind the last chosen one hold -1
-(`PADDING`). Which operators may read such a result is in `READERS`: those that treat each row by itself, or copy it.
+How many boxes are chosen, or elements are not 0, depends on the input, and shapes are static: the places behind the
+last one hold -1 (`PADDING`). Which operators may read such a result is in `READERS`: those that treat each row by
+itself, or copy it.
 """
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 
@@ -17,9 +20,11 @@ from .steps import Steps
 PADDING = -1.0
 MOST_ROUNDS = 512
 """Boxes of one class that are chosen one after the other: each takes some eight steps of the plan."""
+MOST_ELEMENTS = 1 << 16
+"""Of which NonZero sorts out those that are not 0."""
 READERS = frozenset(
     ("Add", "Cast", "Div", "Gather", "GatherND", "Identity", "Mul", "Sigmoid", "Slice", "Split", "Squeeze", "Sub")
-) | {"Unsqueeze"}
+) | {"RoiAlign", "Transpose", "Unsqueeze"}
 """What may read rows of which the last ones may be padding."""
 
 _GONE = float(np.finfo(np.float32).min)
@@ -35,7 +40,7 @@ def check_reader(node: OnnxNode, to: Context) -> None:
     if node.op not in READERS or from_end:
         what = "a slice that counts from the end" if from_end else node.op
         node.reject(
-            f"input {padded[0]!r} comes from a NonMaxSuppression, whose result is padded with rows of -1 because "
+            f"input {padded[0]!r} comes from a NonMaxSuppression or NonZero, whose result is padded with -1 because "
             f"shapes are static: {what} would count these too. Cut the "
             f"model there (onnx.utils.extract_model, outputs {padded[0]}) and do this step afterwards"
         )
@@ -138,3 +143,22 @@ def _rows(s: Steps, best: str, places: str, shape: tuple[int, int, int]) -> str:
         table = s.concat([s.constant(numbers), places], 1)
         rows, kept = s.gather(table, s.reshape(order, (total,)), 0), s.reshape(kept, (total, 1))
     return s.map(("select", "a", "b", PADDING), kept, rows)
+
+
+def non_zero(node: OnnxNode, to: Context) -> None:
+    """Places of what is not 0, (rank, elements), in their order."""
+    s = Steps(node, to)
+    x = s.operand(0)
+    shape = s.shape(x)
+    total = prod(shape)
+    if not shape or total > MOST_ELEMENTS:
+        node.reject(
+            f"its input of shape {shape} is computed; only of 1 to {MOST_ELEMENTS} elements along axes are supported"
+        )
+    s.places(total)
+    other = s.reshape(s.map(("sub", 1.0, ("equal", "a", 0.0)), x), (1, total))
+    kept, order = ordering.by_size(s, other, total)
+    table = s.constant(np.indices(shape).reshape(len(shape), total))
+    places = s.gather(table, s.reshape(order, (total,)), 1)
+    s.end(s.map(("select", "a", "b", PADDING), s.reshape(kept, (1, total)), places))
+    to.padded.add(node.outputs[0])

@@ -95,7 +95,7 @@ def test_what_counts_rows_is_refused(
     path = detector(tmp_path, given, 2, helper.make_node(op, inputs, ["y"], **attributes), output="y")
     with pytest.raises(UnsupportedNode, match=why) as refused:
         load_onnx(path)
-    assert "padded with rows of -1" in str(refused.value)
+    assert "padded with -1" in str(refused.value)
 
 
 def test_many_rounds_and_none_are_refused(tmp_path: Path, seed: int) -> None:
@@ -107,3 +107,30 @@ def test_many_rounds_and_none_are_refused(tmp_path: Path, seed: int) -> None:
     boxes = {"boxes": np.zeros((1, 3, 5), np.float32), "scores": np.zeros((1, 1, 3), np.float32)}
     with pytest.raises(ModelError, match=r"boxes have the shape \(1, 3, 5\).* expected \(batch, boxes, 4\)"):
         load_onnx(detector(tmp_path, boxes, 2))
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4)])
+def test_places_of_what_is_not_zero_and_then_padding(tmp_path: Path, seed: int, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(seed).integers(-1, 2, shape).astype(np.float32)
+    nodes = [helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Transpose", ["at"], ["rows"]),
+             helper.make_node("Cast", ["rows"], ["y"], to=TensorProto.FLOAT)]  # fmt: skip
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": shape}, ["y"])
+    got = evaluate(load_onnx(path), {"x": x})["y"]
+    assert np.array_equal(got, padded(run_onnxruntime(path, {"x": x})["y"], x.size))
+
+
+def test_what_counts_places_that_are_not_zero_is_refused(tmp_path: Path) -> None:
+    nodes = [helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Shape", ["at"], ["s"]),
+             helper.make_node("Cast", ["s"], ["y"], to=TensorProto.FLOAT)]  # fmt: skip
+    with pytest.raises(UnsupportedNode, match="NonZero, whose result is padded"):
+        load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": (4,)}, ["y"]))
+
+
+def test_places_of_constants_are_constants(tmp_path: Path) -> None:
+    nodes = [helper.make_node("NonZero", ["c"], ["at"]), helper.make_node("Squeeze", ["at"], ["places"]),
+             helper.make_node("Gather", ["x", "places"], ["y"])]  # fmt: skip
+    constants = {"c": np.array([0, 2, 0, 1, 1], np.float32)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (5, 2)}, ["y"], constants)
+    x = np.arange(10, dtype=np.float32).reshape(5, 2)
+    graph = load_onnx(path)
+    assert np.array_equal(evaluate(graph, {"x": x})["y"], run_onnxruntime(path, {"x": x})["y"])

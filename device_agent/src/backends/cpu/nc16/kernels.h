@@ -54,6 +54,9 @@ struct Nc16Kernels {
   // One row of one block: src (h, w, 16), weight (kh * kw, 16), out and residual (ow, 16).
   void (*depthwise_row)(const Window& window, const float* src, const float* weight, int64_t oy, float* out,
                         const Epilogue& epilogue);
+  // Groups of `width` channels, 2, 4 or 8: (pixels, 16) -> (pixels, width, 16), where a lane of vector i has input i of
+  // its group.
+  void (*spread)(const float* src, int64_t pixels, int64_t width, float* dst);
   // One row of one block; `pad_b`, `pad_r` count in PoolMode::average_window.
   void (*pool_row)(const Window& window, PoolMode mode, int64_t pad_b, int64_t pad_r, const float* src, int64_t oy,
                    float* out);

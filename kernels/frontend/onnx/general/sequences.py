@@ -1,0 +1,141 @@
+"""Sequences of tensors: lists of names that are followed while a model is read.
+
+What takes tensors out of them, or joins them, becomes the nodes of tensors that it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.control import Import
+
+
+def is_of_sequences(node: OnnxNode, to: Context) -> bool:
+    """Whether a node makes or reads a sequence in a way that is known here."""
+    return node.op in SEQUENCES or (node.op == "Identity" and node.input(0) in to.sequences)
+
+
+def follow(node: OnnxNode, to: Context, each: Import) -> None:
+    """Import a node of sequences. Raises ModelError, and UnsupportedNode where a place depends on the model's input."""
+    if node.op in SEQUENCES:
+        SEQUENCES[node.op](node, to, each)
+    else:
+        to.sequences[node.outputs[0]] = to.sequences[node.input(0)]
+
+
+def _sequence(node: OnnxNode, to: Context) -> tuple[str, ...]:
+    if node.input(0) not in to.sequences:
+        raise ModelError(f"node {node.name!r} ({node.op}): input 0 ({node.input(0)!r}) is no sequence")
+    return to.sequences[node.input(0)]
+
+
+def _place(node: OnnxNode, to: Context, index: int, count: int) -> int:
+    """The constant that an input holds, counted from 0; below `count`."""
+    place = int(to.constant(node, index).reshape(-1)[0])
+    if not -count <= place < count:
+        raise ModelError(f"node {node.name!r} ({node.op}): place {place} is outside of {count} tensors")
+    return place % count
+
+
+def _constant(node: OnnxNode, to: Context, what: str, value: object) -> str:
+    name = to.fresh(f"{node.outputs[0]}.{what}")
+    to.constants[name] = np.asarray(value, np.int64)
+    return name
+
+
+def _emit(each: Import, op: str, inputs: list[str], outputs: list[str], **attributes: object) -> None:
+    each(onnx.helper.make_node(op, inputs, outputs, **attributes), frozenset(outputs))
+
+
+def _construct(node: OnnxNode, to: Context, _: Import) -> None:
+    for index, name in enumerate(node.inputs):
+        to.require(node, name, f"input {index}")
+    to.sequences[node.outputs[0]] = node.inputs
+
+
+def _insert(node: OnnxNode, to: Context, _: Import) -> None:
+    parts, name = _sequence(node, to), node.input(1)
+    to.require(node, name, "input 1")
+    place = len(parts)
+    if node.input(2) and int(to.constant(node, 2).reshape(-1)[0]) != place:
+        place = _place(node, to, 2, len(parts))
+    to.sequences[node.outputs[0]] = (*parts[:place], name, *parts[place:])
+
+
+def _erase(node: OnnxNode, to: Context, _: Import) -> None:
+    parts = _sequence(node, to)
+    place = _place(node, to, 1, len(parts)) if node.input(1) else len(parts) - 1
+    to.sequences[node.outputs[0]] = (*parts[:place], *parts[place + 1 :])
+
+
+def _length(node: OnnxNode, to: Context, _: Import) -> None:
+    to.constants[node.outputs[0]] = np.asarray(len(_sequence(node, to)), np.int64)
+
+
+def _at(node: OnnxNode, to: Context, each: Import) -> None:
+    parts = _sequence(node, to)
+    _emit(each, "Identity", [parts[_place(node, to, 1, len(parts))]], [node.outputs[0]])
+
+
+def _split(node: OnnxNode, to: Context, each: Import) -> None:
+    """Parts of the sizes given, or of one size, the last one smaller; else of one element, whose axis may go."""
+    source = node.input(0)
+    to.require(node, source, "input 0")
+    shape = to.constants[source].shape if source in to.constants else to.shapes[source]
+    axis = node.axis(node.attributes.get("axis", 0), len(shape))
+    sizes, extent = to.optional_constant(node, 1), shape[axis]
+    if sizes is None or not sizes.ndim:
+        size = 1 if sizes is None else int(sizes)
+        if size < 1:
+            raise ModelError(f"node {node.name!r} ({node.op}): parts of {size} elements")
+        sizes = np.diff([*range(0, extent, size), extent])
+    if sum(sizes) != extent or min(sizes) < 1:
+        raise ModelError(f"node {node.name!r} ({node.op}): parts of {list(sizes)} elements of {extent}")
+    starts = np.cumsum([0, *sizes]).tolist()
+    parts = [to.fresh(f"{node.outputs[0]}/{index}") for index in range(len(sizes))]
+    axes = _constant(node, to, "axes", [axis])
+    for index, part in enumerate(parts):
+        bounds = [_constant(node, to, f"{index}.{place}", [starts[index + place]]) for place in (0, 1)]
+        if node.input(1) or node.attributes.get("keepdims", 1):
+            _emit(each, "Slice", [source, *bounds, axes], [part])
+        else:
+            _emit(each, "Gather", [source, _constant(node, to, f"{index}.only", starts[index])], [part], axis=axis)
+    to.sequences[node.outputs[0]] = tuple(parts)
+
+
+def _concat(node: OnnxNode, to: Context, each: Import) -> None:
+    """Joined along an axis, or stacked along a new one."""
+    parts, axis = list(_sequence(node, to)), node.attributes["axis"]
+    if not parts:
+        node.reject("its sequence is empty")
+    if node.attributes.get("new_axis", 0):
+        whole = [to.fresh(f"{node.outputs[0]}/{index}") for index in range(len(parts))]
+        axes = _constant(node, to, "axes", [axis])
+        for part, name in zip(parts, whole, strict=True):
+            if node.opset < 13:
+                _emit(each, "Unsqueeze", [part], [name], axes=[axis])
+            else:
+                _emit(each, "Unsqueeze", [part, axes], [name])
+        parts = whole
+    _emit(each, "Concat", parts, [node.outputs[0]], axis=axis)
+
+
+def _empty(node: OnnxNode, to: Context, _: Import) -> None:
+    to.sequences[node.outputs[0]] = ()
+
+
+SEQUENCES: dict[str, Callable[[OnnxNode, Context, Import], None]] = {
+    "ConcatFromSequence": _concat,
+    "SequenceAt": _at,
+    "SequenceConstruct": _construct,
+    "SequenceEmpty": _empty,
+    "SequenceErase": _erase,
+    "SequenceInsert": _insert,
+    "SequenceLength": _length,
+    "SplitToSequence": _split,
+}
