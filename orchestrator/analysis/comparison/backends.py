@@ -5,8 +5,9 @@ Times are medians, as results have them; ratios are those of `farm compare`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import combinations, starmap
 from typing import Literal, NamedTuple
 
 from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
@@ -25,7 +26,8 @@ or everything from a fresh process to the first result."""
 
 
 class SideBySide(NamedTuple):
-    """One workload with the same precision and options on a device."""
+    """One workload with the same precision and options on a device. An axis that only some backends have (threads of
+    the CPU) is no difference: each of its values stands beside what the others have."""
 
     serial: str
     source: Source
@@ -70,16 +72,49 @@ def side_by_side(
 ) -> list[SideBySide]:
     """What at least two backends of a device ran in the same way, in the order of the summaries."""
     by_cell = blocks_by_cell(blocks, partial(_counted_ms, mode=mode, counting=counting))
-    found: dict[tuple[str, ...], SideBySide] = {}
-    for summary in summaries:
-        if summary.latency is None:
-            continue
-        rest = summary.label.removeprefix(f"{summary.workload} {summary.backend} ")
-        key = (summary.serial, summary.source.value, summary.workload, rest)
-        row = found.setdefault(key, SideBySide(summary.serial, summary.source, summary.workload, rest, {}, {}))
-        row.ms[summary.backend] = summary.latency.median_ms
-        row.blocks[summary.backend] = by_cell.get((summary.serial, summary.source, summary.cell_id), ())
-    return [row for row in found.values() if len(row.ms) > 1]
+    alike: dict[tuple[str, ...], list[Summary]] = {}
+    for each in summaries:
+        if each.latency is not None:
+            alike.setdefault((each.serial, each.source.value, each.workload, each.precision), []).append(each)
+    return [
+        SideBySide(
+            serial=first.serial,
+            source=first.source,
+            workload=first.workload,
+            rest=first.label.removeprefix(f"{first.workload} {first.backend} "),
+            ms={each.backend: each.latency.median_ms for each in row if each.latency},
+            blocks={each.backend: by_cell.get((each.serial, each.source, each.cell_id), ()) for each in row},
+        )
+        for group in alike.values()
+        for cells in _by_shared_axes(group)
+        for first, row in _rows(cells)
+    ]
+
+
+def _by_shared_axes(cells: Sequence[Summary]) -> Iterable[list[Summary]]:
+    """Those that agree in all axes that every cell has."""
+    shared = sorted(set.intersection(*(set(each.options) for each in cells)))
+    found: dict[tuple[object, ...], list[Summary]] = {}
+    for each in cells:
+        found.setdefault(tuple(each.options[axis] for axis in shared), []).append(each)
+    return found.values()
+
+
+def _rows(cells: Sequence[Summary]) -> Iterator[tuple[Summary, list[Summary]]]:
+    """Cells of several backends that agree in the axes that they share, with the one that has most axes."""
+    told = set()
+    for first in cells:
+        others = [each for each in cells if each.backend != first.backend and _agree(first, each)]
+        row = [first, *others]
+        is_whole = len({each.backend for each in row}) == len(row) and all(starmap(_agree, combinations(others, 2)))
+        names = frozenset(each.cell_id for each in row)
+        if others and is_whole and names not in told:  # else a cell with one axis more tells the others apart
+            told.add(names)
+            yield max(row, key=lambda each: len(each.options)), sorted(row, key=cells.index)
+
+
+def _agree(one: Summary, other: Summary) -> bool:
+    return all(one.options[axis] == other.options[axis] for axis in one.options.keys() & other.options.keys())
 
 
 def pays_from(rows: Iterable[SideBySide]) -> list[PaysFrom]:

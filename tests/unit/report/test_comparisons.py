@@ -81,6 +81,29 @@ def test_backends_stand_side_by_side_by_device_and_size() -> None:
     assert section.rows[1][2:6] == ("5.00", "", "10.0", "")
 
 
+def test_an_axis_of_one_backend_alone_stands_beside_what_the_others_have() -> None:
+    """Study P: threads of the CPU. An axis that both have has to agree."""
+    asked: list[tuple[str, Api, dict[str, int | str | bool], float]] = [
+        ("lenet", Api.OPENCL, {}, 4.0),
+        ("lenet", Api.VULKAN, {}, 8.0),
+        ("lenet", Api.CPU, {"threads": 1}, 16.0),
+        ("lenet", Api.CPU, {"threads": 4}, 6.0),
+        ("alexnet", Api.OPENCL, {"algorithm": "dot"}, 1.0),
+        ("alexnet", Api.VULKAN, {"algorithm": "dot"}, 2.0),
+        ("alexnet", Api.CPU, {"algorithm": "im2col", "threads": 1}, 3.0),
+    ]
+    cells = [(cell(api, network=network).model_copy(update={"options": own}), ms) for network, api, own, ms in asked]
+    records = [record(one, [ms] * 3, block=block, token=block + 1) for one, ms in cells for block in range(2)]
+    content = built(
+        "e-1", experiment(), cells={one.cell_id: one for one, _ in cells}, records=records, outcomes={}, now=1e9
+    )
+    assert {row[1]: row[2:5] for row in part(content, "backends").rows} == {
+        "lenet fp32 threads=1": ("4.00", "8.00", "16.0"),
+        "lenet fp32 threads=4": ("4.00", "8.00", "6.00"),
+        "alexnet fp32 algorithm=dot": ("1.00", "2.00", ""),
+    }
+
+
 def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
     """Of paired rounds, not of medians: one slow round slows both."""
     times = {Api.OPENCL: [5.0, 5.5, 9.0, 5.2], Api.CPU: [10.0, 12.0, 30.0, 11.0]}
