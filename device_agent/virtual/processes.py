@@ -42,14 +42,15 @@ class Process:
 
 
 class ProcessTable:
-    """Looks for the processes of virtual phones. A process's root is read once, when first seen.
+    """Looks for the processes of virtual phones. A process's root is read once, when it is first seen with one: before
+    it has begun its program, a process has the environment of the one that starts it.
 
     This process started or adopted all that run inside its phones (`adopt_orphans`), so that their descent is enough to
     look at; /proc as a whole has what an earlier server left.
     """
 
     def __init__(self) -> None:
-        self._root_of: dict[int, str | None] = {}
+        self._root_of: dict[int, str] = {}
 
     def pids(self) -> dict[str, list[int]]:
         """What runs, or has just ended, inside all phones, by the phone's root."""
@@ -75,11 +76,10 @@ class ProcessTable:
 
     def _by_root(self, pids: Iterable[int]) -> dict[str, list[int]]:
         known = self._root_of
-        self._root_of = {pid: known[pid] if pid in known else _root(pid) for pid in pids}
+        self._root_of = {pid: root for pid in pids if (root := known.get(pid) or _root(pid))}
         found: dict[str, list[int]] = {}
         for pid, root in self._root_of.items():
-            if root:
-                found.setdefault(root, []).append(pid)
+            found.setdefault(root, []).append(pid)
         return found
 
 

@@ -105,7 +105,8 @@ def _records() -> list[bytes]:
 
 def _assignments() -> list[bytes]:
     placed = {"serial": "A", "host": "h", "attempt": 1, "token": 1, "ttl_s": 9.0}
-    return [json.dumps(placed | {"job": make.job().model_dump(mode="json")}).encode()]
+    job = make.job()
+    return [json.dumps(placed | {"job_id": job.job_id, "job": job.model_dump(mode="json")}).encode()]
 
 
 EVENTS = (

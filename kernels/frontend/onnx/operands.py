@@ -22,7 +22,9 @@ _PAIR = ("...", "...")
 _AXES = ("...", "k")
 OPERANDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("Cast", "Concat", "Constant", "Flatten", "HardSigmoid", "HardSwish", "Identity"), _ANY),
-    **dict.fromkeys(("LeakyRelu", "Max", "Min", "Relu", "Shape", "Sigmoid", "Softmax", "Sqrt", "Transpose"), _ANY),
+    **dict.fromkeys(
+        ("LeakyRelu", "Max", "Min", "NonZero", "Relu", "Shape", "Sigmoid", "Softmax", "Sqrt", "Transpose"), _ANY
+    ),
     **dict.fromkeys(("Add", "CastLike", "Div", "Gather", "MatMul", "Mul", "Pow", "Range"), _PAIR),
     **dict.fromkeys(("Sub", "Unsqueeze"), _PAIR),
     **dict.fromkeys(("Expand", "ReduceMean", "Reshape", "Split", "Squeeze", "Upsample"), _AXES),
