@@ -49,6 +49,7 @@ def run(up: Up, cli: Cli, name: str, sampling: dict[str, Any], **axes: list[Any]
     asked["devices"] = {"where": 'source == "replay"'}
     asked["matrix"] |= axes
     asked["sampling"] |= {"blocks": 1, "warmup": 0, "samples": 1, "canary": 0, **sampling}
+    asked["measure"]["power_period"] = "500 ms"  # a busy machine may hold a reading up for as long as four of them
     for file in (ROOT / "experiments").glob("*.json"):
         (up.state / file.name).write_bytes(file.read_bytes())
     path = up.state / f"{name}.yaml"
