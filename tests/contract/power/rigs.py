@@ -48,6 +48,8 @@ class Rig:
     """Whether its gain is uncertain."""
     seen_s: Callable[[float], float] = lambda host_s: host_s
     """The time of the signal that lay before the source at a time of this host."""
+    unsure_s: Callable[[float], float] = lambda host_s: 0.0
+    """By how much that may have been later, since something was just being written."""
     gathered: bool = False
     """Whether a reading is the mean of what was written since the one before."""
     held_j: Callable[[float, float], float] | None = None
@@ -131,7 +133,7 @@ def hwmon(bench: Workbench) -> Rig:
     node = bench.node("class/hwmon/hwmon3/power1_input", "0")
     log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1e6)))
     made = _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
-    return replace(made, seen_s=log.seen_s, held_j=log.held_j)
+    return replace(made, seen_s=log.seen_s, unsure_s=log.unsure_s, held_j=log.held_j)
 
 
 def iio_sysfs(bench: Workbench) -> Rig:
@@ -140,7 +142,7 @@ def iio_sysfs(bench: Workbench) -> Rig:
     node = bench.node("bus/iio/devices/iio:device1/in_power2_raw", "0")
     log = signal.Log(lambda host_s: str(round(signal.power_w(host_s) * 1000 / 0.5)))
     made = _nodes(bench, node, lambda: log.write(node), lambda: bench_iio(bench), Scope.DEVICE)
-    return replace(made, seen_s=log.seen_s, held_j=log.held_j)
+    return replace(made, seen_s=log.seen_s, unsure_s=log.unsure_s, held_j=log.held_j)
 
 
 def bench_iio(bench: Workbench) -> PowerMeter:
@@ -161,7 +163,7 @@ def rapl(bench: Workbench) -> Rig:
     log = signal.Log(lambda host_s: str(round(signal.energy_j(host_s) * 1e6) % 2_000_000))
     host = Bench(bench.member("workstation", gpu_vendor="cpu"), sys=bench.folder / "sys")
     made = _nodes(bench, node, lambda: log.write(node), lambda: choose_source(host, PowerSource.RAPL), Scope.PACKAGE)
-    return replace(made, seen_s=log.seen_s)
+    return replace(made, seen_s=log.seen_s, unsure_s=log.unsure_s)
 
 
 def _csv(

@@ -64,6 +64,10 @@ class Log(Seen):
         overwrite(path, self._text(of_s))
         self.note(of_s)
 
+    def unsure_s(self, host_s: float) -> float:
+        """By how much a reader at this time may have found a later one: what was being written may have been there."""
+        return self._of_s[max(0, bisect_right(self._of_s, host_s) - 1)] - self.seen_s(host_s)
+
     def held_j(self, begin_s: float, end_s: float) -> float:
         """The integral of a momentary power that is written here: it holds until the next is written."""
         changes = [begin_s, *(done_s for done_s in self._done_s if begin_s < done_s < end_s), end_s]
