@@ -23,10 +23,13 @@ class Outbox:
 
     def __init__(self, state: Path, files: HostFiles, *, retry_s: float = RETRY_S) -> None:
         self._folder, self._files, self._retry_s = state / "outbox", files, retry_s
+        self._adding = threading.Lock()
+        """Two phones may have trained the same model at once."""
 
     def add(self, sha256: str) -> None:
         """Send a file at once, so that the farm has it before it hears of it; where that fails, later."""
-        write_durably(self._folder / sha256, "")
+        with self._adding:
+            write_durably(self._folder / sha256, "")
         self._send(sha256)
 
     def waiting(self) -> list[str]:
