@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -36,3 +38,14 @@ def steady(rounds: Sequence[Sequence[float]]) -> Steady:
 def turns(contenders: Sequence[str], rounds: int) -> list[list[str]]:
     """Who is measured when: A B C, C B A, A B C ... so that a drift hits all alike."""
     return [list(contenders) if index % 2 == 0 else list(reversed(contenders)) for index in range(rounds)]
+
+
+def timed(call: Callable[[], Any], seconds: float) -> float:
+    """The median time of a call, in milliseconds."""
+    found: list[float] = []
+    end = time.monotonic() + seconds
+    while len(found) < 5 or time.monotonic() < end:
+        began = time.perf_counter()
+        call()
+        found.append((time.perf_counter() - began) * 1e3)
+    return median(found)

@@ -20,8 +20,6 @@ from orchestrator.errors import ServiceDown, UnknownName
 if TYPE_CHECKING:
     from orchestrator.report.charts.over_time import Line
 
-    from .marks import Span
-
 BOARDS = Path(__file__).parents[1] / "grafana" / "boards"
 POINTS = 240
 """Of a line."""
@@ -185,16 +183,3 @@ def resolved(expression: str, source: str, step_s: float) -> str:
 def named(legend: str, labels: Mapping[str, str]) -> str:
     """A legend, or a title, with the labels of a series in it."""
     return " ".join(re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: labels.get(match[1], ""), legend).split())
-
-
-def draw(of: Panel, lines: list[Line], span: Span | None = None, *, narrow: bool = False) -> str:
-    """A whole SVG file. `span`: the time that is shown, with what happened in it; None: that of the lines."""
-    from orchestrator.report.charts.over_time import NARROW_PX, WIDTH_PX, over_time
-    from orchestrator.report.charts.states_over_time import states_over_time
-
-    events = [(mark.at, mark.number) for mark in span.marks] if span else []
-    shown = (span.start, span.end) if span else None
-    width_px, name = NARROW_PX if narrow else WIDTH_PX, f"chart{of.number}"
-    if of.kind == "state-timeline":
-        return states_over_time(name, of.title, lines, of.words, events, shown, width_px)
-    return over_time(name, of.title, of.unit, lines, of.limits, events, shown, width_px, (of.least, of.most))

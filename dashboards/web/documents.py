@@ -56,8 +56,10 @@ class Documents:
             span = marks.recent(self._prometheus, seconds)
         except FarmError as e:
             return self._renderer.refused(request, e)
+        from .drawing import draw
+
         with self._lock:
-            text = charts.draw(panel, lines, span, narrow="narrow" in query)
+            text = draw(panel, lines, span, narrow="narrow" in query)
         return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
     def _sent(self, request: Request, make: Callable[[], str]) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import onnxruntime
 from benchmarks.engine.agent_process import Agent, limits_of
 from benchmarks.engine.case import relative_error
 from benchmarks.engine.ours import find_device
+from benchmarks.engine.statistics import timed
 from kernels.compile import compile_graph
 from kernels.errors import CompileError
 from kernels.frontend.load import load_workload
@@ -102,14 +102,3 @@ def _on(
     error = relative_error(found, wanted)
     word = "ok" if error <= max(TIMES_WORSE * theirs, FLOOR) else "WRONG"
     return f"{word} {error:.1e}", median(ran.samples_ms) if seconds else None
-
-
-def timed(call: Callable[[], Any], seconds: float) -> float:
-    """The median time of a call, in milliseconds."""
-    found: list[float] = []
-    end = time.monotonic() + seconds
-    while len(found) < 5 or time.monotonic() < end:
-        began = time.perf_counter()
-        call()
-        found.append((time.perf_counter() - began) * 1e3)
-    return median(found)

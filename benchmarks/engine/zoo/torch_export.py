@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.engine.statistics import timed
+
 from .modules import make
-from .one import timed
 
 Array = np.ndarray[Any, Any]
 

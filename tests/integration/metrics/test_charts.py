@@ -10,7 +10,8 @@ from importlib.metadata import version
 
 import pytest
 
-from dashboards.web.charts import Panel, Prometheus, boards, draw, panel
+from dashboards.web.charts import Panel, Prometheus, boards, panel
+from dashboards.web.drawing import draw
 from dashboards.web.marks import marks, recent
 from dashboards.web.tables import listing, written
 from farm.parts.part import free_port
