@@ -201,6 +201,8 @@ class Started:
     """The journal so far, as far as it was read."""
     read: Mapping[str, bytes] = field(default_factory=dict)
     """Files that were there already, by path."""
+    lost: TransportLost | None = None
+    """Why it is not known whether the agent started."""
 
 
 def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) -> Started:
@@ -217,8 +219,8 @@ def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) 
         run = [*prefix, member.agent, *request.argv()]
         asked = [run, tail_command(request, 0), *(["cat", path] for path in files)]
         result, journal, *found = connection.shells(asked, deadline_s=60.0)
-    except TransportLost:
-        return Started(adbd)  # whether it runs, its journal tells
+    except TransportLost as e:
+        return Started(adbd, lost=e)  # whether it runs, its journal tells
     told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
     if result.code != 0 and not told:
         output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
@@ -255,7 +257,7 @@ class Follower:
         self._on_event = on_event
         self._cut = cut
         """Where the supply is cut for the run: the device may be away on purpose."""
-        self._adbd, self._first = started.adbd, started.journal
+        self._adbd, self._first, self._lost = started.adbd, started.journal, started.lost
         self._journal = Journal(member.facts.serial)
         self._run = AgentRun(self._journal.events, read=started.read)
         self._ends_at = time.monotonic() + START_S
@@ -265,16 +267,18 @@ class Follower:
     def follow(self) -> AgentRun:
         """Until the result, the error, or the end of the process.
 
-        Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, or restarted), AdbdRestarted,
-        and whatever `check` raises.
+        Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, restarted, or lost before the
+        agent had started), AdbdRestarted, and whatever `check` raises.
         """
         while True:
             self._check()
+            over = False
             try:
-                if self._poll():
-                    return self._run
+                over = self._poll()
             except TransportLost as e:
                 self._await_return(e)
+            if over:
+                return self._begun()
             if time.monotonic() > self._ends_at:
                 raise DeviceSick(
                     "the agent did not end by its own deadline",
@@ -292,15 +296,22 @@ class Follower:
             return False
         while self._read():  # its last words between our two looks
             pass
-        if not self._journal.events:
-            raise DeviceSick("the agent left no journal", device=self._connection.serial, remedy="try again")
         self._run.killed = not self._is_over()
         if self._run.killed and self._adbd and read_adbd(self._connection) != self._adbd:
             raise AdbdRestarted(device=self._connection.serial)
+        if not self._journal.events:
+            return True
         if self._run.killed:
             self._run.killed_by = self._who_killed()
             self._run.evidence = self._last_lines()
         return True
+
+    def _begun(self) -> AgentRun:
+        """The run that is over. A device is not to blame for one that never began because its cable, or the adb server,
+        went away."""
+        if self._journal.events:
+            return self._run
+        raise self._lost or DeviceSick("the agent left no journal", device=self._connection.serial, remedy="try again")
 
     def _read(self) -> bool:
         """Whether there was something new."""
