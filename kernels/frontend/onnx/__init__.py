@@ -27,7 +27,7 @@ from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .node_checker import NodeChecker
 from .obstacles import Obstacles
-from .operators import OPERATORS, STANDARD_DOMAINS, import_node
+from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
 
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
 
@@ -63,7 +63,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         to.add_shape(port.name, inputs[port.name])
         if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
             to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
-    check, obstacles = NodeChecker(version, model.ir_version), Obstacles(version)
+    check = NodeChecker(version, model.ir_version)
     outputs = tuple(port.name for port in graph.output)
     read = frozenset((*outputs, *names_read(graph.node)))
 
@@ -72,6 +72,11 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         check(proto)
         _import_one(_decode(proto, version, path.parent, read), proto.domain, to, each)
 
+    def alone(proto: onnx.NodeProto) -> None:
+        check_known(_decode(proto, version, path.parent, read), proto.domain)
+        check(proto)
+
+    obstacles = Obstacles(version, alone)
     for proto in join_lrn(graph.node, constants, outputs):
         if obstacles.hide(proto, to):
             continue
