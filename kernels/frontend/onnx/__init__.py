@@ -22,6 +22,9 @@ from kernels.ir.shapes import Shape
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, names_read, write_out
 from .expansion import expanded
+from .general.padded.counts import write_out as write_extents
+from .general.padded.rows import output_counts
+from .general.padded.suppression_limits import limit_suppression
 from .general.sequences import follow, is_of_sequences
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
@@ -50,6 +53,7 @@ def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
 
 def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None) -> Graph:
     graph = model.graph
+    limit_suppression(graph)
     if graph.sparse_initializer:
         raise ModelError("sparse initializers are not supported; export dense weights")
     _check_names(graph)
@@ -85,11 +89,16 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         except ModelError as e:
             obstacles.add(proto, e, to)
     obstacles.check()
+    for name in outputs:
+        if name in to.extents:
+            write_extents(OnnxNode(name, "Shape", version, (name,), (name,), {}), to, name)
+    further = output_counts(to, outputs)
     _check_outputs(graph, inputs, to)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
     whole = frozenset(name for name in inputs if to.type_of(name).kind != "f")
+    outputs = (*outputs, *further)
     return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
 
 

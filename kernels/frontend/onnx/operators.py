@@ -14,8 +14,9 @@ from . import binary, constant_nodes, control, elementwise, folding, images, lay
 from .context import Context, OnnxNode
 from .general import GENERAL
 from .general.classical import CLASSICAL, DOMAIN
+from .general.padded.counts import fold
+from .general.padded.rules import import_rows, prepare
 from .general.sequences import SEQUENCES
-from .general.suppressing import check_reader
 from .operands import check_operands, result_types
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -101,9 +102,13 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     check_known(node, domain, constant=constant)
     if not any(node.outputs):
         return
+    if fold(node, to):
+        return
+    padded = prepare(node, to)
     check_operands(node, to)
-    check_reader(node, to)
-    if constant and node.op in folding.FOLDS:
+    if padded:
+        import_rows(node, to, _emit)
+    elif constant and node.op in folding.FOLDS:
         folding.fold(node, to)
     elif constant and node.op not in folding.OF_NO_OPERANDS and folding.can_compute(node):
         if not constant_nodes.computed(node, to, _emit):
