@@ -90,7 +90,8 @@ def test_suppression_of_random_boxes_is_that_of_onnxruntime(tmp_path: Path, agen
 
 @pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
 def test_rows_that_the_input_decides(tmp_path: Path, agent: Agent, api: str, seed: int) -> None:
-    """Chosen twice, joined behind each other, ordered and summed: none, some and all of them."""
+    """Chosen twice, joined behind each other, ordered and summed: none, some and all of them; one of these on GPUs,
+    where a run compiles some hundred programs."""
     nodes = [*rows("r"), *rows("q", "x", "fifth"), *length("r"), *EVERY]
     used = {name for node in nodes for name in node.input}
     path = save_model(
@@ -99,7 +100,7 @@ def test_rows_that_the_input_decides(tmp_path: Path, agent: Agent, api: str, see
     )  # fmt: skip
     graph = load_onnx(path)
     bundle = compile_graph(graph, Options(api), limits_here(agent.binary, api))  # type: ignore[arg-type]
-    for share in (0.0, 0.5, 1.0):
+    for share in (0.0, 0.5, 1.0) if api == "cpu" else (random.Random(seed).choice((0.0, 0.5, 1.0)),):
         x = rows_drawn(np.random.default_rng(seed), share)
         wanted, ended = run_onnxruntime(path, {"x": x}), agent.run(bundle, {"x": x}, "--samples", 1)
         assert not ended.code, ended.events[-1]
