@@ -22,12 +22,15 @@ from kernels.ir.shapes import Shape
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, names_read, write_out
 from .expansion import expanded
+from .general.padded.counts import write_out as write_extents
+from .general.padded.rows import output_counts
+from .general.padded.suppression_limits import limit_suppression
 from .general.sequences import follow, is_of_sequences
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .node_checker import NodeChecker
 from .obstacles import Obstacles
-from .operators import OPERATORS, STANDARD_DOMAINS, import_node
+from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
 
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
 
@@ -50,6 +53,7 @@ def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
 
 def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None) -> Graph:
     graph = model.graph
+    limit_suppression(graph)
     if graph.sparse_initializer:
         raise ModelError("sparse initializers are not supported; export dense weights")
     _check_names(graph)
@@ -63,7 +67,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         to.add_shape(port.name, inputs[port.name])
         if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
             to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
-    check, obstacles = NodeChecker(version, model.ir_version), Obstacles(version)
+    check = NodeChecker(version, model.ir_version)
     outputs = tuple(port.name for port in graph.output)
     read = frozenset((*outputs, *names_read(graph.node)))
 
@@ -72,6 +76,11 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         check(proto)
         _import_one(_decode(proto, version, path.parent, read), proto.domain, to, each)
 
+    def alone(proto: onnx.NodeProto) -> None:
+        check_known(_decode(proto, version, path.parent, read), proto.domain)
+        check(proto)
+
+    obstacles = Obstacles(version, alone)
     for proto in join_lrn(graph.node, constants, outputs):
         if obstacles.hide(proto, to):
             continue
@@ -80,11 +89,16 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         except ModelError as e:
             obstacles.add(proto, e, to)
     obstacles.check()
+    for name in outputs:
+        if name in to.extents:
+            write_extents(OnnxNode(name, "Shape", version, (name,), (name,), {}), to, name)
+    further = output_counts(to, outputs)
     _check_outputs(graph, inputs, to)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
     whole = frozenset(name for name in inputs if to.type_of(name).kind != "f")
+    outputs = (*outputs, *further)
     return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
 
 

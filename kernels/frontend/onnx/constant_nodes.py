@@ -32,7 +32,7 @@ def computed(node: OnnxNode, to: Context, emit: Callable[[OnnxNode, Context], No
         if given.dtype != np.float32:
             inside.types[first] = given.dtype
         emit(node, inside)
-        if 8 * sum(prod(shape) for shape in inside.shapes.values()) > MAX_COMPUTED_BYTES:
+        if inside.counts or 8 * sum(prod(shape) for shape in inside.shapes.values()) > MAX_COMPUTED_BYTES:
             return False
         graph = Graph(node.name, (first,), tuple(wanted), inside.nodes, inside.shapes, inside.weights)
         types = result_types(node, inside)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ import onnx
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.ir.graph import Array, Node
 from kernels.ir.shapes import Shape, output_shape
+
+if TYPE_CHECKING:
+    from .general.padded.counts import Count
 
 AnyArray = npt.NDArray[Any]
 MAX_TENSOR_BYTES = 2**31
@@ -83,8 +86,14 @@ class Context:
     """The largest place of an element that nodes compute as a number."""
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
-    padded: set[str] = field(default_factory=set)
-    """Tensors of which the last rows may be padding: results of NonMaxSuppression and NonZero, and their readers'."""
+    counts: dict[str, dict[int, Count]] = field(default_factory=dict)
+    """Of tensors that are padded: axis -> how many of its elements are valid."""
+    extents: dict[str, AnyArray] = field(default_factory=dict)
+    """Whole numbers of which some are counts, before a node computes with them."""
+    made: dict[object, str] = field(default_factory=dict)
+    """Tensors that several nodes need, by what they are: counts, padding that holds a value, places that are not 0."""
+    spread: dict[str, str] = field(default_factory=dict)
+    """Padded tensors that were broadcast, and of which."""
     sequences: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The tensors of each sequence."""
     written_out: int = 0
@@ -141,7 +150,14 @@ class Context:
 
     def type_of(self, name: str) -> np.dtype[Any]:
         """Of a tensor, as the model sees it."""
+        if name in self.extents:
+            return np.dtype(np.int64)
         return self.constants[name].dtype if name in self.constants else self.types.get(name, np.dtype(np.float32))
+
+    def shape_of(self, name: str) -> Shape:
+        """Of an activation, a constant, or whole numbers of which some are counts."""
+        stored = self.extents.get(name, self.constants.get(name))
+        return self.shapes[name] if stored is None else stored.shape
 
     def cast_target(self, node: OnnxNode, attribute: str = "to") -> np.dtype[Any]:
         """The type that a node says, or that of its second input."""
@@ -168,7 +184,7 @@ class Context:
     def require(self, node: OnnxNode, name: str, what: str) -> None:
         if name in self.sequences:
             node.reject(f"{what} ({name!r}) is a sequence of tensors; only operators of sequences take one")
-        if name not in self.constants and name not in self.shapes:
+        if name not in self.constants and name not in self.shapes and name not in self.extents:
             raise ModelError(
                 f"node {node.name!r} ({node.op}): {what} ({name!r}) is defined nowhere before; the model is damaged"
             )

@@ -15,6 +15,8 @@ from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
 
 from .context import Context, OnnxNode
+from .general.padded.counts import Count, chosen, extents_of
+from .general.padded.counts import write_out as write_out_extents
 from .general.steps import Steps
 from .model_file import tensor_array
 
@@ -162,19 +164,46 @@ def _if(inside: _Inside) -> None:
             inside.end(name, index)
         return
     other, then = (inside.run(branch, []) for branch in branches)
-    chosen = s.reshape(condition, ())
+    one = s.reshape(condition, ())
     for index, (a, b) in enumerate(zip(then, other, strict=True)):
         for name in (a, b):
             to.require(node, name, "what a branch gives")
-        if s.shape(a) != s.shape(b) or to.type_of(a) != to.type_of(b):
-            node.reject(
-                f"its condition depends on the model's input, and its branches give {to.type_of(a)} {s.shape(a)} and "
-                f"{to.type_of(b)} {s.shape(b)}; only results of one shape and type are supported"
-            )
-        picked = s.map(("select", "a", "b", "c"), chosen, a, b)
-        if to.type_of(a) != np.float32:
-            to.types[picked] = to.type_of(a)
-        inside.end(picked, index)
+        inside.end(_either(inside, one, a, b), index)
+
+
+def _either(inside: _Inside, condition: str, a: str, b: str) -> str:
+    """One of two results, which may differ in how many rows they have: rows behind the last one are padding."""
+    node, to, s = inside.node, inside.to, inside.steps
+    for name in (a, b):
+        if name in to.extents:
+            write_out_extents(node, to, name)
+    pair = [extents_of(to, name) for name in (a, b)]
+    other = [axis for axis, (one, two) in enumerate(zip(*pair, strict=False)) if one != two]
+    if to.type_of(a) != to.type_of(b) or len(pair[0]) != len(pair[1]) or len(other) > 1:
+        node.reject(
+            f"its condition depends on the model's input, and its branches give {to.type_of(a)} {s.shape(a)} and "
+            f"{to.type_of(b)} {s.shape(b)}; only results of one type that differ along one axis are supported"
+        )
+    counts = {axis: extent for axis, extent in enumerate(pair[0]) if isinstance(extent, Count)}
+    if other:
+        (axis,) = other
+        if isinstance(count := chosen(s, condition, pair[0][axis], pair[1][axis]), Count):
+            counts[axis] = count
+        width = max(s.shape(a)[axis], s.shape(b)[axis])
+        full = [name for name in (a, b) if s.shape(name)[axis]]
+        parts = [s.pick(name, axis, [*range(n), *[-1] * (width - n)]) for name in full for n in [s.shape(name)[axis]]]
+    else:
+        parts = [a, b]
+    if not parts:
+        node.reject("both of its branches give nothing")
+    picked = s.map(("select", "a", "b", "c"), condition, *parts) if len(parts) > 1 else s.tensor(parts[0])
+    if len(parts) < 2:  # a name of its own
+        picked = s.map(("add", "a", 0.0), picked)
+    if to.type_of(a) != np.float32:
+        to.types[picked] = to.type_of(a)
+    if counts:
+        to.counts[picked] = counts
+    return picked
 
 
 def _loop(inside: _Inside) -> None:

@@ -1,16 +1,22 @@
 """What stands in the way of a model, all at once: after a node that is refused the import goes on with what ONNX's
-shape inference says of its outputs, so that those behind it are tried as well."""
+shape inference says of its outputs, so that those behind it are tried as well.
+
+Of whole numbers and conditions that nobody could compute the shape is known, but a node that asks for their value would
+be refused for the first refusal's sake alone: it is not told. Where not even the shape is known, the operators behind
+are at least held against those that are known.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import onnx
 
 from kernels.errors import ModelError, Obstacle, UnsupportedNode
 
 from .context import Context
-from .control import names_read
+from .control import every_node, names_read
 
 _KEPT_BYTES = 1 << 12
 """Of constants that shape inference may look into."""
@@ -21,25 +27,47 @@ _TOLD = 20
 class Obstacles:
     """The nodes of one model that were refused, and which tensors nothing is known of because of them."""
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, check: Callable[[onnx.NodeProto], None]) -> None:
+        """`check` raises ModelError for a node that is refused whatever it reads."""
         self._version = version
+        self._check = check
         self._found: list[Obstacle] = []
         self._kinds: list[type[ModelError]] = []
         self._unknown: set[str] = set()
+        self._doubtful: set[str] = set()
+        """Tensors of known shape whose values follow from whole numbers that an obstacle leaves open."""
 
     def hide(self, node: onnx.NodeProto, to: Context) -> bool:
-        """Whether a node cannot be tried, because it reads what an obstacle leaves unknown."""
-        if self._unknown.isdisjoint(names_read([node])):
+        """Whether a node cannot be tried, because it reads a tensor of unknown shape."""
+        read = [*names_read([node])]
+        if self._unknown.isdisjoint(read):
+            if not self._doubtful.isdisjoint(read):
+                self._doubtful.update(node.output)
             return False
+        self._tell_own(node)
         self._go_on(node, to)
         return True
 
     def add(self, node: onnx.NodeProto, error: ModelError, to: Context) -> None:
         """A node was refused."""
+        if self._doubtful.isdisjoint(names_read([node])):
+            self._tell(node, error)
+        else:
+            self._tell_own(node)
+        self._go_on(node, to)
+
+    def _tell_own(self, node: onnx.NodeProto) -> None:
+        """What is wrong with a node, and those inside of it, whatever they read."""
+        for inner in every_node([node]):
+            try:
+                self._check(inner)
+            except ModelError as e:
+                self._tell(inner, e)
+
+    def _tell(self, node: onnx.NodeProto, error: ModelError) -> None:
         name = node.name or next(filter(None, node.output), "")
         self._found.append(Obstacle(name, node.op_type, self._version, str(error)))
         self._kinds.append(type(error))
-        self._go_on(node, to)
 
     def check(self) -> None:
         """Raise what was found, as one error."""
@@ -62,14 +90,16 @@ class Obstacles:
             tensor = told.get(name, onnx.TypeProto.Tensor())
             extents = tuple(extent.dim_value for extent in tensor.shape.dim)
             known = tensor.HasField("shape") and min(extents, default=1) > 0
-            # whole numbers may be a shape or an index, whose value would be asked for
-            if not known or tensor.elem_type != onnx.TensorProto.FLOAT:
-                self._unknown.add(name)
-                continue
             try:
-                to.add_shape(name, extents)
+                if known:
+                    to.add_shape(name, extents)
             except ModelError:  # too large
+                known = False
+            if not known:
                 self._unknown.add(name)
+            elif tensor.elem_type != onnx.TensorProto.FLOAT:
+                to.types[name] = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+                self._doubtful.add(name)
 
     def _inferred(self, node: onnx.NodeProto, to: Context) -> dict[str, onnx.TypeProto.Tensor]:
         """What ONNX tells of the outputs of a node; nothing of one that is not its own, or damaged."""

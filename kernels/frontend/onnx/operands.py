@@ -91,7 +91,7 @@ def check_operands(node: OnnxNode, to: Context) -> None:
         declared = formal[min(index, len(formal) - 1)]
         what = f"{declared.name} ({name!r})"
         _check_type(node, what, declared, _type(name, to), types)
-        shape = to.constants[name].shape if name in to.constants else to.shapes[name]
+        shape = to.shape_of(name)
         shapes.append((what, patterns[min(index, len(patterns) - 1)], shape))
     try:
         bind(shapes)

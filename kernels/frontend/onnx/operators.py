@@ -14,8 +14,9 @@ from . import binary, constant_nodes, control, elementwise, folding, images, lay
 from .context import Context, OnnxNode
 from .general import GENERAL
 from .general.classical import CLASSICAL, DOMAIN
+from .general.padded.counts import fold
+from .general.padded.rules import import_rows, prepare
 from .general.sequences import SEQUENCES
-from .general.suppressing import check_reader
 from .operands import check_operands, result_types
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -69,32 +70,45 @@ def is_known(op: str, domain: str) -> bool:
     return domain in STANDARD_DOMAINS and op in SUPPORTED
 
 
+def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
+    """Raise UnsupportedNode, which says what to do instead, for an operator that the import does not know; `constant`:
+    its inputs are, so that ONNX's reference implementation may know it."""
+    if is_known(node.op, domain) or (domain == DOMAIN and node.op in CLASSICAL):
+        return
+    if constant and domain in STANDARD_DOMAINS and folding.can_compute(node):
+        return
+    where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
+    if where == "" and node.op == "Unique":
+        node.reject(
+            "how many results it gives depends on the input, and shapes are static: cut the model before it "
+            f"(onnx.utils.extract_model, outputs {', '.join(node.inputs[:2])}) and do this step afterwards"
+        )
+    if where == "" and not onnx.defs.has(node.op):
+        node.reject(
+            "ONNX has no such operator (tf2onnx leaves those of TensorFlow that it cannot convert): write this "
+            "part of the network in other operations, and export it again"
+        )
+    close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    node.reject(f"not supported{where}{hint}: export the model without it (docs/limits.md lists what is known)")
+
+
 def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with what is known instead."""
     if domain == DOMAIN and node.op in CLASSICAL:
         CLASSICAL[node.op](node, to)
         return
     constant = all(not name or name in to.constants for name in node.inputs)
-    if not is_known(node.op, domain) and not (constant and domain in STANDARD_DOMAINS and folding.can_compute(node)):
-        where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
-        if where == "" and node.op == "Unique":
-            node.reject(
-                "how many results it gives depends on the input, and shapes are static: cut the model before it "
-                f"(onnx.utils.extract_model, outputs {', '.join(node.inputs[:2])}) and do this step afterwards"
-            )
-        if where == "" and not onnx.defs.has(node.op):
-            node.reject(
-                "ONNX has no such operator (tf2onnx leaves those of TensorFlow that it cannot convert): write this "
-                "part of the network in other operations, and export it again"
-            )
-        close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        node.reject(f"not supported{where}{hint}: export the model without it (docs/limits.md lists what is known)")
+    check_known(node, domain, constant=constant)
     if not any(node.outputs):
         return
+    if fold(node, to):
+        return
+    padded = prepare(node, to)
     check_operands(node, to)
-    check_reader(node, to)
-    if constant and node.op in folding.FOLDS:
+    if padded:
+        import_rows(node, to, _emit)
+    elif constant and node.op in folding.FOLDS:
         folding.fold(node, to)
     elif constant and node.op not in folding.OF_NO_OPERANDS and folding.can_compute(node):
         if not constant_nodes.computed(node, to, _emit):

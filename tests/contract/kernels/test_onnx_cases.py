@@ -13,7 +13,9 @@ from kernels.compile import compile_graph
 from kernels.frontend.onnx import load_onnx
 from kernels.options import Options
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.front.onnx_models import run_onnxruntime
+from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
+from tests.unit.kernels.front.test_padded_rows import CONSTANTS, EVERY, ROWS, WIDE, length, rows
+from tests.unit.kernels.front.test_padded_rows import drawn as rows_drawn
 from tests.unit.kernels.front.test_suppressing import detector, drawn, padded
 
 from .onnx_cases import REFUSED, Found, exported, imported, limits_here, nodes, operators, through_agent
@@ -81,4 +83,29 @@ def test_suppression_of_random_boxes_is_that_of_onnxruntime(tmp_path: Path, agen
     graph = load_onnx(path)
     ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), inputs, "--samples", 1)  # type: ignore[arg-type]
     assert not ended.code, ended.events[-1]
-    assert np.array_equal(ended.output(0).reshape(60, 3), padded(run_onnxruntime(path, inputs)["rows"], 60))
+    wanted = run_onnxruntime(path, inputs)["rows"]
+    assert np.array_equal(ended.output(0).reshape(60, 3), padded(wanted, 60))
+    assert ended.output(1).tolist() == [len(wanted)]
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_rows_that_the_input_decides(tmp_path: Path, agent: Agent, api: str, seed: int) -> None:
+    """Chosen twice, joined behind each other, ordered and summed: none, some and all of them; one of these on GPUs,
+    where a run compiles some hundred programs."""
+    nodes = [*rows("r"), *rows("q", "x", "fifth"), *length("r"), *EVERY]
+    used = {name for node in nodes for name in node.input}
+    path = save_model(
+        tmp_path / "m.onnx", nodes, {"x": (ROWS, WIDE)}, ["y", "total"],
+        {name: value for name, value in CONSTANTS.items() if name in used},
+    )  # fmt: skip
+    graph = load_onnx(path)
+    bundle = compile_graph(graph, Options(api), limits_here(agent.binary, api))  # type: ignore[arg-type]
+    for share in (0.0, 0.5, 1.0) if api == "cpu" else (random.Random(seed).choice((0.0, 0.5, 1.0)),):
+        x = rows_drawn(np.random.default_rng(seed), share)
+        wanted, ended = run_onnxruntime(path, {"x": x}), agent.run(bundle, {"x": x}, "--samples", 1)
+        assert not ended.code, ended.events[-1]
+        found = {name: ended.output(index).reshape(graph.shapes[name]) for index, name in enumerate(graph.outputs)}
+        (count,) = found["y.count"]
+        assert count == len(wanted["y"])
+        assert np.allclose(found["y"][: int(count)], wanted["y"], rtol=1e-5)
+        assert np.allclose(found["total"], wanted["total"], rtol=1e-5, atol=1e-6)

@@ -120,3 +120,37 @@ def _halve(s: Steps, pairs: Pairs, part: int, better: Expression) -> Pairs:
     first = s.map(_before(better), a, b, c, d)
     values, places = (s.map(("select", "a", "b", "c"), first, *each) for each in ((a, b), (c, d)))
     return s.reshape(values, (rows, n // 2)), s.reshape(places, (rows, n // 2))
+
+
+_LANE = 128
+"""Numbers that are summed one behind the other at once."""
+
+
+def true_places(s: Steps, truth: str) -> tuple[str, str]:
+    """Places of the ones among ones and zeros (n), in their order, and how many there are (1): behind them places have
+    no meaning. Each place is looked for, by halves, in the sums of what is before it."""
+    (n,) = s.shape(truth)
+    s.places(n)
+    sums, wanted = _sums(s, truth), np.arange(1, n + 1, dtype=np.float32)
+    step, found = 1 << (n - 1).bit_length(), s.constant(np.zeros(n))
+    while step:
+        ahead = s.map(("min", ("add", "a", step - 1.0), n - 1.0), found)
+        fewer = ("less", "a", "b")
+        found = s.map(("select", fewer, ("add", "c", float(step)), "c"), s.gather(sums, ahead, 0), wanted, found)
+        step //= 2
+    return s.map(("min", "a", n - 1.0), found), s.slice(sums, 0, n - 1, n)
+
+
+def _sums(s: Steps, x: str) -> str:
+    """Of each number and those before it, (n)."""
+    (n,) = s.shape(x)
+    lanes = -(-n // _LANE)
+    width = min(n, _LANE)
+    if lanes * width > n:
+        x = s.concat([x, s.constant(np.zeros(lanes * width - n))], 0)
+    rows = s.matmul(s.reshape(x, (lanes, width)), s.constant(np.triu(np.ones((width, width)))))
+    if lanes > 1:
+        totals = s.reshape(s.slice(rows, 1, width - 1, width), (lanes,))
+        before = s.map(("sub", "a", "b"), _sums(s, totals), totals)
+        rows = s.map(("add", "a", "b"), rows, s.reshape(before, (lanes, 1)))
+    return s.slice(s.reshape(rows, (lanes * width,)), 0, 0, n)

@@ -80,9 +80,12 @@ class Steps:
         if index < len(self.node.outputs) and self.node.outputs[index]:
             source = self.tensor(result)
             target = self.node.outputs[index]
-            new = Node(self.node.name, "reshape", (source,), (target,), {"shape": self.to.shapes[source]})
             self.to.add_shape(target, self.to.shapes[source])
-            self.to.nodes.append(new)
+            self.to.nodes.append(self.alias(source, target))
+
+    def alias(self, source: str, target: str) -> Node:
+        """A node that gives a tensor another name."""
+        return Node(self.node.name, "reshape", (source,), (target,), {"shape": self.to.shapes[source]})
 
     def constant(self, array: AnyArray, name: str = "") -> str:
         """A weight of this content, infinities included."""

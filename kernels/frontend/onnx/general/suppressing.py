@@ -1,8 +1,7 @@
 """NonMaxSuppression: the best box left is chosen, and those that overlap it go, as often as the model says. NonZero.
 
 How many boxes are chosen, or elements are not 0, depends on the input, and shapes are static: the places behind the
-last one hold -1 (`PADDING`). Which operators may read such a result is in `READERS`: those that treat each row by
-itself, or copy it.
+last one hold -1 (`PADDING`), and a count says how many are before (`counts.py`).
 """
 
 from __future__ import annotations
@@ -15,42 +14,16 @@ from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
 
 from . import ordering
+from .padded.counts import Count
+from .padded.rows import PADDING
 from .steps import Steps
 
-PADDING = -1.0
-MOST_ROUNDS = 512
+MOST_ROUNDS = 1024
 """Boxes of one class that are chosen one after the other: each takes some eight steps of the plan."""
-MOST_ELEMENTS = 1 << 16
-"""Of which NonZero sorts out those that are not 0."""
-READERS = frozenset(
-    ("Add", "Cast", "Div", "Gather", "GatherND", "Identity", "Mul", "Sigmoid", "Slice", "Split", "Squeeze", "Sub")
-) | {"RoiAlign", "Transpose", "Unsqueeze"}
-"""What may read rows of which the last ones may be padding."""
-
-_GONE = float(np.finfo(np.float32).min)
+MOST_PAIRS = 1 << 24
+"""Of boxes of which it is computed before whether they overlap."""
+GONE = float(np.finfo(np.float32).min)
 """Score of a box that is chosen already, overlaps one that is, or scores too little."""
-
-
-def check_reader(node: OnnxNode, to: Context) -> None:
-    """Raise UnsupportedNode for a node whose result would depend on how many rows are padding."""
-    padded = [name for name in node.inputs if name in to.padded]
-    if not padded:
-        return
-    from_end = node.op == "Slice" and _counts_from_end(node, to)
-    if node.op not in READERS or from_end:
-        what = "a slice that counts from the end" if from_end else node.op
-        node.reject(
-            f"input {padded[0]!r} comes from a NonMaxSuppression or NonZero, whose result is padded with -1 because "
-            f"shapes are static: {what} would count these too. Cut the "
-            f"model there (onnx.utils.extract_model, outputs {padded[0]}) and do this step afterwards"
-        )
-    to.padded.update(filter(None, node.outputs))
-
-
-def _counts_from_end(node: OnnxNode, to: Context) -> bool:
-    bounds = [node.attributes.get("starts", ()), node.attributes.get("ends", ())]
-    bounds += [to.constants.get(name, ()) for name in node.inputs[1:3]]
-    return any(np.any(np.asarray(bound) < 0) for bound in bounds)
 
 
 def non_max_suppression(node: OnnxNode, to: Context) -> None:
@@ -74,8 +47,10 @@ def non_max_suppression(node: OnnxNode, to: Context) -> None:
         )
     s.places(batch * max(count, classes * rounds))
     best, places = _chosen(s, boxes, scores, rounds)
-    s.end(_rows(s, best, places, (batch, classes, rounds)))
-    to.padded.add(node.outputs[0])
+    total = batch * classes * rounds
+    chosen = s.reshape(s.map(("less", GONE, "a"), best), (1, total))
+    s.end(_rows(s, chosen, places, (batch, classes, rounds)))
+    to.counts[node.outputs[0]] = {0: Count(s.reshape(s.reduce(chosen, [1], "sum"), (1,)), 0, total)}
 
 
 def _number(s: Steps, index: int) -> float | None:
@@ -84,7 +59,7 @@ def _number(s: Steps, index: int) -> float | None:
 
 
 def _chosen(s: Steps, boxes: str, scores: str, rounds: int) -> tuple[str, str]:
-    """Score and place of the box of each round, [batch * classes, rounds]; where none was left the score is `_GONE`.
+    """Score and place of the box of each round, [batch * classes, rounds]; where none was left the score is `GONE`.
 
     Of equal scores the first box is the better one. All classes of all pictures take their rounds together."""
     (batch, count, _), classes = s.shape(boxes), s.shape(scores)[1]
@@ -95,11 +70,13 @@ def _chosen(s: Steps, boxes: str, scores: str, rounds: int) -> tuple[str, str]:
     own = s.reshape(area, (batch, 1, count))
     left, known = scores, s.value(scores)
     if least is not None:
-        enough = ("select", ("less", least, "a"), "a", _GONE)
-        left = s.map(enough, scores) if known is None else s.tensor(np.where(known > least, known, _GONE))
+        enough = ("select", ("less", least, "a"), "a", GONE)
+        left = s.map(enough, scores) if known is None else s.tensor(np.where(known > least, known, GONE))
     first = np.repeat(np.arange(batch) * count, classes).reshape(batch, classes, 1)
     numbers = np.arange(count, dtype=np.float32)
     found, places = [], []
+    if batch * classes == 1 and count * count <= MOST_PAIRS and rounds > 1:
+        return _by_pairs(s, left, _overlaps(s, (low, high, area), most), rounds)
     for _ in range(rounds):
         found.append(s.reduce(left, [2], "max"))
         places.append(s.reduce(left, [2], "argmax"))
@@ -113,10 +90,37 @@ def _chosen(s: Steps, boxes: str, scores: str, rounds: int) -> tuple[str, str]:
         common = s.reduce(extents, [2], "prod", keep=False)
         union = ("max", ("sub", ("add", "b", "c"), "a"), float(np.finfo(np.float32).tiny))
         overlaps = ("less", most, ("div", "a", union))
-        left = s.map(("select", overlaps, _GONE, "d"), common, own, s.reshape(parts[2], (batch, classes, 1)), left)
-        left = s.map(("select", ("equal", "a", "b"), _GONE, "c"), places[-1], numbers, left)
+        left = s.map(("select", overlaps, GONE, "d"), common, own, s.reshape(parts[2], (batch, classes, 1)), left)
+        left = s.map(("select", ("equal", "a", "b"), GONE, "c"), places[-1], numbers, left)
     rows = batch * classes, rounds
     return s.reshape(s.concat(found, 2), rows), s.reshape(s.concat(places, 2), rows)
+
+
+def _overlaps(s: Steps, corners: tuple[str, str, str], most: float) -> str:
+    """Of each two boxes whether they overlap too much, [boxes, boxes]; each overlaps itself."""
+    count = s.shape(corners[0])[1]
+    sides = [s.reshape(s.transpose(part, (0, 2, 1)), (2, 1, count)) for part in corners[:2]]
+    turned = [s.reshape(part, (2, count, 1)) for part in sides]
+    extents = s.map(("max", ("sub", ("min", "b", "d"), ("max", "a", "c")), 0.0), *sides, *turned)
+    common = s.reshape(s.reduce(extents, [0], "prod"), (count, count))
+    own, other = s.reshape(corners[2], (1, count)), s.reshape(corners[2], (count, 1))
+    union = ("max", ("sub", ("add", "b", "c"), "a"), float(np.finfo(np.float32).tiny))
+    over = s.map(("less", most, ("div", "a", union)), common, own, other)
+    numbers = np.arange(count, dtype=np.float32)
+    return s.map(("max", "a", ("equal", "b", "c")), over, numbers, numbers[:, None])
+
+
+def _by_pairs(s: Steps, left: str, overlaps: str, rounds: int) -> tuple[str, str]:
+    """The rounds of one class of one picture."""
+    count = s.shape(overlaps)[0]
+    left, found, places = s.reshape(left, (1, count)), [], []
+    for _ in range(rounds):
+        found.append(s.reduce(left, [1], "max"))
+        places.append(s.reduce(left, [1], "argmax"))
+        if len(places) < rounds:
+            row = s.gather(overlaps, s.reshape(places[-1], (1,)), 0)
+            left = s.map(("select", "a", GONE, "b"), row, left)
+    return s.concat(found, 1), s.concat(places, 1)
 
 
 def _corners(s: Steps, boxes: str) -> tuple[str, str, str]:
@@ -129,11 +133,10 @@ def _corners(s: Steps, boxes: str) -> tuple[str, str, str]:
     return low, high, s.reduce(s.map(("sub", "a", "b"), high, low), [2], "prod")
 
 
-def _rows(s: Steps, best: str, places: str, shape: tuple[int, int, int]) -> str:
+def _rows(s: Steps, chosen: str, places: str, shape: tuple[int, int, int]) -> str:
     """Those that were chosen, in their order, before the padding."""
     batch, classes, rounds = shape
     total = batch * classes * rounds
-    chosen = s.reshape(s.map(("less", _GONE, "a"), best), (1, total))
     places = s.reshape(places, (total, 1))
     numbers = np.indices(shape).reshape(3, total)[:2].T
     if batch * classes == 1:  # they are in front already
@@ -150,15 +153,17 @@ def non_zero(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x = s.operand(0)
     shape = s.shape(x)
+    if not shape:
+        node.reject("its input is a single number")
     total = prod(shape)
-    if not shape or total > MOST_ELEMENTS:
-        node.reject(
-            f"its input of shape {shape} is computed; only of 1 to {MOST_ELEMENTS} elements along axes are supported"
-        )
-    s.places(total)
-    other = s.reshape(s.map(("sub", 1.0, ("equal", "a", 0.0)), x), (1, total))
-    kept, order = ordering.by_size(s, other, total)
+    if (before := to.made.get(("NonZero", x))) is not None:
+        s.end(before)
+        to.counts[node.outputs[0]] = dict(to.counts[before])
+        return
+    places, count = ordering.true_places(s, s.reshape(s.map(("sub", 1.0, ("equal", "a", 0.0)), x), (total,)))
     table = s.constant(np.indices(shape).reshape(len(shape), total))
-    places = s.gather(table, s.reshape(order, (total,)), 1)
-    s.end(s.map(("select", "a", "b", PADDING), s.reshape(kept, (1, total)), places))
-    to.padded.add(node.outputs[0])
+    found = s.gather(table, places, 1) if len(shape) > 1 else s.reshape(places, (1, total))
+    numbers = np.arange(total, dtype=np.float32)
+    s.end(s.map(("select", ("less", "a", "b"), "c", PADDING), numbers, count, found))
+    to.counts[node.outputs[0]] = {1: Count(count, 0, total)}
+    to.made["NonZero", x] = node.outputs[0]

@@ -118,7 +118,8 @@ def test_unknown_operator_says_where_known_ones_are(tmp_path: Path) -> None:
 
 
 def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
-    """Behind what is refused the import goes on where ONNX tells the shape, and keeps quiet where it does not."""
+    """Behind what is refused the import goes on where ONNX tells the shape; where it does not, and where a whole number
+    is missing, only what would be refused in any case is told."""
 
     def node(op: str, *names: str, **attributes: Any) -> Any:
         return helper.make_node(op, list(names[:-1]), [names[-1]], name=f"the_{op}_{names[-1]}", **attributes)
@@ -131,15 +132,26 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
         node("LRN", "x", "e", size=-3),
         node("MaxRoiPool", "e", "g", "h", pooled_shape=[2, 2]),
         node("Relu", "h", "y"),
+        node("Multinomial", "rows", "numbers", sample_size=2),
+        node("Cast", "numbers", "shape", to=TensorProto.INT64),
+        node("Reshape", "x", "shape", "i"),  # only for the first's sake
+        node("Det", "i", "j"),
+        node("Unique", "rows", "k"),
+        node("Relu", "k", "l"),
+        node("Det", "l", "m"),
     ]  # fmt: skip
     constants = {"w": np.ones((4, 3, 1, 1), np.float32), "g": np.zeros((1, 5), np.float32)}
+    constants["rows"] = np.ones((1, 5), np.float32)
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 4, 8, 8)}, ["y"], constants)
     with pytest.raises(ModelError) as caught:
         load_onnx(path)
     found = {each.node: each for each in caught.value.obstacles}
-    assert found.keys() == {"the_Det_a", "the_Conv_b", "the_Col2Im_d", "the_LRN_e", "the_MaxRoiPool_h"}
+    assert found.keys() == {
+        "the_Det_a", "the_Conv_b", "the_Col2Im_d", "the_LRN_e", "the_MaxRoiPool_h",
+        "the_Multinomial_numbers", "the_Det_j", "the_Unique_k", "the_Det_m",
+    }  # fmt: skip
     assert all(name in str(caught.value) and name in each.reason for name, each in found.items())
-    assert "5 nodes stand in the way" in str(caught.value)
+    assert "9 nodes stand in the way" in str(caught.value)
     assert (found["the_Det_a"].operator, found["the_Det_a"].opset) == ("Det", 17)
 
 
