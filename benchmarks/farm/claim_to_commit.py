@@ -10,6 +10,7 @@ the device back. The wake-up by Celery is left out: `peers` measures Celery alon
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -41,6 +42,7 @@ from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Wo
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.model.record import Record, SessionPlace
+from orchestrator.system.process import ALLOCATIONS
 from workers.spool import Spool
 
 PARTS = {"scheduler": "orchestrator.scheduling.scheduler", "redis": "redis-server"}
@@ -72,6 +74,7 @@ class Committed:
 
 def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Committed:
     """Every record is `like` that one; each device has `in_line` jobs, all lines are whole. Raises TimeoutError."""
+    gc.set_threshold(ALLOCATIONS)  # as a host's process has it
     jobs -= jobs % in_line
     folder.mkdir()
     with private_redis(folder) as url:
