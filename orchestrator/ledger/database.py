@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,7 @@ def execute_many(connection: Connection, statement: Executable, rows: Sequence[M
         connection.exec_driver_sql(sql, [prepared(row) for row in rows])
 
 
-@cache
+@lru_cache(maxsize=64)
 def _compiled(
     dialect: Dialect, statement: Executable, keys: tuple[str, ...]
 ) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
