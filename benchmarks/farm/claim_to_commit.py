@@ -2,7 +2,8 @@
 
 The scheduler is a process of its own; this one is the host: it announces devices that do nothing, and when each is
 leased it claims every lease, leaves a record of a real no-op job in its spool for each attempt of its line, and gives
-the device back. The wake-up by Celery is left out: `peers` measures Celery alone.
+the device back. The wake-up by Celery is left out: `peers` measures Celery alone. Leases wait here until all are there,
+longer than in a farm, and nobody is woken for them again.
 
     python -m benchmarks.farm.claim_to_commit RECORD.json [--jobs 2000] [--in-line 16]
 """
@@ -47,6 +48,12 @@ from workers.spool import Spool
 
 PARTS = {"scheduler": "orchestrator.scheduling.scheduler", "redis": "redis-server"}
 """Part -> the word of its command line that tells it."""
+SCHEDULER = """
+from orchestrator.scheduling import reconcile
+from orchestrator.scheduling.scheduler import main
+reconcile.REWAKE_S = 3600.0
+main()
+"""
 HOST, WORKER = "lab0", "lab0-1-bench"
 LIMIT_S = 120.0
 SESSIONS = 32
@@ -243,7 +250,7 @@ def _scheduler(farm: Settings) -> Iterator[None]:
     own = {"FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url, "FARM_LEASE_TTL_S": str(farm.lease_ttl_s)}
     with (farm.state / "scheduler.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestrator.scheduling.scheduler"],
+            [sys.executable, "-c", SCHEDULER],
             env={**os.environ, **own, "FARM_HOST": HOST}, stdout=log, stderr=log,
         )  # fmt: skip
         try:
