@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ class Spool:
         """Files that are not on disk -> their text, and when they are to be written."""
         self._unsent: dict[str, bool] = {}
         """Files of this process that Redis cannot have yet, in their order -> whether the scheduler waits for them."""
+        self._new_at = deque[float]()
+        """When records were added of which no receipt was asked for yet."""
         self._refused: set[str] = set()
         """Files that the disk did not take."""
         self._bundles = Bundles(self._folder)
@@ -80,9 +83,11 @@ class Spool:
         then. Where the disk does not take it, it is kept in memory and written as soon as the disk does. One that is
         not awaited does not wake the scheduler."""
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
-        self._turns.pop(path.name, None)
-        self._unwritten[path.name] = record.model_dump_json(), self._clock() + FLUSH_S
-        self._unsent[path.name] = is_awaited
+        name, now = path.name, self._clock()
+        self._turns.pop(name, None)
+        self._unwritten[name] = record.model_dump_json(), now + FLUSH_S
+        self._unsent[name] = is_awaited
+        self._new_at.append(now)
         self._added.set()
         return path
 
@@ -178,9 +183,10 @@ class Spool:
 
     def _next_review(self) -> float:
         """When receipts are asked for: once soon after a record was new, for several at a time."""
-        asked = (at - FLUSH_S + ANSWER_S for _, at in list(self._unwritten.values()))
-        soon = max(min((at for at in asked if at > self._reviewed_at), default=inf), self._reviewed_at + ANSWER_S / 2)
-        return min(soon, self._reviewed_at + PERIOD_S)
+        while self._new_at and self._new_at[0] + ANSWER_S <= self._reviewed_at:
+            self._new_at.popleft()
+        first = self._new_at[0] + ANSWER_S if self._new_at else inf
+        return min(max(first, self._reviewed_at + ANSWER_S / 2), self._reviewed_at + PERIOD_S)
 
     def send(self, redis: Redis) -> None:
         """One pass: send what is new or due, let go of what was answered. A Redis that is away costs time only, and a
@@ -204,9 +210,13 @@ class Spool:
         except (RedisError, FarmError, OSError) as e:
             log.warning("records wait in %s: %s", self._folder, e)
             return
+        stored = [file for file, name in files.items() if words.get(name) in STORED]
+        self._let_go(stored)
         for file, name in files.items():
+            if (word := words.get(name)) in STORED:
+                continue
             try:
-                self._handle(stream, file, words.get(name))
+                self._handle(stream, file, word)
             except (RedisError, FarmError, OSError) as e:
                 if not stream.answers():
                     log.warning("records wait in %s: %s", self._folder, e)
@@ -215,7 +225,8 @@ class Spool:
 
     def _handle(self, stream: RecordStream, file: str, word: str | None) -> None:
         if word is not None:
-            self._settle(file, word)
+            self._set_aside(self._folder / file, word)
+            self._forget([file])
             return
         turn = self._turns.get(file)
         if file in self._unsent or (turn is not None and self._clock() < turn.due):
@@ -246,15 +257,23 @@ class Spool:
         known = self._unwritten.get(file)
         return (self._folder / file).read_bytes() if known is None else known[0].encode()
 
-    def _settle(self, file: str, word: str) -> None:
-        """Only against a word that says that the ledger has the record does it leave this host."""
-        if word in STORED:
-            if file not in self._unwritten:  # what is just being written goes in the next pass
-                (self._folder / file).unlink(missing_ok=True)
-        else:
-            self._set_aside(self._folder / file, word)
-        self._written([file])
-        self._turns.pop(file, None)
+    def _let_go(self, files: Sequence[str]) -> None:
+        """Only against a word that says that the ledger has a record does it leave this host."""
+        gone = []
+        for file in files:
+            try:
+                if file not in self._unwritten:  # what is just being written goes in the next pass
+                    (self._folder / file).unlink(missing_ok=True)
+            except OSError as e:
+                log.error("%s waits: %s", self._folder / file, e)
+                continue
+            gone.append(file)
+        self._forget(gone)
+
+    def _forget(self, files: Sequence[str]) -> None:
+        self._written(files)
+        for file in files:
+            self._turns.pop(file, None)
 
     def _set_aside(self, path: Path, word: str) -> None:
         with self._flushing:

@@ -2,7 +2,8 @@
 
 The scheduler is a process of its own; this one is the host: it announces devices that do nothing, and when each is
 leased it claims every lease, leaves a record of a real no-op job in its spool for each attempt of its line, and gives
-the device back. The wake-up by Celery is left out: `peers` measures Celery alone.
+the device back. The wake-up by Celery is left out: `peers` measures Celery alone. Leases wait here until all are there,
+longer than in a farm, and nobody is woken for them again.
 
     python -m benchmarks.farm.claim_to_commit RECORD.json [--jobs 2000] [--in-line 16]
 """
@@ -10,6 +11,7 @@ the device back. The wake-up by Celery is left out: `peers` measures Celery alon
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -41,10 +43,17 @@ from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Wo
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.model.record import Record, SessionPlace
+from orchestrator.system.process import ALLOCATIONS
 from workers.spool import Spool
 
 PARTS = {"scheduler": "orchestrator.scheduling.scheduler", "redis": "redis-server"}
 """Part -> the word of its command line that tells it."""
+SCHEDULER = """
+from orchestrator.scheduling import reconcile
+from orchestrator.scheduling.scheduler import main
+reconcile.REWAKE_S = 3600.0
+main()
+"""
 HOST, WORKER = "lab0", "lab0-1-bench"
 LIMIT_S = 120.0
 SESSIONS = 32
@@ -72,6 +81,7 @@ class Committed:
 
 def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Committed:
     """Every record is `like` that one; each device has `in_line` jobs, all lines are whole. Raises TimeoutError."""
+    gc.set_threshold(ALLOCATIONS)  # as a host's process has it
     jobs -= jobs % in_line
     folder.mkdir()
     with private_redis(folder) as url:
@@ -240,7 +250,7 @@ def _scheduler(farm: Settings) -> Iterator[None]:
     own = {"FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url, "FARM_LEASE_TTL_S": str(farm.lease_ttl_s)}
     with (farm.state / "scheduler.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestrator.scheduling.scheduler"],
+            [sys.executable, "-c", SCHEDULER],
             env={**os.environ, **own, "FARM_HOST": HOST}, stdout=log, stderr=log,
         )  # fmt: skip
         try:

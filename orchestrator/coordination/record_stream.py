@@ -25,14 +25,18 @@ DEAD = "dead"
 STORED = ("new", "duplicate", "stale")
 """Words of a receipt after which a host need not keep its copy."""
 
-# KEYS: stream, sent. ARGV: record, host, name, longest stream, life of the name, whether the scheduler is woken.
+# KEYS: stream, then of each record that it was sent. ARGV: host, longest stream, life of the names, whether the
+# scheduler is woken; then each record and its name.
 _SEND = (
     TELL
     + """
-local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], '*', 'record', ARGV[1], 'name', ARGV[3])
-redis.call('SET', KEYS[2], id, 'EX', ARGV[5])
-redis.call('SADD', 'farm:senders', ARGV[2])
-if ARGV[6] == '1' then tell(ARGV[2]) end
+redis.call('SADD', 'farm:senders', ARGV[1])
+for i = 2, #KEYS do
+  local record, name = ARGV[2 * i + 1], ARGV[2 * i + 2]
+  local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'record', record, 'name', name)
+  redis.call('SET', KEYS[i], id, 'EX', ARGV[3])
+end
+if ARGV[4] == '1' then tell(ARGV[1]) end
 """
 )
 _IN_STREAM = """
@@ -74,17 +78,18 @@ class RecordStream:
 
     @translated
     def send(self, body: bytes, name: str) -> None:
-        self._send([self._key, self._sent(name)], [body, self.host, name, MAX_ENTRIES, RECEIPT_S, 1])
+        self._send([self._key, self._sent(name)], [self.host, MAX_ENTRIES, RECEIPT_S, 1, body, name])
 
     @translated
     def send_all(self, records: Iterable[tuple[bytes, str]], *, tell: bool = True) -> None:
         """The same of many in one trip. Where it raises, some may have been sent. Without `tell` the scheduler takes
         them in at its next turn, for which it is not woken."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for body, name in records:
-                said = [body, self.host, name, MAX_ENTRIES, RECEIPT_S, int(tell)]
-                self._send([self._key, self._sent(name)], said, client=pipe)
-            pipe.execute()
+        names = [self._key]
+        said: list[bytes | str | int] = [self.host, MAX_ENTRIES, RECEIPT_S, int(tell)]
+        for body, name in records:
+            names.append(self._sent(name))
+            said += [body, name]
+        self._send(names, said)
 
     @translated
     def holds(self, name: str) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, create_engine, event, update
+from sqlalchemy import Connection, Dialect, Engine, Executable, bindparam, create_engine, event, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -136,6 +137,30 @@ _COUNTED = (
 def count_up(connection: Connection, name: str, by: int = 1) -> int:
     """The next value of a counter, in the caller's transaction: no value is ever given twice, nor those between."""
     return int(connection.execute(_COUNTED, {"name_": name, "by": by}).scalar_one())
+
+
+def execute_many(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The statement once for each row; all rows have the same keys, and strings, numbers, bytes or None as values.
+
+    What SQLAlchemy does for each row of `execute` costs as much as the statement itself, and such values need none of
+    it: here the driver gets the rows. Raises what `execute` raises.
+    """
+    if rows:
+        sql, prepared = _compiled(connection.dialect, statement, tuple(rows[0]))
+        connection.exec_driver_sql(sql, [prepared(row) for row in rows])
+
+
+@lru_cache(maxsize=64)
+def _compiled(
+    dialect: Dialect, statement: Executable, keys: tuple[str, ...]
+) -> tuple[str, Callable[[Mapping[str, Any]], Any]]:
+    """The text of a statement, and what makes the driver's parameters of a row with these keys."""
+    made: Any = statement.compile(dialect=dialect, column_keys=list(keys))  # type: ignore[attr-defined]
+    said = {name: value for name, value in made.construct_params(_check=False).items() if name not in keys}
+    if made.positional:
+        order = tuple(made.positiontup)
+        return str(made), lambda row: tuple([row[name] if name in row else said[name] for name in order])
+    return str(made), lambda row: {**said, **row}
 
 
 def _make_private(file: Path) -> None:

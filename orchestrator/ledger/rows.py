@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from isal import isal_zlib
 from pydantic import BaseModel
 from sqlalchemy import Row
 
@@ -22,6 +23,8 @@ AnyRow = Row[*tuple[Any, ...]]
 
 log = logging.getLogger(__name__)
 
+PACK_LEVEL = 1
+"""Of ISA-L: 2 saves nothing, 3 takes five times as long for 2 %."""
 MAX_UNPACKED_BYTES = 256 << 20
 
 DAY_S = 86400.0
@@ -218,8 +221,9 @@ def pack(model: BaseModel) -> bytes:
 
 
 def pack_json(text: bytes) -> bytes:
-    """Level 6 takes twice as long for a record with many samples, to save 2 to 4 % of its bytes."""
-    return zlib.compress(text, 4)
+    """A stream of zlib; ISA-L makes it in an eighth of the time for a record with readings, in half for a short one,
+    for up to 4 % more bytes than zlib's level 4."""
+    return isal_zlib.compress(text, PACK_LEVEL)
 
 
 def unpack(body: bytes) -> bytes:

@@ -40,8 +40,8 @@ class Lines:
         steps = [each for each in record.setup if each.step != "slot"]  # there it waited for others
         if record.outcome not in (Outcome.OK, Outcome.INVALID) or not steps:
             return
-        last_ns = max(each.t_ns for each in (*record.samples, *steps))
-        _average(self._agent_s, record, (last_ns - min(each.start_ns for each in steps)) / 1e9)
+        last_ns = max([each.t_ns for each in (*record.samples, *steps)])
+        _average(self._agent_s, record, (last_ns - min([each.start_ns for each in steps])) / 1e9)
         took_s = record.ended_at - record.started_at
         stood_in_line = record.session is not None and record.session.number > 1
         if stood_in_line or took_s < self._took_s.get(record.experiment_id, {}).get(record.cell_id, 0.0):

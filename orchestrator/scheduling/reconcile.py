@@ -154,8 +154,10 @@ class Reconciler:
         return done
 
     def _ask_fences(self, rows: Iterable[RunningRow], done: Reconciled) -> None:
-        """In one trip of those whose lease is gone, which are many after a burst."""
-        self._fences = self._leases.fences({row.serial for row in rows if row.serial not in done.leases})
+        """In one trip of those whose lease is gone, or further in its line: many after a burst."""
+        leases = done.leases
+        gone = {row.serial for row in rows if row.serial not in leases or not leases[row.serial].covers(row.token)}
+        self._fences = self._leases.fences(gone)
 
     def _fence(self, serial: str) -> Fence:
         if serial not in self._fences:

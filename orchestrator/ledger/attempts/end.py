@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from orchestrator.ledger.blame import KILLS_WORKER, NOT_THE_JOB, verdict_on
-from orchestrator.ledger.database import count_up
+from orchestrator.ledger.database import count_up, execute_many
 from orchestrator.ledger.health import absolve_host, forgive, update_health
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow, JobState
@@ -88,9 +88,9 @@ def _conclude_measured(connection: Connection, ended: Sequence[Ended]) -> None:
         {**row, "ended_at_": one.attempt.ended_at or now, "changed_": change, "started_at_": _began_at(one, now)}
         for row, one in zip(rows, ended, strict=True)
     ]
-    connection.execute(_ENDED, of_attempt)
+    execute_many(connection, _ENDED, of_attempt)
     forgive(connection, {one.attempt.serial for one in ended}, {one.attempt.host for one in ended})
-    connection.execute(_DONE, [{**row, "ended_at_": now} for row in rows])
+    execute_many(connection, _DONE, [{**row, "ended_at_": now} for row in rows])
     changes.note_lanes(connection, [one.job.lane_id for one in ended if one.job.state == JobState.WAITING])
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.dialects import sqlite
 
 from orchestrator.analysis.figures import FIGURES_VERSION, BlockFigures, figures_of
 from orchestrator.errors import Unreadable
+from orchestrator.ledger.database import execute_many
 from orchestrator.ledger.tables import FIGURES
 from orchestrator.ledger.templates import Measured
 from orchestrator.model.record import Outcome, Record
@@ -54,7 +55,7 @@ def row_of(figures: BlockFigures) -> dict[str, Any]:
 
 def put(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Store rows, in the place of older ones."""
-    connection.execute(_upsert(connection.dialect.name), rows)
+    execute_many(connection, _upsert(connection.dialect.name), rows)
 
 
 @cache

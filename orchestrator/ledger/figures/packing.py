@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from contextlib import suppress
 from typing import Any, Literal, get_args
 
+from isal import isal_zlib
 from pydantic import BaseModel
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from orchestrator.analysis.figures import BlockFigures, PerLayer
 from orchestrator.analysis.statistics import Brief, brief_of
 from orchestrator.analysis.statistics.brief import COLUMNS
-from orchestrator.ledger.rows import AnyRow
+from orchestrator.ledger.rows import PACK_LEVEL, AnyRow
 from orchestrator.model.record import Predictions
 
 Apart = Literal["per_layer", "predictions"]
@@ -58,8 +58,6 @@ makes older rows unreadable, and so is one more in `FIGURES_VERSION`."""
 
 MAX_BYTES = 64 << 20
 _APART = set(get_args(Apart))
-_BRIEFLY = json.JSONEncoder(separators=(",", ":"))
-"""`json.dumps` makes one at each call."""
 
 
 def parts(figures: BlockFigures) -> dict[str, Any]:
@@ -68,7 +66,7 @@ def parts(figures: BlockFigures) -> dict[str, Any]:
         "body": _body(figures),
         "per_layer": _apart(figures.per_layer),
         "predictions": _apart(figures.predictions),
-        "brief": _BRIEFLY.encode(brief_of(figures)[len(COLUMNS) :]),
+        "brief": to_json(brief_of(figures)[len(COLUMNS) :], inf_nan_mode="constants").decode(),
     }
 
 
@@ -111,7 +109,7 @@ def unpacked(row: AnyRow) -> BlockFigures:
 
 
 def _packed(text: bytes, words: bytes) -> bytes:
-    packer = zlib.compressobj(6, zdict=words)
+    packer = isal_zlib.compressobj(PACK_LEVEL, zdict=words) if words else isal_zlib.compressobj(PACK_LEVEL)
     return packer.compress(text) + packer.flush()
 
 

@@ -302,6 +302,18 @@ def test_a_file_that_cannot_be_read_now_holds_back_no_other(tmp_path: Path, redi
     assert [path.name for path in spool.waiting()] == ["bad-1.json", "good-1.json"]
 
 
+def test_a_file_that_cannot_be_removed_holds_back_no_other(tmp_path: Path, redis: Redis) -> None:
+    spool, stuck = Spool(tmp_path), tmp_path / "spool" / "job1-1.json"
+    stuck.mkdir(parents=True)  # `unlink` fails
+    path = spool.add(record("job2"))
+    spool.flush()
+    spool.send(redis)
+    for name in ("job1:1", "job2:1"):
+        redis.set(keys.receipt("", name), "new")
+    spool.send(redis)
+    assert not path.exists() and spool.waiting() == [stuck]
+
+
 def test_a_record_that_redis_refuses_holds_back_no_other(tmp_path: Path, redis: Redis) -> None:
     """It is tried again ever later; the others are sent in the same pass."""
     redis.config_set("proto-max-bulk-len", 1 << 20)
