@@ -17,7 +17,7 @@ from .phone import Phone
 from .processes import limit_data, limit_growth, reap
 from .program import environment_of, stand_in
 from .run_log import note_run
-from .shell_io import Io, Sink, Source
+from .shell_io import BytesSource, Io, Sink, Source
 from .tree import refusal
 
 _BLOCK = 1 << 16
@@ -60,11 +60,12 @@ async def execute(
     if "--marker" in argv:
         note_run(phone.folder, argv, [process.pid for process in phone.table.of(phone.tree.root)])
     phone.starting += 1
+    nothing_comes = isinstance(io.stdin, BytesSource) and io.stdin.is_empty
     try:
         process = await asyncio.create_subprocess_exec(
             *words,
             executable=program,
-            stdin=asyncio.subprocess.PIPE,
+            stdin=asyncio.subprocess.DEVNULL if nothing_comes else asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             cwd=phone.tree.host(cwd),
@@ -101,8 +102,8 @@ def _note_journal(phone: Phone, argv: Sequence[str], cwd: str) -> None:
 
 
 async def _attend(phone: Phone, process: asyncio.subprocess.Process, io: Io) -> int:
-    assert process.stdin and process.stdout and process.stderr
-    feeder = asyncio.create_task(_feed(io.stdin, process.stdin))
+    assert process.stdout and process.stderr
+    feeder = asyncio.create_task(_feed(io.stdin, process.stdin)) if process.stdin else None
     garbler = Garbler()
     ended = asyncio.create_task(process.wait())
     phone.started_at = time.monotonic()
@@ -118,7 +119,8 @@ async def _attend(phone: Phone, process: asyncio.subprocess.Process, io: Io) -> 
             process.send_signal(signal.SIGHUP)
         raise
     finally:
-        feeder.cancel()
+        if feeder:
+            feeder.cancel()
     return code if code >= 0 else _SIGNAL_STATUS | -code
 
 

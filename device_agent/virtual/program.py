@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 from .phone import Phone
@@ -18,10 +19,14 @@ _STAND_IN = (
 )
 
 
+@cache
+def _driver_variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_DRIVER_VARIABLES)}
+
+
 def environment_of(phone: Phone) -> dict[str, str]:
     """Environment of processes inside the phone."""
-    environment = {name: value for name, value in os.environ.items() if name.startswith(_DRIVER_VARIABLES)}
-    environment |= {
+    environment = _driver_variables() | {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": str(phone.tree.root / "data/local/tmp"),
         "TMPDIR": str(phone.tree.root / "data/local/tmp"),

@@ -98,13 +98,15 @@ class Shell:
             sink = BytesSink()
             await self.child()._command(command, Io(source, sink, io.err))
             source = BytesSource(bytes(sink.data))
-        self.status = await self._command(pipeline.commands[-1], replace(io, stdin=source))
+        last = io if source is io.stdin else replace(io, stdin=source)
+        self.status = await self._command(pipeline.commands[-1], last)
         if pipeline.negated:
             self.status = int(self.status == 0)
 
     async def _command(self, command: Command, io: Io) -> int:
         try:
-            io = await self._redirected(command.redirections, io)
+            if command.redirections:
+                io = await self._redirected(command.redirections, io)
             if command.group is not None:
                 return await self._group(command.group, io)
             assigned = {name: "".join(await self._expand(word)) for name, word in command.assignments}
@@ -115,6 +117,8 @@ class Shell:
         if not argv:
             self.variables.update(assigned)
             return 0
+        if not assigned:
+            return await self.call(argv, io)
         saved = dict(self.variables)
         self.variables.update(assigned)
         try:

@@ -43,6 +43,10 @@ class BytesSource:
     def __init__(self, data: bytes = b"") -> None:
         self._data = data
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._data
+
     async def read(self) -> bytes:
         data, self._data = self._data, b""
         return data

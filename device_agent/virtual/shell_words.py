@@ -5,16 +5,25 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-_OPERATOR = re.compile(r"&&|\|\||&>|[;&|()\n]")
-_REDIRECTION = re.compile(r"(\d?)(>>|>&|>|<)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _OPERATED = re.compile(r"[A-Za-z_]\w*[-:=?+%#/@^,[]|[#!%]|\d+$|[@*]$")
 _PARAMETER = re.compile(r"\$[0-9#@*!-]")
 _BLANKS = re.compile(r"[ \t]+")
 _VARIABLE = re.compile(r"[?$]|[A-Za-z_]\w*")
-_WHOLE = re.compile(r"[ \t]*(?:([^ \t\n;&|()<>'\"\\`$#]+)|'([^']*)')(?=[ \t\n;&|()]|\Z)")
-"""A word, as most are, that means itself or stands in single quotes, and the blanks before it; before `<` and `>`
-digits are none."""
+_WORD_END = r"(?=[ \t\n;&|()]|\Z)"
+_TOKEN = re.compile(
+    rf"""[ \t]*(?:
+    (?P<plain>[^ \t\n;&|()<>'"\\`$\#]+){_WORD_END}
+    |'(?P<quoted>[^']*)'{_WORD_END}
+    |\$(?P<variable>\?){_WORD_END}
+    |(?P<operator>&&|\|\||&>|[;&|)\n]|\((?!\())
+    |(?P<redirection>(?P<descriptor>\d?)(?P<way>>>|>&|>|<(?!<)))
+    |(?P<comment>\#[^\n]*)
+    )""",
+    re.VERBOSE,
+)
+"""What most tokens are, with the blanks before them: a word that means itself, stands in single quotes or is the last
+status (before `<` and `>` digits are no word), an operator, a redirection."""
 _PLAIN = {False: re.compile(r"[^ \t\n;&|()<>'\"\\`$]+"), True: re.compile(r"[^\"\\`$]+")}
 """Characters that mean themselves, outside of double quotes and within."""
 
@@ -43,25 +52,25 @@ def tokens(script: str) -> list[Token]:
     found: list[Token] = []
     at, end = 0, len(script)
     while at < end:
-        if whole := _WHOLE.match(script, at):
-            plain, quoted = whole.groups()
-            found.append((Segment("text", quoted, True) if plain is None else Segment("text", plain, False),))
-            at = whole.end()
+        if token := _TOKEN.match(script, at):
+            at = token.end()
+            match kind := token.lastgroup:
+                case "plain" | "quoted":
+                    found.append((Segment("text", token[kind], kind == "quoted"),))
+                case "operator":
+                    operator = token["operator"]
+                    found.append((-1, ">") if operator == "&>" else operator)
+                case "redirection":
+                    way = token["way"]
+                    found.append((int(token["descriptor"] or ("0" if way == "<" else "1")), way))
+                case "variable":
+                    found.append((Segment("variable", token["variable"], False),))
         elif blank := _BLANKS.match(script, at):
             at = blank.end()
-        elif script[at] == "#":
-            comment_end = script.find("\n", at)
-            at = end if comment_end < 0 else comment_end
         elif script.startswith("<<", at):
             raise GrammarError("syntax error: here-documents are not part of a virtual phone's shell")
         elif script.startswith("((", at):
             raise GrammarError("syntax error: '(( ))' is not part of a virtual phone's shell")
-        elif match := _REDIRECTION.match(script, at):
-            found.append((int(match[1] or ("0" if match[2] == "<" else "1")), match[2]))
-            at = match.end()
-        elif operator := _OPERATOR.match(script, at):
-            found.append((-1, ">") if operator[0] == "&>" else operator[0])
-            at = operator.end()
         else:
             word, at = _word(script, at)
             found.append(word)

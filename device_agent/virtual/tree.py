@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import errno
 import fnmatch
 import os
 import posixpath
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,8 @@ _BLOCK_BYTES = 4096
 TRACES = "/data/misc/perfetto-traces"
 """Where perfetto writes and the shell reads and removes."""
 WRITABLE = ("/data/local/tmp", "/sdcard", "/storage/emulated/0", TRACES)
+_OWN = ("/sys/", "/proc/")
+"""Nobody makes links there but the phone itself, and they stay inside."""
 _FOLDERS = (
     *WRITABLE[:1],
     TRACES,
@@ -70,6 +74,7 @@ class Tree:
         """Text of the nodes that only root may read."""
         self._capacity_bytes = capacity_bytes
         self._denied = denied
+        self._denies = re.compile("|".join(map(fnmatch.translate, denied)) or r"(?!)").match
         self._is_root = False
 
     def as_root(self) -> Tree:
@@ -84,8 +89,10 @@ class Tree:
     def normal(self, path: str, cwd: str = "/") -> str:
         """The absolute phone path, without `.` and `..`. A host path below the root is accepted as well, because an
         agent's output may name one."""
-        absolute = posixpath.normpath(posixpath.join(cwd, path))
-        absolute = "/" + absolute.lstrip("/")
+        if path[:1] == "/" and path[-1] != "/" and "//" not in path and "/." not in path:
+            absolute = path
+        else:
+            absolute = "/" + posixpath.normpath(posixpath.join(cwd, path)).lstrip("/")
         root = str(self.root)
         if absolute == root or absolute.startswith(root + "/"):
             return absolute[len(root) :] or "/"
@@ -97,7 +104,7 @@ class Tree:
         if passed := self.pass_through(absolute):
             return passed
         target = os.path.join(self.root, absolute.lstrip("/"))  # noqa: PTH118 (a Path is made once it is known)
-        if absolute != "/" and not (
+        if not (absolute == "/" or absolute.startswith(_OWN)) and not (
             self._holds(posixpath.dirname(target)) and (not os.path.islink(target) or self._holds(target))  # noqa: PTH114
         ):
             raise refusal(errno.EACCES, path)
@@ -117,8 +124,7 @@ class Tree:
 
     def check_readable(self, path: str, cwd: str = "/") -> None:
         """Raises PermissionError where the profile denies this node to the shell user."""
-        absolute = self.normal(path, cwd)
-        if not self._is_root and any(fnmatch.fnmatch(absolute, pattern) for pattern in self._denied):
+        if not self._is_root and self._denies(self.normal(path, cwd)):
             raise refusal(errno.EACCES, path)
 
     def is_closed(self, path: str, cwd: str = "/") -> bool:
@@ -144,7 +150,11 @@ class Tree:
             return maker().encode()
         if self._is_root and normal in self.closed:
             return self.closed[normal].encode()
-        return self._checked(path, cwd).read_bytes()
+        try:
+            with open(self.host(normal), "rb", buffering=0) as file:  # noqa: PTH123 (read for each command)
+                return file.readall()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+            raise refusal(error.errno or errno.EIO, path) from error
 
     def readable_file(self, path: str, cwd: str = "/") -> Path:
         """Host path of an existing file that may be read."""
@@ -177,14 +187,18 @@ class Tree:
 
     def used_bytes(self) -> int:
         """What the files that were put on the phone take."""
-        total = 0
-        for folder in ("data/local/tmp", "storage"):
-            for directory, _, files in os.walk(self.root / folder):
-                for name in files:
-                    try:
-                        total += os.lstat(Path(directory, name)).st_size
-                    except OSError:  # removed meanwhile
-                        continue
+        total, folders = 0, [f"{self.root}/data/local/tmp", f"{self.root}/storage"]
+        while folders:
+            try:
+                entries = list(os.scandir(folders.pop()))
+            except OSError:  # removed meanwhile
+                continue
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                    continue
+                with contextlib.suppress(OSError):
+                    total += entry.stat(follow_symlinks=False).st_size
         return total
 
     def free_bytes(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from workers.connection.ahead import Ahead
-from workers.connection.quote import quote
 from workers.devices.fleet import Member
 from workers.devices.install import hash_command, place_of
 from workers.plans.plan_store import Arrays, StoredPlan
@@ -79,5 +78,5 @@ class Carried:
 
 
 def fresh(folder: str) -> list[str]:
-    """Makes the folder of a run anew."""
-    return ["sh", "-c", f"rm -rf {quote([folder])} && mkdir -p {quote([folder])}"]
+    """Removes what an earlier try of the same run left; `preparing` makes its folders."""
+    return ["rm", "-rf", folder]

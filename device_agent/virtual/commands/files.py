@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import shutil
@@ -17,6 +18,9 @@ from .registry import Call, CommandError, command, split_options
 
 if TYPE_CHECKING:
     from device_agent.virtual.shell import Shell
+
+
+_FEW = 32
 
 
 def _existing(shell: Shell, path: str) -> Path:
@@ -158,10 +162,27 @@ async def rm(call: Call) -> int:
         if target.is_dir() and not target.is_symlink():
             if not recursive:
                 raise refusal(errno.EISDIR, path)
-            await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
+            if _has_few(target):  # a thread would take longer
+                shutil.rmtree(target, ignore_errors=True)
+            else:
+                await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
         else:
             target.unlink(missing_ok=True)
     return 0
+
+
+def _has_few(folder: Path) -> bool:
+    """Whether little lies below a folder, so that it is removed in a moment."""
+    found, folders = 0, [str(folder)]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                found += 1
+                if found > _FEW:
+                    return False
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+    return True
 
 
 def _destination(shell: Shell, source: str, target: str) -> Path:

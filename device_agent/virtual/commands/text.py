@@ -208,7 +208,9 @@ async def echo(call: Call) -> int:
 async def printf(call: Call) -> int:
     if not call.arguments:
         raise CommandError("not enough arguments")
-    layout = call.arguments[0].encode().decode("unicode_escape")
+    layout = call.arguments[0]
+    if "\\" in layout:
+        layout = layout.encode().decode("unicode_escape")
     values = iter(call.arguments[1:])
     text = re.sub(r"%[sd%]", lambda match: "%" if match[0] == "%%" else next(values, ""), layout)
     await call.io.out(text.encode("utf-8", "surrogateescape"))

@@ -100,7 +100,7 @@ def test_blocks_of_a_line_share_a_session(bench: Bench, lab: Wiring, monkeypatch
     assert len(own) == 2 + 2 * 4, "two for each block, beside those that look how far the agent is"
     assert sum("sha256sum" in each for each in own) == 1, "what is there is compared once a session"
     after = [each for each in own if "df -k" in each][1:]
-    assert [each.count("mkdir -p") for each in after] == [2, 2, 2, 0], "each prepares the next block, but the last"
+    assert [each.count("mkdir -p") for each in after] == [1, 1, 1, 0], "each prepares the next block, but the last"
     for record, following in pairwise(records):
         assert record.state_after is not None and record.state_after == following.state_before
         assert record.ended_at <= following.started_at + 0.05
