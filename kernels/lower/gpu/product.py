@@ -32,7 +32,7 @@ SUM_PARTS = Kernel(
     "sum_parts",
     body("sum_parts"),
     (Buffer("parts", storage="f32"), Buffer("bias"), result("dst")),
-    ("count", "columns4", "parts_count", "dst_start", "dst_stride", "has_bias", "activation"),
+    ("count", "columns4", "dst_start", "dst_stride", "has_bias", "activation"),
     ("lo", "hi"),
 )
 TRIM_ROWS = Kernel("trim_rows", body("trim_rows"), (Buffer("src"), result("dst", 1)), _INTS)
@@ -113,14 +113,14 @@ def _product(
             call.work_items, (0.0, 0.0), call, switches, flops,
         )  # fmt: skip
         count = ints["rows"] * ints["columns4"]
-        ints |= {"count": count, "parts_count": call.parts}
+        ints |= {"count": count}
         kernel, buffers = last, {"parts": parts, "bias": bias, "dst": target}
     if "ending" in node.attributes:
         kernel = ended(kernel, node.attributes["ending"], has_residual=bool(residual))
         ints["residual_stride"] = ints["columns4"]
         buffers |= {"residual": residual} if residual else {}
     if call.parts > 1:
-        _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), None, {}, 0)
+        _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), None, {"PARTS": call.parts}, 0)
     else:
         _dispatch(context, node, kernel, buffers, ints, call.work_items, (lo, hi), call, switches, flops)
 
@@ -145,6 +145,8 @@ def _new_parts(context: GpuContext, node: Node, parts: int, rows: int, columns4:
 
 
 _STORE = re.compile(r"STORE_dst\((.+), ACTIVATE(1?)\((\w+)\)\);")
+_BESIDE = re.compile(r"BESIDE\((\w+\[\w+\]), (.+)\);")
+"""Where a kernel reads what lies beside several sums, before it stores the first one; then it is `other` there."""
 
 
 def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
@@ -152,7 +154,12 @@ def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
     program = program_of(ending)
 
     def write(text: str, constants: Mapping[str, int]) -> str:
-        return _STORE.sub(_ending_of(program, has_residual=has_residual), kernel.rewritten(text, constants))
+        text = kernel.rewritten(text, constants)
+        is_fetched = _BESIDE.search(text) is not None
+        text = _STORE.sub(_ending_of(program, has_residual=has_residual, is_fetched=is_fetched), text)
+        if not has_residual:
+            return text
+        return _BESIDE.sub(lambda match: f"{match[1]} = TO_WIDE4({_load_beside(match[2])});", text)
 
     digest = hashlib.sha256(f"{ending}".encode()).hexdigest()[:8]
     *read, written = kernel.buffers
@@ -161,15 +168,20 @@ def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
     return replace(kernel, name=f"{kernel.name}_{digest}", buffers=(*read, *beside, written), ints=ints, rewrite=write)
 
 
-def _ending_of(program: Program, *, has_residual: bool) -> Callable[[re.Match[str]], str]:
+def _load_beside(place: str) -> str:
+    """What lies beside the result at a place of this."""
+    place = place.replace("dst_start + ", "").replace("batch * dst_batch + ", "").replace("dst_", "residual_")
+    return f"LOAD_residual({place})"
+
+
+def _ending_of(program: Program, *, has_residual: bool, is_fetched: bool) -> Callable[[re.Match[str]], str]:
     def written(match: re.Match[str]) -> str:
         place, single, value = match.groups()
-        beside = place.replace("dst_start + ", "").replace("batch * dst_batch + ", "").replace("dst_", "residual_")
         lanes = ("",) if single else ("x", "y", "z", "w")
         lines, found = [], []
         if has_residual:
-            load = f"LOAD_residual({beside})"
-            lines.append(f"const {'float' if single else 'WIDE4'} beside = {load if single else f'TO_WIDE4({load})'};")
+            load = "other" if is_fetched else _load_beside(place)
+            lines.append(f"const float beside = {load};" if single else f"const WIDE4 beside = TO_WIDE4({load});")
         for lane in lanes:
             end, of = f"_{lane}" if lane else "", f".{lane}" if lane else ""
             lines.append(f"const float v_a{end} = {value}{of};")
