@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from kernels.catalog.family import Call
@@ -16,7 +16,7 @@ from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, result
-from kernels.source.tile import UNTILED
+from kernels.source.tile import Tile
 
 from .bodies import body
 from .context import GpuContext
@@ -28,12 +28,22 @@ from .values import Value, View
 
 _INTS = ("columns", "vectors", "count")
 PAD_ROWS = Kernel("pad_rows", body("pad_rows"), (Buffer("src", 1), result("dst")), _INTS)
+
+
+@dataclass(frozen=True)
+class PartsTile(Tile):
+    """Parts of a depth."""
+
+    parts: int
+
+
 SUM_PARTS = Kernel(
     "sum_parts",
     body("sum_parts"),
     (Buffer("parts", storage="f32"), Buffer("bias"), result("dst")),
     ("count", "columns4", "dst_start", "dst_stride", "has_bias", "activation"),
     ("lo", "hi"),
+    PartsTile,
 )
 TRIM_ROWS = Kernel("trim_rows", body("trim_rows"), (Buffer("src"), result("dst", 1)), _INTS)
 
@@ -120,21 +130,22 @@ def _product(
         ints["residual_stride"] = ints["columns4"]
         buffers |= {"residual": residual} if residual else {}
     if call.parts > 1:
-        _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), None, {"PARTS": call.parts}, 0)
+        _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), PartsTile(call.parts), {}, 0)
     else:
         _dispatch(context, node, kernel, buffers, ints, call.work_items, (lo, hi), call, switches, flops)
 
 
 def _dispatch(
     context: GpuContext, node: Node, kernel: Kernel, buffers: Mapping[str, str | View], ints: Mapping[str, int],
-    work_items: tuple[int, int, int], bounds: tuple[float, float], call: Call | None, switches: Mapping[str, int],
+    work_items: tuple[int, int, int], bounds: tuple[float, float], call: Call | Tile, switches: Mapping[str, int],
     flops: int,
 ) -> None:  # fmt: skip
     wanted = {parameter.name for parameter in kernel.parameters}
+    tile, group = (call.tile, call.group) if isinstance(call, Call) else (call, 0)
     context.dispatch(
         kernel, node.name, buffers, {name: value for name, value in ints.items() if name in wanted}, work_items,
-        floats={"lo": bounds[0], "hi": bounds[1]}, tile=call.tile if call else UNTILED, switches=switches,
-        group=call.group if call else 0, flops=flops, traffic=context.traffic(node),
+        floats={"lo": bounds[0], "hi": bounds[1]}, tile=tile, switches=switches, group=group, flops=flops,
+        traffic=context.traffic(node),
     )  # fmt: skip
 
 
