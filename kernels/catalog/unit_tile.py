@@ -34,19 +34,23 @@ class Costs:
     """Work-items of a compute unit whose loads overlap."""
     stage: float = 0
     """A stage, beside its loads."""
+    ahead: float = 1.2
+    """What the whole takes where matrices of the next step are read ahead, of what it takes otherwise."""
 
 
 CONVOLUTIONS = Costs()
 """Fitted to 324 measurements on an H100 (docs/decisions/0109)."""
 _PAD = 1
 """Vectors of eight halves (16 bytes) more a row, against conflicts of banks."""
+_AT_ONCE = 4
+"""Vectors that a work-item reads before it stores the first of them."""
 
 
 @dataclass(frozen=True)
 class UnitTile(Tile):
     """`down` x `across` subgroups of `width` work-items, each `fr` x `fc` matrices; `parts` such sets of subgroups
     share out the depth, each of them `steps` matrices deep a stage; `sides` of local memory: 2, of which one is read
-    while the other is filled, or 1.
+    while the other is filled, or 1; 3 stands for two, with the matrices of the next step read ahead.
 
     `turned`: the right operand lies by columns. A matrix is `unit_rows` x `unit_columns`, a sum of products
     `unit_depth` deep: a shape that the device multiplies.
@@ -123,6 +127,15 @@ class UnitTile(Tile):
         return self.unit_depth // 8 if self.turned else self.unit_depth * self.pitch_b
 
     @derived
+    def spread_a(self) -> int:
+        """Lines that eight neighbours put into local memory at once, chosen to meet no banks of each other."""
+        return _spread(self.tile_depth8, self.tile_rows)
+
+    @derived
+    def spread_b(self) -> int:
+        return _spread(self.row_b, self.vectors_b // self.row_b)
+
+    @derived
     def vectors_a(self) -> int:
         """Of a stage of the left operand."""
         return self.tile_rows * self.tile_depth8
@@ -167,6 +180,16 @@ class UnitTile(Tile):
         return self.unit_rows * self.strip_columns4
 
     @derived
+    def even_steps(self) -> int:
+        """Steps after which the matrices of the next step are in the same places again."""
+        return self.steps * (1 + self.steps % 2)
+
+    @derived
+    def at_once(self) -> int:
+        """Vectors of a strip that a work-item reads before it stores the first of them."""
+        return min(_AT_ONCE, -(-self.strip_vectors // (self.parts * self.width)))
+
+    @derived
     def pitch_strip(self) -> int:
         return self.strip_columns4 + _PAD
 
@@ -182,16 +205,16 @@ class UnitTile(Tile):
     @derived
     def local(self) -> int:
         """The sides; afterwards a strip of sums a subgroup."""
-        return max(self.sides * self.side, self.parts * self.part_strips)
+        return max(min(self.sides, 2) * self.side, self.parts * self.part_strips)
 
 
 LOCAL = LocalArray("tile", "LOCAL", storage="raw8")
 
 TILES = (
-    "2x4x4x4x2x1x1", "4x2x4x4x2x1x1", "2x2x4x4x2x1x2", "2x2x4x4x4x1x1", "2x2x2x4x2x1x2", "2x2x4x2x2x1x2",
-    "2x2x2x2x4x1x2", "2x2x2x2x2x1x2", "2x2x2x1x4x1x2", "2x2x1x2x4x1x2", "1x2x2x2x4x1x2", "1x4x2x1x4x1x2",
-    "2x2x1x1x4x1x2", "1x2x1x1x4x1x2", "1x2x2x2x2x2x2", "1x2x2x2x2x4x1", "1x1x2x2x2x4x2", "1x1x2x2x2x8x1",
-    "1x2x2x1x2x4x2", "1x1x1x1x4x8x1", "1x1x1x1x2x8x2",
+    "2x2x4x4x2x1x3", "2x4x4x4x2x1x1", "4x2x4x4x2x1x1", "2x2x4x4x2x1x2", "2x2x4x4x4x1x1", "2x2x2x4x2x1x2",
+    "2x2x4x2x2x1x2", "2x2x2x2x4x1x2", "2x2x2x2x2x1x2", "2x2x2x1x4x1x2", "2x2x1x2x4x1x2", "1x2x2x2x4x1x2",
+    "1x4x2x1x4x1x2", "2x2x1x1x4x1x2", "1x2x1x1x4x1x2", "1x2x2x2x2x2x2", "1x2x2x2x2x4x1", "1x1x2x2x2x4x2",
+    "1x1x2x2x2x8x1", "1x2x2x1x2x4x2", "1x1x1x1x4x8x1", "1x1x1x1x2x8x2",
 )  # fmt: skip
 """Large first."""
 
@@ -238,7 +261,12 @@ def cost(tile: UnitTile, limits: Limits, costs: Costs, *, rows: int, columns: in
     matrix_rows = tile.fr * tile.unit_rows + tile.fc * tile.unit_columns
     read = tile.down * tile.across * tile.tile_depth8 * matrix_rows
     waits = ((stages + costs.begin) * (loads + costs.stage) + costs.finish * tile.sums) * turns
-    return waits + (stages + 1) * rounds * read / costs.read
+    return (waits + (stages + 1) * rounds * read / costs.read) * (costs.ahead if tile.sides > 2 else 1.0)
+
+
+def _spread(vectors: int, lines: int) -> int:
+    """How many of `lines` lines, of so many vectors and one of padding, eight neighbours put at once."""
+    return 8 // vectors if vectors < 8 and 8 % vectors == 0 and lines % 8 == 0 else 1
 
 
 def _unit(limits: Limits) -> tuple[int, int, int]:

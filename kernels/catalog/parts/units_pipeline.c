@@ -1,5 +1,6 @@
     // Both operands pass through local memory, TILE_DEPTH deep a stage, while the next stage is fetched. With two SIDES
-    // one is read while the other is filled, with one barrier a stage. DOWN x ACROSS subgroups multiply FR x FC matrices
+    // one is read while the other is filled, with one barrier a stage; with three there are two, and the matrices of the next
+    // step are read before this one is multiplied. DOWN x ACROSS subgroups multiply FR x FC matrices
     // each, STEPS times a stage; PARTS such sets share out the depth. TURNED: the right operand lies by columns.
     MATRIX_SUM sums[SUMS];
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = NO_SUM;
@@ -17,6 +18,43 @@
     INCLUDE units_put
     }
     BARRIER;
+#if SIDES > 2
+    MATRIX_LEFT lefts[2 * FR];
+    MATRIX_RIGHT rights[2 * FC];
+    {
+        const int stage = 1;
+    INCLUDE fetch
+    }
+    UNROLL for (int r = 0; r < FR; ++r) LOAD_LEFT(lefts[r], tile, start_a + r * UNIT_ROWS * PITCH_A, PITCH_A);
+    UNROLL for (int c = 0; c < FC; ++c) LOAD_RIGHT(rights[c], tile, start_b + c * RIGHT_COLUMNS, PITCH_B);
+    for (int first = 0; first < stages; first += EVEN_STEPS / STEPS) {
+        UNROLL for (int s = 0; s < EVEN_STEPS; ++s) {
+            const int round = first + s / STEPS;
+            if (s / STEPS == 0 || round < stages) {
+                if (s % STEPS == STEPS - 1) {
+                    const int side = (round + 1) % 2 * SIDE;
+                    const int stage = AGAIN != 0 ? IMIN(round + 2, stages - 1) : round + 2;
+    INCLUDE units_put
+                    BARRIER;
+    INCLUDE fetch
+                }
+                const int from_a = (round + (s % STEPS + 1) / STEPS) % 2 * SIDE + start_a + (s + 1) % STEPS * UNIT_DEPTH / 8;
+                const int from_b = (round + (s % STEPS + 1) / STEPS) % 2 * SIDE + start_b + (s + 1) % STEPS * RIGHT_DEPTH;
+                UNROLL for (int r = 0; r < FR; ++r) {
+                    LOAD_LEFT(lefts[(s + 1) % 2 * FR + r], tile, from_a + r * UNIT_ROWS * PITCH_A, PITCH_A);
+                }
+                UNROLL for (int c = 0; c < FC; ++c) {
+                    LOAD_RIGHT(rights[(s + 1) % 2 * FC + c], tile, from_b + c * RIGHT_COLUMNS, PITCH_B);
+                }
+                UNROLL for (int r = 0; r < FR; ++r) {
+                    UNROLL for (int c = 0; c < FC; ++c) {
+                        sums[r * FC + c] = MULTIPLY_ADD(lefts[s % 2 * FR + r], rights[s % 2 * FC + c], sums[r * FC + c]);
+                    }
+                }
+            }
+        }
+    }
+#else
     for (int round = 0; round < stages; ++round) {
         {
             const int stage = AGAIN != 0 ? IMIN(round + 1, stages - 1) : round + 1;  // beyond the last one nothing is read
@@ -32,15 +70,32 @@
     INCLUDE units_put
         BARRIER;
     }
-    // A row of matrices at a time, through local memory: there a work-item finds four columns of a row side by side.
+#endif
+    // A row of matrices at a time, through local memory: there a work-item finds four columns of a row side by side. All
+    // that it reads is on its way before the first result is stored.
     const int first_strip = (down * ACROSS + across) * STRIP;
     UNROLL for (int r = 0; r < FR; ++r) {
         UNROLL for (int c = 0; c < FC; ++c) {
             STORE_MATRIX(sums[r * FC + c], tile, first_strip + part * PART_STRIPS + c * UNIT_COLUMNS / 4, PITCH_STRIP);
         }
         if (PARTS > 1) BARRIER; else SUBGROUP_BARRIER;
-        for (int at = part * WIDTH + LANE; at < STRIP_VECTORS; at += PARTS * WIDTH) {
+        for (int first = 0; first < STRIP_VECTORS; first += AT_ONCE * PARTS * WIDTH) {
+            WIDE4 kept[AT_ONCE];
+            WIDE4 others[AT_ONCE];
+            UNROLL for (int t = 0; t < AT_ONCE; ++t) {
+                const int at = IMIN(first + (t * PARTS + part) * WIDTH + LANE, STRIP_VECTORS - 1);
+    INCLUDE finish_place
+    INCLUDE units_sum
+                kept[t] = sum;
+    INCLUDE finish_fetch
+            }
+            UNROLL for (int t = 0; t < AT_ONCE; ++t) {
+                const int at = IMIN(first + (t * PARTS + part) * WIDTH + LANE, STRIP_VECTORS - 1);
+    INCLUDE finish_place
+                WIDE4 sum = kept[t];
+                const WIDE4 other = others[t];
     INCLUDE finish
+            }
         }
         if (PARTS > 1) BARRIER; else SUBGROUP_BARRIER;
     }

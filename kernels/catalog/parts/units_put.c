@@ -5,5 +5,5 @@
             }
             UNROLL for (int f = 0; f < LOADS_B; ++f) {
                 const int at = me + f * GROUP;
-                if (EVEN_B != 0 || at < VECTORS_B) tile[side + START_B + at / ROW_B * PITCH_B + at % ROW_B] = next_b[f];
+                if (EVEN_B != 0 || at < VECTORS_B) tile[side + START_B + SPREAD(at / ROW_B, SPREAD_B) * PITCH_B + at % ROW_B] = next_b[f];
             }

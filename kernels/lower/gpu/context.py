@@ -31,6 +31,8 @@ WorkItems = tuple[int, int, int]
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
+_ENDS = ("activation",)
+"""Of these the one that a kernel with tiles writes out for each of many sums (docs/decisions/0138)."""
 _SHARED_FROM = 8
 """Parts of a sum from which a work-group shares them out."""
 
@@ -75,6 +77,7 @@ class GpuContext:
         self._group_x = _group_size(limits)
         # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
         self._fixes_choices = limits.cpu_device and options.backend == "vulkan"
+        self._writes_ends_out = not limits.cpu_device and not limits.unified_memory
 
     def dims(self, tensor: str) -> Dims:
         return dims_of(self.graph.shapes[tensor])
@@ -179,7 +182,8 @@ class GpuContext:
         in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
         size = self._allowed(kernel, group or self._group_x)
         work_items, counts = self._folded(work_items, size)
-        fixed = {name: ints[name] for name in _CHOICES if self._fixes_choices and name in ints}
+        choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
+        fixed = {name: ints[name] for name in choices if name in ints}
         program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, in_images, fixed)
         names = tuple(parameter.name for parameter in kernel.fixing(fixed).parameters)
         self.draft.steps.append(

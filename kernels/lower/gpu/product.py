@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from kernels.catalog.family import Call
@@ -16,7 +16,7 @@ from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, result
-from kernels.source.tile import UNTILED
+from kernels.source.tile import Tile
 
 from .bodies import body
 from .context import GpuContext
@@ -28,12 +28,22 @@ from .values import Value, View
 
 _INTS = ("columns", "vectors", "count")
 PAD_ROWS = Kernel("pad_rows", body("pad_rows"), (Buffer("src", 1), result("dst")), _INTS)
+
+
+@dataclass(frozen=True)
+class PartsTile(Tile):
+    """Parts of a depth."""
+
+    parts: int
+
+
 SUM_PARTS = Kernel(
     "sum_parts",
     body("sum_parts"),
     (Buffer("parts", storage="f32"), Buffer("bias"), result("dst")),
-    ("count", "columns4", "parts_count", "dst_start", "dst_stride", "has_bias", "activation"),
+    ("count", "columns4", "dst_start", "dst_stride", "has_bias", "activation"),
     ("lo", "hi"),
+    PartsTile,
 )
 TRIM_ROWS = Kernel("trim_rows", body("trim_rows"), (Buffer("src"), result("dst", 1)), _INTS)
 
@@ -113,28 +123,29 @@ def _product(
             call.work_items, (0.0, 0.0), call, switches, flops,
         )  # fmt: skip
         count = ints["rows"] * ints["columns4"]
-        ints |= {"count": count, "parts_count": call.parts}
+        ints |= {"count": count}
         kernel, buffers = last, {"parts": parts, "bias": bias, "dst": target}
     if "ending" in node.attributes:
         kernel = ended(kernel, node.attributes["ending"], has_residual=bool(residual))
         ints["residual_stride"] = ints["columns4"]
         buffers |= {"residual": residual} if residual else {}
     if call.parts > 1:
-        _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), None, {}, 0)
+        _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), PartsTile(call.parts), {}, 0)
     else:
         _dispatch(context, node, kernel, buffers, ints, call.work_items, (lo, hi), call, switches, flops)
 
 
 def _dispatch(
     context: GpuContext, node: Node, kernel: Kernel, buffers: Mapping[str, str | View], ints: Mapping[str, int],
-    work_items: tuple[int, int, int], bounds: tuple[float, float], call: Call | None, switches: Mapping[str, int],
+    work_items: tuple[int, int, int], bounds: tuple[float, float], call: Call | Tile, switches: Mapping[str, int],
     flops: int,
 ) -> None:  # fmt: skip
     wanted = {parameter.name for parameter in kernel.parameters}
+    tile, group = (call.tile, call.group) if isinstance(call, Call) else (call, 0)
     context.dispatch(
         kernel, node.name, buffers, {name: value for name, value in ints.items() if name in wanted}, work_items,
-        floats={"lo": bounds[0], "hi": bounds[1]}, tile=call.tile if call else UNTILED, switches=switches,
-        group=call.group if call else 0, flops=flops, traffic=context.traffic(node),
+        floats={"lo": bounds[0], "hi": bounds[1]}, tile=tile, switches=switches, group=group, flops=flops,
+        traffic=context.traffic(node),
     )  # fmt: skip
 
 
@@ -145,6 +156,8 @@ def _new_parts(context: GpuContext, node: Node, parts: int, rows: int, columns4:
 
 
 _STORE = re.compile(r"STORE_dst\((.+), ACTIVATE(1?)\((\w+)\)\);")
+_BESIDE = re.compile(r"BESIDE\((\w+\[\w+\]), (.+)\);")
+"""Where a kernel reads what lies beside several sums, before it stores the first one; then it is `other` there."""
 
 
 def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
@@ -152,7 +165,12 @@ def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
     program = program_of(ending)
 
     def write(text: str, constants: Mapping[str, int]) -> str:
-        return _STORE.sub(_ending_of(program, has_residual=has_residual), kernel.rewritten(text, constants))
+        text = kernel.rewritten(text, constants)
+        is_fetched = _BESIDE.search(text) is not None
+        text = _STORE.sub(_ending_of(program, has_residual=has_residual, is_fetched=is_fetched), text)
+        if not has_residual:
+            return text
+        return _BESIDE.sub(lambda match: f"{match[1]} = TO_WIDE4({_load_beside(match[2])});", text)
 
     digest = hashlib.sha256(f"{ending}".encode()).hexdigest()[:8]
     *read, written = kernel.buffers
@@ -161,15 +179,20 @@ def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
     return replace(kernel, name=f"{kernel.name}_{digest}", buffers=(*read, *beside, written), ints=ints, rewrite=write)
 
 
-def _ending_of(program: Program, *, has_residual: bool) -> Callable[[re.Match[str]], str]:
+def _load_beside(place: str) -> str:
+    """What lies beside the result at a place of this."""
+    place = place.replace("dst_start + ", "").replace("batch * dst_batch + ", "").replace("dst_", "residual_")
+    return f"LOAD_residual({place})"
+
+
+def _ending_of(program: Program, *, has_residual: bool, is_fetched: bool) -> Callable[[re.Match[str]], str]:
     def written(match: re.Match[str]) -> str:
         place, single, value = match.groups()
-        beside = place.replace("dst_start + ", "").replace("batch * dst_batch + ", "").replace("dst_", "residual_")
         lanes = ("",) if single else ("x", "y", "z", "w")
         lines, found = [], []
         if has_residual:
-            load = f"LOAD_residual({beside})"
-            lines.append(f"const {'float' if single else 'WIDE4'} beside = {load if single else f'TO_WIDE4({load})'};")
+            load = "other" if is_fetched else _load_beside(place)
+            lines.append(f"const float beside = {load};" if single else f"const WIDE4 beside = TO_WIDE4({load});")
         for lane in lanes:
             end, of = f"_{lane}" if lane else "", f".{lane}" if lane else ""
             lines.append(f"const float v_a{end} = {value}{of};")

@@ -156,6 +156,7 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 """Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
 own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
 UNITS = """\
+#define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
 #define PUT_HALVES(array, at, a, b) \\
     array[at] = uvec4(packHalf2x16((a).xy), packHalf2x16((a).zw), packHalf2x16((b).xy), packHalf2x16((b).zw))
 #if TURNED

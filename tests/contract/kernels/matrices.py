@@ -22,7 +22,7 @@ IN_OPENCL = (
 typedef struct { __local const uint4* from; int pitch; int turned; } Place;
 Place place_of(__local const uint4* from, int pitch, int turned) { Place p = {from, pitch, turned}; return p; }
 #define PLACE_OF(array, at, pitch, turned) place_of((array) + (at), pitch, turned)
-float half_of(Place p, int row, int column) {
+float half_at(Place p, int row, int column) {
     return vload_half(column, (__local const half*)(p.from + row * p.pitch));
 }
 typedef struct { float at[8]; } Sum;
@@ -31,8 +31,8 @@ Sum multiply_add(Place a, Place b, Sum sum, int lane) {
     for (int e = 0; e < 8; ++e)
         for (int k = 0; k < 16; ++k) {
             const int column = lane % 2 * 8 + e;
-            const float right = b.turned ? half_of(b, column, k) : half_of(b, k, column);
-            sum.at[e] += half_of(a, lane / 2, k) * right;
+            const float right = b.turned ? half_at(b, column, k) : half_at(b, k, column);
+            sum.at[e] += half_at(a, lane / 2, k) * right;
         }
     return sum;
 }

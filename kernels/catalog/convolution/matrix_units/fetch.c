@@ -16,6 +16,6 @@
             UNROLL for (int f = 0; f < LOADS_B; ++f) {
                 const int at = me + f * GROUP;
                 next_b[f] = RAW8_ZERO;
-                if ((EVEN_B != 0 || at < VECTORS_B) && stage < stages) next_b[f] = LOAD_RAW8_weight(weight_at + at);
+                if ((EVEN_B != 0 || at < VECTORS_B) && stage < stages) next_b[f] = LOAD_RAW8_weight(weight_at + SPREAD(at / ROW_B, SPREAD_B) * ROW_B + at % ROW_B);
             }
             weight_at += VECTORS_B;

@@ -19,12 +19,12 @@
                 next_b[f] = RAW8_ZERO;
 #if TURNED
                 const int k8 = stage * TILE_DEPTH8 + at % ROW_B;
-                const int column = 4 * first_column + at / ROW_B;
+                const int column = 4 * first_column + SPREAD(at / ROW_B, SPREAD_B);
                 if ((EVEN_B != 0 || at < VECTORS_B) && (AGAIN != 0 || 8 * k8 < depth)) {
                     next_b[f] = LOAD_RAW8_b(b_from + (WHOLE != 0 ? column : IMIN(column, 4 * columns4 - 1)) * b_stride + k8);
                 }
 #else
-                const int k = stage * TILE_DEPTH + at / ROW_B;
+                const int k = stage * TILE_DEPTH + SPREAD(at / ROW_B, SPREAD_B);
                 const int column = first_column + 2 * (at % ROW_B);
                 const int from = b_from + k * b_stride;
                 if ((EVEN_B != 0 || at < VECTORS_B) && (AGAIN != 0 || k < depth)) {

@@ -31,6 +31,10 @@ _READ, _STAGE = 0.83, 0.76
 _FIRST, _DIVIDED, _BRANCHES = 0.05, 0.77, 1.014
 """Turns of a unit until its first one multiplies; what several work-groups a tile make of its time, since more of them
 wait for memory at once; what the loop with branches takes of the other's time."""
+_DEEP = 1.15
+"""What a deep stage takes that is fetched ahead: its numbers stay in registers for longer (docs/decisions/0138)."""
+_FEW = 1.2
+"""What a large tile of few work-items takes: a unit holds too few of them to hide a load."""
 _UNLIKE = 1.2
 """What the other form of the loop costs: Vulkan's compilers like it without branches (docs/decisions/0037)."""
 _UNITS, _DESKTOP_UNITS = 8, 64
@@ -235,4 +239,6 @@ def _desktop_cost(tile: ProductTile, product: Product, limits: Limits) -> float:
     busy = min(1.0, turns * tile.group / _WORKING)
     loads = 1 + _READ / tile.rv + _READ / tile.cv + _STAGE / tile.depth
     loads *= (_DIVIDED if parts > 1 else 1.0) * (1.0 if tile.ahead else _BRANCHES)
+    loads *= _DEEP if tile.ahead and tile.depth > 2 else 1.0
+    loads *= _FEW if tile.group < _USUAL and tile.rv * tile.cv > 4 else 1.0
     return (turns + _FIRST) * tile.rows * tile.columns / parts / busy * loads

@@ -85,10 +85,17 @@
             WIDE4 bias_here = WIDE_SPLAT(0.0f);
             if (has_bias != 0) bias_here = TO_WIDE4(LOAD_bias(column));
             UNROLL for (int r = 0; r < RV; ++r) {
+                const int row4 = first_row + 4 * (ty + r * GY);
+                WIDE4 others[4];
                 UNROLL for (int i = 0; i < 4; ++i) {
-                    const int row = first_row + 4 * (ty + r * GY) + i;
+                    others[i] = WIDE_SPLAT(0.0f);
+                    BESIDE(others[i], dst_start + batch * dst_batch + IMIN(row4 + i, rows - 1) * dst_stride + column);
+                }
+                UNROLL for (int i = 0; i < 4; ++i) {
+                    const int row = row4 + i;
                     if (WHOLE != 0 || row < rows) {
                         const WIDE4 sum = sums[(r * 4 + i) * CV + c] + bias_here;
+                        const WIDE4 other = others[i];
                         STORE_dst(dst_start + batch * dst_batch + row * dst_stride + column, ACTIVATE(sum));
                     }
                 }

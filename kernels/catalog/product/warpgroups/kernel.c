@@ -53,13 +53,23 @@
         }
         WARP_BARRIER;
         const int strip_row = first_row + (warpgroup * FR + f) * 64 + me / 32 % 4 * 16;
-        for (int at = lane; at < 4 * COLUMNS; at += 32) {
-            const int row = strip_row + at / (COLUMNS / 4);
-            const int column = first_column / 4 + at % (COLUMNS / 4);
-            if (row < rows && column < columns4) {
-                WIDE4 sum = as_float4(tile[me / 32 * STRIP + at / (COLUMNS / 4) * PITCH_STRIP + at % (COLUMNS / 4)]);
-                if (has_bias != 0) sum += TO_WIDE4(LOAD_bias(column));
-                STORE_dst(dst_start + batch * dst_batch + row * dst_stride + column, ACTIVATE(sum));
+        for (int first = lane; first < 4 * COLUMNS; first += 256) {  // all that is read is on its way before the first store
+            WIDE4 kept[8];
+            WIDE4 others[8];
+            UNROLL for (int t = 0; t < 8; ++t) {
+    INCLUDE finish_place
+                kept[t] = as_float4(tile[me / 32 * STRIP + at / (COLUMNS / 4) * PITCH_STRIP + at % (COLUMNS / 4)]);
+                others[t] = WIDE_SPLAT(0.0f);
+                if (has_bias != 0) kept[t] += TO_WIDE4(LOAD_bias(IMIN(column, columns4 - 1)));
+                BESIDE(others[t], dst_start + batch * dst_batch + IMIN(row, rows - 1) * dst_stride + IMIN(column, columns4 - 1));
+            }
+            UNROLL for (int t = 0; t < 8; ++t) {
+    INCLUDE finish_place
+                const WIDE4 sum = kept[t];
+                const WIDE4 other = others[t];
+                if (row < rows && column < columns4) {
+                    STORE_dst(dst_start + batch * dst_batch + row * dst_stride + column, ACTIVATE(sum));
+                }
             }
         }
     }

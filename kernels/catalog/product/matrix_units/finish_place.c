@@ -1,0 +1,4 @@
+                const int row_at = at / STRIP_COLUMNS4;
+                const int column_at = at % STRIP_COLUMNS4;
+                const int row = first_row + (down * FR + r) * UNIT_ROWS + row_at;
+                const int column = first_column + across * FC * UNIT_COLUMNS / 4 + column_at;
