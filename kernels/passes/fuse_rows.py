@@ -152,7 +152,7 @@ class _Endings:
         if node.op == "dense":
             self._chains[node.output] = []
         source = node.output if node.op == "dense" else self._open.get(node.inputs[0]) if node.op == "reshape" else None
-        if source is None or self._shape(node.output)[-1] != self._shape(source)[-1]:
+        if source is None or self._shape(node.output)[-1:] != self._shape(source)[-1:]:
             return
         if node.op == "reshape":
             self._chains[source].append(node.output)

@@ -256,6 +256,14 @@ def _language() -> dict[str, Small]:
     return {name: Small(*made) for name, made in LANGUAGE.items()}
 
 
+def _classifiers() -> list[str]:
+    """All that torchvision has; `CLASSIFIERS` are those of each kind that are tried by default."""
+    _import_torchvision()
+    from torchvision import models
+
+    return list(models.list_models(module=models))
+
+
 def make(name: str, batch: int, seed: int) -> Made:
     """The network in evaluation mode with weights from the seed, and a fresh input; raises KeyError for another name.
 
@@ -273,11 +281,10 @@ def make(name: str, batch: int, seed: int) -> Made:
         module = timm.create_model(name.removeprefix("timm:"), pretrained=False)
         size = module.default_cfg.get("input_size", (3, 224, 224))
         inputs = (torch.randn(batch, *size),)
-    elif name in (*CLASSIFIERS, *SEGMENTERS, *DETECTORS):
-        _import_torchvision()
+    elif name in (*SEGMENTERS, *DETECTORS) or name in _classifiers():
         from torchvision.models import get_model  # type: ignore[import-not-found, unused-ignore]
 
-        extra = {} if name in CLASSIFIERS else {"weights_backbone": None}
+        extra = {"weights_backbone": None} if name in (*SEGMENTERS, *DETECTORS) else {}
         module = get_model(name, weights=None, **extra)
         module = _Largest(module) if name in SEGMENTERS else _Boxes(module) if name in DETECTORS else module
         extent = DETECTORS.get(name, 299 if name == "inception_v3" else 224)

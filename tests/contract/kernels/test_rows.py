@@ -14,7 +14,7 @@ from kernels.passes import prepare
 from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
 from kernels.source.dialects import opencl, vulkan
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import side_by_side
+from tests.unit.kernels.back.graphs import Builder, side_by_side
 from tests.unit.kernels.back.rows import encoder
 
 from . import matrices
@@ -91,3 +91,12 @@ def test_nothing_is_fused_where_another_reads_a_part_of_it() -> None:
     assert ops.count("row_norm") == 1
     assert [node.op for node in prepare(graph, Options("opencl")).nodes].count("row_norm") == 2
     assert all("ending" not in node.attributes for node in prepare(graph, Options("cpu")).nodes)
+
+
+def test_a_dense_layers_one_result_may_become_a_scalar() -> None:
+    made = Builder()
+    y = made.node("dense", [made.input(1, 4), made.constant(4, 1)], (1, 1))
+    z = made.node("reshape", [y], (), shape=())
+    graph = made.outputs(made.node("map", [z], (), expression=("tanh", "a")))
+    (last,) = [node for node in prepare(graph, Options("opencl")).nodes if node.outputs == graph.outputs]
+    assert last.op == "map"
