@@ -64,7 +64,7 @@ def reshaped(r: Rows) -> None:
     if wanted is None:
         r.refuse("its target is computed otherwise than by counting")
     zero = not r.attribute("allowzero", 0)
-    target = [given[k] if zero and extent == 0 else extent for k, extent in enumerate(wanted)]
+    target = [given[k] if zero and extent == 0 and k < len(given) else extent for k, extent in enumerate(wanted)]
     if -1 in target:
         try:
             target[target.index(-1)] = quotient(given, [extent for extent in target if extent != -1])
