@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.general.padded.suppression_limits import limit_suppression
 from kernels.reference import evaluate
 
 from .onnx_models import run_onnxruntime, save_model
@@ -128,3 +130,25 @@ def test_places_of_constants_are_constants(tmp_path: Path) -> None:
     x = np.arange(10, dtype=np.float32).reshape(5, 2)
     graph = load_onnx(path)
     assert np.array_equal(evaluate(graph, {"x": x})["y"], run_onnxruntime(path, {"x": x})["y"])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_limit_is_no_other_graphs_number(shared: bool) -> None:
+    """Two branches slice the same rows, up to 9 and up to 2. Where both call their numbers alike there is no limit."""
+
+    def branch(name: str, end: int) -> onnx.GraphProto:
+        numbers = [numpy_helper.from_array(np.array([n], np.int64), f"{w}{name}") for w, n in (("s", 0), ("e", end))]
+        node = helper.make_node("Slice", ["found", f"s{name}", f"e{name}", f"s{name}"], [f"kept{name}"])
+        made = helper.make_tensor_value_info(f"kept{name}", TensorProto.INT64, None)
+        return helper.make_graph([node], name, [], [made], numbers)
+
+    first, second = branch("a", 9), branch("a" if shared else "b", 2)
+    nodes = [
+        helper.make_node("NonMaxSuppression", ["boxes", "scores", "most"], ["found"]),
+        helper.make_node("If", ["c"], ["out"], then_branch=first, else_branch=second),
+    ]
+    out = helper.make_tensor_value_info("out", TensorProto.INT64, None)
+    graph = helper.make_graph(nodes, "g", [], [out], [numpy_helper.from_array(np.array([100], np.int64), "most")])
+    limit_suppression(graph)
+    given = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    assert given[graph.node[0].input[2]].tolist() == [100 if shared else 9]

@@ -19,9 +19,13 @@ _BY_ROWS = ("Cast", "Gather", "Identity", "Slice", "Squeeze", "Unsqueeze")
 
 
 def limit_suppression(graph: onnx.GraphProto) -> None:
-    """Write the limits into the model."""
+    """Write the limits into the model; none where graphs inside of it share names: a name may mean two things there."""
     nodes = [*every_node(graph.node)]
     if not any(node.op_type == "NonMaxSuppression" for node in nodes):
+        return
+    made = [name for node in nodes for name in node.output if name]
+    made += [tensor.name for each in (graph, *inner_graphs(graph.node)) for tensor in each.initializer]
+    if len({*made}) < len(made):
         return
     reading = _Reading(graph, nodes)
     for index, node in enumerate(nodes):
@@ -35,7 +39,7 @@ def limit_suppression(graph: onnx.GraphProto) -> None:
 
 
 class _Reading:
-    """Who reads a tensor, and constants, of a graph and those inside of it; names of inner graphs are unique."""
+    """Who reads a tensor, and constants, of a graph and those inside of it; no two of them share a name."""
 
     def __init__(self, graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:
         self._readers: dict[str, list[onnx.NodeProto]] = {}
