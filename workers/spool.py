@@ -76,7 +76,7 @@ class Spool:
         self._took_back = False
         self._reviewed_at = -inf
         """When receipts were asked for last."""
-        self._added, self._flushing = threading.Event(), threading.Lock()
+        self._added, self._flushing, self._probing = threading.Event(), threading.Lock(), threading.Lock()
 
     def add(self, record: Record, *, is_awaited: bool = True) -> Path:
         """Returns at once: the record is sent from memory, and is on disk `FLUSH_S` later, unless the ledger has it by
@@ -126,12 +126,13 @@ class Spool:
     def check(self) -> str:
         """Why the disk takes no record now: no space, no right, no folder; empty where it does."""
         probe = self._folder / ".probe"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            probe.write_bytes(bytes(PROBE_BYTES))
-            probe.unlink()
-        except OSError as e:
-            return f"{e.strerror or e}: {self._folder}"
+        with self._probing:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                probe.write_bytes(bytes(PROBE_BYTES))
+                probe.unlink()
+            except OSError as e:
+                return f"{e.strerror or e}: {self._folder}"
         return ""
 
     def waiting(self) -> list[Path]:

@@ -7,6 +7,7 @@ import os
 import resource
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -402,3 +403,11 @@ def test_the_sender_outlives_what_nobody_foresaw(tmp_path: Path, redis: Redis, m
     finally:
         stop.set()
         sender.join(60)
+
+
+def test_threads_that_ask_at_once_find_a_fit_disk(tmp_path: Path) -> None:
+    """A wake-up asks beside the announcements: neither may take the other's trial file for a disk that is lost."""
+    spool = Spool(tmp_path)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: spool.check(), range(400)))
+    assert not any(found)
