@@ -88,6 +88,12 @@ def test_the_image_takes_the_agents_for_phones(abi: str) -> None:
     assert "FARM_AGENT_DIR" not in TEXT
 
 
+def test_the_image_takes_all_that_is_shipped() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    assert "device_agent/build.py" in tracked
+    assert not [path for path in tracked if ignored(path) and not path.startswith("tests/")]
+
+
 def ignored(path: str) -> bool:
     """Whether .dockerignore keeps a path out of the image: the last line decides that matches it or a folder of it."""
     verdict = False
