@@ -177,7 +177,8 @@ def _engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite" and parsed.database:
             _make_private(Path(parsed.database))
         if parsed.get_backend_name() == "postgresql":
-            parsed = parsed.set(query={"connect_timeout": str(CONNECT_S), **parsed.query})
+            told = {"connect_timeout": str(CONNECT_S), "client_encoding": "utf8"}  # a database in C has no encoding
+            parsed = parsed.set(query={**told, **parsed.query})
         engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() != "sqlite")
     except (ArgumentError, NoSuchModuleError, ImportError) as e:
         raise SetupError(

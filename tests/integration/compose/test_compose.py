@@ -89,7 +89,7 @@ def test_the_image_takes_the_agents_for_phones(abi: str) -> None:
 
 
 def test_the_image_takes_all_that_is_shipped() -> None:
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    tracked = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
     assert "device_agent/build.py" in tracked
     assert not [path for path in tracked if ignored(path) and not path.startswith("tests/")]
 

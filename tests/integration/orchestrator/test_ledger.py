@@ -399,6 +399,19 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path)
     assert path.read_bytes() == before
 
 
+def test_a_postgresql_database_without_an_encoding_keeps_every_letter(postgres: str) -> None:
+    """As `createdb` makes it where the machine's locale is C."""
+    engine = create_engine(postgres, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0"))
+    engine.dispose()
+    with Ledger(postgres.replace("/postgres?", "/plain?"), retries=3, quarantine_after=3) as ledger:
+        experiment_id, (job,) = submitted(ledger, blocks=1)
+        record = answer(begun(ledger, job), Outcome.FAILED, cause="internal", reasons=("Gerät, 携帯",))
+        assert ledger.keep(record) is KeepResult.NEW
+        assert list(ledger.records(experiment_id)) == [record]
+
+
 def test_a_postgresql_ledger_of_another_schema_is_refused(postgres: str) -> None:
     Ledger(postgres).close()
     engine = create_engine(postgres)
