@@ -17,6 +17,7 @@ from sqlalchemy import Engine, event
 
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
+from orchestrator.coordination.leases import Leases
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import JobRow, JobState, Ledger, Start
 from orchestrator.model.device import Health
@@ -292,6 +293,20 @@ def test_leases_that_end_are_noticed_without_a_look_at_everything(
         eventually(lambda: scheduler.tick().lost == 1)
         assert held["B"].token in {row.token for row in ledger.running()}
         assert held["A"].token not in {row.token for row in ledger.running()}
+
+
+def test_a_small_farm_is_not_read_anew_in_each_turn(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, everywhere = list[object](), Leases.everywhere
+    monkeypatch.setattr("orchestrator.scheduling.live_view.LOOK_SHARE", 1e-9)
+    monkeypatch.setattr(Leases, "everywhere", lambda leases: read.append(leases) or everywhere(leases))
+    with Ledger(farm.ledger) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        tried.host.announce()
+        for _ in range(3):
+            tried.schedulers[0].tick()
+        assert len(read) == 1
 
 
 def test_attempts_of_old_are_not_gone_through(farm: Settings) -> None:
