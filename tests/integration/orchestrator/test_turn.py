@@ -19,7 +19,7 @@ from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import JobRow, JobState, Ledger, Start
+from orchestrator.ledger import HostState, JobRow, JobState, Ledger, Start
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
@@ -307,6 +307,26 @@ def test_a_small_farm_is_not_read_anew_in_each_turn(
         for _ in range(3):
             tried.schedulers[0].tick()
         assert len(read) == 1
+
+
+def test_what_keeps_devices_from_work_is_one_question_where_nothing_does(farm: Settings) -> None:
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.append(statement)
+
+    with Ledger(farm.ledger) as ledger:
+        nothing = ledger.bars()
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            assert ledger.bars() == nothing and not any(nothing)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+        assert len([each for each in asked if each.startswith("SELECT")]) == 1, asked
+        ledger.hold(["A"], "anna")
+        ledger.say_of_host("lab", HostState.DRAINING)
+        assert [hold.serial for hold in ledger.bars().holds] == ["A"]
+        assert [host.name for host in ledger.bars().hosts] == ["lab"]
 
 
 def test_attempts_of_old_are_not_gone_through(farm: Settings) -> None:
