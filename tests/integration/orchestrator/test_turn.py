@@ -24,6 +24,7 @@ from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.eligible_devices import devices_for_work
+from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
@@ -327,6 +328,34 @@ def test_what_keeps_devices_from_work_is_one_question_where_nothing_does(farm: S
         ledger.say_of_host("lab", HostState.DRAINING)
         assert [hold.serial for hold in ledger.bars().holds] == ["A"]
         assert [host.name for host in ledger.bars().hosts] == ["lab"]
+
+
+def test_what_was_cancelled_is_told_at_once_and_again_after_a_wipe(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, publish = list[object](), Reconciler._publish
+    monkeypatch.setattr(Reconciler, "_publish", lambda mine, sets: told.append(sets) or publish(mine, sets))
+    monkeypatch.setattr("orchestrator.scheduling.reconcile.PUBLISH_S", 600.0)
+    with Ledger(farm.ledger) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        ledger.submit("e", make.many(1), expand(make.many(1), "e", tried.all[:1]).jobs)
+        tried.host.announce()
+        scheduler = tried.schedulers[0]
+        assert len(scheduler.tick().placed) == 1
+        tried.host.claim()
+        told.clear()
+        for _ in range(3):
+            scheduler.tick()
+        assert len(told) <= 1, "nothing changed"
+        (job,) = ledger.cancel("e")
+        scheduler.tick()
+        assert redis.smembers(keys.CANCELLED) == {job}
+        monkeypatch.setattr("orchestrator.scheduling.reconcile.PUBLISH_S", 0.0)
+        redis.delete(keys.CANCELLED)
+        tried.host.announce()
+        scheduler._reconciler._publish_at = 0.0  # a second later
+        scheduler.tick()
+        assert redis.smembers(keys.CANCELLED) == {job}
 
 
 def test_attempts_of_old_are_not_gone_through(farm: Settings) -> None:
