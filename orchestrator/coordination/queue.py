@@ -37,7 +37,7 @@ def configuration(farm: Settings) -> dict[str, Any]:
         "broker_connection_max_retries": None,
         "broker_transport_options": {
             "priority_steps": [0],
-            # a wake-up that its worker takes along into its end is sent again, like every other that was lost
+            # a wake-up that a killed worker takes along is sent again, like every other that was lost
             "ack_emulation": False,
             "socket_connect_timeout": 2.0,
             "socket_timeout": 10.0,
