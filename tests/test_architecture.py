@@ -103,7 +103,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
-    "filelock": ("kernels.tuning.database", "workers.devices.device_lock"),
+    "filelock": ("kernels.tuning.database",),
     "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
     "lark": ("orchestrator.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "device_agent.virtual"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
+from typing import NamedTuple
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -42,6 +43,22 @@ class JobCancelled(FarmError):
     cause = "cancelled"
 
 
+class _Said(NamedTuple):
+    """What a session said of itself last: told often, and shown seldom."""
+
+    assignment: Assignment
+    phase: Phase
+    since: float
+    rest: Mapping[str, object]
+
+    @property
+    def progress(self) -> Progress:
+        a = self.assignment
+        label = f"{a.job.cell.label} #{a.job.block}"
+        own = {"serial": a.serial, "job_id": a.job_id, "attempt": a.attempt, "token": a.token, "label": label}
+        return Progress.model_validate({**own, "phase": self.phase, "since": self.since, **self.rest})
+
+
 class Claim:
     """Context manager; renews at a third of the lease's life on a thread of its own.
 
@@ -65,8 +82,11 @@ class Claim:
         self._fence_at = self._looked_at + FENCE * assignment.ttl_s
         """When the session must stop, unless Redis is heard of before."""
         self._cancelled = threading.Event()
-        self._progress: Progress | None = None
-        self._announced_at = 0.0
+        self._said: _Said | None = None
+        self._announced_at = time.time()
+        """Or taken up, at first: most short sessions are over before they have announced anything."""
+        self._is_shown = False
+        """Whether Redis may have progress of this session."""
         self._thread = threading.Thread(target=self._renew, name=f"lease-{assignment.serial}", daemon=True)
 
     def __enter__(self) -> Claim:
@@ -80,7 +100,7 @@ class Claim:
         self._stop.set()
         self._told.set()
         self._thread.join(timeout=10.0)
-        if not self._lost:
+        if self._is_shown and not self._lost:
             self._quietly(lambda: self._inventory.clear_progress(self._assignment.serial, self._assignment.host))
 
     def check(self) -> None:
@@ -127,22 +147,10 @@ class Claim:
         /,
     ) -> None:
         """Say how far the session is; announced a moment later, and with each renewal."""
-        old, job, now = self._progress, self._assignment.job, time.time()
+        old, now = self._said, time.time()
         since = old.since if old and old.phase == phase else now
-        self._progress = Progress(
-            serial=self._assignment.serial,
-            job_id=self._assignment.job_id,
-            attempt=self._assignment.attempt,
-            token=self._assignment.token,
-            label=f"{job.cell.label} #{job.block}",
-            phase=phase,
-            done=done,
-            total=total,
-            since=since,
-            last_ms=last_ms,
-            reading=reading,
-            learnt=learnt,
-        )
+        rest = {"done": done, "total": total, "last_ms": last_ms, "reading": reading, "learnt": learnt}
+        self._said = _Said(self._assignment, phase, since, rest)
         if old is None or old.phase != phase or now >= self._announced_at + REPORT_S:
             self._told.set()
 
@@ -189,12 +197,13 @@ class Claim:
             self._announce()
 
     def _announce(self) -> None:
-        progress, self._announced_at = self._progress, time.time()
-        if progress is not None:
-            self._quietly(lambda: self._inventory.announce_progress(progress, self._assignment.host))
+        said, self._announced_at = self._said, time.time()
+        if said is not None:
+            self._is_shown = True
+            self._quietly(lambda: self._inventory.announce_progress(said.progress, said.assignment.host))
 
     def _quietly(self, act: Callable[[], object]) -> None:
         try:
             act()
-        except (RedisError, FarmError) as e:
+        except (RedisError, FarmError, ValueError) as e:  # what cannot be told ends no lease
             log.warning("%s: %s", self._assignment.serial, e)

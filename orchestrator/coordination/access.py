@@ -34,7 +34,7 @@ def rules(host: str, secret_sha256: str) -> list[str]:
     queue = queue_name(host)
     own = [keys.host(host), keys.records(host), keys.change(host), keys.changes(host), keys.news(host), queue]
     own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}"]
-    own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]
+    own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]  # of workers before 0140
     own += [make(host, "*") for make in (keys.held, keys.assignment, keys.device, keys.live, keys.sent)]
     settled = [keys.device_host("*"), keys.rival("*")]
     read = [keys.lease("*"), keys.held("*", "*"), keys.receipt(host, "*"), keys.CANCELLED, keys.ENDED, keys.FARM]

@@ -21,6 +21,8 @@ from redis.exceptions import (
 from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
 
+from .connections import Connections
+
 CONNECT_S = 2.0
 REPLY_S = 10.0
 
@@ -64,7 +66,7 @@ def client_of(settings: Settings, *, reply_s: float = REPLY_S) -> Redis:
     if settings.tls_ca and settings.redis_url.startswith("rediss:"):
         secret["ssl_ca_certs"] = str(settings.tls_ca)
     try:
-        return Redis.from_url(
+        connections = Connections.from_url(
             settings.redis_url,
             decode_responses=True,
             encoding_errors="replace",
@@ -72,6 +74,7 @@ def client_of(settings: Settings, *, reply_s: float = REPLY_S) -> Redis:
             **({} if settings.redis_url.startswith("unix:") else {"socket_connect_timeout": CONNECT_S}),
             **secret,
         )
+        return Redis.from_pool(connections)
     except ValueError as e:
         raise SetupError(
             f"the Redis URL {shown_url(settings.redis_url)} cannot be used: {e}",

@@ -37,7 +37,8 @@ def configuration(farm: Settings) -> dict[str, Any]:
         "broker_connection_max_retries": None,
         "broker_transport_options": {
             "priority_steps": [0],
-            **{f"{key}_key": f"{queue_name(farm.host)}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")},
+            # a wake-up that a killed worker takes along is sent again, like every other that was lost
+            "ack_emulation": False,
             "socket_connect_timeout": 2.0,
             "socket_timeout": 10.0,
             "socket_keepalive": not farm.redis_url.startswith("unix:"),

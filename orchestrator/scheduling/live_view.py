@@ -28,7 +28,7 @@ class LiveView:
 
     def __init__(self, redis: Redis) -> None:
         self._log, self._inventory, self._read_leases = ChangeLog(redis), Inventory(redis), Leases(redis)
-        self._everything = Seldom(LOOK_SHARE, free_s=0.005)
+        self._everything = Seldom(LOOK_SHARE, free_s=0.0)
         self._names: dict[str, str] = {}
         """Serial of a leased device -> HOST:SERIAL."""
         self._said: dict[str, dict[str, Device]] = defaultdict(dict)

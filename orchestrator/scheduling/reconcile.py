@@ -40,6 +40,8 @@ RECORD_GRACE_S = 60.0
 """How long a record may be on its way after its session has released the device."""
 MARK_S = 0.5
 """Between two notes in the ledger of what was claimed: most of a short job's life would be its commit."""
+PUBLISH_S = 1.0
+"""A Redis that was wiped knows after this what was cancelled."""
 MISSING_GRACE_S = 3 * keys.ANNOUNCE_S
 """How long a host has to announce what it runs after Redis has lost the leases."""
 
@@ -83,6 +85,9 @@ class Reconciler:
         self._claimed: dict[int, str] = {}
         """Token -> job, of attempts that were claimed, which the ledger does not know yet."""
         self._mark_at = float("-inf")
+        self._published: Mapping[str, set[str]] = {}
+        self._publish_at = float("-inf")
+        """When what is published is compared again with what should be, though nothing changed."""
         self._over: set[int] = set()
         """Tokens of attempts whose session is known to be over, and that wait for their record."""
         self._fences: dict[str, Fence] = {}
@@ -127,7 +132,9 @@ class Reconciler:
         done = Reconciled(leases=dict(leases))
         self._note_versions(queue, live)
         ended = {str(t) for h in hosts for *_, t in h.running if t not in rows}
-        self._publish({keys.CANCELLED: self._cancelled | self._recalled, keys.ENDED: ended})
+        over = {keys.CANCELLED: self._cancelled | self._recalled, keys.ENDED: ended}
+        if over != self._published or self._clock() >= self._publish_at:
+            self._publish(over)
         self._unsettled |= queue.changed | {t for serial in live.changed for t in queue.token_of.get(serial, ())}
         self._unsettled &= rows.keys()
         queue.changed.clear()
@@ -278,6 +285,7 @@ class Reconciler:
                 self._redis.sadd(key, *(wanted - published))
             if published - wanted:
                 self._redis.srem(key, *(published - wanted))
+        self._published, self._publish_at = sets, self._clock() + PUBLISH_S
 
     def _forget(self, tokens: Collection[int]) -> None:
         self._missing_since = {t: since for t, since in self._missing_since.items() if t in tokens}

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, select, update
+from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, func, insert, select, update
 
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import lanes
@@ -45,6 +45,13 @@ _SERVED = (
     update(EXPERIMENTS)
     .where(EXPERIMENTS.c.sequence.in_(bindparam("these", expanding=True)))
     .values(served_at=bindparam("now"))
+)
+_THESE: BindParameter[str] = bindparam("these", expanding=True)
+_RUNNING = update(JOBS).where(JOBS.c.id.in_(_THESE), JOBS.c.state == JobState.PLACED).values(state=JobState.RUNNING)
+_UNDER_WAY_CHANGED = (
+    update(ATTEMPTS)
+    .where(ATTEMPTS.c.job_id.in_(_THESE), ATTEMPTS.c.ended_at.is_(None))
+    .values(changed=bindparam("change"))
 )
 
 
@@ -183,6 +190,6 @@ def fail(connection: Connection, which: ColumnElement[bool], cause: str) -> None
 
 def mark_running(connection: Connection, job_ids: list[str]) -> None:
     """These placed jobs were claimed by a worker."""
-    statement = update(JOBS).where(JOBS.c.id.in_(job_ids), JOBS.c.state == JobState.PLACED)
-    connection.execute(statement.values(state=JobState.RUNNING))
-    changes.note_attempts(connection, ATTEMPTS.c.job_id.in_(job_ids) & ATTEMPTS.c.ended_at.is_(None))
+    connection.execute(_RUNNING, {"these": job_ids})
+    change = count_up(connection, changes.NUMBER)
+    connection.execute(_UNDER_WAY_CHANGED, {"these": job_ids, "change": change})

@@ -8,8 +8,9 @@ that it was made for: of two made at once the second finds others, and does noth
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, Integer, Select, bindparam, delete, func, select, update
 
 from orchestrator.ledger import templates
 from orchestrator.ledger.lanes import candidates_of
@@ -24,6 +25,12 @@ BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 
 def undecided(connection: Connection, limit: int) -> list[Lane]:
     """Lanes in which only held jobs are open; reads no other jobs than open ones, by an index."""
+    return [_lane(connection, row) for row in connection.execute(_undecided(), {"most": limit}).all()]
+
+
+@cache
+def _undecided() -> Select[tuple[int, str, str]]:
+    """Asked in each turn in which something ended: made once."""
     held = JOBS.c.state == JobState.HELD
     reserved = select(JOBS.c.lane_id).where(held).distinct().subquery()
     busy = select(JOBS.c.id).where(JOBS.c.state.in_(BUSY), JOBS.c.lane_id == LANES.c.id)
@@ -34,7 +41,7 @@ def undecided(connection: Connection, limit: int) -> list[Lane]:
         .join(CHOICES, CHOICES.c.id == LANES.c.choice_id)
         .where(~busy.exists())
     )
-    return [_lane(connection, row) for row in connection.execute(ended.order_by(LANES.c.id).limit(limit)).all()]
+    return ended.order_by(LANES.c.id).limit(bindparam("most", type_=Integer))
 
 
 def _lane(connection: Connection, row: AnyRow) -> Lane:

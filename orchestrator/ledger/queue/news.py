@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Integer, Select, bindparam, func, select
 
@@ -107,8 +107,8 @@ class NewsReader:
         return {row.token: under_way.get(row.token) for row in rows}, served
 
     def _lanes(self, connection: Connection, since: int | None) -> dict[int, WaitingLane | None]:
-        changed = _WAITING_LANES if since is None else _CHANGED_LANES.params(since=since)
-        wanted = list(connection.scalars(changed))
+        changed = _Lanes(_WAITING_LANES, {}) if since is None else _Lanes(_CHANGED_LANES, {"since": since})
+        wanted = list(connection.scalars(*changed))
         if not wanted:
             return {}
         lanes = _numbered(connection, wanted, changed)
@@ -116,10 +116,10 @@ class NewsReader:
         if len(wanted) <= ONE_BY_ONE:
             untried = [row for lane in lanes for row in _heads(connection, lane.id, self._most(lane.choice_id))]
             again = _lanes_tried(connection, [lane.id for lane in lanes])
-            tried = [row for lane in again for row in _tried(connection, JOBS.c.lane_id == lane)]
+            tried = [row for lane in again for row in connection.execute(_TRIED_OF_LANE, {"lane": lane})]
         else:
             untried = [*_all_heads(connection, changed)]
-            tried = [*_tried(connection, JOBS.c.lane_id.in_(changed))]
+            tried = [*connection.execute(_tried(JOBS.c.lane_id.in_(changed.ids)), changed.asked)]
         return self._made(connection, lanes, untried, tried)
 
     def _most(self, choice: int) -> int:
@@ -180,17 +180,24 @@ class NewsReader:
         return self._conditions[experiment_id]
 
 
-_THESE: BindParameter[int] = bindparam("these", expanding=True)
+_THESE: BindParameter[Any] = bindparam("these", expanding=True)
 _WAITING_LANES = select(JOBS.c.lane_id).where(JOBS.c.state == JobState.WAITING).distinct()
 _CHANGED_LANES = select(LANES.c.id).where(LANES.c.changed > bindparam("since"))
 _NUMBERED = select(LANES.c.id, LANES.c.choice_id)
 _NUMBERED_OF = _NUMBERED.where(LANES.c.id.in_(_THESE))
 
 
-def _numbered(connection: Connection, wanted: Sequence[int], changed: Select[int]) -> Sequence[AnyRow]:
+class _Lanes(NamedTuple):
+    """What selects lanes, with its parameters: a statement that is the same each time is compiled once."""
+
+    ids: Select[int]
+    asked: Mapping[str, int]
+
+
+def _numbered(connection: Connection, wanted: Sequence[int], changed: _Lanes) -> Sequence[AnyRow]:
     if len(wanted) <= ONE_BY_ONE:
         return connection.execute(_NUMBERED_OF, {"these": wanted}).all()
-    return connection.execute(_NUMBERED.where(LANES.c.id.in_(changed))).all()
+    return connection.execute(_NUMBERED.where(LANES.c.id.in_(changed.ids)), changed.asked).all()
 
 
 def _columns() -> Select[tuple[object, ...]]:
@@ -214,15 +221,19 @@ def _heads(connection: Connection, lane: int, most: int) -> Sequence[AnyRow]:
     return connection.execute(_HEADS, {"lane": lane, "most": most}).all()
 
 
-def _all_heads(connection: Connection, lanes: Select[int]) -> Sequence[AnyRow]:
+def _all_heads(connection: Connection, lanes: _Lanes) -> Sequence[AnyRow]:
     place = func.row_number().over(partition_by=JOBS.c.lane_id, order_by=JOBS.c.sequence)
-    ranked = select(JOBS.c.id, place.label("place")).where(_UNTRIED, JOBS.c.lane_id.in_(lanes)).subquery()
+    ranked = select(JOBS.c.id, place.label("place")).where(_UNTRIED, JOBS.c.lane_id.in_(lanes.ids)).subquery()
     first = select(ranked.c.id).where(ranked.c.place <= HEADS)
-    return connection.execute(_columns().where(JOBS.c.id.in_(first)).order_by(JOBS.c.lane_id, JOBS.c.sequence)).all()
+    found = _columns().where(JOBS.c.id.in_(first)).order_by(JOBS.c.lane_id, JOBS.c.sequence)
+    return connection.execute(found, lanes.asked).all()
 
 
-def _tried(connection: Connection, which: ColumnElement[bool]) -> Sequence[AnyRow]:
-    return connection.execute(_columns().where(_TRIED, which).order_by(JOBS.c.sequence).limit(MAX_TRIED)).all()
+def _tried(which: ColumnElement[bool]) -> Select[tuple[object, ...]]:
+    return _columns().where(_TRIED, which).order_by(JOBS.c.sequence).limit(MAX_TRIED)
+
+
+_TRIED_OF_LANE = _tried(JOBS.c.lane_id == bindparam("lane"))
 
 
 def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
@@ -241,25 +252,28 @@ def _latest(connection: Connection) -> dict[str, str]:
     return {row.id: row.serial for row in rows}
 
 
+_LOST = (ATTEMPTS.c.job_id.in_(_THESE), ATTEMPTS.c.outcome == Outcome.LOST)
+_FAILED_ON = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(*_LOST, ATTEMPTS.c.cause.not_in(NOBODY | HOST))
+_SUSPECTS = (
+    select(ATTEMPTS.c.job_id)
+    .where(*_LOST, ATTEMPTS.c.cause.in_(SILENCE))
+    .group_by(ATTEMPTS.c.job_id)
+    .having(func.count() >= SUSPECT_AFTER)
+)
+
+
 def _failed_on(connection: Connection, job_ids: Sequence[str]) -> dict[str, set[str]]:
     """Job -> devices on which attempts were lost."""
     failed: dict[str, set[str]] = defaultdict(set)
-    lost = (ATTEMPTS.c.outcome == Outcome.LOST) & ATTEMPTS.c.cause.not_in(NOBODY | HOST)
     for part in _parts(job_ids):
-        asked = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(part), lost)
-        for job_id, serial in connection.execute(asked):
+        for job_id, serial in connection.execute(_FAILED_ON, {"these": part}):
             failed[job_id].add(serial)
     return failed
 
 
 def _suspects(connection: Connection, job_ids: Sequence[str]) -> set[str]:
     """Those of these jobs that run alone on their host."""
-    silent = (ATTEMPTS.c.outcome == Outcome.LOST) & ATTEMPTS.c.cause.in_(SILENCE)
-    found: set[str] = set()
-    for part in _parts(job_ids):
-        asked = select(ATTEMPTS.c.job_id).where(ATTEMPTS.c.job_id.in_(part), silent).group_by(ATTEMPTS.c.job_id)
-        found |= set(connection.scalars(asked.having(func.count() >= SUSPECT_AFTER)))
-    return found
+    return {job for part in _parts(job_ids) for job in connection.scalars(_SUSPECTS, {"these": part})}
 
 
 def _parts(job_ids: Sequence[str]) -> list[Sequence[str]]:
@@ -274,7 +288,7 @@ _CHANGED_ATTEMPTS = _ATTEMPTS.where(ATTEMPTS.c.changed > bindparam("since"))
 
 def attempt_rows(connection: Connection, since: int | None = None) -> Sequence[AnyRow]:
     """Attempts with their jobs, oldest token first: those that changed after a change, or those under way."""
-    found = connection.execute(_UNDER_WAY if since is None else _CHANGED_ATTEMPTS.params(since=since))
+    found = connection.execute(_UNDER_WAY) if since is None else connection.execute(_CHANGED_ATTEMPTS, {"since": since})
     # sorted here: asked for an order, SQLite goes through all attempts that there ever were, by the index of that order
     return sorted(found, key=lambda row: int(row.token))
 

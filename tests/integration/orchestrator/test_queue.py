@@ -51,8 +51,11 @@ def test_a_wake_up_arrives_at_its_host(farm: Settings, calls: Calls, redis: Redi
     queue.wake("elsewhere", "B", 8, by=app)
     assert redis.llen("farm.elsewhere") == 1
     redis.flushall()
+    redis.config_resetstat()
     queue.wake("lab", "A", 9, by=app)
     assert calls.get(timeout=60) == ("A", 9)
+    asked = {name.removeprefix("cmdstat_") for name in redis.info("commandstats")}
+    assert not asked & {"hset", "hdel", "zadd", "zrem"}, f"nobody keeps books of what was not acknowledged: {asked}"
 
 
 def test_a_password_reaches_the_broker(farm: Settings, redis: Redis) -> None:

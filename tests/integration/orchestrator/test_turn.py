@@ -17,12 +17,14 @@ from sqlalchemy import Engine, event
 
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
+from orchestrator.coordination.leases import Leases
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import JobRow, JobState, Ledger, Start
+from orchestrator.ledger import HostState, JobRow, JobState, Ledger, Start
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.eligible_devices import devices_for_work
+from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
@@ -292,6 +294,68 @@ def test_leases_that_end_are_noticed_without_a_look_at_everything(
         eventually(lambda: scheduler.tick().lost == 1)
         assert held["B"].token in {row.token for row in ledger.running()}
         assert held["A"].token not in {row.token for row in ledger.running()}
+
+
+def test_a_small_farm_is_not_read_anew_in_each_turn(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, everywhere = list[object](), Leases.everywhere
+    monkeypatch.setattr("orchestrator.scheduling.live_view.LOOK_SHARE", 1e-9)
+    monkeypatch.setattr(Leases, "everywhere", lambda leases: read.append(leases) or everywhere(leases))
+    with Ledger(farm.ledger) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        tried.host.announce()
+        for _ in range(3):
+            tried.schedulers[0].tick()
+        assert len(read) == 1
+
+
+def test_what_keeps_devices_from_work_is_one_question_where_nothing_does(farm: Settings) -> None:
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.append(statement)
+
+    with Ledger(farm.ledger) as ledger:
+        nothing = ledger.bars()
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            assert ledger.bars() == nothing and not any(nothing)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+        assert len([each for each in asked if each.startswith("SELECT")]) == 1, asked
+        ledger.hold(["A"], "anna")
+        ledger.say_of_host("lab", HostState.DRAINING)
+        assert [hold.serial for hold in ledger.bars().holds] == ["A"]
+        assert [host.name for host in ledger.bars().hosts] == ["lab"]
+
+
+def test_what_was_cancelled_is_told_at_once_and_again_after_a_wipe(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, publish = list[object](), Reconciler._publish
+    monkeypatch.setattr(Reconciler, "_publish", lambda mine, sets: told.append(sets) or publish(mine, sets))
+    monkeypatch.setattr("orchestrator.scheduling.reconcile.PUBLISH_S", 600.0)
+    with Ledger(farm.ledger) as ledger:
+        tried = Farm(farm, redis, ledger, 1)
+        ledger.submit("e", make.many(1), expand(make.many(1), "e", tried.all[:1]).jobs)
+        tried.host.announce()
+        scheduler = tried.schedulers[0]
+        assert len(scheduler.tick().placed) == 1
+        tried.host.claim()
+        told.clear()
+        for _ in range(3):
+            scheduler.tick()
+        assert len(told) <= 1, "nothing changed"
+        (job,) = ledger.cancel("e")
+        scheduler.tick()
+        assert redis.smembers(keys.CANCELLED) == {job}
+        monkeypatch.setattr("orchestrator.scheduling.reconcile.PUBLISH_S", 0.0)
+        redis.delete(keys.CANCELLED)
+        tried.host.announce()
+        scheduler._reconciler._publish_at = 0.0  # a second later
+        scheduler.tick()
+        assert redis.smembers(keys.CANCELLED) == {job}
 
 
 def test_attempts_of_old_are_not_gone_through(farm: Settings) -> None:

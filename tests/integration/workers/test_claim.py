@@ -10,6 +10,7 @@ import pytest
 from redis import Redis
 
 from orchestrator.coordination import keys
+from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import LeaseLost
 from orchestrator.model.lease import Assignment
@@ -94,6 +95,25 @@ def test_a_session_learns_that_its_attempt_is_over(redis: Redis) -> None:
     with claimed(redis, token=2) as ended:
         redis.sadd(keys.ENDED, 2)
         eventually(lambda: stops(ended, "the ledger has ended the attempt"))
+
+
+def test_a_short_session_is_over_before_it_is_announced(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shown() -> bool:
+        return bool(redis.exists(keys.live("lab", "A")))
+
+    with claimed(redis) as claim:
+        eventually(shown)
+        claim.report("preparing")
+    claim.release()
+    assert not shown()
+    monkeypatch.setattr(claims, "PHASE_S", 60.0)
+    cleared: list[object] = []
+    monkeypatch.setattr(Inventory, "clear_progress", lambda *_: cleared.append(_))
+    with claimed(redis, token=2) as claim:
+        claim.report("preparing")
+        time.sleep(0.3)
+        assert not shown()
+    assert not cleared, "there is nothing to take away"
 
 
 def test_a_session_that_a_wiped_redis_has_forgotten_goes_on(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

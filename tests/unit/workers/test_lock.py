@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,22 @@ def test_another_process_counts_and_its_death_frees(tmp_path: Path) -> None:
         other.kill()
         other.wait()
         with device_lock(tmp_path, "s", wait_s=60.0):
+            pass
+
+
+def test_a_lock_file_that_was_removed_meanwhile_locks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its opening and its lock: whoever comes next makes another file."""
+    file, lock, removed = tmp_path / "locks" / "a.lock", fcntl.flock, []
+
+    def remove_first(*words: int) -> None:
+        if not removed:
+            removed.append(file.unlink())
+        lock(*words)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    with device_lock(tmp_path, "a", wait_s=60.0):
+        assert removed and file.exists()
+        with pytest.raises(DeviceBusy), device_lock(tmp_path, "a"):
             pass
 
 
