@@ -1,9 +1,9 @@
 # Everything a person needs: `make demo`, `make test`. `make help` lists the rest.
 PY := .venv/bin/python
 QUICK := tests/unit tests/fuzz $(wildcard tests/test_*.py)
-# Many of these wait for phones, farms and clocks while others compute: two processes for each of two cores. A file to a
-# process, in the order that tests/conftest.py gives: pytest-xdist would put files of few tests last.
-SHARED := -n 4 --dist loadfile --no-loadscope-reorder --durations=15
+# Many wait for phones, farms and clocks while others compute: two processes more than cores. A file to a process, in
+# the order that tests/conftest.py gives: pytest-xdist would put files of few tests last.
+SHARED = -n $$(($$(nproc) + 2)) --dist loadfile --no-loadscope-reorder --durations=15
 .DEFAULT_GOAL := help
 
 help:        ## List these targets.
@@ -24,8 +24,7 @@ agent: setup ## Build the agent for phones, with the NDK in ANDROID_NDK; ABI=arm
 test:        ## Set up and run all that CI runs: lint, types, every test, also after one has failed.
 	@sh scripts/setup.sh --tests
 	@sh scripts/check.sh
-	$(PY) -m pytest $(QUICK) -n auto; quick=$$?; \
-	$(PY) -m pytest tests/contract tests/integration tests/chaos $(SHARED) && exit $$quick
+	$(PY) -m pytest tests $(SHARED)
 
 check: setup ## Lint, types and the quick unit tests, before every commit.
 	@sh scripts/check.sh

@@ -18,9 +18,6 @@ from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, Told
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.nightly.summary import headline, summary
-from orchestrator.report.nights import morning_page
-from orchestrator.report.nights.tell import morning_of
-from orchestrator.report.nights.tell import tell as send
 from orchestrator.system.private_files import make_private
 from orchestrator.system.process import asked_to_end, begin
 
@@ -49,10 +46,12 @@ def tell(farm: Settings, ledger: Ledger, night: Night) -> Sequence[Told]:
 def _send(farm: Settings, ledger: Ledger, night: Night, path: Path) -> Sequence[Told]:
     """The morning report. Whatever is wrong with it, the text is there."""
     try:
-        found = morning_of(ledger, night)
+        from orchestrator.report.nights import morning_page, tell  # loads matplotlib; most farms have no nights
+
+        found = tell.morning_of(ledger, night)
         path.write_text(morning_page(found, endpoints.pages_of(farm.state)))
         known = {name: address.get_secret_value() for name, address in farm.tell.items()}
-        return (Told(to=str(path), at=time.time()), *send(found, night.suite.tell, known))
+        return (Told(to=str(path), at=time.time()), *tell.tell(found, night.suite.tell, known))
     except Exception as e:  # a report that cannot be made must not hide the night
         log.exception("event=no_morning_report night=%s", night.night_id)
         return (Told(to="morning report", at=time.time(), error=f"{type(e).__name__}: {e}"),)

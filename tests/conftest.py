@@ -44,12 +44,14 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test's kind is the folder that it lies in. Files that take minutes start first: no core waits for them at the
-    end. Of the others, those of all folders are mixed: some wait while others compute."""
+    """A test's kind is the folder that it lies in. Files that take minutes start first, then those that take seconds:
+    no core waits for them at the end. Those of all folders are mixed: some wait while others compute."""
     root = Path(__file__).parent
+    long, slow = ({each.path for each in items if each.get_closest_marker(name)} for name in ("long", "slow"))
 
-    def place(item: pytest.Item) -> tuple[bool, int]:
-        return item.get_closest_marker("long") is None, zlib.crc32(str(item.path.relative_to(root)).encode())
+    def place(item: pytest.Item) -> tuple[bool, bool, int]:
+        path = item.path
+        return path not in long, path not in slow, zlib.crc32(str(path.relative_to(root)).encode())
 
     for item in items:
         kind = item.path.relative_to(root).parts[0]

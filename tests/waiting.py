@@ -10,12 +10,19 @@ T = TypeVar("T")
 
 LIMIT_S = 120.0
 """For whatever is to happen in the end, however busy this machine is."""
+MOST_S = 0.1
+"""Between two looks, unless a test says otherwise: some states do not last."""
 
 
 def eventually(look: Callable[[], T], limit_s: float = LIMIT_S, what: object = "", *, every_s: float = 0.02) -> T:
-    """Look again and again until what is found is true, and return it. Fails after `limit_s`, showing `what`."""
-    end = time.monotonic() + limit_s
+    """Look again and again until what is found is true, and return it. Fails after `limit_s`, showing `what`.
+
+    Looks are `every_s` apart, and later a twentieth of the time waited, up to MOST_S: they take the processor from what
+    is waited for.
+    """
+    begun = time.monotonic()
     while not (found := look()):
-        assert time.monotonic() < end, f"not within {limit_s:g} s: {what() if callable(what) else what}"
-        time.sleep(every_s)
+        waited = time.monotonic() - begun
+        assert waited < limit_s, f"not within {limit_s:g} s: {what() if callable(what) else what}"
+        time.sleep(max(every_s, min(waited / 20, MOST_S)))
     return found

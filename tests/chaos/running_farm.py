@@ -149,7 +149,7 @@ class RunningFarm:
             with Ledger(endpoints.settings_for(self.state).ledger) as ledger:
                 return ledger.experiment(experiment).finished
 
-        eventually(finished, limit_s, f"{experiment} did not finish")
+        eventually(finished, limit_s, f"{experiment} did not finish", every_s=0.5)
         return self.records(experiment)
 
     def part(self, name: str) -> list[psutil.Process]:

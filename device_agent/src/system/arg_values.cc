@@ -9,8 +9,6 @@
 namespace pocketfarm {
 namespace {
 
-Error usage(const std::string& message) { return {Code::usage, message}; }
-
 std::optional<int> whole(const std::string& value, int min, int max) {
   char* end = nullptr;
   errno = 0;

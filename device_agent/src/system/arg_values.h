@@ -12,6 +12,8 @@
 
 namespace pocketfarm {
 
+inline Error usage(const std::string& message) { return {Code::usage, message}; }
+
 // Error code `usage`, the message says what is allowed.
 using Setter = std::function<Status(const std::string&)>;
 

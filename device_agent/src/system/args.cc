@@ -35,8 +35,6 @@ constexpr int kHourMs = 3'600'000;
 
 using Options = std::map<std::string, Setter>;
 
-Error usage(const std::string& message) { return {Code::usage, message}; }
-
 Options merged(Options some, const Options& more) {
   some.insert(more.begin(), more.end());
   return some;

@@ -77,11 +77,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(BUILD_S)]
 @pytest.fixture(scope="module")
 def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """Builds for an ABI, in a folder that is kept: a second run compiles what has changed. What Zig builds for itself,
-    libc++ for both targets, is kept in the user's cache, for every checkout."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketfarm" / "zig"
-    monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(cache))
+    libc++ for both targets, is kept in the user's cache, for every checkout; so is Zig's library folder, since its path
+    is part of the keys of what was built from it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketfarm"
+    cache.mkdir(parents=True, exist_ok=True)
+    library = cache / "zig-lib"
+    monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(cache / "zig"))
     monkeypatch_module.setenv("ZIG_LOCAL_CACHE_DIR", str(FOLDER / "cache"))
-    monkeypatch_module.setenv("ZIG_LIB_DIR", str(FOLDER / "lib"))
+    monkeypatch_module.setenv("ZIG_LIB_DIR", str(library))
     toolchain = FOLDER / "ndk" / build.NDK_TOOLCHAIN
     toolchain.parent.mkdir(parents=True, exist_ok=True)
     for file, text in (
@@ -93,9 +96,9 @@ def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
 
     @functools.cache
     def build_one(abi: str) -> Path:
-        with (FOLDER / "lock").open("w") as lock:
+        with (cache / "zig.lock").open("w") as lock:  # one checkout at a time: the links lead into its environment
             fcntl.flock(lock, fcntl.LOCK_EX)
-            _without_unused(Path(ziglang.__file__).with_name("lib"), FOLDER / "lib")
+            _without_unused(Path(ziglang.__file__).with_name("lib"), library)
             return build.build_for_phone(abi, FOLDER / "ndk", FOLDER)
 
     return build_one

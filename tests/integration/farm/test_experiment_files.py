@@ -18,7 +18,7 @@ from tests.waiting import eventually
 
 from .conftest import Cli
 from .small import small
-from .test_up import ROOT, Up, farm
+from .test_up import ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -52,17 +52,10 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     found = Up(folder / "farm", "--virtual", "2", *(word for each in profiles for word in ("--profile", str(each))))
     try:
         found.wait_until_ready()
-        eventually(lambda: len(_ready(found)) == 2)
+        eventually(lambda: sum(each.facts.source == "virtual" for each in found.ready_devices()) == 2)
         yield found
     finally:
         found.kill()
-
-
-def _ready(up: Up) -> list[str]:
-    """Virtual phones that are ready."""
-    devices = json.loads(farm("devices", "--state", str(up.state), "--json").stdout)
-    ready = [device["facts"] for device in devices if device["state"]["health"] == "ready"]
-    return [facts["serial"] for facts in ready if facts["source"] == "virtual"]
 
 
 @pytest.fixture(scope="module")

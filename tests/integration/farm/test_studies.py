@@ -17,7 +17,7 @@ from tests.servers import required
 from tests.waiting import eventually
 
 from .conftest import Cli
-from .test_up import READY_S, ROOT, Up, farm
+from .test_up import READY_S, ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -33,15 +33,10 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     found = Up(tmp_path_factory.mktemp("studies") / "farm", "--virtual", "1")
     try:
         found.wait_until_ready()
-        eventually(lambda: _ready(found) == {"virtual", "workstation"}, READY_S)
+        eventually(lambda: {each.facts.source for each in found.ready_devices()} == {"virtual", "workstation"}, READY_S)
         yield found
     finally:
         found.kill()
-
-
-def _ready(up: Up) -> set[str]:
-    devices = json.loads(farm("devices", "--state", str(up.state), "--json").stdout)
-    return {d["facts"]["source"] for d in devices if d["state"]["health"] == "ready"}
 
 
 def small(up: Up, name: str, sampling: dict[str, Any] | None = None, **axes: list[Any]) -> Path:

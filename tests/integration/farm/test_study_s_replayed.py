@@ -14,7 +14,7 @@ from tests.waiting import eventually
 
 from .authors_phone import recording
 from .conftest import Cli
-from .test_up import READY_S, ROOT, Up, farm
+from .test_up import READY_S, ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -32,15 +32,10 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     found = Up(folder / "farm", "--virtual", "1", "--profile", f"replay:{phone}")
     try:
         found.wait_until_ready()
-        eventually(lambda: _is_ready(found), READY_S)
+        eventually(lambda: any(each.facts.source == "replay" for each in found.ready_devices()), READY_S)
         yield found
     finally:
         found.kill()
-
-
-def _is_ready(up: Up) -> bool:
-    devices = json.loads(farm("devices", "--state", str(up.state), "--json").stdout)
-    return any(d["facts"]["source"] == "replay" and d["state"]["health"] == "ready" for d in devices)
 
 
 def run(up: Up, cli: Cli, name: str, sampling: dict[str, Any], **axes: list[Any]) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import OPEN
+from orchestrator.model.device import Device, Health
 from orchestrator.model.record import Outcome, Record
 from tests.servers import required
 from tests.waiting import eventually
@@ -80,6 +81,11 @@ class Up:
             eventually(ready, READY_S)
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.log.read_text()}") from e
+
+    def ready_devices(self) -> list[Device]:
+        """Those that could be given work now. Asked of Redis: a command that says it starts a Python each time."""
+        with client_of(settings_for(self.state)) as client:
+            return [each for each in Inventory(client).devices() if each.state.health is Health.READY]
 
     def family(self) -> list[psutil.Process]:
         """Every process that belongs to it and runs."""

@@ -238,6 +238,12 @@ def test_help_loads_nothing_that_it_does_not_need() -> None:
     assert done.stderr == "set()\n"
 
 
+def test_what_waits_for_nights_loads_what_draws_them_when_there_is_one() -> None:
+    program = "import sys, farm.nightly; sys.exit(str(sys.modules.keys() & {'matplotlib', 'jinja2'}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr == "set()\n"
+
+
 @pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("", 300), ("wide", 300)])
 def test_only_columns_bounds_what_goes_into_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: str, widest: int

@@ -242,6 +242,6 @@ def test_the_keeper_tells_in_files_and_to_whom_the_suite_names(
     text, page, nobody = keeper.tell(Settings(state=tmp_path), ledger, night)
     assert "nightly" in Path(text.to).read_text() and "What to do next" in Path(page.to).read_text()
     assert (text.error, page.error, nobody.to) == ("", "", "nobody") and "FARM_TELL" in nobody.error
-    monkeypatch.setattr(keeper, "morning_page", lambda *_: 1 / 0)
+    monkeypatch.setattr("orchestrator.report.nights.morning_page", lambda *_: 1 / 0)
     _, failed = keeper.tell(Settings(state=tmp_path), ledger, night)
     assert failed.to == "morning report" and "ZeroDivisionError" in failed.error
