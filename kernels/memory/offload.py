@@ -14,7 +14,7 @@ from math import inf
 from kernels.errors import LimitExceeded
 from kernels.lower.draft import Draft
 
-from .swap import moved_bytes, swap
+from .swap import Swaps
 
 _PARTS = 32
 """Into so many parts the bytes that may stay are divided for the search."""
@@ -28,16 +28,18 @@ def swap_to_fit(draft: Draft, room: int, weights: Sequence[str], *, ahead: bool 
     """
     ordered = sorted(weights, key=lambda name: (-draft.buffers[name].size, name))
     total = sum(draft.buffers[name].size for name in ordered)
+    swaps = Swaps(draft)
 
-    def swapped(part: int, *, ahead: bool = False) -> Draft:
-        away = _away(draft, ordered, min(room, total) * part // _PARTS)
-        kept = total - sum(draft.buffers[name].size for name in away)
-        return swap(draft, room - kept, offloaded=away, ahead=ahead)
+    def away(part: int) -> tuple[int, frozenset[str]]:
+        """What is left for the rest, and the weights that are away."""
+        names = _away(draft, ordered, min(room, total) * part // _PARTS)
+        return room - total + sum(draft.buffers[name].size for name in names), names
 
     @cache
     def cost(part: int) -> tuple[float, int]:
+        left, names = away(part)
         try:
-            return moved_bytes(swapped(part)), -part
+            return swaps.moved_bytes(left, offloaded=names), -part
         except LimitExceeded:
             return inf, part
 
@@ -45,7 +47,8 @@ def swap_to_fit(draft: Draft, room: int, weights: Sequence[str], *, ahead: bool 
     while low < high:  # the more stays, the less is moved, until there is too little room for activations
         middle = (low + high) // 2
         low, high = (middle + 1, high) if cost(middle + 1) < cost(middle) else (low, middle)
-    return swapped(min((0, low, _PARTS), key=cost), ahead=ahead)
+    left, names = away(min((0, low, _PARTS), key=cost))
+    return swaps.swapped(left, offloaded=names, ahead=ahead)
 
 
 def _away(draft: Draft, ordered: Sequence[str], most: int) -> frozenset[str]:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import LimitExceeded
@@ -30,18 +31,51 @@ _FAR = 8
 """What is needed within so many steps more is not moved away for that: chosen on PyNET (docs/decisions/0083)."""
 
 
-def swap(draft: Draft, budget: int, *, offloaded: Set[str] = frozenset(), ahead: bool = False) -> Draft:
-    """The draft with swaps, so that activations and scratch of at most `budget` bytes live at once.
+class Swaps:
+    """What a draft becomes with swaps, so that activations and scratch of at most `budget` bytes live at once: for any
+    number of tries, for which what the steps use is found once.
 
-    `offloaded`: weights that count, too, and wait in host memory. `ahead`: tensors come back ahead of their use. Raises
-    LimitExceeded where a single step needs more.
+    `offloaded`: weights that count, too, and wait in host memory. `ahead`: tensors come back ahead of their use. Both
+    methods raise LimitExceeded where a single step needs more.
     """
-    return _Swapper(draft, budget, offloaded, ahead).run()
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._uses = [(set(touched(step)), set(written(step, draft.parameters))) for step in draft.steps]
+
+    def moved_bytes(self, budget: int, *, offloaded: Set[str]) -> int:
+        """What the swaps move in an inference, where nothing comes back ahead of its use."""
+        return self._planned(budget, offloaded, ahead=False).moved_bytes
+
+    def swapped(self, budget: int, *, offloaded: Set[str] = frozenset(), ahead: bool = False) -> Draft:
+        return self._planned(budget, offloaded, ahead).made()
+
+    def _planned(self, budget: int, offloaded: Set[str], ahead: bool) -> _Swapper:
+        swapper = _Swapper(self._draft, self._uses, budget, offloaded, ahead)
+        swapper.plan()
+        return swapper
 
 
-def moved_bytes(draft: Draft) -> int:
-    """What the swaps of a draft move."""
-    return sum(draft.buffers[step.buffer].size for step in draft.steps if isinstance(step, SwapIn | SwapOut))
+class _Moved(NamedTuple):
+    """Content of a buffer goes to host memory, or comes back to where it stays then."""
+
+    kind: type[SwapIn] | type[SwapOut]
+    layer: str
+    stay: str
+    name: str
+
+    def written_out(self) -> Step:
+        return self.kind(layer=self.layer, buffer=self.stay, host=self.name)
+
+
+class _Done(NamedTuple):
+    """A step of the draft, and where the buffers that it uses stay."""
+
+    step: Step
+    stays: dict[str, str]
+
+    def written_out(self) -> Step:
+        return _renamed(self.step, {name: stay for name, stay in self.stays.items() if stay != name})
 
 
 @dataclass
@@ -56,26 +90,29 @@ class _Stay:
 @dataclass
 class _Swapper:
     draft: Draft
+    uses: Sequence[tuple[Set[str], Set[str]]]
+    """Of each step: the buffers that it touches, and those that it writes."""
     budget: int
     offloaded: Set[str]
     ahead: bool
-    steps: list[Step] = field(default_factory=list)
+    moved_bytes: int = 0
 
     def __post_init__(self) -> None:
         self._all = self.draft.buffers
-        self._parameters = self.draft.parameters
         self._buffers = {name: b for name, b in self._all.items() if b.role not in LASTING or name in self.offloaded}
-        self._needs = [sorted(set(touched(step)) & self._buffers.keys()) for step in self.draft.steps]
+        self._needs = [sorted(touches & self._buffers.keys()) for touches, _ in self.uses]
         self._uses: dict[str, list[int]] = {}
         for index, names in enumerate(self._needs):
             for name in names:
                 self._uses.setdefault(name, []).append(index)
         self._on_device: dict[str, _Stay] = {}
         self._on_host = set(self.offloaded)
-        self._stays: dict[str, DraftBuffer] = {}
+        self._order: list[_Moved | _Done] = []
+        self._stays: dict[str, tuple[str, bool]] = {}
+        """Buffers to be -> of which they are a stay, and whether it is the first."""
         self._count: dict[str, int] = {}
 
-    def run(self) -> Draft:
+    def plan(self) -> None:
         for index, step in enumerate(self.draft.steps):
             checkpoint()
             needed = self._needs[index]
@@ -84,15 +121,20 @@ class _Swapper:
                 self._bring(name, step.layer)
             if self.ahead:
                 self._bring_ahead(index)
-            self.steps.append(_renamed(step, {name: self._on_device[name].id for name in needed}))
-            for name in set(written(step, self._parameters)) & set(needed):
+            self._order.append(_Done(step, {name: self._on_device[name].id for name in needed}))
+            for name in self.uses[index][1] & set(needed):
                 self._on_device[name].is_clean = False
                 self._on_host.discard(name)
             for name in needed:
                 if self._next_use(name, index) is None:
                     del self._on_device[name]
+
+    def made(self) -> Draft:
+        """The draft, as planned."""
+        steps = [each.written_out() for each in self._order]
         others = {name: b for name, b in self._all.items() if name not in self._buffers}
-        return replace(self.draft, steps=list(self.steps), buffers={**others, **self._stays})
+        stays = {stay: self._stay(name, stay, is_first=is_first) for stay, (name, is_first) in self._stays.items()}
+        return replace(self.draft, steps=steps, buffers={**others, **stays})
 
     def _make_room(self, index: int, step: Step, needed: Sequence[str]) -> None:
         """Move away what is needed last until the step's buffers fit."""
@@ -148,8 +190,12 @@ class _Swapper:
     def _move_away(self, name: str, layer: str) -> None:
         stay = self._on_device.pop(name)
         if not stay.is_clean:
-            self.steps.append(SwapOut(layer=layer, buffer=stay.id, host=name))
+            self._move(SwapOut, layer, stay.id, name)
             self._on_host.add(name)
+
+    def _move(self, kind: type[SwapIn] | type[SwapOut], layer: str, stay: str, name: str) -> None:
+        self._order.append(_Moved(kind, layer, stay, name))
+        self.moved_bytes += self._buffers[name].size
 
     def _bring(self, name: str, layer: str) -> None:
         if name in self._on_device:
@@ -157,10 +203,10 @@ class _Swapper:
         count = self._count.get(name, 0)
         self._count[name] = count + 1
         stay = name if count == 0 else f"{name}@{count}"
-        self._stays[stay] = self._stay(name, stay, is_first=count == 0)
+        self._stays[stay] = name, count == 0
         self._on_device[name] = _Stay(stay, is_clean=name in self._on_host)
         if name in self._on_host:
-            self.steps.append(SwapIn(layer=layer, buffer=stay, host=name))
+            self._move(SwapIn, layer, stay, name)
 
     def _stay(self, name: str, stay: str, *, is_first: bool) -> DraftBuffer:
         """The first stay of a weight has its content; the host keeps that."""
@@ -172,6 +218,8 @@ class _Swapper:
 
 
 def _renamed(step: Step, names: dict[str, str]) -> Step:
+    if not names:
+        return step
     if isinstance(step, Copy):
         source, target = (names.get(name, name) for name in (step.source, step.target))
         return step.model_copy(update={"source": source, "target": target})

@@ -17,7 +17,7 @@ from kernels.lower.gpu import lower_gpu
 from kernels.memory.choose_layout import place_memory, total_bytes
 from kernels.memory.fit_to_budget import lower_to_fit
 from kernels.memory.floor import floor_of
-from kernels.memory.swap import swap
+from kernels.memory.swap import Swaps
 from kernels.options import Limits, Options
 from kernels.passes import prepare
 from kernels.passes.split_channels import MOST_PARTS
@@ -64,11 +64,11 @@ def _check_swapped(floor: int, draft: object, options: Options, limits: Limits) 
     while low < high:
         middle = (low + high) // 2
         try:
-            swap(draft, middle)  # type: ignore[arg-type]
+            Swaps(draft).swapped(middle)  # type: ignore[arg-type]
             high = middle
         except PlanError:
             low = middle + 1
-    assert floor <= total_bytes(place_memory(swap(draft, low), options, limits).pools)  # type: ignore[arg-type]
+    assert floor <= total_bytes(place_memory(Swaps(draft).swapped(low), options, limits).pools)  # type: ignore[arg-type]
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -18,7 +18,7 @@ from kernels.ir.graph import Graph
 from kernels.lower.gpu import lower_gpu
 from kernels.memory.fit_to_budget import lower_to_fit
 from kernels.memory.layout import lives_of, plan_memory
-from kernels.memory.swap import swap
+from kernels.memory.swap import Swaps
 from kernels.options import Limits, Options
 from kernels.passes import optimise, prepare
 from kernels.passes.order import order, peak_elements
@@ -245,7 +245,7 @@ def test_swapping_keeps_to_the_budget_and_to_the_rules(graph: Graph, share: floa
     weights = {name for name, buffer in draft.buffers.items() if offload and buffer.role == "weight"}
     peak += sum(draft.buffers[name].size for name in weights)
     try:
-        swapped = swap(draft, int(peak * share), offloaded=weights, ahead=ahead)
+        swapped = Swaps(draft).swapped(int(peak * share), offloaded=weights, ahead=ahead)
     except PlanError as e:
         assert "alone needs" in str(e)
         return
@@ -257,8 +257,12 @@ def test_swapping_keeps_to_the_budget_and_to_the_rules(graph: Graph, share: floa
             away.add(str(step.host))
         if isinstance(step, SwapIn):
             assert step.host in away
-    kept = [step for step in swapped.steps if not isinstance(step, SwapOut | SwapIn)]
+    moves = [step for step in swapped.steps if isinstance(step, SwapOut | SwapIn)]
+    kept = [step for step in swapped.steps if step not in moves]
     assert [step.layer for step in kept] == [step.layer for step in draft.steps]
+    if not ahead:
+        moved = Swaps(draft).moved_bytes(int(peak * share), offloaded=weights)
+        assert moved == sum(swapped.buffers[step.buffer].size for step in moves)
 
 
 def _peak(draft: Any) -> int:
