@@ -1,6 +1,6 @@
 """If, Loop and Scan: their graphs are written out as nodes of the model, as often as they run.
 
-How often a loop runs has to be known when the model is read. Of an If whose condition is computed both branches run,
+How often a loop runs has to be known when the model is read, or is a number of rows (`counted_loops.py`). Of an If whose condition is computed both branches run,
 and the condition chooses between their results.
 """
 
@@ -14,9 +14,11 @@ import onnx
 from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
 
+from . import counted_loops
 from .context import Context, OnnxNode
-from .general.padded.counts import Count, chosen, extents_of
+from .general.padded.counts import Count, chosen, extents_of, whole_numbers
 from .general.padded.counts import write_out as write_out_extents
+from .general.padded.sizes import with_sizes
 from .general.steps import Steps
 from .model_file import tensor_array
 
@@ -56,12 +58,12 @@ def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
 
 def write_out(node: OnnxNode, to: Context, each: Import) -> None:
     """Import what an If, Loop or Scan does. Raises ModelError, and UnsupportedNode where that is not known before."""
-    inside = _Inside(node, to, each)
+    inside = Inside(node, to, each)
     if any(node.outputs):
         {"If": _if, "Loop": _loop, "Scan": _scan}[node.op](inside)
 
 
-class _Inside:
+class Inside:
     """Names and nodes of the graphs of one node."""
 
     def __init__(self, node: OnnxNode, to: Context, each: Import) -> None:
@@ -135,6 +137,15 @@ class _Inside:
             to.types[joined] = kind
         self.end(joined, index)
 
+    def either(self, condition: str, a: str, b: str) -> str:
+        """One of two results, by a condition that is computed."""
+        return _either(self, condition, a, b)
+
+    def turn(self, body: onnx.GraphProto, turn: int) -> np.ndarray:
+        """The number of a turn: a scalar, or one number in a row where the body says so (tf2onnx's `CropAndResize`)."""
+        port = body.input[0].type.tensor_type if body.input else onnx.TypeProto.Tensor()
+        return np.full((1,) * min(1, len(port.shape.dim)), turn, np.int64)
+
 
 def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.NodeProto:
     """A node of a graph with other names of tensors."""
@@ -155,7 +166,7 @@ def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.N
     return new
 
 
-def _if(inside: _Inside) -> None:
+def _if(inside: Inside) -> None:
     node, to, s = inside.node, inside.to, inside.steps
     condition = s.operand(0)
     branches = [node.attributes["else_branch"], node.attributes["then_branch"]]
@@ -171,7 +182,7 @@ def _if(inside: _Inside) -> None:
         inside.end(_either(inside, one, a, b), index)
 
 
-def _either(inside: _Inside, condition: str, a: str, b: str) -> str:
+def _either(inside: Inside, condition: str, a: str, b: str) -> str:
     """One of two results, which may differ in how many rows they have: rows behind the last one are padding."""
     node, to, s = inside.node, inside.to, inside.steps
     for name in (a, b):
@@ -206,14 +217,20 @@ def _either(inside: _Inside, condition: str, a: str, b: str) -> str:
     return picked
 
 
-def _loop(inside: _Inside) -> None:
-    node = inside.node
+def _loop(inside: Inside) -> None:
+    node = with_sizes(inside.node, inside.to)
+    count = (whole_numbers(inside.to, node.input(0)) or [None])[0]
+    if isinstance(count, Count):
+        if not inside.known(node.input(1) or inside.constant(True), "its condition")[0]:
+            node.reject("it never runs")
+        counted_loops.loop(inside, count)
+        return
     most = int(inside.known(node.input(0), "its number of turns")[0]) if node.input(0) else None
     body, condition = node.attributes["body"], node.input(1) or inside.constant(True)
     states, collected = list(node.inputs[2:]), list[list[str]]()
     turn = 0
     while (most is None or turn < most) and bool(inside.known(condition, "its condition")[0]):
-        condition, *results = inside.run(body, [inside.constant(_turn(body, turn)), condition, *states])
+        condition, *results = inside.run(body, [inside.constant(inside.turn(body, turn)), condition, *states])
         collected.append(results[len(states) :])
         states = results[: len(states)]
         turn += 1
@@ -223,13 +240,7 @@ def _loop(inside: _Inside) -> None:
         inside.stack([parts[index - len(states)] for parts in collected], 0, index)
 
 
-def _turn(body: onnx.GraphProto, turn: int) -> np.ndarray:
-    """The number of a turn: a scalar, or one number in a row where the body says so (tf2onnx's `CropAndResize`)."""
-    port = body.input[0].type.tensor_type if body.input else onnx.TypeProto.Tensor()
-    return np.full((1,) * min(1, len(port.shape.dim)), turn, np.int64)
-
-
-def _scan(inside: _Inside) -> None:
+def _scan(inside: Inside) -> None:
     node, s = inside.node, inside.steps
     if node.opset < 9:
         node.reject("in opset 8 it has a batch of sequences; convert the model to a newer opset")
@@ -260,7 +271,7 @@ def _scan(inside: _Inside) -> None:
         inside.stack(parts[::-1] if turned[index] else parts, joined[index], len(states) + index)
 
 
-def _part(inside: _Inside, name: str, axis: int, place: int) -> str:
+def _part(inside: Inside, name: str, axis: int, place: int) -> str:
     """One element along an axis."""
     s, to = inside.steps, inside.to
     if name in to.constants:

@@ -16,6 +16,7 @@ from .general import GENERAL
 from .general.classical import CLASSICAL, DOMAIN
 from .general.padded.counts import fold
 from .general.padded.rules import import_rows, prepare
+from .general.padded.sizes import with_sizes
 from .general.sequences import SEQUENCES
 from .operands import check_operands, result_types
 
@@ -102,6 +103,7 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     check_known(node, domain, constant=constant)
     if not any(node.outputs):
         return
+    node = with_sizes(node, to)
     if fold(node, to):
         return
     padded = prepare(node, to)
