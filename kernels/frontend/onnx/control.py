@@ -1,12 +1,12 @@
 """If, Loop and Scan: their graphs are written out as nodes of the model, as often as they run.
 
-How often a loop runs has to be known when the model is read, or is a number of rows (`counted_loops.py`). Of an If whose condition is computed both branches run,
-and the condition chooses between their results.
+How often a loop runs has to be known when the model is read, or is a number of rows (`counted_loops.py`). Of an If
+whose condition is computed both branches run, and the condition chooses between their results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx
@@ -21,39 +21,13 @@ from .general.padded.counts import write_out as write_out_extents
 from .general.padded.sizes import with_sizes
 from .general.steps import Steps
 from .model_file import tensor_array
+from .nested import graphs_of, names_read
 
 CONTROL = ("If", "Loop", "Scan")
 MAX_NODES = 20000
 """That all graphs of a model may be written out to."""
 Import = Callable[[onnx.NodeProto, frozenset[str]], None]
 """Imports a node of the model; of its further outputs only those that are in the set."""
-
-
-def names_read(nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
-    """Every name that nodes read, also those that only graphs inside of them read."""
-    for node in nodes:
-        yield from node.input
-        for graph in _graphs(node):
-            yield from names_read(graph.node)
-            yield from (port.name for port in graph.output)
-
-
-def every_node(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes, and those of graphs inside of them."""
-    for node in nodes:
-        yield node
-        for graph in _graphs(node):
-            yield from every_node(graph.node)
-
-
-def inner_graphs(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
-    """Graphs inside of nodes, at any depth."""
-    for node in every_node(nodes):
-        yield from _graphs(node)
-
-
-def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
 
 
 def write_out(node: OnnxNode, to: Context, each: Import) -> None:
@@ -154,7 +128,7 @@ def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.N
     new.name = f"{prefix}/{node.name}" if node.name else ""
     new.input[:] = [names.get(name, name) for name in node.input]
     new.output[:] = [names.get(name, name) for name in node.output]
-    for graph in _graphs(new):
+    for graph in graphs_of(new):
         own = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
         own |= {name for inner in graph.node for name in inner.output}
         outer = {name: to for name, to in names.items() if name not in own}

@@ -18,6 +18,7 @@ from kernels.errors import ModelError
 from .general.padded.counts import Count, Extent, extents_of, most, number
 from .general.padded.counts import write_out as write_out_extents
 from .general.padded.every_row import EveryRow
+from .nested import names_read
 
 if TYPE_CHECKING:
     from .control import Inside
@@ -51,17 +52,11 @@ def _appended(body: onnx.GraphProto, given: int, made: int) -> int | None:
     state, chain = body.input[given].name, {joined, body.output[made].name}
     if _source(writers, node.input[0], chain) != state:
         return None
-    readers = [reader for reader in body.node if state in _every_input(reader) or not chain.isdisjoint(reader.input)]
+    readers = [reader for reader in body.node if not {state, *chain}.isdisjoint(names_read([reader]))]
     alone = all(len(reader.output) == 1 and reader.output[0] in chain for reader in readers)
     given_on = sum(port.name in chain or port.name == state for port in body.output)
     (axis,) = (each.i for each in node.attribute if each.name == "axis")
     return axis if alone and given_on == 1 else None
-
-
-def _every_input(node: onnx.NodeProto) -> set[str]:
-    from .control import names_read
-
-    return {*names_read([node])}
 
 
 def _source(writers: dict[str, onnx.NodeProto], name: str, passed: set[str] | None = None) -> str:
@@ -85,8 +80,7 @@ def _by_rows(inside: Inside, count: Count, axes: Sequence[int]) -> None:
         inside.constant(np.zeros([0 if k == axis else n for k, n in enumerate(s.shape(name))], to.type_of(name)))
         for name, axis in zip(states, axes, strict=True)
     ]
-    condition = inside.constant(True)
-    condition, *results = inside.run(body, [turn, condition, *empty])
+    condition, *results = inside.run(body, [turn, inside.constant(True), *empty])
     _goes_on(inside, condition)
     for name in results:
         if name in to.extents:
@@ -118,7 +112,7 @@ def _append(inside: Inside, every: EveryRow, count: Count, index: int, row: str,
     for k, extent in enumerate(extents_of(to, row)):
         if k == axis:
             if isinstance(extent, Count):
-                node.reject(f"in each turn it appends another number of elements ({row!r}); only a constant one is known")
+                node.reject(f"in each turn it appends another number of elements ({row!r}); it has to be constant")
         elif extent == extents[k]:
             found[k] = extent
         elif isinstance(extents[k], Count) or most(extents[k]) > s.shape(row)[k] or not isinstance(extent, Count):
@@ -162,7 +156,8 @@ def _by_turns(inside: Inside, count: Count) -> None:
     node, to, s, body = inside.node, inside.to, inside.steps, inside.node.attributes["body"]
     states, collected = list(node.inputs[2:]), list[list[str]]()
     for turn in range(most(count)):
-        condition, *results = inside.run(body, [inside.constant(inside.turn(body, turn)), inside.constant(True), *states])
+        given = [inside.constant(inside.turn(body, turn)), inside.constant(True), *states]
+        condition, *results = inside.run(body, given)
         _goes_on(inside, condition)
         collected.append(results[len(states) :])
         new = results[: len(states)]

@@ -27,7 +27,7 @@ def loop(
     body: Sequence[NodeProto], given: Sequence[str], made: Sequence[str], outputs: Sequence[str], turns: str = "n",
     goes_on: str = "yes",
 ) -> NodeProto:  # fmt: skip
-    """A Loop: i and the states s0, s1, ... in it; `given` are they at first, `made` behind a turn, then what it collects."""
+    """A Loop of i and states s0, s1, ...: `given` are they at first, `made` behind a turn, then what it collects."""
     states = [f"s{index}" for index in range(len(given))]
     inner = helper.make_graph(
         [*body, make("Identity", [goes_on], ["go"])],
@@ -59,7 +59,8 @@ def resized(mode: str, way: str = "half_pixel", **more: Any) -> list[NodeProto]:
     return [
         *ROW, *BOX, make("Concat", ["lead", "size"], ["sizes"], axis=0),
         make("Resize", ["picture", "", "", "sizes"], ["z"], mode=mode, coordinate_transformation_mode=way, **more),
-        make("Slice", ["z", "first", "three", "third"], ["cut"]), make("ReduceSum", ["cut", "pixels"], ["sums"], keepdims=0),
+        make("Slice", ["z", "first", "three", "third"], ["cut"]),
+        make("ReduceSum", ["cut", "pixels"], ["sums"], keepdims=0),
         make("Squeeze", ["sums", "first"], ["done"]), *APPEND,
     ]  # fmt: skip
 
@@ -70,7 +71,8 @@ def shifted(source: str = "picture") -> list[NodeProto]:
         *ROW, *BOX, make("Squeeze", [source, "both"], ["map"]), make("Neg", ["high"], ["minus_high"]),
         make("Slice", ["map", "minus_high", "far", "first"], ["part"]),
         make("Concat", ["low", "seventh"], ["shape"], axis=0), make("ConstantOfShape", ["shape"], ["zeros"]),
-        make("Concat", ["zeros", "part"], ["joined"], axis=0), make("ReduceSum", ["joined", "first"], ["done"], keepdims=0),
+        make("Concat", ["zeros", "part"], ["joined"], axis=0),
+        make("ReduceSum", ["joined", "first"], ["done"], keepdims=0),
         *APPEND,
     ]  # fmt: skip
 
@@ -101,11 +103,12 @@ CASES: dict[str, Sequence[NodeProto]] = {
     ],
     "chosen": [
         *N, loop([*ROW, *BOX, make("Concat", ["row", "row"], ["ten"], axis=0),
-                  make("Gather", ["ten", "low"], ["a"], axis=0), make("Gather", ["picture", "low"], ["b"], axis=3),
+                  make("Gather", ["ten", "low"], ["a"], axis=0), make("Gather", ["wider", "low"], ["b"], axis=3),
                   make("Mul", ["a", "b"], ["z"])], [], ["z"], ["y"]),
     ],
     "convolved": [
-        *N, loop([*ROW, make("Reshape", ["row", "image"], ["im"]), make("Conv", ["im", "taps"], ["z"], pads=[0, 1, 0, 1]),
+        *N, loop([*ROW, make("Reshape", ["row", "image"], ["im"]),
+                  make("Conv", ["im", "taps"], ["z"], pads=[0, 1, 0, 1]),
                   make("Relu", ["z"], ["w"])], [], ["w"], ["y"]),
     ],
     "ordered": [
@@ -113,7 +116,8 @@ CASES: dict[str, Sequence[NodeProto]] = {
                   make("Transpose", ["z"], ["w"])], [], ["w"], ["y"]),
     ],
     "among_all": [
-        *N, loop([*ROW, make("Sub", ["r", "row"], ["d"]), make("ReduceMax", ["d"], ["z"], axes=[0], keepdims=0)], [], ["z"],
+        *N, loop([*ROW, make("Sub", ["r", "row"], ["d"]),
+                  make("ReduceMax", ["d"], ["z"], axes=[0], keepdims=0)], [], ["z"],
                  ["y"]),
     ],
     "linear": [*N, loop(resized("linear"), ["no_pixels"], ["t0"], ["y"])],
@@ -124,7 +128,8 @@ CASES: dict[str, Sequence[NodeProto]] = {
     "shifted": [*N, loop(shifted(), ["none_wide"], ["t0"], ["y"])],
     "largest_pixel": [
         *N, loop([*ROW, *BOX, make("Concat", ["lead", "size"], ["sizes"], axis=0),
-                  make("Resize", ["picture", "", "", "sizes"], ["z"], mode="cubic"), make("Reshape", ["z", "by_two"], ["f"]),
+                  make("Resize", ["picture", "", "", "sizes"], ["z"], mode="cubic"),
+                  make("Reshape", ["z", "by_two"], ["f"]),
                   make("ArgMax", ["f"], ["at"], axis=1, keepdims=0), make("Shape", ["z"], ["s"]),
                   make("Gather", ["s", "three"], ["w"], axis=0), make("Mod", ["at", "w"], ["x_"]),
                   make("Sub", ["at", "x_"], ["base"]), make("Div", ["base", "w"], ["y_"]),
@@ -140,13 +145,14 @@ MORE = CONSTANTS | {
     "none_wide": np.zeros((0, 7), np.float32), "no_points": np.zeros((0, 4), np.float32),
     "transposed": np.ones((2, WIDE), np.float32), "image": np.array([1, 1, 1, WIDE], np.int64),
     "taps": np.arange(6, dtype=np.float32).reshape(2, 1, 1, 3), "by_two": np.array([2, -1], np.int64),
-    "seventh": np.array([7], np.int64),
+    "wider": np.arange(16, dtype=np.float32).reshape(1, 2, 1, 8), "seventh": np.array([7], np.int64),
 }  # fmt: skip
 
 
 def saved(tmp_path: Path, nodes: Sequence[NodeProto]) -> Path:
-    pictures = {"picture": np.random.default_rng(3).random((1, 1 if nodes is CASES["shifted"] else 2, 7, 7), np.float32)}
-    return save_model(tmp_path / "m.onnx", nodes, {"x": (ROWS, WIDE)}, ["y"], {**MORE, **pictures})
+    channels = 1 if nodes is CASES["shifted"] else 2
+    picture = np.random.default_rng(3).random((1, channels, 7, 7), np.float32)
+    return save_model(tmp_path / "m.onnx", nodes, {"x": (ROWS, WIDE)}, ["y"], {**MORE, "picture": picture})
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -188,8 +194,10 @@ def test_bounds_of_a_box_about_its_centre_are_those_of_its_corners(tmp_path: Pat
     """By the ends of centre and width alone it could begin half its largest width before 0."""
     nodes = [
         make("Clip", ["x", "zero_", "top"], ["c"]), make("Slice", ["c", "first", "second", "second"], ["a"]),
-        make("Slice", ["c", "second", "two", "second"], ["b"]), make("Sub", ["b", "a"], ["w"]), make("Add", ["b", "a"], ["m"]),
-        make("Mul", ["m", "half"], ["centre"]), make("Mul", ["w", "half"], ["reach"]), make("Sub", ["centre", "reach"], ["y"]),
+        make("Slice", ["c", "second", "two", "second"], ["b"]), make("Sub", ["b", "a"], ["w"]),
+        make("Add", ["b", "a"], ["m"]),
+        make("Mul", ["m", "half"], ["centre"]), make("Mul", ["w", "half"], ["reach"]),
+        make("Sub", ["centre", "reach"], ["y"]),
     ]  # fmt: skip
     graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": (3, 4)}, ["y"], {**MORE, "zero_": np.float32(0)}))
     to = Context(17, {}, graph.shapes, tmp_path, nodes=graph.nodes, weights=graph.constants)
@@ -203,7 +211,8 @@ def test_bounds_of_a_box_about_its_centre_are_those_of_its_corners(tmp_path: Pat
     [
         ([loop([*ROW, make("Cast", ["row"], ["k"], to=INT), make("ConstantOfShape", ["k"], ["z"]),
                 make("ReduceSum", ["z"], ["w"], keepdims=0)], [], ["w"], ["y"])], "how large it gets is not known"),
-        ([loop([*ROW, *BOX, make("ConstantOfShape", ["low"], ["z"])], [], ["z"], ["y"])], "changes its shape from turn"),
+        ([loop([*ROW, *BOX, make("ConstantOfShape", ["low"], ["z"])], [], ["z"], ["y"])],
+          "changes its shape from turn"),
         ([loop([*ROW, *BOX, make("ConstantOfShape", ["low"], ["z"]), make("Concat", ["s0", "z"], ["t0"], axis=0)],
                ["start"], ["t0"], ["y"])], "appends another number of elements"),
         ([loop([*ROW], [], ["row"], ["y"], goes_on="no")], "its condition ends it"),

@@ -137,7 +137,8 @@ class _Reading:
             return (float(expression), float(expression)), _Sum({}, float(expression))
         function, *arguments = expression
         values = [self._value(node, each, operands) for each in arguments]
-        low, high = _FUNCTIONS.get(function, lambda *_: ANY)(*(each for each, _ in values))
+        rule = _FUNCTIONS.get(function)
+        low, high = ANY if rule is None else rule(*(each for each, _ in values))
         total = _linear(function, [parts for _, parts in values])
         if total is not None:
             ends = self._ends(total)

@@ -24,7 +24,8 @@ _MOST_SIZES = 16
 def with_sizes(node: OnnxNode, to: Context) -> OnnxNode:
     """The node, its sizes being counts where they are computed and bounded.
 
-    Raises UnsupportedNode where no bound of one is known. A Concat that joins sizes of padded tensors and computed ones becomes one of sizes, too.
+    A Concat that joins sizes of padded tensors and computed ones becomes one of sizes, too. Raises UnsupportedNode
+    where no bound of a size is known.
     """
     if node.op == "Concat" and any(name in to.extents for name in node.inputs):
         places: tuple[int, ...] = tuple(range(len(node.inputs)))
@@ -42,10 +43,10 @@ def with_sizes(node: OnnxNode, to: Context) -> OnnxNode:
                 to.extents[inputs[index]] = found
             else:
                 to.constants[inputs[index]] = found.astype(np.int64)
-        elif node.op in SIZES and to.type_of(name) == np.int64:
+        elif node.op in SIZES and node.op != "Loop" and to.type_of(name) == np.int64:
             node.reject(
-                f"input {index} ({name!r}) is a size that is computed from the model's input, and how large it gets is not "
-                "known; it must be a constant (an initializer), or follow from numbers that the model clips (Clip, Min)"
+                f"input {index} ({name!r}) is a size that is computed from the model's input, and how large it gets is "
+                "not known; it must be a constant (an initializer), or made of numbers that the model clips (Clip, Min)"
             )
     return replace(node, inputs=tuple(inputs))
 
