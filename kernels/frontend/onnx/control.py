@@ -106,7 +106,11 @@ class Inside:
         axis = self.node.axis(axis, len(shape) + 1)
         if any(s.shape(part) != shape for part in parts):
             self.node.reject("what it collects changes its shape from turn to turn")
+        counts = [to.counts.get(part, {}) for part in parts]
+        if any(each != counts[0] for each in counts):
+            self.node.reject("what it collects changes its number of rows from turn to turn")
         joined = s.concat([s.reshape(part, (*shape[:axis], 1, *shape[axis:])) for part in parts], axis)
+        to.counts[joined] = {k + (k >= axis): count for k, count in counts[0].items()}
         if (kind := to.type_of(parts[0])) != np.float32:
             to.types[joined] = kind
         self.end(joined, index)
@@ -193,8 +197,8 @@ def _either(inside: Inside, condition: str, a: str, b: str) -> str:
 
 def _loop(inside: Inside) -> None:
     node = with_sizes(inside.node, inside.to)
-    count = (whole_numbers(inside.to, node.input(0)) or [None])[0]
-    if isinstance(count, Count):
+    found = whole_numbers(inside.to, node.input(0))
+    if found and isinstance(count := found[0], Count):
         if not inside.known(node.input(1) or inside.constant(True), "its condition")[0]:
             node.reject("it never runs")
         counted_loops.loop(inside, count)
@@ -223,6 +227,9 @@ def _scan(inside: Inside) -> None:
     outputs = len(node.outputs) - len(states)
     places = list(s.attribute("scan_input_axes", [0] * count))
     axes = [node.axis(axis, len(s.shape(name))) for axis, name in zip(places, sources, strict=True)]
+    for name, axis in zip(sources, axes, strict=True):
+        if axis in inside.to.counts.get(name, {}):
+            node.reject(f"how often it runs, the rows of {name!r}, depends on the model's input; a Loop may do that")
     lengths = {s.shape(name)[axis] for name, axis in zip(sources, axes, strict=True)}
     if len(lengths) != 1:
         raise ModelError(f"node {node.name!r} (Scan): its sequences have lengths {sorted(lengths)}; expected one")

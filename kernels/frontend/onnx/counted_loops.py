@@ -32,25 +32,29 @@ def loop(inside: Inside, count: Count) -> None:
         for index, name in enumerate(states):
             inside.end(name, index)
         return
-    axes = [_appended(body, 2 + index, 1 + index) for index in range(len(states))]
+    shapes = [inside.steps.shape(name) for name in states]
+    axes = [_appended(body, 2 + index, 1 + index, 0 in shape) for index, shape in enumerate(shapes)]
     if None in axes:
         _by_turns(inside, count)
     else:
         _by_rows(inside, count, [axis for axis in axes if axis is not None])
 
 
-def _appended(body: onnx.GraphProto, given: int, made: int) -> int | None:
+def _appended(body: onnx.GraphProto, given: int, made: int, empty: bool) -> int | None:
     """The axis along which each turn appends to a state, and does nothing else with it; None: it does something else.
 
-    `given` and `made`: the state's place among the body's inputs and outputs.
+    `given` and `made`: the state's place among the body's inputs and outputs; `empty`: it has no elements at first,
+    none that a Cast could change.
     """
+    copies = ("Cast", "Identity") if empty else ("Identity",)
     writers = {name: node for node in body.node for name in node.output}
-    joined = _source(writers, body.output[made].name)
+    writers_of_copies = {name: node for name, node in writers.items() if node.op_type in copies}
+    joined = _source(writers_of_copies, body.output[made].name)
     node = writers.get(joined)
     if node is None or node.op_type != "Concat":
         return None
     state, chain = body.input[given].name, {joined, body.output[made].name}
-    if _source(writers, node.input[0], chain) != state:
+    if _source(writers_of_copies, node.input[0], chain) != state or not {state, *chain}.isdisjoint(node.input[1:]):
         return None
     readers = [reader for reader in body.node if not {state, *chain}.isdisjoint(names_read([reader]))]
     alone = all(len(reader.output) == 1 and reader.output[0] in chain for reader in readers)
@@ -59,12 +63,12 @@ def _appended(body: onnx.GraphProto, given: int, made: int) -> int | None:
     return axis if alone and given_on == 1 else None
 
 
-def _source(writers: dict[str, onnx.NodeProto], name: str, passed: set[str] | None = None) -> str:
+def _source(copies: dict[str, onnx.NodeProto], name: str, passed: set[str] | None = None) -> str:
     """What a tensor is a copy of, and in `passed` the copies."""
-    while name in writers and writers[name].op_type in ("Cast", "Identity"):
+    while name in copies:
         if passed is not None:
             passed.add(name)
-        name = writers[name].input[0]
+        name = copies[name].input[0]
     return name
 
 
@@ -171,4 +175,4 @@ def _by_turns(inside: Inside, count: Count) -> None:
         if target := node.outputs[index]:
             parts = [made[index - len(states)] for made in collected]
             inside.stack(parts, 0, index)
-            to.counts[target] = {0: count, **{k + 1: c for k, c in to.counts.get(parts[0], {}).items()}}
+            to.counts[target] = {**to.counts.get(target, {}), 0: count}

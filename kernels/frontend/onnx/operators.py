@@ -97,6 +97,11 @@ def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
 def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with what is known instead."""
     if domain == DOMAIN and node.op in CLASSICAL:
+        for name in node.inputs:
+            if to.counts.get(name) or name in to.extents:
+                node.reject(
+                    f"how many rows {name!r} has depends on the model's input; this operator takes no such rows"
+                )
         CLASSICAL[node.op](node, to)
         return
     constant = all(not name or name in to.constants for name in node.inputs)

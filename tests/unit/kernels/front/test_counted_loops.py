@@ -89,6 +89,12 @@ CASES: dict[str, Sequence[NodeProto]] = {
                  ["no_column"], ["t0"], ["y"]),
     ],
     "collected": [*N, loop([*ROW, make("Exp", ["row"], ["z"])], [], ["z"], ["y"])],
+    "doubled": [
+        *N, loop([*ROW, make("Add", ["row", "row"], ["z"]), make("Unsqueeze", ["z", "first"], ["new"]),
+                  make("Identity", ["s0"], ["copy"]), make("Concat", ["copy", "new"], ["t0"], axis=0)],
+                 ["filler"], ["t0"], ["y"]),
+    ],
+    "fixed_turns_of_rows": [*N, loop([make("Add", ["r", "r"], ["z"])], [], ["z"], ["y"], turns="three_times")],
     "summed": [*N, loop([*ROW, make("Add", ["s0", "row"], ["t0"])], ["start"], ["t0"], ["y"])],
     "summed_and_collected": [
         *N, loop([*ROW, make("Add", ["s0", "row"], ["t0"]), make("Mul", ["t0", "row"], ["z"])], ["start"], ["t0", "z"],
@@ -144,7 +150,8 @@ MORE = CONSTANTS | {
     "pixels": np.array([2, 3], np.int64), "third": np.array([3], np.int64), "no_pixels": np.zeros((0, 2), np.float32),
     "none_wide": np.zeros((0, 7), np.float32), "no_points": np.zeros((0, 4), np.float32),
     "transposed": np.ones((2, WIDE), np.float32), "image": np.array([1, 1, 1, WIDE], np.int64),
-    "taps": np.arange(6, dtype=np.float32).reshape(2, 1, 1, 3), "by_two": np.array([2, -1], np.int64),
+    "three_times": np.array(3, np.int64), "taps": np.arange(6, dtype=np.float32).reshape(2, 1, 1, 3),
+    "by_two": np.array([2, -1], np.int64),
     "wider": np.arange(16, dtype=np.float32).reshape(1, 2, 1, 8), "seventh": np.array([7], np.int64),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
@@ -85,9 +86,9 @@ def _together(r: Rows, x: str, given: Sequence[Extent], start: int, stop: int) -
     return r.reshape(r.gather(flat, r.tensor(places), 1), own)
 
 
-def _times(extents: Sequence[Extent]) -> tuple[int, frozenset[Count]]:
+def _times(extents: Sequence[Extent]) -> tuple[int, Counter[Count]]:
     parts = [factors(extent) for extent in extents]
-    return prod(base for base, _ in parts), frozenset(count for _, counts in parts for count in counts)
+    return prod(base for base, _ in parts), Counter(count for _, counts in parts for count in counts)
 
 
 def reshaped(r: Rows) -> None:
