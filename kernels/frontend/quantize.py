@@ -19,8 +19,8 @@ from kernels.ir.graph import Array, Graph
 from kernels.reference import evaluate
 
 from .examples import Examples
+from .onnx.control.nested import every_node, inner_graphs, names_read
 from .onnx.model_file import opset, read_model, tensor_array
-from .onnx.nested import every_node, inner_graphs, names_read
 
 OLDEST = 13
 """Opset from which a weight has a scale for each channel."""

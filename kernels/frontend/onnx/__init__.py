@@ -21,6 +21,7 @@ from kernels.ir.shapes import Shape
 
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
+from .control.nested import names_read
 from .expansion import expanded
 from .general.padded.counts import write_out as write_extents
 from .general.padded.rows import output_counts
@@ -28,7 +29,6 @@ from .general.padded.suppression_limits import limit_suppression
 from .general.sequences import follow, is_of_sequences
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
-from .nested import names_read
 from .node_checker import NodeChecker
 from .obstacles import Obstacles
 from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node

@@ -45,8 +45,9 @@ def with_sizes(node: OnnxNode, to: Context) -> OnnxNode:
                 to.constants[inputs[index]] = found.astype(np.int64)
         elif node.op in SIZES and node.op != "Loop" and to.type_of(name) == np.int64:
             node.reject(
-                f"input {index} ({name!r}) is a size that is computed from the model's input, and how large it gets is "
-                "not known; it must be a constant (an initializer), or made of numbers that the model clips (Clip, Min)"
+                f"input {index} ({name!r}) is a size that is computed from the model's input, and "
+                "how large it gets is not known; it must be a constant (an initializer), or made of numbers that the "
+                "model clips (Clip, Min)"
             )
     return replace(node, inputs=tuple(inputs))
 

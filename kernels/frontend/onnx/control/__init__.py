@@ -13,14 +13,14 @@ import onnx
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.general.padded.counts import Count, chosen, extents_of, whole_numbers
+from kernels.frontend.onnx.general.padded.counts import write_out as write_out_extents
+from kernels.frontend.onnx.general.padded.sizes import with_sizes
+from kernels.frontend.onnx.general.steps import Steps
+from kernels.frontend.onnx.model_file import tensor_array
 
 from . import counted_loops
-from .context import Context, OnnxNode
-from .general.padded.counts import Count, chosen, extents_of, whole_numbers
-from .general.padded.counts import write_out as write_out_extents
-from .general.padded.sizes import with_sizes
-from .general.steps import Steps
-from .model_file import tensor_array
 from .nested import graphs_of, names_read
 
 CONTROL = ("If", "Loop", "Scan")

@@ -14,14 +14,14 @@ import numpy as np
 import onnx
 
 from kernels.errors import ModelError
+from kernels.frontend.onnx.general.padded.counts import Count, Extent, extents_of, most, number
+from kernels.frontend.onnx.general.padded.counts import write_out as write_out_extents
+from kernels.frontend.onnx.general.padded.every_row import EveryRow
 
-from .general.padded.counts import Count, Extent, extents_of, most, number
-from .general.padded.counts import write_out as write_out_extents
-from .general.padded.every_row import EveryRow
 from .nested import names_read
 
 if TYPE_CHECKING:
-    from .control import Inside
+    from . import Inside
 
 
 def loop(inside: Inside, count: Count) -> None:
