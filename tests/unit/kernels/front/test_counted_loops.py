@@ -213,6 +213,17 @@ def test_bounds_of_a_box_about_its_centre_are_those_of_its_corners(tmp_path: Pat
     assert 7.25 <= high < 7.251
 
 
+def test_bounds_of_what_is_read_twice_are_computed_once(tmp_path: Path) -> None:
+    """Else each of these pairs would double the time: 2^30 readings."""
+    nodes = [make("Identity", ["x"], ["p0"])]
+    for k in range(30):
+        nodes += [make("Exp", [f"p{k}"], [f"q{k}"]), make("Sin", [f"p{k}"], [f"r{k}"]),
+                  make("Div", [f"q{k}", f"r{k}"], [f"p{k + 1}"])]  # fmt: skip
+    graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": (3, 4)}, ["p30"]))
+    to = Context(17, {}, graph.shapes, tmp_path, nodes=graph.nodes, weights=graph.constants)
+    assert bounds_of(to, "p30") == (-np.inf, np.inf)
+
+
 @pytest.mark.parametrize(
     ("nodes", "why"),
     [

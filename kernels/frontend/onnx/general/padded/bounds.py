@@ -44,6 +44,8 @@ class _Reading:
     to: Context
     known: dict[str, tuple[Bounds, _Sum]] = field(default_factory=dict)
     atoms: dict[object, Bounds] = field(default_factory=dict)
+    keys: dict[str, object] = field(default_factory=dict)
+    ids: dict[object, object] = field(default_factory=dict)
     writers: dict[str, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -54,10 +56,7 @@ class _Reading:
 
     def _read(self, name: str, depth: int) -> tuple[Bounds, _Sum]:
         if name not in self.known:
-            found = self._found(name, depth)
-            if depth and found[0] == ANY:
-                return found  # perhaps only for being too deep
-            self.known[name] = found
+            self.known[name] = self._found(name, depth)
         return self.known[name]
 
     def _found(self, name: str, depth: int) -> tuple[Bounds, _Sum]:
@@ -84,6 +83,11 @@ class _Reading:
 
     def _key(self, name: str) -> object:
         """What a tensor is; the same of two that choose the same elements of one."""
+        if name not in self.keys:
+            self.keys[name] = self.ids.setdefault(self._new_key(name), ("key", len(self.ids)))
+        return self.keys[name]
+
+    def _new_key(self, name: str) -> object:
         node = self.writers.get(name)
         if node is None or node.op not in ("gather", "reshape", "slice", "take"):
             stored = self.to.weights.get(name)
