@@ -19,7 +19,7 @@ from kernels.ir.graph import Array, Graph
 from kernels.reference import evaluate
 
 from .examples import Examples
-from .onnx.control import every_node, inner_graphs, names_read
+from .onnx.control.nested import every_node, inner_graphs, names_read
 from .onnx.model_file import opset, read_model, tensor_array
 
 OLDEST = 13

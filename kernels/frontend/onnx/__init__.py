@@ -20,7 +20,8 @@ from kernels.ir.graph import Graph
 from kernels.ir.shapes import Shape
 
 from .context import Context, OnnxNode
-from .control import CONTROL, Import, names_read, write_out
+from .control import CONTROL, Import, write_out
+from .control.nested import names_read
 from .expansion import expanded
 from .general.padded.counts import write_out as write_extents
 from .general.padded.rows import output_counts

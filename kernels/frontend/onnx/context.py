@@ -92,6 +92,10 @@ class Context:
     """Whole numbers of which some are counts, before a node computes with them."""
     made: dict[object, str] = field(default_factory=dict)
     """Tensors that several nodes need, by what they are: counts, padding that holds a value, places that are not 0."""
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Between which numbers the elements of tensors lie, where their nodes do not show it."""
+    sizes: dict[tuple[str, int], Count] = field(default_factory=dict)
+    """Elements of tensors, by name and number, that are extents of others."""
     spread: dict[str, str] = field(default_factory=dict)
     """Padded tensors that were broadcast, and of which."""
     sequences: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import onnx.inliner
 
 from kernels.errors import ModelError
 
-from .control import every_node
+from .control.nested import every_node
 from .operators import STANDARD_DOMAINS, SUPPORTED
 
 

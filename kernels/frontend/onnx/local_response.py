@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from .context import AnyArray
-from .control import names_read
+from .control.nested import names_read
 
 _BACKWARDS = ("Pow", "Add", "Mul", "Squeeze", "AveragePool", "Pad", "Reshape", "Mul")
 """x / (k + alpha * mean of squares) ** beta, from its divisor to its source."""

@@ -16,7 +16,7 @@ import onnx
 from kernels.errors import ModelError, Obstacle, UnsupportedNode
 
 from .context import Context
-from .control import every_node, names_read
+from .control.nested import every_node, names_read
 
 _KEPT_BYTES = 1 << 12
 """Of constants that shape inference may look into."""

@@ -16,6 +16,7 @@ from .general import GENERAL
 from .general.classical import CLASSICAL, DOMAIN
 from .general.padded.counts import fold
 from .general.padded.rules import import_rows, prepare
+from .general.padded.sizes import with_sizes
 from .general.sequences import SEQUENCES
 from .operands import check_operands, result_types
 
@@ -96,12 +97,18 @@ def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
 def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with what is known instead."""
     if domain == DOMAIN and node.op in CLASSICAL:
+        for name in node.inputs:
+            if to.counts.get(name) or name in to.extents:
+                node.reject(
+                    f"how many rows {name!r} has depends on the model's input; this operator takes no such rows"
+                )
         CLASSICAL[node.op](node, to)
         return
     constant = all(not name or name in to.constants for name in node.inputs)
     check_known(node, domain, constant=constant)
     if not any(node.outputs):
         return
+    node = with_sizes(node, to)
     if fold(node, to):
         return
     padded = prepare(node, to)

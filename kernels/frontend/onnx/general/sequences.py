@@ -88,6 +88,8 @@ def _split(node: OnnxNode, to: Context, each: Import) -> None:
     to.require(node, source, "input 0")
     shape = to.constants[source].shape if source in to.constants else to.shapes[source]
     axis = node.axis(node.attributes.get("axis", 0), len(shape))
+    if axis in to.counts.get(source, {}):
+        node.reject(f"how many elements {source!r} has along axis {axis} depends on the model's input")
     sizes, extent = to.optional_constant(node, 1), shape[axis]
     if sizes is None or not sizes.ndim:
         size = 1 if sizes is None else int(sizes)

@@ -80,6 +80,12 @@ CASES: dict[str, Sequence[NodeProto]] = {
     "columns": [*R, make("Slice", ["r", "first", "far", "second", "two"], ["y"])],
     "flat": [*R, make("Reshape", ["r", "flat"], ["y"])],
     "reshaped": [*R, make("Reshape", ["r", "pairs"], ["y"])],
+    "turned_flat": [*R, make("Transpose", ["r"], ["t"]), make("Reshape", ["t", "flat"], ["y"])],
+    "each_by_each_flat": [*R, *rows("q", "x", "fifth"), make("Transpose", ["q"], ["t"], perm=[1, 0]),
+                          make("MatMul", ["r", "t"], ["p"]), make("Reshape", ["p", "flat"], ["y"])],
+    "squares_flat": [*R, make("Transpose", ["r"], ["t"], perm=[1, 0]), make("MatMul", ["r", "t"], ["p"]),
+                     make("Reshape", ["p", "flat"], ["y"])],
+    "padded": [*R, make("Pad", ["r", "beside"], ["y"])],
     "by_length": [*R, *length("r"), make("Concat", ["r.n", "last", "wide"], ["s"], axis=0),
                   make("Reshape", ["r", "s"], ["y"])],
     "unsqueezed": [*R, make("Unsqueeze", ["r", "first"], ["u"]), make("Squeeze", ["u", "first"], ["y"])],
@@ -121,6 +127,7 @@ EVERY = [
 ]
 EMPTY_IS_AN_ERROR = ("argmax", "by_length", "last_row", "max", "min", "mean", "mean_of_all", "log_sum_exp", "softmax")
 """Of no rows onnxruntime refuses, or makes what no number is."""
+CONSTANTS |= {"beside": np.array([0, 2, 0, 1], np.int64)}
 CONSTANTS |= {"parts": np.array([2, 3], np.int64), "four": np.array([4], np.int64)}
 
 
@@ -178,14 +185,21 @@ def test_a_branch_may_have_no_rows(tmp_path: Path, seed: int) -> None:
     [
         ([*rows("q", "x", "fifth"), make("Add", ["r", "q"], ["y"])], "different numbers of them along axis 0"),
         ([make("Tile", ["r", "pair"], ["y"])], "Tile of such rows is not supported"),
-        ([make("Transpose", ["r"], ["t"]), make("Reshape", ["t", "flat"], ["y"])], "would not stay together"),
+        ([make("Reshape", ["r", "fives"], ["y"])], "would not stay together"),
+        ([make("SplitToSequence", ["r"], ["q"]), make("SequenceAt", ["q", "zero"], ["y"])],
+         "how many elements 'r' has"),
+        ([make("Scan", ["r"], ["y"], num_scan_inputs=1, body=helper.make_graph(
+            [make("Exp", ["a"], ["b"])], "each", [helper.make_tensor_value_info("a", FLOAT, [WIDE])],
+            [helper.make_tensor_value_info("b", FLOAT, [WIDE])]))], "how often it runs"),
+        ([make("Pad", ["r", "above"], ["y"])], "axis 0 of 'r' gets a border"),
     ],
 )  # fmt: skip
 def test_what_needs_to_know_how_many_rows_there_are_is_refused(
     tmp_path: Path, nodes: list[NodeProto], why: str
 ) -> None:
-    constants = CONSTANTS | {"pair": np.array([2, 1], np.int64)}
+    constants = CONSTANTS | {"pair": np.array([2, 1], np.int64), "fives": np.array([WIDE, -1], np.int64)}
+    constants["above"] = np.array([1, 0, 0, 0], np.int64)
     path = save_model(tmp_path / "m.onnx", [*R, *nodes], {"x": (ROWS, WIDE)}, ["y"], constants)
     with pytest.raises(UnsupportedNode, match=why) as refused:
         load_onnx(path)
-    assert "extract_model" in str(refused.value)
+    assert "depends on the model's input" in str(refused.value)

@@ -14,11 +14,12 @@ from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.general import functions, reductions
 from kernels.frontend.onnx.general.suppressing import GONE
 
-from . import shaping
+from . import resizing, shaping
+from .bounds import bounds_of
 from .counts import Count, most, number, quotient, whole_numbers, write_out
 from .rows import Counts, Emit, Rows
 
-_EXTENTS = {"ConstantOfShape": 0, "Expand": 1, "Range": 0, "Reshape": 1, "Slice": 1, "TopK": 1}
+_EXTENTS = {"ConstantOfShape": 0, "Expand": 1, "Range": 0, "Reshape": 1, "Resize": 3, "Slice": 1, "TopK": 1}
 """Operators that read extents, from this input on."""
 
 
@@ -142,7 +143,7 @@ def _taken(r: Rows) -> None:
     named = len(r.shape(indices))
     if count := r.counts(0).get(axis):
         known = r.value(indices)
-        if known is None or np.any(known < 0):
+        if bounds_of(r.to, indices)[0] < 0 if known is None else np.any(known < 0):
             held = r.reshape(number(r, count), (1,) * named)
             from_end = ("select", ("less", "a", 0.0), ("add", "a", "b"), "a")
             places = r.map(from_end, r.tensor(indices), held)
@@ -241,9 +242,28 @@ def _scattered(r: Rows) -> None:
     r.tell(r.counts(0))
 
 
+def _resized(r: Rows) -> None:
+    if r.node.input(3) in r.to.extents:
+        r.only(0, (0, 1), "is looked along")
+        resizing.resize(r)
+    else:
+        _passed(r)
+
+
+def _padded(r: Rows) -> None:
+    """Pad: other axes than those of which some elements are valid."""
+    rank = len(r.shape(r.operand(0)))
+    axes, pads = r.whole_numbers(3), r.whole_numbers(1, "pads") or []
+    named = range(rank) if axes is None else r.node.distinct_axes(axes, rank)
+    zero = [axis for k, axis in enumerate(named) if not any(pads[k :: len(named)])]
+    r.only(0, [axis for axis in range(rank) if axis in zero or axis not in named], "gets a border")
+    r.import_from()
+    r.tell(r.counts(0))
+
+
 _BATCHES = (
     "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "DepthToSpace", "GlobalAveragePool", "GlobalMaxPool",
-    "InstanceNormalization", "LRN", "MaxPool", "Resize", "SpaceToDepth", "Upsample",
+    "InstanceNormalization", "LRN", "MaxPool", "SpaceToDepth", "Upsample",
 )  # fmt: skip
 _OTHER = ("Cast", "CastLike", "Clip", "Dropout", "Identity", "Mod", "Relu", "LeakyRelu", "Where")
 RULES: dict[str, Callable[[Rows], None]] = {
@@ -265,8 +285,10 @@ RULES: dict[str, Callable[[Rows], None]] = {
     "GatherND": _taken_rows,
     "NonMaxSuppression": _suppressed,
     "NonZero": _not_zero,
+    "Pad": _padded,
     "Range": shaping.counted,
     "Reshape": shaping.reshaped,
+    "Resize": _resized,
     "RoiAlign": _aligned,
     "Slice": shaping.sliced,
     "Split": shaping.divided,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from kernels.frontend.onnx.context import AnyArray
+from kernels.ir import compositions as c
 
 from .counts import Count, Extent, factors, larger, most, number, quotient, smaller, whole_numbers
 from .rows import Counts, Rows
@@ -20,9 +22,10 @@ def transposed(r: Rows) -> None:
 
 
 def _shaped(r: Rows, wanted: Sequence[Extent]) -> None:
-    """Reshape: of axes that are joined or divided only the first may be padded."""
-    given, target = r.extents(0), list(wanted)
-    own, i, j = r.shape(r.operand(0)), 0, 0
+    """Reshape: of axes that are divided only the first may be padded; valid elements of several that are joined move
+    together."""
+    x, given, target = r.operand(0), r.extents(0), list(wanted)
+    own, i, j = r.shape(x), 0, 0
     found, shape = dict[int, Count](), list[int]()
     try:
         while i < len(given) or j < len(target):
@@ -41,7 +44,7 @@ def _shaped(r: Rows, wanted: Sequence[Extent]) -> None:
             inside = [axis for axis in range(a, i) if isinstance(given[axis], Count)]
             after = [axis for axis in range(b, j) if isinstance(target[axis], Count)]
             if any(own[axis] != 1 for axis in range(a, max(inside, default=a))) or len(inside) > 1:
-                raise ValueError("rows would not stay together")
+                x = _together(r, x, given, a, i)
             if len(after) > 1 or any(target[axis] != 1 for axis in range(b, max(after, default=b))):
                 raise ValueError("rows would not stay together")
             for axis in after:
@@ -50,13 +53,42 @@ def _shaped(r: Rows, wanted: Sequence[Extent]) -> None:
             shape += sizes
     except ValueError as e:
         r.refuse(f"{given} cannot become {target} ({e})")
-    r.end(r.reshape(r.operand(0), shape))
+    kind = r.to.type_of(r.operand(0))
+    r.end(r.reshape(x, shape))
     r.tell(found)
+    if kind != np.float32:
+        r.to.types[r.node.outputs[0]] = kind
 
 
-def _times(extents: Sequence[Extent]) -> tuple[int, frozenset[Count]]:
+def _together(r: Rows, x: str, given: Sequence[Extent], start: int, stop: int) -> str:
+    """Of the elements of some axes, row-major, the valid ones first. The shape stays."""
+    own = r.shape(x)
+    total = prod(own[start:stop])
+    r.places(total)
+    left: str | AnyArray = np.arange(total, dtype=np.float32)
+    places: str | AnyArray = np.zeros(1, np.float32)
+    for axis in reversed(range(start, stop)):
+        stride = float(prod(own[axis + 1 : stop]))
+        if axis == start:
+            places = r.map(("add", "a", ("mul", "b", stride)), places, left)
+            break
+        extent = ("max", "b", 1.0)
+        about = ("floor", ("div", ("add", "a", 0.5), extent))  # a division on a GPU may be slightly wrong
+        rest = ("sub", "a", ("mul", "c", extent))
+        wrong = ("sub", ("less", rest, 0.0), c.less_or_equal(extent, rest))
+        count = number(r, given[axis])
+        times = r.map(("sub", "c", wrong), left, count, r.map(about, left, count))
+        places = r.map(
+            ("add", "a", ("mul", ("sub", "b", ("mul", "c", ("max", "d", 1.0))), stride)), places, left, times, count
+        )
+        left = times
+    flat = r.reshape(x, (prod(own[:start]), total, prod(own[stop:])))
+    return r.reshape(r.gather(flat, r.tensor(places), 1), own)
+
+
+def _times(extents: Sequence[Extent]) -> tuple[int, Counter[Count]]:
     parts = [factors(extent) for extent in extents]
-    return prod(base for base, _ in parts), frozenset(count for _, counts in parts for count in counts)
+    return prod(base for base, _ in parts), Counter(count for _, counts in parts for count in counts)
 
 
 def reshaped(r: Rows) -> None:
@@ -118,6 +150,7 @@ def filled(r: Rows) -> None:
     """ConstantOfShape."""
     wanted = whole_numbers(r.to, r.operand(0)) or []
     value = np.asarray(r.attribute("value", np.zeros(1, np.float32))).reshape(())
+    wanted = [larger(extent, 0) for extent in wanted]
     shape = [most(extent) for extent in wanted]
     r.to.reserve(r.node, prod(shape) * value.itemsize)
     r.to.constants[r.node.outputs[0]] = np.full(shape, value)
@@ -150,7 +183,7 @@ def sliced(r: Rows) -> None:
             continue
         if step != 1:
             r.refuse(f"a slice of them in steps of {step} is not supported")
-        first, last = (_end(each, extent) for each in (start, end))
+        first, last = (_end(r, each, extent) for each in (start, end))
         count = larger(last - first, 0)
         width = min(most(count), r.shape(x)[axis])
         if not width:
@@ -188,11 +221,17 @@ def _part(r: Rows, index: int, name: str) -> list[Extent] | None:
     return found
 
 
-def _end(place: Extent, extent: Extent) -> Extent:
+def _end(r: Rows, place: Extent, extent: Extent) -> Extent:
     """A bound of a slice, counted from the first row."""
-    if isinstance(place, Count):
+    if not isinstance(place, Count):
+        return larger(extent + place, 0) if place < 0 else smaller(place, extent)
+    if place.least >= 0:
         return smaller(place, extent)
-    return larger(extent + place, 0) if place < 0 else smaller(place, extent)
+    key = ("end", place, extent)
+    if key not in r.to.made:
+        inside = ("select", ("less", "a", 0.0), ("max", ("add", "a", "b"), 0.0), ("min", "a", "b"))
+        r.to.made[key] = r.map(inside, number(r, place), number(r, extent))
+    return Count(r.to.made[key], 0, max(0, min(place.most, most(extent)), most(extent + min(-1, place.most))))
 
 
 def joined(r: Rows) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from kernels.frontend.onnx.control import every_node, inner_graphs
+from kernels.frontend.onnx.control.nested import every_node, inner_graphs
 
 _BY_ROWS = ("Cast", "Gather", "Identity", "Slice", "Squeeze", "Unsqueeze")
 

@@ -1,24 +1,27 @@
 """If, Loop and Scan: their graphs are written out as nodes of the model, as often as they run.
 
-How often a loop runs has to be known when the model is read. Of an If whose condition is computed both branches run,
-and the condition chooses between their results.
+How often a loop runs has to be known when the model is read, or is a number of rows (`counted_loops.py`). Of an If
+whose condition is computed both branches run, and the condition chooses between their results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.general.padded.counts import Count, chosen, extents_of, whole_numbers
+from kernels.frontend.onnx.general.padded.counts import write_out as write_out_extents
+from kernels.frontend.onnx.general.padded.sizes import with_sizes
+from kernels.frontend.onnx.general.steps import Steps
+from kernels.frontend.onnx.model_file import tensor_array
 
-from .context import Context, OnnxNode
-from .general.padded.counts import Count, chosen, extents_of
-from .general.padded.counts import write_out as write_out_extents
-from .general.steps import Steps
-from .model_file import tensor_array
+from . import counted_loops
+from .nested import graphs_of, names_read
 
 CONTROL = ("If", "Loop", "Scan")
 MAX_NODES = 20000
@@ -27,41 +30,14 @@ Import = Callable[[onnx.NodeProto, frozenset[str]], None]
 """Imports a node of the model; of its further outputs only those that are in the set."""
 
 
-def names_read(nodes: Sequence[onnx.NodeProto]) -> Iterator[str]:
-    """Every name that nodes read, also those that only graphs inside of them read."""
-    for node in nodes:
-        yield from node.input
-        for graph in _graphs(node):
-            yield from names_read(graph.node)
-            yield from (port.name for port in graph.output)
-
-
-def every_node(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes, and those of graphs inside of them."""
-    for node in nodes:
-        yield node
-        for graph in _graphs(node):
-            yield from every_node(graph.node)
-
-
-def inner_graphs(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.GraphProto]:
-    """Graphs inside of nodes, at any depth."""
-    for node in every_node(nodes):
-        yield from _graphs(node)
-
-
-def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    return [attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH]
-
-
 def write_out(node: OnnxNode, to: Context, each: Import) -> None:
     """Import what an If, Loop or Scan does. Raises ModelError, and UnsupportedNode where that is not known before."""
-    inside = _Inside(node, to, each)
+    inside = Inside(node, to, each)
     if any(node.outputs):
         {"If": _if, "Loop": _loop, "Scan": _scan}[node.op](inside)
 
 
-class _Inside:
+class Inside:
     """Names and nodes of the graphs of one node."""
 
     def __init__(self, node: OnnxNode, to: Context, each: Import) -> None:
@@ -130,10 +106,23 @@ class _Inside:
         axis = self.node.axis(axis, len(shape) + 1)
         if any(s.shape(part) != shape for part in parts):
             self.node.reject("what it collects changes its shape from turn to turn")
+        counts = [to.counts.get(part, {}) for part in parts]
+        if any(each != counts[0] for each in counts):
+            self.node.reject("what it collects changes its number of rows from turn to turn")
         joined = s.concat([s.reshape(part, (*shape[:axis], 1, *shape[axis:])) for part in parts], axis)
+        to.counts[joined] = {k + (k >= axis): count for k, count in counts[0].items()}
         if (kind := to.type_of(parts[0])) != np.float32:
             to.types[joined] = kind
         self.end(joined, index)
+
+    def either(self, condition: str, a: str, b: str) -> str:
+        """One of two results, by a condition that is computed."""
+        return _either(self, condition, a, b)
+
+    def turn(self, body: onnx.GraphProto, turn: int) -> np.ndarray:
+        """The number of a turn: a scalar, or one number in a row where the body says so (tf2onnx's `CropAndResize`)."""
+        port = body.input[0].type.tensor_type if body.input else onnx.TypeProto.Tensor()
+        return np.full((1,) * min(1, len(port.shape.dim)), turn, np.int64)
 
 
 def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.NodeProto:
@@ -143,7 +132,7 @@ def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.N
     new.name = f"{prefix}/{node.name}" if node.name else ""
     new.input[:] = [names.get(name, name) for name in node.input]
     new.output[:] = [names.get(name, name) for name in node.output]
-    for graph in _graphs(new):
+    for graph in graphs_of(new):
         own = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
         own |= {name for inner in graph.node for name in inner.output}
         outer = {name: to for name, to in names.items() if name not in own}
@@ -155,7 +144,7 @@ def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.N
     return new
 
 
-def _if(inside: _Inside) -> None:
+def _if(inside: Inside) -> None:
     node, to, s = inside.node, inside.to, inside.steps
     condition = s.operand(0)
     branches = [node.attributes["else_branch"], node.attributes["then_branch"]]
@@ -171,7 +160,7 @@ def _if(inside: _Inside) -> None:
         inside.end(_either(inside, one, a, b), index)
 
 
-def _either(inside: _Inside, condition: str, a: str, b: str) -> str:
+def _either(inside: Inside, condition: str, a: str, b: str) -> str:
     """One of two results, which may differ in how many rows they have: rows behind the last one are padding."""
     node, to, s = inside.node, inside.to, inside.steps
     for name in (a, b):
@@ -206,14 +195,20 @@ def _either(inside: _Inside, condition: str, a: str, b: str) -> str:
     return picked
 
 
-def _loop(inside: _Inside) -> None:
-    node = inside.node
+def _loop(inside: Inside) -> None:
+    node = with_sizes(inside.node, inside.to)
+    found = whole_numbers(inside.to, node.input(0))
+    if found and isinstance(count := found[0], Count):
+        if not inside.known(node.input(1) or inside.constant(True), "its condition")[0]:
+            node.reject("it never runs")
+        counted_loops.loop(inside, count)
+        return
     most = int(inside.known(node.input(0), "its number of turns")[0]) if node.input(0) else None
     body, condition = node.attributes["body"], node.input(1) or inside.constant(True)
     states, collected = list(node.inputs[2:]), list[list[str]]()
     turn = 0
     while (most is None or turn < most) and bool(inside.known(condition, "its condition")[0]):
-        condition, *results = inside.run(body, [inside.constant(_turn(body, turn)), condition, *states])
+        condition, *results = inside.run(body, [inside.constant(inside.turn(body, turn)), condition, *states])
         collected.append(results[len(states) :])
         states = results[: len(states)]
         turn += 1
@@ -223,13 +218,7 @@ def _loop(inside: _Inside) -> None:
         inside.stack([parts[index - len(states)] for parts in collected], 0, index)
 
 
-def _turn(body: onnx.GraphProto, turn: int) -> np.ndarray:
-    """The number of a turn: a scalar, or one number in a row where the body says so (tf2onnx's `CropAndResize`)."""
-    port = body.input[0].type.tensor_type if body.input else onnx.TypeProto.Tensor()
-    return np.full((1,) * min(1, len(port.shape.dim)), turn, np.int64)
-
-
-def _scan(inside: _Inside) -> None:
+def _scan(inside: Inside) -> None:
     node, s = inside.node, inside.steps
     if node.opset < 9:
         node.reject("in opset 8 it has a batch of sequences; convert the model to a newer opset")
@@ -238,6 +227,9 @@ def _scan(inside: _Inside) -> None:
     outputs = len(node.outputs) - len(states)
     places = list(s.attribute("scan_input_axes", [0] * count))
     axes = [node.axis(axis, len(s.shape(name))) for axis, name in zip(places, sources, strict=True)]
+    for name, axis in zip(sources, axes, strict=True):
+        if axis in inside.to.counts.get(name, {}):
+            node.reject(f"how often it runs, the rows of {name!r}, depends on the model's input; a Loop may do that")
     lengths = {s.shape(name)[axis] for name, axis in zip(sources, axes, strict=True)}
     if len(lengths) != 1:
         raise ModelError(f"node {node.name!r} (Scan): its sequences have lengths {sorted(lengths)}; expected one")
@@ -260,7 +252,7 @@ def _scan(inside: _Inside) -> None:
         inside.stack(parts[::-1] if turned[index] else parts, joined[index], len(states) + index)
 
 
-def _part(inside: _Inside, name: str, axis: int, place: int) -> str:
+def _part(inside: Inside, name: str, axis: int, place: int) -> str:
     """One element along an axis."""
     s, to = inside.steps, inside.to
     if name in to.constants:

@@ -1,0 +1,247 @@
+"""Between which numbers the elements of a tensor lie, whatever the model's input is.
+
+A size that a model computes from its input needs an upper bound: as much is planned for it. Bounds follow from what
+the canonical nodes before it compute (interval arithmetic: R. E. Moore, Interval Analysis, 1966): from constants,
+from clipping, from conditions. A sum of the same elements is followed as such (`_Sum`), so that the ends of a box
+about its centre lie where they do, and not where half of its largest width away from any centre would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import exp, floor, inf, isnan, prod, sqrt
+
+import numpy as np
+
+from kernels.frontend.onnx.context import Context
+from kernels.ir.expressions import LETTERS, Expression
+from kernels.ir.graph import Node
+
+Bounds = tuple[float, float]
+ANY: Bounds = (-inf, inf)
+_DEPTH = 100
+"""Nodes one behind the other that are looked through."""
+_SAME_ELEMENTS = ("concat", "gather", "reshape", "slice", "transpose")
+"""Operations of which every element is one of their inputs'."""
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """Number by number: multiples of elements at the same place of other tensors, and a number."""
+
+    parts: Mapping[object, float]
+    number: float = 0.0
+
+
+def bounds_of(to: Context, name: str) -> Bounds:
+    """Of all elements of a tensor, those in its padding included."""
+    return _Reading(to).bounds(name)
+
+
+@dataclass
+class _Reading:
+    to: Context
+    known: dict[str, tuple[Bounds, _Sum]] = field(default_factory=dict)
+    atoms: dict[object, Bounds] = field(default_factory=dict)
+    keys: dict[str, object] = field(default_factory=dict)
+    ids: dict[object, object] = field(default_factory=dict)
+    writers: dict[str, Node] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.writers = {node.output: node for node in self.to.nodes}
+
+    def bounds(self, name: str, depth: int = 0) -> Bounds:
+        return self._read(name, depth)[0]
+
+    def _read(self, name: str, depth: int) -> tuple[Bounds, _Sum]:
+        if name not in self.known:
+            self.known[name] = self._found(name, depth)
+        return self.known[name]
+
+    def _found(self, name: str, depth: int) -> tuple[Bounds, _Sum]:
+        if name in self.to.bounds:
+            return self._atom(name, self.to.bounds[name])
+        stored = self.to.weights.get(name, self.to.constants.get(name))
+        if stored is not None:
+            low, high = float(np.min(stored)), float(np.max(stored))
+            return self._atom(name, (low, high)) if low < high else ((low, high), _Sum({}, low))
+        node = self.writers.get(name)
+        if node is None or depth > _DEPTH:
+            return self._atom(name, ANY)
+        if node.op == "reshape":
+            return self._read(node.inputs[0], depth + 1)
+        if node.op == "map":
+            return self._map(node, node.attributes["expression"], depth)
+        if node.op in ("add", "mul") and "activation" not in node.attributes:
+            return self._map(node, (node.op, "a", "b"), depth)
+        return self._atom(self._key(name), self._other(node, depth))
+
+    def _atom(self, key: object, bounds: Bounds) -> tuple[Bounds, _Sum]:
+        self.atoms[key] = bounds
+        return bounds, _Sum({key: 1.0})
+
+    def _key(self, name: str) -> object:
+        """What a tensor is; the same of two that choose the same elements of one."""
+        if name not in self.keys:
+            self.keys[name] = self.ids.setdefault(self._new_key(name), ("key", len(self.ids)))
+        return self.keys[name]
+
+    def _new_key(self, name: str) -> object:
+        node = self.writers.get(name)
+        if node is None or node.op not in ("gather", "reshape", "slice", "take"):
+            stored = self.to.weights.get(name)
+            return name if stored is None or stored.size > 16 else (stored.shape, stored.tobytes())
+        return (node.op, *map(self._key, node.inputs), repr(sorted(node.attributes.items())))
+
+    def _other(self, node: Node, depth: int) -> Bounds:
+        if node.op in _SAME_ELEMENTS:
+            inputs = node.inputs[:1] if node.op == "gather" else node.inputs
+            return _hull(*(self.bounds(each, depth + 1) for each in inputs))
+        if node.op == "take":
+            table, value = self.to.weights.get(node.inputs[1]), float(node.attributes["value"])
+            own = self.bounds(node.inputs[0], depth + 1)
+            return own if table is not None and np.all(table >= 0) else _hull(own, (value, value))
+        if node.op == "clip":
+            return _clipped(self.bounds(node.inputs[0], depth + 1), node.attributes["min"], node.attributes["max"])
+        if node.op == "relu":
+            return _clipped(self.bounds(node.inputs[0], depth + 1), 0.0, inf)
+        if node.op in ("sigmoid", "softmax", "hard_sigmoid"):
+            return 0.0, 1.0
+        if node.op == "reduce":
+            shape, (start, stop) = self.to.shapes[node.inputs[0]], (node.attributes["start"], node.attributes["stop"])
+            count, kind = prod(shape[start:stop]), node.attributes["kind"]
+            if kind in ("max", "min", "mean"):
+                return self.bounds(node.inputs[0], depth + 1)
+            if kind.endswith(("argmax", "argmin")):
+                return 0.0, float(count - 1)
+            if kind == "sum":
+                low, high = self.bounds(node.inputs[0], depth + 1)
+                return low * count, high * count
+        return ANY
+
+    def _map(self, node: Node, expression: Expression, depth: int) -> tuple[Bounds, _Sum]:
+        operands, shape = {}, self.to.shapes[node.output]
+        for letter, name in zip(LETTERS, node.inputs, strict=False):
+            bounds, parts = self._read(name, depth + 1)
+            if parts.parts and prod(self._shape(name)) != prod(shape):  # broadcast: other places
+                bounds, parts = self._atom(("spread", self._key(name), shape), bounds)
+            operands[letter] = bounds, parts
+        return self._value(node, expression, operands)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return self.to.constants[name].shape if name in self.to.constants else self.to.shapes[name]
+
+    def _value(
+        self, node: Node, expression: Expression, operands: Mapping[str, tuple[Bounds, _Sum]]
+    ) -> tuple[Bounds, _Sum]:
+        if isinstance(expression, str):
+            return operands[expression]
+        if not isinstance(expression, tuple):
+            return (float(expression), float(expression)), _Sum({}, float(expression))
+        function, *arguments = expression
+        values = [self._value(node, each, operands) for each in arguments]
+        rule = _FUNCTIONS.get(function)
+        low, high = ANY if rule is None else rule(*(each for each, _ in values))
+        total = _linear(function, [parts for _, parts in values])
+        if total is not None:
+            ends = self._ends(total)
+            if not any(map(isnan, ends)):
+                low, high = max(low, ends[0]), min(high, ends[1])
+        if isnan(low) or isnan(high):
+            low, high = ANY
+        if total is None:
+            return self._atom((node.output, expression), (low, high))
+        return (low, high), total
+
+    def _ends(self, total: _Sum) -> Bounds:
+        low = high = total.number
+        for key, times in total.parts.items():
+            ends = sorted(times * end for end in self.atoms[key])
+            low, high = low + ends[0], high + ends[1]
+        return _widened(low, high)
+
+
+def _linear(function: str, parts: list[_Sum]) -> _Sum | None:
+    if function in ("add", "sub"):
+        return _added(parts[0], parts[1], 1.0 if function == "add" else -1.0)
+    if function == "neg":
+        return _added(_Sum({}), parts[0], -1.0)
+    if function == "mul":
+        for one, other in (parts, parts[::-1]):
+            if not other.parts:
+                return _added(_Sum({}), one, other.number)
+    if function == "div" and not parts[1].parts and parts[1].number:
+        return _added(_Sum({}), parts[0], 1 / parts[1].number)
+    return None
+
+
+def _added(a: _Sum, b: _Sum, times: float) -> _Sum:
+    parts = dict(a.parts)
+    for key, value in b.parts.items():
+        parts[key] = parts.get(key, 0.0) + times * value
+    return _Sum({key: value for key, value in parts.items() if value}, a.number + times * b.number)
+
+
+def _widened(low: float, high: float) -> Bounds:
+    """By what fp32 may round in some steps."""
+    slack = 0.0 if inf in (abs(low), abs(high)) else 4e-6 * max(abs(low), abs(high))
+    return low - slack, high + slack
+
+
+def _hull(*parts: Bounds) -> Bounds:
+    return min(low for low, _ in parts), max(high for _, high in parts)
+
+
+def _clipped(of: Bounds, low: float, high: float) -> Bounds:
+    return min(max(of[0], low), high), min(max(of[1], low), high)
+
+
+def _times(a: Bounds, b: Bounds) -> Bounds:
+    ends = [0.0 if 0.0 in (x, y) else x * y for x in a for y in b]
+    return _widened(min(ends), max(ends))
+
+
+def _over(a: Bounds, b: Bounds) -> Bounds:
+    return ANY if b[0] <= 0 <= b[1] else _times(a, (1 / b[1], 1 / b[0]))
+
+
+def _absolute(a: Bounds) -> Bounds:
+    return (0.0 if a[0] <= 0 <= a[1] else min(map(abs, a))), max(map(abs, a))
+
+
+def _rising(function: Callable[[float], float]) -> Callable[[Bounds], Bounds]:
+    def ends(a: Bounds) -> Bounds:
+        try:
+            return _widened(function(a[0]), function(a[1]))
+        except (OverflowError, ValueError):
+            return ANY
+
+    return ends
+
+
+def _floor(x: float) -> float:
+    return x if abs(x) == inf else floor(x)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
+    "add": lambda a, b: _widened(a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: _widened(a[0] - b[1], a[1] - b[0]),
+    "mul": _times,
+    "div": _over,
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "less": lambda *_: (0.0, 1.0),
+    "equal": lambda *_: (0.0, 1.0),
+    "select": lambda _, a, b: _hull(a, b),
+    "neg": lambda a: (-a[1], -a[0]),
+    "abs": _absolute,
+    "exp": _rising(exp),
+    "sqrt": _rising(sqrt),
+    "floor": lambda a: (_floor(a[0]), _floor(a[1])),
+    "round": lambda a: (_floor(a[0]), _floor(a[1]) + 1),
+    "tanh": lambda _: (-1.0, 1.0),
+    "erf": lambda _: (-1.0, 1.0),
+    "sin": lambda _: (-1.0, 1.0),
+    "cos": lambda _: (-1.0, 1.0),
+}
