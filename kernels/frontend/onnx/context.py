@@ -17,7 +17,7 @@ from kernels.ir.graph import Array, Node
 from kernels.ir.shapes import Shape, output_shape
 
 if TYPE_CHECKING:
-    from .general.padded.counts import Count
+    from .general.padded.extent import Count
 
 AnyArray = npt.NDArray[Any]
 MAX_TENSOR_BYTES = 2**31

@@ -14,8 +14,9 @@ import onnx
 from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
-from kernels.frontend.onnx.general.padded.counts import Count, chosen, extents_of, whole_numbers
+from kernels.frontend.onnx.general.padded.counts import chosen, extents_of, whole_numbers
 from kernels.frontend.onnx.general.padded.counts import write_out as write_out_extents
+from kernels.frontend.onnx.general.padded.extent import Count
 from kernels.frontend.onnx.general.padded.sizes import with_sizes
 from kernels.frontend.onnx.general.steps import Steps
 from kernels.frontend.onnx.model_file import tensor_array

@@ -14,9 +14,10 @@ import numpy as np
 import onnx
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx.general.padded.counts import Count, Extent, extents_of, most, number
+from kernels.frontend.onnx.general.padded.counts import extents_of, number
 from kernels.frontend.onnx.general.padded.counts import write_out as write_out_extents
 from kernels.frontend.onnx.general.padded.every_row import EveryRow
+from kernels.frontend.onnx.general.padded.extent import Count, Extent, most
 
 from .nested import names_read
 

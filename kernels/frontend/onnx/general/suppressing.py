@@ -14,7 +14,7 @@ from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
 
 from . import ordering
-from .padded.counts import Count
+from .padded.extent import Count
 from .padded.rows import PADDING
 from .steps import Steps
 

@@ -8,9 +8,7 @@ of its elements, the first ones, are valid. Exporters compute shapes of such ext
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import reduce
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,91 +17,7 @@ from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.folding import FOLDS
 from kernels.frontend.onnx.general.steps import Steps
 
-
-@dataclass(frozen=True)
-class Count:
-    """`expression`: the name of a tensor (1,) that holds the number, or (function, operand, operand) of counts and
-    whole numbers; `least` and `most` are its bounds. Two are equal if they are computed in the same way."""
-
-    expression: tuple[Any, ...] | str
-    least: int
-    most: int
-
-    def __add__(self, other: Extent) -> Extent:
-        if is_number(other, 0):
-            return self
-        return _of("add", self, other, _low(other) + self.least, _high(other) + self.most)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Extent) -> Extent:
-        if other == self:
-            return 0
-        if is_number(other, 0):
-            return self
-        return _of("sub", self, other, self.least - _high(other), self.most - _low(other))
-
-    def __rsub__(self, other: int) -> Extent:
-        return _of("sub", int(other), self, other - self.most, other - self.least)
-
-    def __mul__(self, other: Extent) -> Extent:
-        if not isinstance(other, Count):
-            if other in (0, 1):
-                return self if other else 0
-            base, times = factors(self)
-            if len(times) == 1 and times[0] != self:
-                return times[0] * (base * int(other))
-        ends = [a * b for a in (self.least, self.most) for b in (_low(other), _high(other))]
-        return _of("mul", self, other, min(ends), max(ends))
-
-    __rmul__ = __mul__
-
-
-Extent = int | Count
-
-
-def is_number(extent: Any, number: int) -> bool:
-    return not isinstance(extent, Count) and int(extent) == number
-
-
-def _low(extent: Extent) -> int:
-    return extent.least if isinstance(extent, Count) else int(extent)
-
-
-def _high(extent: Extent) -> int:
-    return extent.most if isinstance(extent, Count) else int(extent)
-
-
-def _of(function: str, a: Extent, b: Extent, least: int, most: int) -> Count:
-    a, b = (part if isinstance(part, Count) else int(part) for part in (a, b))
-    return Count((function, a, b), least, most)
-
-
-def smaller(a: Extent, b: Extent) -> Extent:
-    if a == b or _high(a) <= _low(b):
-        return a
-    return b if _high(b) <= _low(a) else _of("min", a, b, min(_low(a), _low(b)), min(_high(a), _high(b)))
-
-
-def larger(a: Extent, b: Extent) -> Extent:
-    if a == b or _low(a) >= _high(b):
-        return a
-    return b if _low(b) >= _high(a) else _of("max", a, b, max(_low(a), _low(b)), max(_high(a), _high(b)))
-
-
-def factors(extent: Extent) -> tuple[int, list[Count]]:
-    """A whole number and the counts that it is multiplied by."""
-    if not isinstance(extent, Count):
-        return int(extent), []
-    if isinstance(extent.expression, tuple) and extent.expression[0] == "mul":
-        (a, first), (b, second) = (factors(part) for part in extent.expression[1:])
-        return a * b, first + second
-    return 1, [extent]
-
-
-def most(extent: Extent) -> int:
-    """The extent to which an axis is padded."""
-    return max(0, _high(extent))
+from .extent import Count, Extent, high, larger, low, most, quotient, smaller
 
 
 def number(s: Steps, extent: Extent) -> str:
@@ -127,7 +41,7 @@ def chosen(s: Steps, condition: str, a: Extent, b: Extent) -> Extent:
         return a
     pair = [number(s, part) for part in (a, b)]
     found = s.map(("select", "a", "b", "c"), s.reshape(condition, (1,)), *pair)
-    return Count(found, min(_low(a), _low(b)), max(_high(a), _high(b)))
+    return Count(found, min(low(a), low(b)), max(high(a), high(b)))
 
 
 def extents_of(to: Context, name: str) -> list[Extent]:
@@ -212,13 +126,13 @@ def _elementwise(function: Callable[..., Any], *values: Any) -> AnyArray:
 def _equal(a: Extent, b: Extent) -> bool | None:
     if a == b:
         return True
-    return False if _high(a) < _low(b) or _high(b) < _low(a) else None
+    return False if high(a) < low(b) or high(b) < low(a) else None
 
 
 def _less(a: Extent, b: Extent) -> bool | None:
-    if _high(a) < _low(b):
+    if high(a) < low(b):
         return True
-    return False if _low(a) >= _high(b) else None
+    return False if low(a) >= high(b) else None
 
 
 def _cast(node: OnnxNode, values: list[Any]) -> AnyArray:
@@ -270,21 +184,3 @@ _FOLDS: Mapping[str, Callable[[OnnxNode, list[Any]], AnyArray]] = {
     "Sub": lambda _, v: _elementwise(lambda a, b: a - b, *v),
     "Where": _where,
 }
-
-
-def quotient(of: list[Extent], by: list[Extent]) -> Extent:
-    """The product of these extents, divided by the product of those. Raises ValueError where that is no extent."""
-    (top, counts), (bottom, less) = (_product(part) for part in (of, by))
-    for count in less:
-        counts.remove(count)  # ValueError where it is not there
-    if not bottom or top % bottom:
-        raise ValueError(f"{top} is no multiple of {bottom}")
-    found: Extent = top // bottom
-    for count in counts:
-        found = count * found
-    return found
-
-
-def _product(extents: list[Extent]) -> tuple[int, list[Count]]:
-    parts = [factors(extent) for extent in extents]
-    return prod(base for base, _ in parts), [count for _, counts in parts for count in counts]

@@ -17,7 +17,7 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Node
 from kernels.ir.taking import split_table
 
-from .counts import Count
+from .extent import Count
 
 
 class EveryRow:

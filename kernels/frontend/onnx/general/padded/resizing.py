@@ -10,7 +10,8 @@ import numpy as np
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression
 
-from .counts import Count, Extent, most, number, whole_numbers
+from .counts import number, whole_numbers
+from .extent import Count, Extent, most
 from .rows import Rows
 
 

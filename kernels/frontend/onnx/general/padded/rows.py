@@ -14,7 +14,8 @@ import numpy as np
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.general.steps import Steps
 
-from .counts import Count, Extent, extents_of, number
+from .counts import extents_of, number
+from .extent import Count, Extent
 
 Emit = Callable[[OnnxNode, Context], None]
 Counts = dict[int, Count]

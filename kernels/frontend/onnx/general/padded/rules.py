@@ -16,7 +16,8 @@ from kernels.frontend.onnx.general.suppressing import GONE
 
 from . import resizing, shaping
 from .bounds import bounds_of
-from .counts import Count, most, number, quotient, whole_numbers, write_out
+from .counts import number, whole_numbers, write_out
+from .extent import Count, most, quotient
 from .rows import Counts, Emit, Rows
 
 _EXTENTS = {"ConstantOfShape": 0, "Expand": 1, "Range": 0, "Reshape": 1, "Resize": 3, "Slice": 1, "TopK": 1}

@@ -11,7 +11,8 @@ import numpy as np
 from kernels.frontend.onnx.context import AnyArray
 from kernels.ir import compositions as c
 
-from .counts import Count, Extent, factors, larger, most, number, quotient, smaller, whole_numbers
+from .counts import number, whole_numbers
+from .extent import Count, Extent, factors, larger, most, quotient, smaller
 from .rows import Counts, Rows
 
 

@@ -11,7 +11,7 @@ from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
 
 from .bounds import bounds_of
-from .counts import Count, Extent
+from .extent import Count, Extent
 
 SIZES = {
     "ConstantOfShape": (0,), "Expand": (1,), "Loop": (0,), "Range": (0, 1, 2), "Reshape": (1,), "Resize": (3,),
