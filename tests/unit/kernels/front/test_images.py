@@ -65,6 +65,16 @@ def test_resize_linear(tmp_path: Path, x: Any, way: str, size: tuple[int, int], 
     assert_agrees(save(tmp_path, node("Resize", absent, absent, "size", **attributes), constants, opset), {"x": x})
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("scale", [1.3, 0.7, 1.1, 2.6, 0.3])
+def test_resize_by_a_scale_that_fp32_cannot_hold(tmp_path: Path, scale: float, mode: str, seed: int) -> None:
+    """10 pixels by 1.3 are 13, as PyTorch's `scale_factor` means them, although 1.3 in fp32 is a little less."""
+    x = np.random.default_rng(seed).standard_normal((1, 2, 10, 12)).astype(np.float32)
+    one = node("Resize", "", "s", mode=mode, coordinate_transformation_mode="half_pixel", nearest_mode="floor")
+    model = save_model(tmp_path / "m.onnx", [one], {"x": x.shape}, ["y"], {"s": np.float32([1, 1, scale, scale])})
+    assert_agrees(model, {"x": x})
+
+
 @pytest.mark.parametrize("scales", [(2, 2), (3, 1), (2, 4)])
 @pytest.mark.parametrize(("way", "rounding"), [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor")])
 def test_resize_nearest(tmp_path: Path, x: Any, way: str, rounding: str, scales: tuple[int, int]) -> None:
