@@ -11,8 +11,9 @@ from onnx import helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import OLDEST_OPSET, VERIFIED_OPSET, load_onnx
+from kernels.reference import evaluate
 
-from .onnx_models import assert_agrees, save_model
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 SHAPE = (2, 3, 5, 7)
 
@@ -51,6 +52,21 @@ def test_pad(tmp_path: Path, x: Any, mode: str, opset: int) -> None:
     if opset >= 18:
         constants = {"p": np.array([1, 2, 3, 0], np.int64), "a": np.array([-1, 2], np.int64)}
         assert_agrees(save(tmp_path, node("Pad", "p", "", "a", mode=mode), constants, opset), {"x": x})
+
+
+@pytest.mark.parametrize("opset", [OLDEST_OPSET, 13])
+def test_pad_with_infinity_before_a_maximum(tmp_path: Path, x: Any, opset: int) -> None:
+    """As timm's MaxPool2dSame does; the padded tensor is a result, too."""
+    pads, shape = [0, 0, 0, 1, 0, 0, 1, 2], {"x": SHAPE}
+    by_input, constants = ["p", "v"], {"p": np.array(pads, np.int64), "v": np.float32(-np.inf)}
+    old = opset < 11
+    one = helper.make_node("Pad", ["x"], ["wide"], pads=pads, value=-np.inf) if old else helper.make_node(
+        "Pad", ["x", *by_input], ["wide"]
+    )  # fmt: skip
+    largest = helper.make_node("MaxPool", ["wide"], ["y"], kernel_shape=[3, 3], strides=[2, 2])
+    path = save_model(tmp_path / "m.onnx", [one, largest], shape, ["wide", "y"], {} if old else constants, opset=opset)
+    ours, theirs = evaluate(load_onnx(path), {"x": x}), run_onnxruntime(path, {"x": x})
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ("wide", "y"))
 
 
 @pytest.mark.parametrize("opset", [11, 13, 19, VERIFIED_OPSET])
