@@ -327,6 +327,12 @@ def test_a_diagonal_of_einsum(
     check(tmp_path, node("Einsum", *inputs, equation=equation), inputs)
 
 
+def test_a_result_that_is_named_twice(tmp_path: Path, rng: np.random.Generator) -> None:
+    """As PyTorch exports a module that returns one tensor in two places; onnxruntime gives it twice."""
+    path = save_model(tmp_path / "m.onnx", [node("Relu", "x")], {"x": (2, 3)}, ["y", "y"])
+    assert assert_agrees(path, {"x": normal(rng, 2, 3)}).outputs == ("y",)
+
+
 def test_each_direction_has_its_own_numbers_of_activations(tmp_path: Path, rng: np.random.Generator) -> None:
     """Of a function that takes none (Tanh) there is no number in the list."""
     one = node(
