@@ -69,7 +69,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
             to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
     check = NodeChecker(version, model.ir_version)
-    outputs = tuple(port.name for port in graph.output)
+    outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     read = frozenset((*outputs, *names_read(graph.node)))
 
     def each(proto: onnx.NodeProto, read: frozenset[str]) -> None:
@@ -199,7 +199,7 @@ def _check_names(graph: onnx.GraphProto) -> None:
     for name, count in Counter([*written, *(set(stored) | set(ports))]).items():
         if count > 1:
             raise ModelError(f"tensor {name!r} is written twice; the model is damaged")
-    for kind, names in (("initializers", stored), ("inputs", ports), ("outputs", [port.name for port in graph.output])):
+    for kind, names in (("initializers", stored), ("inputs", ports)):
         for name, count in Counter(names).items():
             if count > 1:
                 raise ModelError(f"{count} {kind} are called {name!r}; the model is damaged: names must differ")

@@ -126,7 +126,8 @@ def _slice(node: OnnxNode, values: Values) -> AnyArray:
 
 
 def _cast(node: OnnxNode, values: Values) -> AnyArray:
-    out: AnyArray = values[0].astype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinity a whole number is made, as onnxruntime does
+        out: AnyArray = values[0].astype(onnx.helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
     return out
 
 

@@ -51,9 +51,12 @@ def _pads(node: OnnxNode, to: Context) -> tuple[list[int], list[int]]:
 
 
 def _pad_value(node: OnnxNode, to: Context) -> float:
-    if node.opset < 11:
-        return float(node.attributes.get("value", 0.0))
-    return float(to.finite(node, 2).reshape(())) if node.input(2) else 0.0
+    value = float(node.attributes.get("value", 0.0))
+    if node.opset >= 11:
+        value = float(to.constant(node, 2).reshape(())) if node.input(2) else 0.0
+    if not isfinite(value):
+        node.reject(f"padding with {value} is not supported")
+    return value
 
 
 def resize(node: OnnxNode, to: Context) -> None:

@@ -66,7 +66,7 @@ def matmul(node: OnnxNode, to: Context) -> None:
 
 
 def _activations_product(node: OnnxNode, to: Context, a: str, b: str) -> None:
-    if to.shapes[a][:-2] != to.shapes[b][:-2]:
+    if min(len(to.shapes[a]), len(to.shapes[b])) < 2 or to.shapes[a][:-2] != to.shapes[b][:-2]:
         node.reject(f"shapes {to.shapes[a]} and {to.shapes[b]}: a broadcast between activations is not supported")
     to.emit(node, "matmul", (a, b))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,21 @@ DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "logistic_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "LOGISTIC"),
     "softmax_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "SOFTMAX"),
     "scaler": lambda rng: ("Scaler", ["y"], {"offset": numbers(rng, FEATURES), "scale": numbers(rng, FEATURES)}),
+    "binarizer": lambda rng: ("Binarizer", ["y"], {"threshold": numbers(rng, 1)[0]}),
+    "imputer": lambda rng: (
+        "Imputer", ["y"], {"imputed_value_floats": numbers(rng, FEATURES), "replaced_value_float": math.nan}
+    ),
+    "imputer_of_zeros": lambda rng: (
+        "Imputer", ["y"], {"imputed_value_floats": numbers(rng, 1), "replaced_value_float": 0.0}
+    ),
+    "imputer_of_infinity": lambda rng: (
+        "Imputer", ["y"], {"imputed_value_floats": numbers(rng, 1), "replaced_value_float": math.inf}
+    ),
+    "one_hot": lambda _: ("OneHotEncoder", ["y"], {"cats_int64s": [0, 2, -1, 1], "zeros": 1}),
+    "labels": lambda rng: (
+        "LabelEncoder", ["y"],
+        {"keys_floats": [2.5, 0.0, -1.0], "values_floats": numbers(rng, 3), "default_float": numbers(rng, 1)[0]},
+    ),
     **{f"norm_{kind}": lambda _, kind=kind: ("Normalizer", ["y"], {"norm": kind}) for kind in ("MAX", "L1", "L2")},
 }  # fmt: skip
 
@@ -157,7 +173,7 @@ def test_they_are_what_onnxruntime_computes(seed: int, tmp_path: Path, agent: Ag
     missing[2, :3] = np.nan
     models = {name: model_of(draw(rng)) for name, draw in DRAWS.items()}
     found = [
-        imported(case_of(name, model, missing if name in ("leq", "gt", "lt") else x), tmp_path / "m.onnx")
+        imported(case_of(name, model, missing if name in ("leq", "gt", "lt", "imputer") else x), tmp_path / "m.onnx")
         for name, model in models.items()
     ]
     assert not {one.case.name: one.wrong or one.refusals for one in found if one.wrong or not one.graphs}
@@ -182,6 +198,40 @@ def test_features_are_chosen_and_tables_of_labels_are_left_out(tmp_path: Path) -
     assert found["label"].shape == (1, ROWS)
     assert (found["label"][0] == np.asarray([5, 3, 8, 1, 0, 2])[x.argmax(1)]).all()
     assert np.array_equal(found["table"], x)
+
+
+@pytest.mark.parametrize("values", ["values_floats", "values_int64s"])
+def test_whole_numbers_are_encoded(values: str, tmp_path: Path) -> None:
+    """As an isolation forest looks up the leaf that a row ends in; a key that is not there has the default."""
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT if values == "values_floats" else onnx.TensorProto.INT64
+    numbers_of = {"keys_int64s": [3, 11, 7], values: [4, 9, 6], f"default_{values[7:-1]}": 5}
+    if values == "values_floats":
+        numbers_of |= {values: [4.5, 9.0, 6.0], "default_float": 0.5}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["whole"], to=onnx.TensorProto.INT64),
+        helper.make_node("LabelEncoder", ["whole"], ["y"], domain=DOMAIN, **numbers_of),
+    ]
+    given = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (4, 2))]
+    graph = helper.make_graph(nodes, "one", given, [helper.make_tensor_value_info("y", kind, None)])
+    sets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 3)]
+    x = np.asarray([[3, 7], [11, 2], [0, 3], [7, 11]], np.float32)
+    case = case_of("labels", helper.make_model(graph, opset_imports=sets, ir_version=9), x)
+    found = imported(case, tmp_path / "m.onnx")
+    assert found.graphs
+    assert not found.wrong
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes"),
+    [
+        ("OneHotEncoder", {"cats_strings": ["a", "b"]}),
+        ("LabelEncoder", {"keys_strings": ["a"], "values_floats": [1.0]}),
+    ],
+)
+def test_text_is_refused(operator: str, attributes: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(model_of((operator, ["y"], attributes)).SerializeToString())
+    with pytest.raises(ModelError, match="text is not supported: encode it before"):
+        load_onnx(tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize("harm", ["falsenodeids", "treeids"])

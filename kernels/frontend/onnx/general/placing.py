@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import prod
+from functools import reduce
+from math import isfinite, prod
 
 import numpy as np
 
@@ -151,12 +152,18 @@ def pad(node: OnnxNode, to: Context) -> None:
     s.check_size([extent + more.get(axis, 0) for axis, extent in enumerate(shape)])
     value = 0.0
     if mode == "constant":
-        value = float(to.finite(node, 2).reshape(())) if s.has(2) else float(s.attribute("value", 0.0))
+        value = float(to.constant(node, 2).reshape(())) if s.has(2) else float(s.attribute("value", 0.0))
     tables = [np.arange(extent) for extent in shape]
     for k, axis in enumerate(axes):
         tables[axis] = _padded(shape[axis], pads[k], pads[len(axes) + k], mode)
     strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    s.end(s.take(x, [len(table) for table in tables], tables, strides, value))
+    extents = [len(table) for table in tables]
+    if isfinite(value):
+        s.end(s.take(x, extents, tables, strides, value))
+        return
+    outside = [table < 0 if (table < 0).any() else np.zeros(1, np.bool_) for table in tables]
+    mask = reduce(np.logical_or.outer, outside).astype(np.float32)
+    s.end(s.map(("select", "b", "c", "a"), s.take(x, extents, tables, strides), mask, np.full(1, value, np.float32)))
 
 
 def _padded(extent: int, begin: int, end: int, mode: str) -> AnyArray:

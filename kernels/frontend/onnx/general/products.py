@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
+
+import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
@@ -69,6 +72,7 @@ def einsum(node: OnnxNode, to: Context) -> None:
     for name, term in zip(names, terms, strict=True):
         for letter, extent in zip(term, s.shape(name), strict=True):
             extents[letter] = max(extents.get(letter, 1), extent)
+    names, terms = (list(part) for part in zip(*map(partial(_diagonal, s), names, terms), strict=True))
     found, letters = _summed(s, names[0], terms[0], {*result, *"".join(terms[1:])})
     for index in range(1, len(names)):
         other, others = _summed(s, names[index], terms[index], {*result, *letters, *"".join(terms[index + 1 :])})
@@ -97,9 +101,22 @@ def _terms(s: Steps, equation: str, names: list[str]) -> tuple[list[str], str]:
     if not arrow:
         result = dots + "".join(sorted({x for x in every if every.count(x) == 1 and x not in dots}))
     result = result.replace("...", dots)
-    if any(len(set(term)) < len(term) for term in (*terms, result)):
-        s.node.reject(f"equation {equation!r}: a diagonal is not supported")
+    if len(set(result)) < len(result):
+        raise ModelError(f"node {s.node.name!r} (Einsum): equation {equation!r} names an axis of its result twice")
     return terms, result
+
+
+def _diagonal(s: Steps, name: str, term: str) -> tuple[str, str]:
+    """Of axes that have the same letter; and the letters, each once."""
+    letters, shape = "".join(dict.fromkeys(term)), s.shape(name)
+    if letters == term:
+        return name, term
+    of = {letter: [axis for axis, each in enumerate(term) if each == letter] for letter in letters}
+    extents = [shape[axes[0]] for axes in of.values()]
+    if any(shape[axis] != shape[axes[0]] for axes in of.values() for axis in axes):
+        raise ModelError(f"node {s.node.name!r} (Einsum): {term!r} does not fit shape {shape}")
+    strides = [sum(prod(shape[axis + 1 :]) for axis in axes) for axes in of.values()]
+    return s.take(name, extents, [np.arange(extent) for extent in extents], strides), letters
 
 
 def _summed(s: Steps, name: str, letters: str, kept: set[str]) -> tuple[str, str]:

@@ -37,9 +37,7 @@ def recurrent(node: OnnxNode, to: Context) -> None:
     x = s.transpose(s.operand(0), (1, 0, 2)) if batch_first else s.operand(0)
     steps, batch, _ = s.shape(x)
     direction = str(s.attribute("direction", "forward"))
-    lengths = s.whole_numbers(4)
-    if lengths is not None and set(lengths) != {steps}:
-        node.reject(f"sequences of lengths {lengths}, of which some are shorter than the {steps} steps of the input")
+    lengths = _lengths(s, steps, batch)
     weights = [to.finite(node, index) for index in (1, 2)]
     size = int(s.attribute("hidden_size", weights[1].shape[-1]))
     turns = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}.get(direction)
@@ -48,7 +46,7 @@ def recurrent(node: OnnxNode, to: Context) -> None:
         raise ModelError(
             f"node {node.name!r} ({node.op}): weights of {[w.shape for w in weights]} do not fit {direction}"
         )
-    ends = [_one_direction(s, x, index, backwards, size) for index, backwards in enumerate(turns)]
+    ends = [_one_direction(s, x, index, backwards, size, lengths) for index, backwards in enumerate(turns)]
     every = s.concat([s.reshape(states, (steps, 1, batch, size)) for states, _, _ in ends], 1)
     last, cells = (s.concat([s.reshape(end[k], (1, batch, size)) for end in ends], 0) for k in (1, 2))
     s.end(s.transpose(every, (2, 0, 1, 3)) if batch_first else every)
@@ -57,8 +55,27 @@ def recurrent(node: OnnxNode, to: Context) -> None:
         s.end(s.transpose(cells, (1, 0, 2)) if batch_first else cells, 2)
 
 
-def _one_direction(s: Steps, x: str, index: int, backwards: bool, size: int) -> tuple[str, str, str]:
-    """States of all steps, the last one, and the last cell."""
+def _lengths(s: Steps, steps: int, batch: int) -> str | None:
+    """Name of the numbers of steps of each sequence (batch, 1); None where all have all."""
+    if not s.has(4):
+        return None
+    name = s.operand(4)
+    value = s.value(name)
+    if s.shape(name) != (batch,) or (value is not None and not np.all((value >= 0) & (value <= steps))):
+        raise ModelError(
+            f"node {s.node.name!r} ({s.node.op}): sequence_lens {name!r} {s.shape(name) if value is None else value}; "
+            f"expected {batch} numbers of at most {steps} steps"
+        )
+    if value is None:
+        return s.reshape(name, (batch, 1))
+    return None if np.all(value == steps) else s.constant(value.reshape(batch, 1), f"{name}.lengths")
+
+
+def _one_direction(
+    s: Steps, x: str, index: int, backwards: bool, size: int, lengths: str | None
+) -> tuple[str, str, str]:
+    """States of all steps, the last one, and the last cell. Behind the end of a sequence its state stays, and the
+    results are zeros."""
     steps, batch, width = s.shape(x)
     w, r = (s.to.finite(s.node, k)[index].astype(np.float64) for k in (1, 2))
     gates = _GATES[s.node.op]
@@ -73,8 +90,15 @@ def _one_direction(s: Steps, x: str, index: int, backwards: bool, size: int) -> 
     h, cells = _initial(s, 5, index, batch, size), _initial(s, 6, index, batch, size)
     states = [""] * steps
     for step in reversed(range(steps)) if backwards else range(steps):
-        h, cells = cell.step(s.slice(products, 0, step * batch, (step + 1) * batch), h, cells)
-        states[step] = h
+        new = cell.step(s.slice(products, 0, step * batch, (step + 1) * batch), h, cells)
+        if lengths is None:
+            h, cells = new
+            states[step] = h
+            continue
+        goes_on: Expression = ("select", ("less", float(step), "a"), "b", "c")
+        states[step] = s.map(goes_on, lengths, new[0], 0.0)
+        h = s.map(goes_on, lengths, new[0], h)
+        cells = s.map(goes_on, lengths, new[1], cells) if s.node.op == "LSTM" else cells
     return s.concat([s.reshape(state, (1, batch, size)) for state in states], 0), h, cells
 
 

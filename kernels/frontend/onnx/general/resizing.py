@@ -47,7 +47,7 @@ def _sizes(s: Steps, extents: list[int]) -> tuple[list[int], list[float]]:
     if given is not None and np.size(given):
         scales = [float(scale) for scale in np.reshape(given, -1)]
         _require_whole(s, extents, scales)
-        sizes = [floor(extent * scale) for extent, scale in zip(extents, scales, strict=False)]
+        sizes = [_resized(extent, scale) for extent, scale in zip(extents, scales, strict=False)]
     else:
         sizes = s.whole_numbers(3) or []
         policy = s.attribute("keep_aspect_ratio_policy", "stretch")
@@ -61,6 +61,12 @@ def _sizes(s: Steps, extents: list[int]) -> tuple[list[int], list[float]]:
     if len(scales) != len(extents) or not all(np.isfinite(scale) and scale > 0 for scale in scales) or min(sizes) < 1:
         raise ModelError(f"node {node.name!r} ({node.op}): sizes {sizes} or scales {scales} do not fit {extents}")
     return sizes, scales
+
+
+def _resized(extent: int, scale: float) -> int:
+    """Pixels of so many by a scale: as onnxruntime and ONNX's reference count, in the scale's own precision, in which
+    10 * 1.3 is 13."""
+    return floor(np.float32(scale) * np.float32(extent))
 
 
 def _require_whole(s: Steps, extents: list[int], scales: list[float]) -> None:

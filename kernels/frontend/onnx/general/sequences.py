@@ -96,12 +96,15 @@ def _split(node: OnnxNode, to: Context, each: Import) -> None:
         if size < 1:
             raise ModelError(f"node {node.name!r} ({node.op}): parts of {size} elements")
         sizes = np.diff([*range(0, extent, size), extent])
-    if sum(sizes) != extent or min(sizes) < 1:
-        raise ModelError(f"node {node.name!r} ({node.op}): parts of {list(sizes)} elements of {extent}")
+    if sum(sizes) != extent or min(sizes) < 0:
+        raise ModelError(f"node {node.name!r} ({node.op}): parts of {[*map(int, sizes)]} elements of {extent}")
     starts = np.cumsum([0, *sizes]).tolist()
     parts = [to.fresh(f"{node.outputs[0]}/{index}") for index in range(len(sizes))]
     axes = _constant(node, to, "axes", [axis])
     for index, part in enumerate(parts):
+        if not sizes[index]:  # PyTorch's chunk of 9 elements into 4 gives 3, 3, 3 and, in ONNX, none
+            to.constants[part] = np.zeros((*shape[:axis], 0, *shape[axis + 1 :]), to.type_of(source))
+            continue
         bounds = [_constant(node, to, f"{index}.{place}", [starts[index + place]]) for place in (0, 1)]
         if node.input(1) or node.attributes.get("keepdims", 1):
             _emit(each, "Slice", [source, *bounds, axes], [part])

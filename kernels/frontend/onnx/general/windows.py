@@ -60,21 +60,57 @@ def _padded(s: Steps, x: str, pads: Sequence[tuple[int, int]], value: float, spr
 
 
 def conv(node: OnnxNode, to: Context) -> None:
-    """Of one or three dimensions: rows of an image, and images whose channels are those of all depths of a window."""
+    """Of one or three dimensions: rows of an image, and images whose channels are those of all depths of a window. Of
+    one to three dimensions with computed weights."""
     s = Steps(node, to)
-    x, weight = s.operand(0), to.finite(node, 1)
-    if weight.ndim != len(s.shape(x)) or weight.ndim not in (3, 4, 5):
-        node.reject(
-            f"a weight of shape {weight.shape} for an input of shape {s.shape(x)}; supported: 1 to 3 dimensions"
-        )
-    count = weight.ndim - 2
-    kernel, extents = weight.shape[2:], s.shape(x)[2:]
+    x, shape = s.operand(0), s.shape(s.operand(1))
+    if len(shape) != len(s.shape(x)) or len(shape) not in (3, 4, 5):
+        node.reject(f"a weight of shape {shape} for an input of shape {s.shape(x)}; supported: 1 to 3 dimensions")
+    count = len(shape) - 2
+    kernel, extents = shape[2:], s.shape(x)[2:]
     strides, dilations = _numbers(s, "strides", count, 1), _numbers(s, "dilations", count, 1)
     pads = _pads(s, extents, kernel, strides, dilations)
     if min(min(pad) for pad in pads) < 0 or tuple(s.attribute("kernel_shape", kernel)) != kernel:
-        node.reject(f"pads {pads} or kernel_shape of a weight of shape {weight.shape}")
-    bias = to.finite(node, 2) if s.has(2) else None
-    s.end(_convolved(s, x, weight, bias, strides, dilations, pads, int(s.attribute("group", 1))))
+        node.reject(f"pads {pads} or kernel_shape of a weight of shape {shape}")
+    groups = int(s.attribute("group", 1))
+    if s.value(node.input(1)) is None:
+        found = _by_columns(s, _padded(s, x, pads, 0.0), s.operand(1), strides, dilations, groups)
+    else:
+        found = _convolved(s, x, to.finite(node, 1), _constant_bias(s), strides, dilations, pads, groups)
+    s.end(_with_computed_bias(s, found))
+
+
+def _constant_bias(s: Steps) -> AnyArray | None:
+    return s.to.finite(s.node, 2) if s.has(2) and s.value(s.node.input(2)) is not None else None
+
+
+def _with_computed_bias(s: Steps, found: str) -> str:
+    """The result with what was not added yet: a bias that is computed, or that of computed weights."""
+    if not s.has(2) or (_constant_bias(s) is not None and s.value(s.node.input(1)) is not None):
+        return found
+    _, m, *counts = s.shape(found)
+    return s.map(("add", "a", "b"), found, s.reshape(s.operand(2), (m, *(1 for _ in counts))))
+
+
+def _by_columns(s: Steps, x: str, weight: str, strides: Sequence[int], dilations: Sequence[int], groups: int) -> str:
+    """(n, m, counts...) by computed weights (m, c / groups, kernel...): rows of them times columns of windows."""
+    n, c, *extents = s.shape(x)
+    m, each, *kernel = s.shape(weight)
+    if each * groups != c or m % groups:
+        raise ModelError(
+            f"node {s.node.name!r} ({s.node.op}): weights {s.shape(weight)} of {groups} groups do not fit {c} channels"
+        )
+    along = zip(extents, kernel, strides, dilations, strict=True)
+    counts = [(extent - dilation * (size - 1) - 1) // stride + 1 for extent, size, stride, dilation in along]
+    if min(counts) < 1:
+        raise ModelError(f"node {s.node.name!r} ({s.node.op}): a window of {kernel} does not fit into {extents}")
+    s.check_size((n * c, *kernel, *counts))
+    columns = _windows(s, s.reshape(x, (n * c, *extents)), kernel, counts, dilations, strides)
+    lead, depth = (n, groups) if n > 1 else (groups,), each * prod(kernel)
+    product = s.matmul(
+        s.reshape(weight, (groups, m // groups, depth)), s.reshape(columns, (*lead, depth, prod(counts)))
+    )
+    return s.reshape(product, (n, m, *counts))
 
 
 def _convolved(
@@ -124,15 +160,19 @@ def conv_transpose(node: OnnxNode, to: Context) -> None:
     """A convolution of the input whose channels are the phases of the result: the outputs between two inputs, which
     lie `stride` apart and each see every `stride`-th tap only (sub-pixel convolution, Shi et al. 2016)."""
     s = Steps(node, to)
-    x, weight = s.operand(0), to.finite(node, 1)
+    x, shape = s.operand(0), s.shape(s.operand(1))
     _, c, *extents = s.shape(x)
     count, groups = len(extents), int(s.attribute("group", 1))
-    if weight.ndim != count + 2 or weight.shape[0] != c or c % groups or not 1 <= count <= 3:
-        raise ModelError(f"node {node.name!r} ({node.op}): a weight of shape {weight.shape} does not fit {s.shape(x)}")
-    kernel, m = weight.shape[2:], groups * weight.shape[1]
+    if len(shape) != count + 2 or shape[0] != c or c % groups or not 1 <= count <= 3:
+        raise ModelError(f"node {node.name!r} ({node.op}): a weight of shape {shape} does not fit {s.shape(x)}")
+    kernel, m = shape[2:], groups * shape[1]
     strides, dilations = _numbers(s, "strides", count, 1), _numbers(s, "dilations", count, 1)
     cuts = _transposed_cuts(s, extents, kernel, strides, dilations)
     s.check_size((s.shape(x)[0], m, *(size for _, size in cuts)))
+    if s.value(node.input(1)) is None:
+        s.end(_with_computed_bias(s, _spread_columns(s, x, s.operand(1), strides, dilations, groups, cuts)))
+        return
+    weight = to.finite(node, 1)
     between = [stride if dilation > 1 else 1 for stride, dilation in zip(strides, dilations, strict=True)]
     x = _padded(s, x, [(0, 0)] * count, 0.0, between)  # taps that are dilated see no phase alone
     phases = [stride // step for stride, step in zip(strides, between, strict=True)]
@@ -146,10 +186,32 @@ def conv_transpose(node: OnnxNode, to: Context) -> None:
         first, end = begin // phase, -(-(begin + size) // phase)
         sides.append((dilation * (taps - 1) - first, end - extent))
     x = _padded(s, x, [(min(0, before), min(0, after)) for before, after in sides], 0.0)
-    bias = np.repeat(to.finite(node, 2), prod(phases)) if s.has(2) else None
+    bias = _constant_bias(s)
+    bias = None if bias is None else np.repeat(bias, prod(phases))
     pads = [(max(0, before), max(0, after)) for before, after in sides]
     found = _convolved(s, x, window, bias, (1,) * count, dilations, pads, groups)
-    s.end(_joined(s, found, phases, cuts) if prod(phases) > 1 else found)
+    s.end(_with_computed_bias(s, _joined(s, found, phases, cuts) if prod(phases) > 1 else found))
+
+
+def _spread_columns(
+    s: Steps, x: str, weight: str, strides: Sequence[int], dilations: Sequence[int], groups: int,
+    cuts: Sequence[tuple[int, int]],
+) -> str:  # fmt: skip
+    """A transposed convolution by computed weights (c, m / groups, kernel...): by the same ones mirrored, of the input
+    with zeros between its elements."""
+    c, each, *kernel = s.shape(weight)
+    taps = prod(kernel)
+    turned = s.transpose(s.reshape(weight, (groups, c // groups, each, taps)), (0, 2, 1, 3))
+    mirrored = s.pick(turned, 3, np.arange(taps)[::-1])
+    pads = []
+    for extent, size, stride, dilation, (begin, count) in zip(
+        s.shape(x)[2:], kernel, strides, dilations, cuts, strict=True
+    ):
+        reach = dilation * (size - 1)
+        pads.append((reach - begin, count + begin - stride * (extent - 1) - 1))
+    x = _padded(s, x, pads, 0.0, strides)
+    weight = s.reshape(mirrored, (groups * each, c // groups, *kernel))
+    return _by_columns(s, x, weight, (1,) * len(kernel), dilations, groups)
 
 
 def _joined(s: Steps, x: str, phases: Sequence[int], cuts: Sequence[tuple[int, int]]) -> str:

@@ -150,3 +150,15 @@ def test_weights_that_are_normalised_on_the_way(tmp_path: Path) -> None:
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 12, 3, 3)}, ["y"], stored)
     graph = assert_agrees(path, {"x": rng.standard_normal((1, 12, 3, 3)).astype(np.float32)})
     assert [node.op for node in graph.nodes] == ["conv"]
+
+
+def test_a_constant_infinity_becomes_a_whole_number_without_a_warning(tmp_path: Path) -> None:
+    """As transformers' masks are made; warnings are errors here."""
+    nodes = [
+        helper.make_node("Cast", ["low"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("Less", ["whole", "zero"], ["below"]),
+        helper.make_node("Where", ["below", "x", "low"], ["y"]),
+    ]
+    constants = {"low": np.float32(-np.inf), "zero": np.int64(0)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 3)}, ["y"], constants)
+    assert_agrees(path, {"x": np.ones((2, 3), np.float32)})

@@ -11,8 +11,9 @@ from onnx import helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import OLDEST_OPSET, VERIFIED_OPSET, load_onnx
+from kernels.reference import evaluate
 
-from .onnx_models import assert_agrees, save_model
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 SHAPE = (2, 3, 5, 7)
 
@@ -53,6 +54,21 @@ def test_pad(tmp_path: Path, x: Any, mode: str, opset: int) -> None:
         assert_agrees(save(tmp_path, node("Pad", "p", "", "a", mode=mode), constants, opset), {"x": x})
 
 
+@pytest.mark.parametrize("opset", [OLDEST_OPSET, 13])
+def test_pad_with_infinity_before_a_maximum(tmp_path: Path, x: Any, opset: int) -> None:
+    """As timm's MaxPool2dSame does; the padded tensor is a result, too."""
+    pads, shape = [0, 0, 0, 1, 0, 0, 1, 2], {"x": SHAPE}
+    by_input, constants = ["p", "v"], {"p": np.array(pads, np.int64), "v": np.float32(-np.inf)}
+    old = opset < 11
+    one = helper.make_node("Pad", ["x"], ["wide"], pads=pads, value=-np.inf) if old else helper.make_node(
+        "Pad", ["x", *by_input], ["wide"]
+    )  # fmt: skip
+    largest = helper.make_node("MaxPool", ["wide"], ["y"], kernel_shape=[3, 3], strides=[2, 2])
+    path = save_model(tmp_path / "m.onnx", [one, largest], shape, ["wide", "y"], {} if old else constants, opset=opset)
+    ours, theirs = evaluate(load_onnx(path), {"x": x}), run_onnxruntime(path, {"x": x})
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ("wide", "y"))
+
+
 @pytest.mark.parametrize("opset", [11, 13, 19, VERIFIED_OPSET])
 @pytest.mark.parametrize("size", [(10, 14), (3, 17), (1, 1)])
 @pytest.mark.parametrize("way", ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"])
@@ -63,6 +79,16 @@ def test_resize_linear(tmp_path: Path, x: Any, way: str, size: tuple[int, int], 
     attributes = {"mode": "linear", "coordinate_transformation_mode": way}
     absent = "none" if opset < 13 else ""
     assert_agrees(save(tmp_path, node("Resize", absent, absent, "size", **attributes), constants, opset), {"x": x})
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("scale", [1.3, 0.7, 1.1, 2.6, 0.3])
+def test_resize_by_a_scale_that_fp32_cannot_hold(tmp_path: Path, scale: float, mode: str, seed: int) -> None:
+    """10 pixels by 1.3 are 13, as PyTorch's `scale_factor` means them, although 1.3 in fp32 is a little less."""
+    x = np.random.default_rng(seed).standard_normal((1, 2, 10, 12)).astype(np.float32)
+    one = node("Resize", "", "s", mode=mode, coordinate_transformation_mode="half_pixel", nearest_mode="floor")
+    model = save_model(tmp_path / "m.onnx", [one], {"x": x.shape}, ["y"], {"s": np.float32([1, 1, scale, scale])})
+    assert_agrees(model, {"x": x})
 
 
 @pytest.mark.parametrize("scales", [(2, 2), (3, 1), (2, 4)])

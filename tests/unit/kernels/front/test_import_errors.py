@@ -309,8 +309,8 @@ def test_what_a_node_asks_does_not_fit(
 
 
 def test_weight_that_is_an_activation(tmp_path: Path) -> None:
-    node = helper.make_node("Conv", ["x", "x2"], ["y"], name="the_node")
-    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8), "x2": (2, 4, 3, 3)}, ["y"])
+    node = helper.make_node("LSTM", ["x", "x2", "r"], ["y"], name="the_node", hidden_size=4)
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (5, 1, 3), "x2": (1, 16, 3), "r": (1, 16, 4)}, ["y"])
     refuse(path, "the_node", "'x2'", "must be a constant", kind=UnsupportedNode)
 
 

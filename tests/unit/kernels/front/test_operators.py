@@ -288,6 +288,51 @@ def test_split_of_which_one_part_is_left_out(tmp_path: Path) -> None:
     assert [(n.output, n.attributes["start"], n.attributes["stop"]) for n in graph.nodes] == [("y", 0, 2), ("z", 4, 6)]
 
 
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("computed", [False, True])
+def test_sequences_that_end_earlier(
+    tmp_path: Path, rng: np.random.Generator, op: str, direction: str, computed: bool
+) -> None:
+    """As PyTorch packs them: their lengths are constants, or an input."""
+    gates, turns = {"LSTM": 4, "GRU": 3, "RNN": 1}[op] * 4, 1 + (direction == "bidirectional")
+    ends = ["y", "h", "c"][: 3 if op == "LSTM" else 2]
+    one = helper.make_node(op, ["x", "w", "r", "", "n"], ends, hidden_size=4, direction=direction)
+    whole = helper.make_node("Cast", ["lengths"], ["n"], to=TensorProto.INT32)
+    weights = {"w": normal(rng, turns, gates, 3), "r": normal(rng, turns, gates, 4)}
+    given = {"x": normal(rng, 5, 4, 3)}
+    lengths = np.asarray([5, 1, 3, 4], np.float32)
+    constants, inputs = (weights, {**given, "lengths": lengths}) if computed else (
+        {**weights, "lengths": lengths}, given
+    )  # fmt: skip
+    shapes = {name: array.shape for name, array in inputs.items()}
+    assert_agrees(save_model(tmp_path / "m.onnx", [whole, one], shapes, ends, constants), inputs)
+
+
+@pytest.mark.parametrize(("left", "right"), [((6, 9), (9,)), ((9,), (9, 5)), ((9,), (9,)), ((2, 3, 9), (9,))])
+def test_product_with_a_vector(
+    tmp_path: Path, rng: np.random.Generator, left: tuple[int, ...], right: tuple[int, ...]
+) -> None:
+    check(tmp_path, node("MatMul", "a", "b"), {"a": normal(rng, *left), "b": normal(rng, *right)})
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [("bii->bi", [(2, 3, 3)]), ("ii", [(4, 4)]), ("iij,jk->ik", [(3, 3, 4), (4, 5)]), ("aba,b->ab", [(3, 2, 3), (2,)])],
+)
+def test_a_diagonal_of_einsum(
+    tmp_path: Path, rng: np.random.Generator, equation: str, shapes: list[tuple[int, ...]]
+) -> None:
+    inputs = {name: normal(rng, *shape) for name, shape in zip("xz", shapes, strict=False)}
+    check(tmp_path, node("Einsum", *inputs, equation=equation), inputs)
+
+
+def test_a_result_that_is_named_twice(tmp_path: Path, rng: np.random.Generator) -> None:
+    """As PyTorch exports a module that returns one tensor in two places; onnxruntime gives it twice."""
+    path = save_model(tmp_path / "m.onnx", [node("Relu", "x")], {"x": (2, 3)}, ["y", "y"])
+    assert assert_agrees(path, {"x": normal(rng, 2, 3)}).outputs == ("y",)
+
+
 def test_each_direction_has_its_own_numbers_of_activations(tmp_path: Path, rng: np.random.Generator) -> None:
     """Of a function that takes none (Tanh) there is no number in the list."""
     one = node(

@@ -44,7 +44,7 @@ def test_split_by_ones_and_joined_in_another_order(tmp_path: Path, opset: int, k
     assert_agrees(path, {"x": X})
 
 
-@pytest.mark.parametrize("sizes", [numbers(1, 3), numbers(3), numbers(4)])
+@pytest.mark.parametrize("sizes", [numbers(1, 3), numbers(3), numbers(4), numbers(2, 2, 0)])
 def test_split_by_sizes(tmp_path: Path, sizes: Any) -> None:
     nodes = [
         node("SplitToSequence", ["x", "sizes"], ["parts"], axis=2),

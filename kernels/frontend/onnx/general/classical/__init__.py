@@ -6,14 +6,18 @@ from collections.abc import Callable
 
 from kernels.frontend.onnx.context import Context, OnnxNode
 
-from . import linear, trees, vectors
+from . import encoders, linear, trees, vectors
 
 DOMAIN = "ai.onnx.ml"
 CLASSICAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "ArrayFeatureExtractor": linear.array_feature_extractor,
+    "Binarizer": encoders.binarizer,
+    "Imputer": encoders.imputer,
+    "LabelEncoder": encoders.label_encoder,
     "LinearClassifier": linear.linear_classifier,
     "LinearRegressor": linear.linear_regressor,
     "Normalizer": linear.normalizer,
+    "OneHotEncoder": encoders.one_hot_encoder,
     "SVMClassifier": vectors.svm_classifier,
     "SVMRegressor": vectors.svm_regressor,
     "Scaler": linear.scaler,
