@@ -46,6 +46,7 @@ def build(abi: str = "host", *, sanitize: bool = False) -> Path:
     """
     abi = host_abi() if abi == "host" else abi
     folder = _folder(abi, sanitize)
+    _forget(folder)
     _run(
         [
             "cmake",
@@ -81,15 +82,21 @@ def phone_toolchain(abi: str, ndk: Path | None) -> Path:
 def build_for_phone(abi: str, ndk: Path | None, folder: Path = FOLDER / "build") -> Path:
     """Build the agent for phones of an ABI with the NDK in `ndk`; the path, below `folder`. Raises BuildError."""
     toolchain, made = phone_toolchain(abi, ndk), folder / abi
-    cache = made / "CMakeCache.txt"
-    if cache.exists() and str(toolchain) not in cache.read_text():
-        shutil.rmtree(made)  # CMake keeps the toolchain that it was given first
+    _forget(made, str(toolchain))
     options = {"ANDROID_ABI": abi, "ANDROID_PLATFORM": _PLATFORM, "ANDROID_STL": "c++_static"}
     options["CMAKE_TOOLCHAIN_FILE"] = str(toolchain)
     given = [f"-D{name}={value}" for name, value in options.items()]
     _run(["cmake", "-S", str(FOLDER), "-B", str(made), "--no-warn-unused-cli", *given])
     _run(["cmake", "--build", str(made), "-j2"])
     return made / "pocketfarm-agent"
+
+
+def _forget(made: Path, *wanted: str) -> None:
+    """Begin anew where the project was moved, or something else is wanted: CMake keeps what it was told first."""
+    cache = made / "CMakeCache.txt"
+    wanted = (f"CMAKE_HOME_DIRECTORY:INTERNAL={FOLDER}\n", *wanted)
+    if cache.exists() and not all(word in cache.read_text() for word in wanted):
+        shutil.rmtree(made)
 
 
 def _folder(abi: str, sanitize: bool) -> Path:

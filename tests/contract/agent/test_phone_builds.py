@@ -192,3 +192,16 @@ def test_refuses_what_it_cannot_build(words: list[str], said: str) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert said in done.stderr
     assert "make agent ANDROID_NDK=" in done.stderr or "getprop ro.product.cpu.abi" in done.stderr
+
+
+def test_builds_after_the_project_was_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = "cmake_minimum_required(VERSION 3.18)\nproject(x NONE)\nadd_custom_target(x ALL touch pocketfarm-agent)\n"
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    (before / "CMakeLists.txt").write_text(project)
+    monkeypatch.setattr(build, "FOLDER", before)
+    assert build.build().exists()
+    before.rename(after)
+    monkeypatch.setattr(build, "FOLDER", after)
+    build.build().unlink()
+    assert build.build().exists()
