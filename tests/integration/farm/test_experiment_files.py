@@ -7,12 +7,11 @@ import json
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from farm.cli import main
-from tests.integration.workers.jobs import BUSY
+from tests.integration.workers.jobs import BUSY, begun
 from tests.servers import required
 from tests.waiting import eventually
 
@@ -81,7 +80,7 @@ def test_file_gives_results(up: Up, submitted: dict[str, str], cli: Cli, file: P
     experiment = submitted[file.name]
     ended = json.loads(cli("watch", experiment, "--state", str(up.state), "--json")[1])
     data = json.loads(cli("results", experiment, "--json", "--raw", "--state", str(up.state))[1])
-    records: list[dict[str, Any]] = data["records"]
+    records = begun(data["records"])
     told = cli("status", experiment, "--state", str(up.state))[1]
     assert records and len({record["job_id"] for record in records}) == sum(ended["outcomes"].values()), told
     others = [record for record in records if record["outcome"] != "ok"]

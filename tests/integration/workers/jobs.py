@@ -80,3 +80,9 @@ def ok(record: Record) -> Record:
     """It was measured to its end; that this machine had other work meanwhile is no fault of the farm's."""
     assert record.outcome is Outcome.OK or record.cause in BUSY, record.reasons
     return record
+
+
+def begun(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Attempts that began, of an experiment's: on a busy machine a line of short blocks ends early, and hands back what
+    waits in it."""
+    return [record for record in records if record["cause"] != "handed_back"]
