@@ -190,7 +190,7 @@ class Desk:
             before_ns=started - accepted,
             agent_ns=ended - started,
             after_ns=over - ended,
-            to_claim_ns=min(claims) - accepted,
+            to_claim_ns=min(claims, default=accepted) - accepted,  # claimed before we heard that it was accepted
             adb_before_ns=sum(max(0, min(_at(each) + _ns(each), started) - _at(each)) for each in asked),
             adb_after_ns=sum(max(0, _at(each) + _ns(each) - max(ended, _at(each))) for each in asked),
             adb_calls=len(asked),
