@@ -234,6 +234,14 @@ def test_text_is_refused(operator: str, attributes: dict[str, Any], tmp_path: Pa
         load_onnx(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("keys", [[1.0, math.nan], [2.0, 2.0]])
+def test_keys_that_no_comparison_finds_are_refused(keys: list[float], tmp_path: Path) -> None:
+    drawn: Drawn = ("LabelEncoder", ["y"], {"keys_floats": keys, "values_floats": [4.0, 5.0]})
+    (tmp_path / "m.onnx").write_bytes(model_of(drawn).SerializeToString())
+    with pytest.raises(ModelError, match="a key is NaN, or is there twice"):
+        load_onnx(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize("harm", ["falsenodeids", "treeids"])
 def test_trees_that_never_end_are_refused(harm: str, tmp_path: Path) -> None:
     operator, outputs, attributes = regressor(np.random.default_rng(5), "BRANCH_LEQ", "SUM")

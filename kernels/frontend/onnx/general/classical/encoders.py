@@ -53,6 +53,8 @@ def label_encoder(node: OnnxNode, to: Context) -> None:
     keys = _numbers(s, "keys_int64s" if "keys_int64s" in node.attributes else "keys_floats")
     if keys.size != values.size:
         raise ModelError(f"node {node.name!r} ({node.op}): {keys.size} keys and {values.size} values")
+    if np.isnan(keys).any() or np.unique(keys).size < keys.size:
+        node.reject("a key is NaN, or is there twice; replace such numbers before the model (Imputer)")
     default = float(s.attribute(f"default_{kind}", -1.0 if kind == "int64" else 0.0))
     x = s.operand(0)
     s.check_size((*s.shape(x), keys.size))
