@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from orchestrator.queueing.requests import LATE
+
 
 class Request:
     """One inference that somebody wants. Times are seconds; `intended` is what latency counts from."""
@@ -48,3 +50,10 @@ class Request:
         """Whose times its own was drawn from, and that time: where servers have times of their own."""
         self.client = -1
         """Of a closed loop."""
+
+    def row(self, ended: float, server: int, outcome: int, travel_s: float) -> tuple[float, ...]:
+        """Its row of the table of requests, as `COLUMNS` names them."""
+        return (
+            self.intended, self.admitted, self.started, ended, self.served_s, self.energy_j,
+            server, self.kind, outcome, ended > self.deadline or outcome == LATE, travel_s,
+        )  # fmt: skip

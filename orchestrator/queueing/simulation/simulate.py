@@ -12,7 +12,7 @@ from orchestrator.errors import SpecError
 from orchestrator.queueing.demand import STREAMS, Demand
 from orchestrator.queueing.dispatch import Dispatcher, Request, Server
 from orchestrator.queueing.policies import make_policy
-from orchestrator.queueing.requests import DONE, LATE, Rows, Run
+from orchestrator.queueing.requests import DONE, Rows, Run
 from orchestrator.queueing.service_times import rules_of
 from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
 
@@ -124,12 +124,7 @@ class _Simulation:
             self._dispatcher.look(now)
 
     def _over(self, request: Request, now: float, server: int, outcome: int, travel_s: float = 0.0) -> None:
-        self._rows.add(
-            (
-                request.intended, request.admitted, request.started, now, request.served_s, request.energy_j,
-                server, request.kind, outcome, now > request.deadline or outcome == LATE, travel_s,
-            )
-        )  # fmt: skip
+        self._rows.add(request.row(now, server, outcome, travel_s))
         think_s = self._demand.think_s(request.kind)
         if think_s is not None:
             self._plan(now + think_s, self._arrive, request.kind, request.client)
