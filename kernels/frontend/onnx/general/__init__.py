@@ -10,7 +10,6 @@ from collections.abc import Callable
 from kernels.frontend.onnx.context import Context, OnnxNode
 
 from . import (
-    col2im,
     functions,
     ordering,
     placing,
@@ -24,8 +23,8 @@ from . import (
     scattering,
     spectra,
     suppressing,
-    windows,
 )
+from .windows import col2im, convolutions, pooling
 
 GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(functions.UNARY, functions.unary),
@@ -33,8 +32,8 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(functions.VARIADIC, functions.variadic),
     **dict.fromkeys(reductions.REDUCTIONS, reductions.reduction),
     **dict.fromkeys(("ArgMax", "ArgMin"), reductions.argument),
-    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), windows.pool),
-    **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), windows.global_pool),
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), pooling.pool),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), pooling.global_pool),
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent.recurrent),
     **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), reductions.group_normalization),
     **dict.fromkeys(("Resize", "Upsample"), resizing.resize),
@@ -46,8 +45,8 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Col2Im": col2im.col2im,
     "Compress": placing.compress,
     "Concat": placing.concat,
-    "Conv": windows.conv,
-    "ConvTranspose": windows.conv_transpose,
+    "Conv": convolutions.conv,
+    "ConvTranspose": convolutions.conv_transpose,
     "ConvInteger": quantized.conv_integer,
     "CumSum": reductions.cumulated_sum,
     "DFT": spectra.dft,
