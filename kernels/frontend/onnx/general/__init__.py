@@ -10,6 +10,8 @@ from collections.abc import Callable
 from kernels.frontend.onnx.context import Context, OnnxNode
 
 from . import (
+    bitwise,
+    determinants,
     functions,
     ordering,
     placing,
@@ -24,13 +26,14 @@ from . import (
     spectra,
     suppressing,
 )
-from .windows import col2im, convolutions, pooling
+from .windows import col2im, convolutions, deformable, pooling, unpooling
 
 GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(functions.UNARY, functions.unary),
     **dict.fromkeys(functions.BINARY, functions.binary),
     **dict.fromkeys(functions.VARIADIC, functions.variadic),
     **dict.fromkeys(reductions.REDUCTIONS, reductions.reduction),
+    **dict.fromkeys(bitwise.BITWISE, bitwise.bitwise),
     **dict.fromkeys(("ArgMax", "ArgMin"), reductions.argument),
     **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), pooling.pool),
     **dict.fromkeys(("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"), pooling.global_pool),
@@ -38,6 +41,8 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     **dict.fromkeys(("GroupNormalization", "InstanceNormalization"), reductions.group_normalization),
     **dict.fromkeys(("Resize", "Upsample"), resizing.resize),
     "AffineGrid": sampling.affine_grid,
+    "BitShift": bitwise.bit_shift,
+    "BitwiseNot": bitwise.bitwise_not,
     "BatchNormalization": reductions.batch_normalization,
     "Cast": functions.cast,
     "CastLike": functions.cast,
@@ -48,10 +53,13 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Conv": convolutions.conv,
     "ConvTranspose": convolutions.conv_transpose,
     "ConvInteger": quantized.conv_integer,
+    "CumProd": reductions.cumulated_product,
     "CumSum": reductions.cumulated_sum,
     "DFT": spectra.dft,
+    "DeformConv": deformable.deform_conv,
     "DepthToSpace": placing.depth_to_space,
     "DequantizeLinear": quantized.dequantize_linear,
+    "Det": determinants.det,
     "Dropout": functions.dropout,
     "Einsum": products.einsum,
     "Expand": placing.expand,
@@ -67,6 +75,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "LpNormalization": reductions.lp_normalization,
     "MatMul": products.matmul,
     "MatMulInteger": quantized.matmul_integer,
+    "MaxUnpool": unpooling.max_unpool,
     "Mod": functions.mod,
     "NonMaxSuppression": suppressing.non_max_suppression,
     "NonZero": suppressing.non_zero,
@@ -85,6 +94,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "Size": placing.size,
     "Slice": placing.slice_,
     "SpaceToDepth": placing.space_to_depth,
+    "TensorScatter": scattering.tensor_scatter,
     "Tile": placing.tile,
     "TopK": ordering.top_k,
     "Transpose": placing.transpose,

@@ -10,8 +10,10 @@ import numpy as np
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.general.steps import Steps
+from kernels.ir.shapes import Shape
 
 from . import numbers, padded, pads_of, windows_of
+from .maxima import Maxima, places_of
 
 _LOWEST = -3.4028234663852886e38
 
@@ -24,8 +26,6 @@ def pool(node: OnnxNode, to: Context) -> None:
     count = len(extents)
     kernel = numbers(s, "kernel_shape", count, 1)
     strides, dilations = numbers(s, "strides", count, 1), numbers(s, "dilations", count, 1)
-    if len(node.outputs) > 1:
-        node.reject(f"only the first output is supported, but {node.outputs[1]} is read as well")
     pads = pads_of(s, extents, kernel, strides, dilations)
     ceiled = bool(s.attribute("ceil_mode", 0)) and str(s.attribute("auto_pad", "NOTSET")) == "NOTSET"
     counts = [_count(*each, ceiled) for each in zip(extents, kernel, strides, dilations, pads, strict=True)]
@@ -40,7 +40,7 @@ def pool(node: OnnxNode, to: Context) -> None:
     include = bool(s.attribute("count_include_pad", 0))
     separable = node.op == "MaxPool" or (node.op == "AveragePool" and (not include or whole == pads))
     fits = all(max(pad) < size for pad, size in zip(whole, kernel, strict=True))
-    if separable and fits and set(dilations) == {1} and count in (1, 3):
+    if separable and fits and len(node.outputs) < 2 and set(dilations) == {1} and count in (1, 3):
         s.end(_pooled(s, x, list(zip(kernel, strides, whole, strict=True)), include))
         return
     p = float(s.attribute("p", 2))
@@ -58,6 +58,22 @@ def pool(node: OnnxNode, to: Context) -> None:
         sizes = _sizes(extents, counts, kernel, strides, dilations, pads, include=include)
         found = s.map(("div", "a", "b"), found, sizes)
     s.end(found)
+    if len(node.outputs) > 1:
+        of = Maxima(
+            n * c, tuple(extents), tuple(counts), tuple(kernel), tuple(strides), tuple(dilations),
+            tuple(begin for begin, _ in whole), by_column=bool(s.attribute("storage_order", 0)),
+        )  # fmt: skip
+        _tell_places(s, windows, of, (n, c, *counts))
+
+
+def _tell_places(s: Steps, windows: str, of: Maxima, shape: Shape) -> None:
+    """The node's second output."""
+    places = places_of(s, windows, of)
+    if isinstance(places, str):
+        s.end(s.reshape(places, shape), 1)
+        s.to.pooled[s.node.outputs[1]] = of
+    else:
+        s.to.constants[s.node.outputs[1]] = places.reshape(shape).astype(np.int64)
 
 
 Along = tuple[int, int, tuple[int, int]]
