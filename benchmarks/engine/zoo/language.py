@@ -167,6 +167,24 @@ LANGUAGE: dict[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
         lambda: _of("Phi3ForCausalLM", MASKED, LOGITS, {**_LLAMA, "pad_token_id": 0}, use_cache=False),
         _words_and_mask,
     ),
+    "qwen3_step": (
+        lambda: _Step(transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**_LLAMA, head_dim=16))),
+        lambda: _kept(2, 2),
+    ),
+    "longformer": (
+        lambda: _of("LongformerModel", MASKED, HIDDEN, {**_BERT, "attention_window": 4}),
+        _words_and_mask,
+    ),
+    "vits": (
+        lambda: _of(
+            "VitsModel", IDS, "waveform",
+            {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 2, "ffn_dim": 64, "flow_size": 32,
+             "spectrogram_bins": 33, "upsample_initial_channel": 32, "upsample_rates": [4, 4],
+             "upsample_kernel_sizes": [8, 8], "wavenet_dilation_rate": 1, "prior_encoder_num_flows": 2,
+             "posterior_encoder_num_wavenet_layers": 2, "prior_encoder_num_wavenet_layers": 2},
+        ),
+        lambda: (torch.randint(3, 40, (1, LONG)),),
+    ),
     "mamba": (
         lambda: _of(
             "MambaForCausalLM", MASKED, LOGITS,

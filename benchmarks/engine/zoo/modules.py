@@ -239,6 +239,7 @@ def names() -> list[str]:
         ("torchvision", lambda: [*CLASSIFIERS, *SEGMENTERS, *DETECTORS]),
         ("timm", lambda: [f"timm:{name}" for name in TIMM]),
         ("transformers", lambda: [f"hf:{name}" for name in _language()]),
+        ("torch", lambda: [f"further:{name}" for name in _further()]),
     ):
         try:
             __import__(package)
@@ -256,6 +257,14 @@ def _language() -> dict[str, Small]:
     return {name: Small(*made) for name, made in LANGUAGE.items()}
 
 
+def _further() -> dict[str, Small]:
+    with suppress(ImportError):
+        _import_torchvision()
+    from .further import FURTHER
+
+    return {name: Small(*made) for name, made in FURTHER.items()}
+
+
 def _classifiers() -> list[str]:
     """All that torchvision has; `CLASSIFIERS` are those of each kind that are tried by default."""
     _import_torchvision()
@@ -270,8 +279,9 @@ def make(name: str, batch: int, seed: int) -> Made:
     Statistics of batch normalisation and its scales are drawn, too: ones and zeros hide errors.
     """
     torch.manual_seed(seed)
-    if name in SMALL or name.startswith("hf:"):
-        small = SMALL[name] if name in SMALL else _language()[name.removeprefix("hf:")]
+    family, _, rest = name.partition(":")
+    if name in SMALL or family in ("hf", "further"):
+        small = SMALL[name] if name in SMALL else (_language if family == "hf" else _further)()[rest]
         module, inputs = small.module(), small.inputs()
         inputs = tuple(torch.cat([x] * batch) if batch > 1 else x for x in inputs)
     elif name.startswith("timm:"):

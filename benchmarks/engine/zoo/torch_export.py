@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ def export(
     torch.onnx.export(module, inputs, str(file), dynamo=exporter == "dynamo", verbose=False)
 
     def in_double() -> list[Array]:
-        with torch.no_grad():
+        with torch.no_grad(), mock.patch.object(torch.Tensor, "float", torch.Tensor.double):  # RAFT names its type
             wide = module.double()(*(x.double() if x.is_floating_point() else x for x in inputs))
             module.float()
         return [part.numpy() for part in ((wide,) if isinstance(wide, torch.Tensor) else wide)]

@@ -18,6 +18,7 @@ from kernels.ir.shapes import Shape, output_shape
 
 if TYPE_CHECKING:
     from .general.padded.extent import Count
+    from .general.windows.maxima import Maxima
 
 AnyArray = npt.NDArray[Any]
 MAX_TENSOR_BYTES = 2**31
@@ -100,6 +101,10 @@ class Context:
     """Padded tensors that were broadcast, and of which."""
     sequences: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The tensors of each sequence."""
+    absent: set[str] = field(default_factory=set)
+    """Optionals that have no element."""
+    pooled: dict[str, Maxima] = field(default_factory=dict)
+    """Tensors that hold the places of the largest elements of windows."""
     written_out: int = 0
     """Nodes of graphs inside of nodes that were imported, each as often as it runs."""
 

@@ -78,10 +78,15 @@ def identity(node: OnnxNode, to: Context) -> None:
 
 
 def dropout(node: OnnxNode, to: Context) -> None:
-    training = to.optional_constant(node, 2)
-    if training is not None and np.any(training):
-        node.reject("training mode is not supported; export the model for inference (model.eval())")
+    check_keeps_all(node, to)
     identity(node, to)
+
+
+def check_keeps_all(node: OnnxNode, to: Context) -> None:
+    """Raise UnsupportedNode for a Dropout that drops something."""
+    training, ratio = to.optional_constant(node, 2), to.optional_constant(node, 1)
+    if training is not None and np.any(training) and (ratio is None or np.any(ratio)):
+        node.reject("training mode is not supported; export the model for inference (model.eval())")
 
 
 def cast_like(node: OnnxNode, to: Context) -> None:

@@ -8,12 +8,16 @@ import onnx.inliner
 from kernels.errors import ModelError
 
 from .control.nested import every_node
+from .folding import RANDOM
 from .operators import STANDARD_DOMAINS, SUPPORTED
+
+_KEPT = SUPPORTED | RANDOM
+"""What is not written out: what the import knows, and what it refuses by this name."""
 
 
 def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     """The model in operators that the import knows, as far as functions say how. Raises ModelError."""
-    kept = [(domain, op) for op in SUPPORTED for domain in STANDARD_DOMAINS]
+    kept = [(domain, op) for op in _KEPT for domain in STANDARD_DOMAINS]
     if not model.functions and not any(_has_body(node, opset) for node in every_node(model.graph.node)):
         return model
     typed = onnx.ModelProto()
@@ -36,7 +40,7 @@ def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
 
 def _has_body(node: onnx.NodeProto, opset: int) -> bool:
     """Whether ONNX defines an operator that the import does not know."""
-    if node.op_type in SUPPORTED or node.domain not in STANDARD_DOMAINS:
+    if node.op_type in _KEPT or node.domain not in STANDARD_DOMAINS:
         return False
     if not onnx.defs.has(node.op_type, opset, ""):
         return False

@@ -187,14 +187,17 @@ FOLDS: dict[str, Callable[[OnnxNode, Values], AnyArray]] = {
 }
 """Operators that are evaluated where every input is a constant."""
 OF_NO_OPERANDS = frozenset({"Constant"})
-_NEVER = frozenset({"Bernoulli", "If", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-                    "RandomUniformLike", "Scan", "SequenceMap"})  # fmt: skip
-"""What is random, or has graphs of its own."""
+RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+_OF_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+_TIMES_LARGER = {"Unique": 4}
+"""Operators that give no more elements than so often as many as they are given, of 8 bytes at most."""
 
 
 def can_compute(node: OnnxNode) -> bool:
     """Whether ONNX's reference implementation can compute the node."""
-    return node.op not in _NEVER
+    return node.op not in RANDOM | _OF_GRAPHS
 
 
 def compute(node: OnnxNode, to: Context) -> None:
@@ -217,7 +220,11 @@ def compute(node: OnnxNode, to: Context) -> None:
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", node.opset)])
     try:
+        if node.op in _TIMES_LARGER:
+            to.reserve(node, 8 * _TIMES_LARGER[node.op] * sum(to.constants[name].size for name in names))
         for port in onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output:
+            if node.op in _TIMES_LARGER:
+                continue
             inferred = port.type.tensor_type
             if not inferred.HasField("shape") or not all(extent.HasField("dim_value") for extent in inferred.shape.dim):
                 node.reject("its constant result has no shape that is known before: fold it before the export")

@@ -55,7 +55,9 @@ def opset(model: onnx.ModelProto, path: Path) -> int:
     """Version of the standard operators. Raises ModelError outside of the range that is supported."""
     version = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), None)
     if version is None:
-        raise ModelError(f"{path}: does not import the standard ONNX operators")
+        if any(node.domain in ("", "ai.onnx") for node in model.graph.node):
+            raise ModelError(f"{path}: does not import the standard ONNX operators")
+        return VERIFIED_OPSET
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= version <= newest:
         raise ModelError(

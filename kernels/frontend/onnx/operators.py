@@ -84,6 +84,11 @@ def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
             "how many results it gives depends on the input, and shapes are static: cut the model before it "
             f"(onnx.utils.extract_model, outputs {', '.join(node.inputs[:2])}) and do this step afterwards"
         )
+    if where == "" and node.op in folding.RANDOM:
+        node.reject(
+            "it draws numbers that are others in every run, and no result could be checked: let the network take them "
+            "as an input (in PyTorch an argument of forward instead of torch.rand or torch.randn), and export it again"
+        )
     if where == "" and not onnx.defs.has(node.op):
         node.reject(
             "ONNX has no such operator (tf2onnx leaves those of TensorFlow that it cannot convert): write this "

@@ -74,7 +74,7 @@ def _activations_product(node: OnnxNode, to: Context, a: str, b: str) -> None:
 def batch_normalization(node: OnnxNode, to: Context) -> None:
     """At inference: x * scale + shift per channel."""
     if node.attributes.get("training_mode", 0):
-        node.reject("training mode is not supported; export the model for inference (model.eval())")
+        node.reject("statistics of the batch itself are no constants")
     if not node.attributes.get("spatial", 1):
         node.reject("spatial = 0 is not supported")
     x = to.activation(node)

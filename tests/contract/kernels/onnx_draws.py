@@ -264,6 +264,67 @@ def windows(kind: str) -> Draw:
     return draw
 
 
+def places_of_maxima(rng: np.random.Generator) -> Drawn:
+    """A MaxPool of which the second output is read, too; many numbers are equal."""
+    (x,), found = windows("max")(rng)
+    return [np.round(x) if rng.random() < 0.5 else x], found
+
+
+def unpool(rng: np.random.Generator) -> Drawn:
+    """No place twice."""
+    rank = int(rng.choice([1, 2, 2, 3]))
+    n, c, *extents = (int(extent) for extent in rng.integers(1, 4, 2 + rank))
+    kernel = [int(k) for k in rng.integers(1, 4, rank)]
+    strides = [int(k) for k in rng.integers(1, 4, rank)]
+    sizes = [(extent - 1) * stride + k for extent, stride, k in zip(extents, strides, kernel, strict=True)]
+    x = normal(rng, n, c, *extents)
+    places = rng.permutation(n * c * int(np.prod(sizes)))[: x.size].reshape(x.shape)
+    return [x, places], {"kernel_shape": kernel, "strides": strides}
+
+
+def moved_taps(rng: np.random.Generator) -> Drawn:
+    groups, parts = int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    n, c, m = int(rng.integers(1, 3)), groups * parts * int(rng.integers(1, 3)), groups * int(rng.integers(1, 3))
+    kernel, extents, strides, dilations = (rng.integers(low, high, 2) for low, high in ((1, 4), (5, 9), (1, 3), (1, 3)))
+    pads = rng.integers(0, 3, 4)
+    counts = (extents + pads[:2] + pads[2:] - dilations * (kernel - 1) - 1) // strides + 1
+    taps = parts * int(np.prod(kernel))
+    inputs = [normal(rng, n, c, *extents), normal(rng, m, c // groups, *kernel), normal(rng, n, 2 * taps, *counts)]
+    more = [normal(rng, m), normal(rng, n, taps, *counts)][: int(rng.integers(3))]
+    found = {"group": groups, "offset_group": parts, "strides": strides, "dilations": dilations, "pads": pads}
+    return [*inputs, *more], {key: np.asarray(value).tolist() for key, value in found.items()}
+
+
+def tensor_scatter(rng: np.random.Generator) -> Drawn:
+    x, mode = normal(rng, *shape_of(rng, (3, 4), 6)), str(rng.choice(["linear", "circular"]))
+    count = int(rng.integers(1, x.shape[-2] + 1))
+    last = x.shape[-2] - (count if mode == "linear" else 1)
+    begins = np.asarray(rng.integers(0, last + 1, x.shape[0]), np.int64)
+    return [x, normal(rng, *x.shape[:-2], count, x.shape[-1]), begins], {"mode": mode}
+
+
+def bits(rng: np.random.Generator) -> Drawn:
+    kind, shape = rng.choice([np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64]), shape_of(rng)
+    low, high = max(np.iinfo(kind).min, -(1 << 24)), min(np.iinfo(kind).max, 1 << 24)
+    return [np.asarray(rng.integers(low, high + 1, partner(rng, shape)), kind) for _ in range(2)], {}
+
+
+def flipped(rng: np.random.Generator) -> Drawn:
+    return bits(rng)[0][:1], {}
+
+
+def shift(rng: np.random.Generator) -> Drawn:
+    shape = shape_of(rng)
+    x = np.asarray(rng.integers(0, 256, partner(rng, shape)), np.uint8)
+    by = np.asarray(rng.integers(0, 8, partner(rng, shape)), np.uint8)
+    return [x, by], {"direction": str(rng.choice(["LEFT", "RIGHT"]))}
+
+
+def squares(rng: np.random.Generator) -> Drawn:
+    n = int(rng.integers(1, 7))
+    return [normal(rng, *shape_of(rng, (0, 1, 2), 4), n, n)], {}
+
+
 def matmul(rng: np.random.Generator) -> Drawn:
     lead = shape_of(rng, (0, 1, 2), 4)
     m, k, n = (int(extent) for extent in rng.integers(1, 20, 3))
@@ -417,7 +478,9 @@ OPERATORS: dict[str, Draw] = {
     "ConvTranspose": windows("transposed"),
     "MaxPool": windows("max"), "AveragePool": windows("average"), "MatMul": matmul, "Gemm": gemm, "Resize": resize,
     "DepthToSpace": blocks(to_depth=False), "SpaceToDepth": blocks(to_depth=True), "CumSum": cumulated,
-    "Trilu": triangle,
+    "CumProd": cumulated, "DeformConv": moved_taps, "TensorScatter": tensor_scatter,
+    "Trilu": triangle, "Det": squares, "MaxPool places": places_of_maxima, "MaxUnpool": unpool,
+    **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), bits), "BitwiseNot": flipped, "BitShift": shift,
     "Einsum": einsum,
     "QuantizeLinear": linear(dequantize=False), "DequantizeLinear": linear(dequantize=True),
     "MatMulInteger": integer_product(scaled=False), "QLinearMatMul": integer_product(scaled=True),
@@ -425,6 +488,7 @@ OPERATORS: dict[str, Draw] = {
 }  # fmt: skip
 STORED = {
     "Clip",
+    "CumProd",
     "CumSum",
     "Expand",
     "Pad",
@@ -436,3 +500,7 @@ STORED = {
     "Trilu",
 } | {op for op in OPERATORS if op.startswith(("Reduce", "QLinear")) or op.endswith("Integer")}
 """Whose inputs after the first must be constants."""
+SINCE = {"CumProd": 26, "TensorScatter": 24}
+"""The opset of those that are newer than the fuzzer's."""
+TWO_RESULTS = {"MaxPool places", "TopK"}
+"""Of which both are read. What stands behind the operator's name says which kind of it is meant."""

@@ -22,7 +22,7 @@ import onnx
 import onnxruntime
 
 from .onnx_cases import Case, Found, agent_says, imported
-from .onnx_draws import OPERATORS, STORED, ints, normal
+from .onnx_draws import OPERATORS, SINCE, STORED, TWO_RESULTS, ints, normal
 
 OPSET = 20
 TOGETHER = 24
@@ -46,8 +46,8 @@ def single(rng: np.random.Generator, op: str) -> tuple[onnx.GraphProto, Arrays]:
     if len(given) > 1 and op not in STORED and stored != {*given} - {"i0"} and rng.random() < 0.15:
         stored.add("i0")
     weights = {name: given.pop(name) for name in sorted(stored)}
-    outputs = ["y", "z"] if op == "TopK" else ["y"]
-    return _graph([onnx.helper.make_node(op, names, outputs, **attributes)], given, weights, outputs), given
+    outputs = ["y", "z"] if op in TWO_RESULTS else ["y"]
+    return _graph([onnx.helper.make_node(op.split()[0], names, outputs, **attributes)], given, weights, outputs), given
 
 
 def folded(rng: np.random.Generator, op: str) -> tuple[onnx.GraphProto, Arrays]:
@@ -57,7 +57,7 @@ def folded(rng: np.random.Generator, op: str) -> tuple[onnx.GraphProto, Arrays]:
     weights = {name: np.asarray(array) for name, array in zip(names, inputs, strict=True) if name}
     node = onnx.helper.make_node
     nodes = [
-        node(op, names, ["made", "z"] if op == "TopK" else ["made"], **attributes),
+        node(op.split()[0], names, ["made", "z"] if op in TWO_RESULTS else ["made"], **attributes),
         node("Cast", ["made"], ["number"], to=onnx.TensorProto.FLOAT),
         node("Add", ["number", "x"], ["y"]),
     ]
@@ -119,7 +119,8 @@ def drawn(rng: np.random.Generator, number: int) -> Case | None:
 
 def judged(name: str, graph: onnx.GraphProto, given: Arrays) -> Case | None:
     """As `drawn`, of this graph and these inputs."""
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=9)
+    opset = max(SINCE.get(node.op_type, OPSET) for node in graph.node)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=10)
     options = onnxruntime.SessionOptions()
     options.log_severity_level, options.intra_op_num_threads = 4, 1
     try:

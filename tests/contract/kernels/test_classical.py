@@ -234,6 +234,20 @@ def test_text_is_refused(operator: str, attributes: dict[str, Any], tmp_path: Pa
         load_onnx(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        ("OneHotEncoder", ["y"], {"cats_int64s": [4, (1 << 24) + 1]}),
+        ("LabelEncoder", ["y"], {"keys_floats": [4.0], "values_int64s": [-(1 << 25)]}),
+        ("LinearClassifier", ["label", "y"], {"coefficients": [1.0] * 2 * FEATURES, "classlabels_ints": [0, 1 << 30]}),
+    ],
+)
+def test_whole_numbers_that_fp32_does_not_hold_are_refused(drawn: Drawn, tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(model_of(drawn).SerializeToString())
+    with pytest.raises(ModelError, match=r"beyond 2\^24"):
+        load_onnx(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize("keys", [[1.0, math.nan], [2.0, 2.0]])
 def test_keys_that_no_comparison_finds_are_refused(keys: list[float], tmp_path: Path) -> None:
     drawn: Drawn = ("LabelEncoder", ["y"], {"keys_floats": keys, "values_floats": [4.0, 5.0]})

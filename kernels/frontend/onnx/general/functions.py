@@ -9,6 +9,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode, may_wrap
+from kernels.frontend.onnx.elementwise import check_keeps_all
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression
 
@@ -73,7 +74,7 @@ VARIADIC: dict[str, Expression] = {
 def unary(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, expression = s.operand(0), UNARY[node.op](s.attribute)
-    s.end(s.map(_wrapped(s, expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
+    s.end(s.map(wrapped(s, expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
 
 
 def binary(node: OnnxNode, to: Context) -> None:
@@ -88,10 +89,10 @@ def binary(node: OnnxNode, to: Context) -> None:
         expression = _power(float(exponent.reshape(())))
     if node.op == "Pow" and np.issubdtype(kind, np.integer):
         expression = _whole_power(s, expression, b)
-    s.end(s.map(_wrapped(s, expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
+    s.end(s.map(wrapped(s, expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
 
 
-def _wrapped(s: Steps, expression: Expression, kind: np.dtype[Any]) -> Expression:
+def wrapped(s: Steps, expression: Expression, kind: np.dtype[Any]) -> Expression:
     """Whole numbers as a type of 8 or 16 bits holds them: past the end of its range they start again."""
     if not may_wrap(kind):
         return expression
@@ -167,7 +168,7 @@ def cast(node: OnnxNode, to: Context) -> None:
     elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
         s.end(s.map(c.trunc("a"), s.operand(0)))
     elif may_wrap(wanted) and not np.can_cast(given, wanted):
-        s.end(s.map(_wrapped(s, "a", wanted), s.operand(0)))
+        s.end(s.map(wrapped(s, "a", wanted), s.operand(0)))
     else:
         s.end(s.operand(0))
 
@@ -175,7 +176,8 @@ def cast(node: OnnxNode, to: Context) -> None:
 def one_hot(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     indices, depth = s.operand(0), int(np.reshape(to.constant(node, 1), -1)[0])
-    off, on = (float(value) for value in to.constant(node, 2).reshape(-1))
+    values, known = s.operand(2), s.value(s.operand(2))
+    off, on = (s.slice(values, 0, k, k + 1) if known is None else known.reshape(2)[k] for k in (0, 1))
     shape = s.shape(indices)
     if depth < 1:
         raise ModelError(f"node {node.name!r} (OneHot): depth is {depth}; expected at least 1")
@@ -185,7 +187,7 @@ def one_hot(node: OnnxNode, to: Context) -> None:
     wide = s.reshape(indices, (*shape[:axis], 1, *shape[axis:]))
     numbers = np.arange(depth, dtype=np.float32).reshape((-1,) + (1,) * (len(shape) - axis))
     place = ("select", ("less", "a", 0.0), ("add", "a", float(depth)), "a")
-    s.end(s.map(("select", ("equal", place, "b"), on, off), wide, numbers))
+    s.end(s.map(("select", ("equal", place, "b"), "c", "d"), wide, numbers, on, off))
 
 
 def trilu(node: OnnxNode, to: Context) -> None:
@@ -199,8 +201,6 @@ def trilu(node: OnnxNode, to: Context) -> None:
 def dropout(node: OnnxNode, to: Context) -> None:
     """At inference, with the mask that keeps everything."""
     s = Steps(node, to)
-    training = to.optional_constant(node, 2)
-    if training is not None and np.any(training):
-        node.reject("training mode is not supported; export the model for inference (model.eval())")
+    check_keeps_all(node, to)
     s.end(s.operand(0))
     to.constants[node.outputs[1]] = np.ones(s.shape(s.operand(0)), np.bool_)

@@ -15,8 +15,9 @@ from kernels.frontend.onnx.scales import check_blocks, limits, shape_along, spre
 from kernels.ir.compositions import clip
 from kernels.ir.shapes import Shape
 
-from . import products, windows
+from . import products
 from .steps import Operand, Steps
+from .windows import convolutions
 
 
 def quantize_linear(node: OnnxNode, to: Context) -> None:
@@ -49,14 +50,14 @@ def qlinear_matmul(node: OnnxNode, to: Context) -> None:
 def conv_integer(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     rank = len(s.shape(s.operand(1)))
-    s.end(_by(s, "Conv", windows.conv, _centred(s, 0, _rows(s, 2)), _centred(s, 1, _channels(s, 3, rank))))
+    s.end(_by(s, "Conv", convolutions.conv, _centred(s, 0, _rows(s, 2)), _centred(s, 1, _channels(s, 3, rank))))
 
 
 def qlinear_conv(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     rank = len(s.shape(s.operand(3)))
     x, weight = _centred(s, 0, _rows(s, 2)), _centred(s, 3, _channels(s, 5, rank))
-    whole = _by(s, "Conv", windows.conv, x, weight, *([_centred(s, 8, 0.0)] if s.has(8) else []))
+    whole = _by(s, "Conv", convolutions.conv, x, weight, *([_centred(s, 8, 0.0)] if s.has(8) else []))
     real = s.map(("mul", "a", ("mul", "b", "c")), whole, _rows(s, 1), _channels(s, 4, rank - 1))
     _end(s, real, _rows(s, 6), _rows(s, 7))
 

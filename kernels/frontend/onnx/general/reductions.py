@@ -10,7 +10,7 @@ from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.ir.compositions import trunc
 from kernels.ir.expressions import Expression
 
-from .steps import Steps
+from .steps import Operand, Steps
 
 REDUCTIONS: dict[str, tuple[Expression | None, str, Expression | None]] = {
     "ReduceL1": (("abs", "a"), "sum", None),
@@ -112,6 +112,25 @@ def cumulated_sum(node: OnnxNode, to: Context) -> None:
     s.end(s.transpose(s.reshape(product, s.shape(last)), np.argsort(perm).tolist()))
 
 
+def cumulated_product(node: OnnxNode, to: Context) -> None:
+    """Each element times the one before, then times the two before these, and so on by powers of two."""
+    s = Steps(node, to)
+    x, (axis,) = s.operand(0), s.whole_numbers(1) or [0]
+    axis = node.axis(axis, len(s.shape(x)))
+    count, reverse = s.shape(x)[axis], bool(s.attribute("reverse", 0))
+
+    def shifted(by: int) -> str:
+        places = np.arange(count) + by if reverse else np.arange(count) - by
+        return s.pick(x, axis, np.where((places < 0) | (places >= count), -1, places), 1.0)
+
+    if s.attribute("exclusive", 0):
+        x = shifted(1)
+    step = 1
+    while step < count:
+        x, step = s.map(("mul", "a", "b"), x, shifted(step)), 2 * step
+    s.end(s.tensor(x))
+
+
 def _rows(s: Steps, x: str) -> str:
     shape = s.shape(x)
     return s.reshape(x, (int(np.prod(shape[:-1])), shape[-1]))
@@ -194,16 +213,33 @@ def group_normalization(node: OnnxNode, to: Context) -> None:
 
 
 def batch_normalization(node: OnnxNode, to: Context) -> None:
-    """With numbers that are computed."""
+    """With numbers that are computed; in training mode with those of the batch itself."""
     s = Steps(node, to)
-    if s.attribute("training_mode", 0):
-        node.reject("training mode is not supported; export the model for inference (model.eval())")
     x = s.operand(0)
     ones = (1, -1, *(1 for _ in s.shape(x)[2:]))
     scale, shift, mean, variance = (_shaped(s, s.operand(index), ones) for index in range(1, 5))
+    if s.attribute("training_mode", 0):
+        mean, variance = _of_batch(s, x, mean, variance)
+    elif len(node.outputs) > 1:
+        node.reject(f"{node.outputs[1]!r} is of training; only in training_mode (opset 14 or newer) is it supported")
     root = ("sqrt", ("add", "c", float(s.attribute("epsilon", 1e-5))))
     centred = s.map(("div", ("mul", ("sub", "a", "b"), "d"), root), x, mean, variance, scale)
     s.end(s.map(("add", "a", "b"), centred, shift))
+
+
+def _of_batch(s: Steps, x: str, kept_mean: Operand, kept_variance: Operand) -> tuple[str, str]:
+    """Mean and variance of each channel; the node's further outputs mix them with those that are kept."""
+    if s.to.counts.get(x):
+        s.node.reject("a batch of which the model's input decides how large it is has no statistics here")
+    axes = [axis for axis in range(len(s.shape(x))) if axis != 1]
+    mean = s.reduce(x, axes, "mean")
+    centred = s.map(("sub", "a", "b"), x, mean)
+    variance = s.reduce(s.map(("mul", "a", "a"), centred), axes, "mean")
+    momentum = float(s.attribute("momentum", 0.9))
+    mixed = ("add", ("mul", "a", momentum), ("mul", "b", 1 - momentum))
+    for index, (kept, new) in enumerate(((kept_mean, mean), (kept_variance, variance)), 1):
+        s.end(s.reshape(s.map(mixed, kept, new), (s.shape(x)[1],)), index)
+    return mean, variance
 
 
 def _shaped(s: Steps, name: str, ones: tuple[int, ...]) -> str | np.ndarray:

@@ -8,10 +8,12 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.ir.compositions import less_or_equal, remainder
 from kernels.ir.expressions import Expression
 
 from .placing import along, element_numbers, inside, place
 from .steps import Steps
+from .windows.maxima import followed, put_back
 
 _MOST_ROUNDS = 64
 _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
@@ -27,6 +29,8 @@ def scatter_elements(node: OnnxNode, to: Context) -> None:
     if places is not None and _scattered(s, x, along(node, shape, places, axis), updates):
         return
     given = s.shape(indices)
+    if axis == len(shape) - 1 and _reduction(s) == "none" and _by_windows(s, x, indices, updates, apart=True):
+        return
     if any(k != axis and a != b for k, (a, b) in enumerate(zip(given, shape, strict=True))):
         node.reject(
             f"indices of shape {given} for {shape}: where they are computed, or name a place more than {_MOST_ROUNDS} "
@@ -43,7 +47,7 @@ def scatter_elements(node: OnnxNode, to: Context) -> None:
     chosen = turned(indices, count)
     chosen = s.slice(chosen, 2, 0, 1) if shared else chosen
     batch = 1 if shared else others
-    found = _combined(s, turned(x, rows), s.reshape(chosen, (batch, count)), turned(updates, count))
+    found = combined(s, turned(x, rows), s.reshape(chosen, (batch, count)), turned(updates, count))
     back = s.reshape(found, [shape[k] for k in order])
     s.end(s.transpose(back, [order.index(k) for k in range(len(shape))]))
 
@@ -72,17 +76,60 @@ def scatter_nd(node: OnnxNode, to: Context) -> None:
         coordinates = tuple(inside(node, places[..., k], shape[k]) for k in range(depth))
         if _scattered(s, x, np.asarray(element_numbers(shape)[coordinates]), updates):
             return
+    if depth == len(shape) and _reduction(s) == "none" and _by_windows(s, x, indices, updates, apart=False):
+        return
     count, rows, wide = prod(given[:-1]), prod(shape[:depth]), prod(shape[depth:])
     chosen: str | AnyArray = np.zeros((1, count))
     for k in range(depth):
         part = s.reshape(s.slice(indices, len(given) - 1, k, k + 1), (1, count))
         chosen = s.map(place(prod(shape[k + 1 : depth]), shape[k]), part, chosen)
     s.places(rows)
-    found = _combined(s, s.reshape(x, (1, rows, wide)), s.tensor(chosen), s.reshape(updates, (1, count, wide)))
+    found = combined(s, s.reshape(x, (1, rows, wide)), s.tensor(chosen), s.reshape(updates, (1, count, wide)))
     s.end(s.reshape(found, shape))
 
 
-def _combined(s: Steps, x: str, chosen: str, updates: str) -> str:
+def tensor_scatter(node: OnnxNode, to: Context) -> None:
+    """A cache with new rows one behind the other, from a computed row on; past the end, if it is a circle."""
+    s = Steps(node, to)
+    cache, update = s.operand(0), s.operand(1)
+    shape, new = s.shape(cache), s.shape(update)
+    axis = node.axis(s.attribute("axis", -2), len(shape))
+    (batch, *_), count, length = shape, new[axis], shape[axis]
+    if axis == 0 or count > length or any(a != b for k, (a, b) in enumerate(zip(shape, new, strict=True)) if k != axis):
+        raise ModelError(f"node {node.name!r} ({node.op}): rows of shape {new} do not fit a cache of shape {shape}")
+    lead, inner, both = prod(shape[:axis]), prod(shape[axis + 1 :]), length + count
+    s.places(lead * both)
+    begin = s.reshape(s.operand(2), (batch, 1, 1)) if s.has(2) else np.zeros((batch, 1, 1))
+    past: Expression = ("sub", "b", "a")
+    if str(s.attribute("mode", "linear")) == "circular":
+        past = remainder(past, float(length))
+    fresh = ("mul", less_or_equal(0.0, past), ("less", past, float(count)))
+    number: Expression = ("add", "c", ("select", fresh, ("add", past, float(length)), "b"))
+    own = (np.arange(lead) * both).reshape(batch, -1, 1)
+    numbers = s.map(number, begin, np.arange(length, dtype=np.float32), own)
+    rows = s.reshape(s.concat([cache, update], axis), (lead * both, inner))
+    s.end(s.reshape(s.gather(rows, s.reshape(numbers, (lead * length,)), 0), shape))
+
+
+def _by_windows(s: Steps, x: str, indices: str, updates: str, *, apart: bool) -> bool:
+    """Whether the indices are places that a MaxPool found, counted in each row (`apart`) or among all elements of x."""
+    known = followed(s.to, indices)
+    if known is None:
+        return False
+    of, added = known
+    shape = s.shape(x)
+    first = np.arange(of.rows) * of.plane
+    begins = first * (not apart)
+    if of.by_column or prod(shape) != of.rows * of.plane or (shape[-1] != of.plane if apart else len(shape) != 1):
+        return False
+    if s.shape(indices)[-1] != (prod(of.counts) if apart else 1) or np.any(added != (begins - first)[:, None]):
+        return False
+    into = s.reshape(x, (of.rows, *of.extents))
+    s.end(s.reshape(put_back(s, of, begins, indices, updates, into), shape))
+    return True
+
+
+def combined(s: Steps, x: str, chosen: str, updates: str) -> str:
     """x (batch, rows, wide) with updates (batch, count, wide) at the rows that are chosen, computed (batch, count).
 
     Each row looks for its updates. What is added is multiplied by 0 and 1: an infinite one makes NaN of the

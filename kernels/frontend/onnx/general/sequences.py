@@ -1,6 +1,6 @@
 """Sequences of tensors: lists of names that are followed while a model is read.
 
-What takes tensors out of them, or joins them, becomes the nodes of tensors that it means.
+What takes tensors out of them, or joins them, becomes the nodes of tensors that it means. Optionals are followed, too.
 """
 
 from __future__ import annotations
@@ -130,12 +130,36 @@ def _concat(node: OnnxNode, to: Context, each: Import) -> None:
     _emit(each, "Concat", parts, [node.outputs[0]], axis=axis)
 
 
+def _optional(node: OnnxNode, to: Context, each: Import) -> None:
+    """What may be there is, or is not: the model says it where it makes it."""
+    if node.input(0):
+        _get(node, to, each)
+    else:
+        to.absent.add(node.outputs[0])
+
+
+def _get(node: OnnxNode, to: Context, each: Import) -> None:
+    if node.input(0) in to.absent:
+        raise ModelError(f"node {node.name!r} ({node.op}): {node.input(0)!r} is an optional without an element")
+    _emit(each, "Identity", [node.input(0)], [node.outputs[0]])
+
+
+def _has(node: OnnxNode, to: Context, _: Import) -> None:
+    name = node.input(0)
+    if name and name not in to.absent and name not in to.sequences:
+        to.require(node, name, "input 0")
+    to.constants[node.outputs[0]] = np.asarray(bool(name) and name not in to.absent)
+
+
 def _empty(node: OnnxNode, to: Context, _: Import) -> None:
     to.sequences[node.outputs[0]] = ()
 
 
 SEQUENCES: dict[str, Callable[[OnnxNode, Context, Import], None]] = {
     "ConcatFromSequence": _concat,
+    "Optional": _optional,
+    "OptionalGetElement": _get,
+    "OptionalHasElement": _has,
     "SequenceAt": _at,
     "SequenceConstruct": _construct,
     "SequenceEmpty": _empty,

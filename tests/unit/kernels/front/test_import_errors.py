@@ -114,7 +114,14 @@ def test_an_operator_that_onnx_never_had(tmp_path: Path) -> None:
 
 
 def test_unknown_operator_says_where_known_ones_are(tmp_path: Path) -> None:
-    refuse(one_node(tmp_path, "Det", opset=13), "the_node", "Det", "opset 13", "limits.md", kind=UnsupportedNode)
+    refuse(
+        one_node(tmp_path, "MaxRoiPool", opset=13),
+        "the_node",
+        "MaxRoiPool",
+        "opset 13",
+        "limits.md",
+        kind=UnsupportedNode,
+    )
 
 
 def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
@@ -125,7 +132,7 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
         return helper.make_node(op, list(names[:-1]), [names[-1]], name=f"the_{op}_{names[-1]}", **attributes)
 
     nodes = [
-        node("Det", "x", "a"),  # the operator is not known
+        node("RandomNormalLike", "x", "a"),  # the operator is not known
         node("Conv", "x", "w", "b"),  # its weight has another number of channels: ONNX cannot tell the shape
         node("Relu", "b", "c"),
         node("Col2Im", "x", "x", "x", "d"),
@@ -135,10 +142,10 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
         node("Multinomial", "rows", "numbers", sample_size=2),
         node("Cast", "numbers", "shape", to=TensorProto.INT64),
         node("Reshape", "x", "shape", "i"),  # only for the first's sake
-        node("Det", "i", "j"),
-        node("Unique", "rows", "k"),
+        node("RandomNormalLike", "i", "j"),
+        node("Unique", "x", "k"),
         node("Relu", "k", "l"),
-        node("Det", "l", "m"),
+        node("RandomNormalLike", "l", "m"),
     ]  # fmt: skip
     constants = {"w": np.ones((4, 3, 1, 1), np.float32), "g": np.zeros((1, 5), np.float32)}
     constants["rows"] = np.ones((1, 5), np.float32)
@@ -147,12 +154,12 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
         load_onnx(path)
     found = {each.node: each for each in caught.value.obstacles}
     assert found.keys() == {
-        "the_Det_a", "the_Conv_b", "the_Col2Im_d", "the_LRN_e", "the_MaxRoiPool_h",
-        "the_Multinomial_numbers", "the_Det_j", "the_Unique_k", "the_Det_m",
+        "the_RandomNormalLike_a", "the_Conv_b", "the_Col2Im_d", "the_LRN_e", "the_MaxRoiPool_h",
+        "the_Multinomial_numbers", "the_RandomNormalLike_j", "the_Unique_k", "the_RandomNormalLike_m",
     }  # fmt: skip
     assert all(name in str(caught.value) and name in each.reason for name, each in found.items())
     assert "9 nodes stand in the way" in str(caught.value)
-    assert (found["the_Det_a"].operator, found["the_Det_a"].opset) == ("Det", 17)
+    assert (found["the_RandomNormalLike_a"].operator, found["the_RandomNormalLike_a"].opset) == ("RandomNormalLike", 17)
 
 
 def test_what_python_makes_of_a_model_is_an_error_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,13 +326,20 @@ def test_training_mode(tmp_path: Path) -> None:
     refuse(path, "the_node", "training", "inference", kind=UnsupportedNode)
 
 
-@pytest.mark.parametrize(("op", "attributes"), [("MaxPool", {"kernel_shape": [2, 2]})])
-def test_further_outputs_may_exist_but_not_be_read(tmp_path: Path, op: str, attributes: dict[str, Any]) -> None:
-    node = helper.make_node(op, ["x"], ["y", "more"], name="the_node", **attributes)
-    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8)}, ["y"])
-    assert load_onnx(path).outputs == ("y",)
-    path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8)}, ["y", "more"])
-    refuse(path, "the_node", op, "more", kind=UnsupportedNode)
+@pytest.mark.parametrize("op", ["RandomNormalLike", "Bernoulli"])
+def test_noise(tmp_path: Path, op: str) -> None:
+    refuse(one_node(tmp_path, op), "the_node", "draws numbers", "as an input", kind=UnsupportedNode)
+
+
+def test_further_outputs_may_exist_but_not_be_read(tmp_path: Path) -> None:
+    outputs = ["y", "more", "c", "d", "e"]
+    node = helper.make_node("BatchNormalization", ["x", *"sbmv"], outputs, name="the_node")
+    for read, taken in ((["y"], True), (["y", "more"], False)):
+        path = save_model(tmp_path / "m.onnx", [node], {"x": (1, 4, 8, 8)}, read, dict.fromkeys("sbmv", ONES), opset=9)
+        if taken:
+            assert load_onnx(path).outputs == ("y",)
+        else:
+            refuse(path, "the_node", "BatchNormalization", "'more'", kind=UnsupportedNode)
 
 
 def test_undefined_tensor_and_output(tmp_path: Path) -> None:

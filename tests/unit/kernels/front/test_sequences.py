@@ -116,3 +116,25 @@ def test_what_is_refused(
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (3, 1)}, [output], {"far": numbers(3)})
     with pytest.raises(kind, match=words):
         load_onnx(path)
+
+
+def test_optionals_are_followed(tmp_path: Path) -> None:
+    """One that is there, one that is not, and which branch is taken by it."""
+    of_numbers = helper.make_tensor_type_proto(TensorProto.FLOAT, X.shape)
+    double = helper.make_graph(
+        [node("OptionalGetElement", ["some"], ["e"]), node("Add", ["e", "e"], ["d"])], "then", [],
+        [helper.make_tensor_value_info("d", TensorProto.FLOAT, X.shape)],
+    )  # fmt: skip
+    same = helper.make_graph(
+        [node("Identity", ["x"], ["s"])], "else", [], [helper.make_tensor_value_info("s", TensorProto.FLOAT, X.shape)]
+    )
+    nodes = [
+        node("Optional", ["x"], ["some"]),
+        node("Optional", [], ["none"], type=of_numbers),
+        node("OptionalHasElement", ["some"], ["yes"]),
+        node("OptionalHasElement", ["none"], ["no"]),
+        node("If", ["yes"], ["a"], then_branch=double, else_branch=same),
+        node("If", ["no"], ["b"], then_branch=double, else_branch=same),
+        node("Sub", ["a", "b"], ["y"]),
+    ]
+    assert_agrees(save_model(tmp_path / "m.onnx", nodes, SHAPES, ["y"], opset=18), {"x": X})

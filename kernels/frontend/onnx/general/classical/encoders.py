@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
-from kernels.frontend.onnx.general.steps import Steps
+from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression
 
@@ -72,4 +72,7 @@ def _numbers(s: Steps, name: str) -> AnyArray:
     """Those of an attribute. Raises UnsupportedNode where it is absent: the node has text instead."""
     if name not in s.node.attributes:
         s.node.reject(f"{name} is absent: {_TEXT}")
-    return np.asarray(s.node.attributes[name], np.float64)
+    found = np.asarray(s.node.attributes[name], np.float64)
+    if name.endswith("int64s") and np.abs(found).max(initial=0) > MAX_PLACES:
+        s.node.reject(f"{name} has whole numbers beyond 2^24, which fp32 does not hold: number them anew before")
+    return found

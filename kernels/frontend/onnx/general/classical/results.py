@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.frontend.onnx.context import AnyArray, OnnxNode
-from kernels.frontend.onnx.general.steps import Steps
+from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
 from kernels.ir import compositions as c
 
 
@@ -25,7 +25,10 @@ def labels_of(node: OnnxNode, key: str) -> AnyArray:
     """The classes' numbers. Raises UnsupportedNode where they are text."""
     if node.attributes.get("classlabels_strings"):
         node.reject("its labels are text, and results are numbers: train the model with numbers as labels")
-    return np.asarray(node.attributes.get(key, ()), np.int64)
+    found = np.asarray(node.attributes.get(key, ()), np.int64)
+    if np.abs(found).max(initial=0) > MAX_PLACES:
+        node.reject("its labels are beyond 2^24, which fp32 does not hold: number the classes anew")
+    return found
 
 
 def label(s: Steps, scores: str, labels: AnyArray) -> str:

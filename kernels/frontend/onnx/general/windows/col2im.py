@@ -9,9 +9,9 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.general.steps import Steps
 
-from .steps import Steps
-from .windows import conv_transpose
+from .convolutions import conv_transpose
 
 
 def col2im(node: OnnxNode, to: Context) -> None:
