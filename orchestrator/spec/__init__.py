@@ -14,7 +14,7 @@ from .yaml_tree import YamlTree, read
 
 Refused = TypeVar("Refused", bound=StableError)
 
-__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "located", "parse"]
+__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "located", "parse", "taken_names"]
 
 
 def load(path: Path) -> Experiment:
@@ -25,7 +25,7 @@ def load(path: Path) -> Experiment:
 def parse(text: str, file: str = "experiment") -> Experiment:
     """Validate an experiment's text; `file` names it in errors. Raises SpecError with all problems."""
     wanted = "an experiment is a mapping: `name: ...`, `workload: ...`"
-    return validate(text, Experiment, file, wanted, _selection)
+    return validate(text, Experiment, file, wanted, lambda tree: [*_selection(tree), *taken_names(tree)])
 
 
 def located(error: Refused, file: Path) -> Refused:
@@ -36,6 +36,15 @@ def located(error: Refused, file: Path) -> Refused:
     place = tree.place(field) if at(tree.data, field[:1]) is not None else None
     where = f"{file}:{place.line}:{place.column}" if place else str(file)
     return type(error)(f"{where}: {message}", remedy=error.remedy)
+
+
+def taken_names(tree: YamlTree) -> list[Problem]:
+    """A name that a command would take for something else: it could be submitted, but never be asked for."""
+    name = at(tree.data, ("name",))
+    if not isinstance(name, str) or (name != "latest" and name[:1] not in ("-", ".")):
+        return []
+    why = "commands call the newest of all so" if name == "latest" else "a name begins with a letter, a digit or `_`"
+    return [Problem(tree.place(("name",)), "name", f"{why}: choose another name")]
 
 
 def _selection(tree: YamlTree) -> list[Problem]:
