@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from orchestrator.errors import SpecError, StableError
 from orchestrator.expansion import device_selection as select
-from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment import Experiment, why_taken
 
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate
 from .yaml_tree import YamlTree, read
@@ -41,10 +41,8 @@ def located(error: Refused, file: Path) -> Refused:
 def taken_names(tree: YamlTree) -> list[Problem]:
     """A name that a command would take for something else: it could be submitted, but never be asked for."""
     name = at(tree.data, ("name",))
-    if not isinstance(name, str) or (name != "latest" and name[:1] not in ("-", ".")):
-        return []
-    why = "commands call the newest of all so" if name == "latest" else "a name begins with a letter, a digit or `_`"
-    return [Problem(tree.place(("name",)), "name", f"{why}: choose another name")]
+    why = why_taken(name) if isinstance(name, str) else ""
+    return [Problem(tree.place(("name",)), "name", f"{why}: choose another name")] if why else []
 
 
 def _selection(tree: YamlTree) -> list[Problem]:
