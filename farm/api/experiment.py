@@ -142,7 +142,7 @@ def _row(summary: dict[str, Any]) -> dict[str, Any]:
         "low_j": least,
         "high_j": most,
         "blocks": summary["outcomes"].get("ok", 0),
-        "doubts": [doubt["code"] for doubt in summary["doubts"]],
+        "doubts": list(dict.fromkeys(doubt["code"] for doubt in summary["doubts"])),
     }
 
 
