@@ -76,6 +76,6 @@ def _impossible(tree: YamlTree) -> list[Problem]:
     except (KeyError, ValueError):
         return found
     if low > high:
-        path = ("conditions", "battery_temp_min")
-        found.append(Problem(tree.place(path), dotted(path), f"{low:g} C is above battery_temp_max, {high:g} C"))
+        least = ("conditions", "battery_temp_min")
+        found.append(Problem(tree.place(least), dotted(least), f"{low:g} C is above battery_temp_max, {high:g} C"))
     return found
