@@ -43,8 +43,9 @@ class Experiment:
         return dict(self.at.answer("status", self.id))
 
     def results(self) -> pd.DataFrame:
-        """A row for each device and cell: median of blocks with its interval (ms), memory (bytes), energy (J) with its
-        interval, blocks, doubts. `source` says what measured it: phone, virtual, workstation, replay, import."""
+        """A row for each device and cell: median of blocks with its interval (ms), or of streams `frames_per_s`;
+        memory (bytes); energy (J) with its interval, and in `energy_basis` whether it is `net` or `gross`; the blocks
+        behind the figures; doubts. `source` says what measured it: phone, virtual, workstation, replay, import."""
         import pandas as pd
 
         return pd.DataFrame([_row(each) for each in self.at.answer("results", self.id)["summaries"]])
@@ -118,8 +119,9 @@ def _row(summary: dict[str, Any]) -> dict[str, Any]:
     """One row of `results()`."""
     latency, memory = summary["latency"] or {}, summary["memory"] or {}
     low, high = _ends(latency.get("interval_ms"))
-    energy = (summary["energy_per_inference"] or {}).get("figure_j", {})
-    least, most = _ends(energy.get("total"))
+    energy = summary["energy_per_inference"] or {}
+    figure_j = energy.get("figure_j", {})
+    least, most = _ends(figure_j.get("total"))
     return {
         "device": summary["serial"],
         "source": summary["source"],
@@ -132,13 +134,15 @@ def _row(summary: dict[str, Any]) -> dict[str, Any]:
         "low_ms": low,
         "high_ms": high,
         "p90_ms": latency.get("p90_ms"),
+        "frames_per_s": (summary["throughput"] or {}).get("frames_per_s"),
         "setup_ms": summary["setup_total_ms"],
         "device_peak_bytes": memory.get("device_peak_bytes"),
-        "energy_j": energy.get("value"),
+        "energy_j": figure_j.get("value"),
+        "energy_basis": energy.get("basis"),
         "low_j": least,
         "high_j": most,
-        "blocks": summary["blocks"],
-        "doubts": [doubt["code"] for doubt in summary["doubts"]],
+        "blocks": summary["outcomes"].get("ok", 0),
+        "doubts": list(dict.fromkeys(doubt["code"] for doubt in summary["doubts"])),
     }
 
 

@@ -69,10 +69,12 @@ def _checked(name: str | None) -> str | None:
     from pydantic import TypeAdapter, ValidationError
 
     from orchestrator.model import problem
-    from orchestrator.model.experiment import Name
+    from orchestrator.model.experiment import Name, why_taken
 
     if name is None:
         return None
+    if why := why_taken(name):
+        raise typer.BadParameter(f"{why}: choose another name", param_hint="--name")
     try:
         return TypeAdapter(Name).validate_python(name)
     except ValidationError as e:

@@ -15,6 +15,7 @@ from .experiments import PANEL
 from .farm_access import find_measured, open_ledger, settings_of
 from .output import JsonOption, StateOption, out, print_json, say
 from .queue_tables import runs_table, show_kept
+from .results import write_whole
 
 if TYPE_CHECKING:
     from orchestrator.queueing.kept import Read
@@ -105,7 +106,7 @@ def run(
             raise Unsupported("--policies and --html are of simulations", remedy="add --simulate")
         run_live(loaded, state, as_json, loads=loads, capacity=capacity)
     elif html is not None:
-        write_report(loaded, html, loads=loads, policies=names)
+        write_report(loaded, html, as_json, loads=loads, policies=names)
     else:
         run_simulation(loaded, (used, bodies), as_json, loads=loads, policies=names, capacity=capacity)
 
@@ -151,11 +152,14 @@ def show(
             show_kept(ledger, run_id, as_json)
             return
         read = read_run(ledger, run_id)
+    files = []
     if html is not None:
-        html.write_text(_page(read, endpoints.pages_of(settings.state)))
+        files.append(write_whole(html, _page(read, endpoints.pages_of(settings.state)), "--html"))
     if parquet is not None:
-        parquet.write_bytes(as_parquet(read))
-    for path in filter(None, (html, parquet)):
+        files.append(write_whole(parquet, as_parquet(read), "--parquet"))
+    if as_json:
+        print_json({"id": read.row.id, "files": files})
+    for path in files:
         say(f"written: {path}")
 
 

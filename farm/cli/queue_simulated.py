@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .output import print_json, say
 from .queue_tables import capacity_line, curve, policies_table, show_measured
+from .results import write_whole
 
 if TYPE_CHECKING:
     from orchestrator.queueing.learnt import Body
@@ -41,7 +42,7 @@ def simulate(
         show_measured(spec, run_and_measure(spec))
 
 
-def write_report(spec: QueueingSpec, path: Path, *, loads: list[float], policies: list[str]) -> None:
+def write_report(spec: QueueingSpec, path: Path, as_json: bool, *, loads: list[float], policies: list[str]) -> None:
     """Write the HTML report of a simulation, with its load curve or its policies."""
     from orchestrator.queueing.capacity import load_curve
     from orchestrator.queueing.experiment import compare_policies, measure_runs, run_simulated
@@ -51,5 +52,7 @@ def write_report(spec: QueueingSpec, path: Path, *, loads: list[float], policies
     found = compare_policies(spec, policies) if policies else []
     under = [(name, each) for name, (_, each) in zip(policies, found, strict=True)]
     told = Told(spec, SOURCE, measure_runs(spec, runs), runs, list(load_curve(spec, loads)) if loads else [], under)
-    path.write_text(queueing_page(told))
-    say(f"report: {path}")
+    written = write_whole(path, queueing_page(told), "--html")
+    if as_json:
+        print_json({"name": spec.name, "source": SOURCE, "files": [written]})
+    say(f"report: {written}")

@@ -12,6 +12,7 @@ from orchestrator.errors import SpecError
 from .output import log
 
 if TYPE_CHECKING:
+    from orchestrator.model.experiment import Measure
     from orchestrator.submission.submit import Submission
 
 ASK_ABOVE = 10_000
@@ -72,7 +73,18 @@ def print_submission(submission: Submission) -> None:
 def _warnings(submission: Submission) -> list[str]:
     from orchestrator.analysis.stopping_rule import why_out_of_reach
 
-    return sorted({why for job in submission.expansion.jobs if (why := why_out_of_reach(job.sampling))})
+    work = [job for job in submission.expansion.jobs if job.role == "work"]
+    found = {why for job in work if (why := why_out_of_reach(job.sampling))}
+    return sorted(found | {why for job in work[:1] if (why := _without_power(job.measure))})
+
+
+def _without_power(measure: Measure) -> str:
+    """What is said of power that nobody measures; empty where there is nothing of that kind."""
+    usual = type(measure)()
+    given = [name for name in ("power_source", "power_period") if getattr(measure, name) != getattr(usual, name)]
+    if not given or "power" in measure.quantities:
+        return ""
+    return f"`measure.{given[0]}` has no effect: add `power` to `measure.quantities`"
 
 
 def _cells(submission: Submission) -> int:

@@ -43,12 +43,16 @@ TAILS: dict[What, dict[str, Kind]] = {
 
 
 def columns(what: What, cells: Iterable[Cell]) -> dict[str, Kind]:
-    """Column -> kind of its values, in order; axes of all cells between. None stands for what is not known."""
+    """Column -> kind of its values, in order; axes of all cells between, and of trainings the stage of an epoch. None
+    stands for what is not known."""
     axes: dict[str, Kind] = {}
+    stages: dict[str, Kind] = {}
     for cell in cells:
         for name, value in cell.options.items():
             axes[name] = _wider(axes.get(name), _kind(value))
-    return {**HEAD, **axes, **BLOCK, **TAILS[what]}
+        if cell.workload.training is not None and what == "samples":
+            stages["stage"] = "text"
+    return {**HEAD, **axes, **stages, **BLOCK, **TAILS[what]}
 
 
 def _kind(value: object) -> Kind:
@@ -102,6 +106,7 @@ def _samples(record: Record) -> Iterator[Row]:
             "index": sample.index,
             "start_ns": sample.start_ns,
             "sample_ms": sample.duration_ns / 1e6,
+            **({"stage": sample.stage} if sample.stage else {}),
         }
 
 

@@ -255,8 +255,8 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
         if why := point.conflict:
             exclusions.append(Exclusion("", point.label, why))
         elif cell.cell_id in cells:
-            unused = "; ".join(f"{name}: {why}" for name, why in point.unused.items())
-            reason = f"{unused}; the same as `{cell.label}`, which is run once"
+            unused = [f"{name}: {why}" for name, why in point.unused.items()]
+            reason = "; ".join([*unused, f"the same as `{cell.label}`, which is run once"])
             exclusions.append(Exclusion("", point.label, reason))
         else:
             cells[cell.cell_id] = cell

@@ -51,7 +51,9 @@ def agents_family(agents: Iterable[str]) -> Metric:
 
 def _times(latest: Latest) -> Iterator[Metric]:
     latency = GaugeMetricFamily(
-        "farm_results_latency_seconds", "Latency of one inference, latest figures.", labels=(*LABELS, "stat")
+        "farm_results_latency_seconds",
+        "Latency of one inference, or time of an epoch of a training, latest figures.",
+        labels=(*LABELS, "stat"),
     )
     throughput = GaugeMetricFamily(
         "farm_results_throughput_frames_per_second", "Frames per second of streams, latest figures.", labels=LABELS

@@ -27,12 +27,14 @@ COLUMNS = (
     Head("blocks", True), Head("doubts"),
 )  # fmt: skip
 MEDIAN, BLOCKS = 1, 5
+FIRST = Head("first ms", True)
+"""Of cold starts, whose set-up stands in a part of its own."""
 SVG_COLUMNS = 112
 
 
 def render(content: Content, *, setup: bool = False) -> RenderableType:
     """The whole report: results, exclusions, doubts. `setup`: with the steps of set-up."""
-    parts: list[RenderableType] = [heading(content), Text(), results(content.summaries, content.doubts)]
+    parts: list[RenderableType] = [heading(content), Text(), results(content)]
     found = sections(content)
     for section in found:
         if setup or section.name != SETUP:
@@ -78,11 +80,12 @@ def heading(content: Content) -> Text:
     return text
 
 
-def results(summaries: Sequence[Summary], doubts: Sequence[DoubtCount]) -> RenderableType:
+def results(content: Content) -> RenderableType:
     """The cells of each device below its name; doubts by their numbers in the list that follows.
 
     What holds for all cells of a device stands below its name, and what holds for all results above the table.
     """
+    summaries, doubts = content.summaries, content.doubts
     names, everywhere = wording.naming(summaries), _ran_everywhere_on(summaries)
     rows: list[Row] = []
     for _, group in groupby(summaries, key=lambda summary: summary.serial):
@@ -94,7 +97,10 @@ def results(summaries: Sequence[Summary], doubts: Sequence[DoubtCount]) -> Rende
             told.append(f"doubts: {_numbers(some)}")
         rows += [_device(own[0]), *(Text(f"  {line}", style="dim") for line in told)]
         rows += [_row(summary, sorted(each - common), names) for summary, each in zip(own, numbers, strict=True)]
-    return Listing(COLUMNS, rows, header_style="dim", indent=2)
+    heads = list(COLUMNS)
+    if content.experiment.sampling.mode == "cold":
+        heads[MEDIAN] = FIRST
+    return Listing(heads, rows, header_style="dim", indent=2)
 
 
 def _ran_everywhere_on(summaries: Sequence[Summary]) -> list[str]:

@@ -42,9 +42,10 @@ def source_word(source: Source) -> str:
 
 def ms(value: float) -> str:
     """Milliseconds with three significant digits, down to the nanosecond: `0.00042`, `4.56`, `78.9`, `1234`."""
-    if value >= 100 or value <= 0:
+    if value <= 0:
         return f"{value:.0f}"
-    return f"{value:.{min(2 - floor(log10(value)), NS_DECIMALS)}f}"
+    size = floor(log10(float(f"{value:.2e}")))  # of the rounded value: 9.997 is 10.0, and 99.97 is 100
+    return f"{value:.{min(max(2 - size, 0), NS_DECIMALS)}f}"
 
 
 def latency_interval(latency: Latency | None) -> str:

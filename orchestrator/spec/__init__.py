@@ -7,14 +7,16 @@ from typing import TypeVar
 
 from orchestrator.errors import SpecError, StableError
 from orchestrator.expansion import device_selection as select
-from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment import Experiment, why_taken
+from orchestrator.model.quantity import parse_celsius
 
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate
 from .yaml_tree import YamlTree, read
 
+PERCENT = 100
 Refused = TypeVar("Refused", bound=StableError)
 
-__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "located", "parse"]
+__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "located", "parse", "taken_names"]
 
 
 def load(path: Path) -> Experiment:
@@ -25,7 +27,9 @@ def load(path: Path) -> Experiment:
 def parse(text: str, file: str = "experiment") -> Experiment:
     """Validate an experiment's text; `file` names it in errors. Raises SpecError with all problems."""
     wanted = "an experiment is a mapping: `name: ...`, `workload: ...`"
-    return validate(text, Experiment, file, wanted, _selection)
+    return validate(
+        text, Experiment, file, wanted, lambda tree: [*_selection(tree), *taken_names(tree), *_impossible(tree)]
+    )
 
 
 def located(error: Refused, file: Path) -> Refused:
@@ -38,6 +42,13 @@ def located(error: Refused, file: Path) -> Refused:
     return type(error)(f"{where}: {message}", remedy=error.remedy)
 
 
+def taken_names(tree: YamlTree) -> list[Problem]:
+    """A name that a command would take for something else: it could be submitted, but never be asked for."""
+    name = at(tree.data, ("name",))
+    why = why_taken(name) if isinstance(name, str) else ""
+    return [Problem(tree.place(("name",)), "name", f"{why}: choose another name")] if why else []
+
+
 def _selection(tree: YamlTree) -> list[Problem]:
     path = ("devices", "where")
     expression = at(tree.data, path)
@@ -48,3 +59,23 @@ def _selection(tree: YamlTree) -> list[Problem]:
     except SpecError as e:
         return [Problem(tree.place(path), dotted(path), str(e))]
     return []
+
+
+def _impossible(tree: YamlTree) -> list[Problem]:
+    """Conditions that no phone can ever meet: their jobs would wait for good. An old ledger may have some."""
+    found, wanted = [], at(tree.data, ("conditions",))
+    if not isinstance(wanted, dict):
+        return []
+    charge = wanted.get("battery_percent")
+    for name, end in charge.items() if isinstance(charge, dict) else ():
+        if isinstance(end, int | float) and not 0 <= end <= PERCENT:
+            path = ("conditions", "battery_percent", str(name))
+            found.append(Problem(tree.place(path), dotted(path), f"a charge is 0 to {PERCENT} %, got {end:g}"))
+    try:
+        low, high = (parse_celsius(wanted[name]) for name in ("battery_temp_min", "battery_temp_max"))
+    except (KeyError, ValueError):
+        return found
+    if low > high:
+        least = ("conditions", "battery_temp_min")
+        found.append(Problem(tree.place(least), dotted(least), f"{low:g} C is above battery_temp_max, {high:g} C"))
+    return found

@@ -18,6 +18,9 @@ from orchestrator.model.record import Outcome
 NIGHT_GAP_S = 4 * 3600.0
 """A device that rests for longer begins another night."""
 
+LATENCY_BASIS: Mapping[Mode, str] = {"steady": "", "cold": "cold start", "sustained": "sustained load"}
+"""What tells the latencies of blocks of different modes apart."""
+
 Value = int | float | str | bool
 
 
@@ -77,7 +80,7 @@ def rows_of(
     """Of each job the newest attempt. `answers`: by token, where the workload has a set with labels."""
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
-    known = {cell_id: _CellText.of(cell) for cell_id, cell in cells.items()}
+    known = {cell_id: _CellText.of(cell, mode) for cell_id, cell in cells.items()}
     return [
         _row(block, known[block.cell_id], mode, (answers or {}).get(block.token), night)
         for block, night in zip(ordered, nights_of(ordered), strict=True)
@@ -112,10 +115,14 @@ class _CellText(NamedTuple):
     backend: str
     precision: str
     options: dict[str, Value]
+    latency: str
+    """Name of its time: modes answer different questions, and an epoch of a training is no inference."""
 
     @staticmethod
-    def of(cell: Cell) -> _CellText:
-        return _CellText(cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options))
+    def of(cell: Cell, mode: Mode) -> _CellText:
+        basis = "epoch" if cell.workload.training else LATENCY_BASIS[mode]
+        latency = "/".join(filter(None, ("latency", basis)))
+        return _CellText(cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options), latency)
 
 
 def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, night: str) -> SideRow:
@@ -135,7 +142,7 @@ def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, nig
         started_at=block.started_at,
         ended_at=block.ended_at,
         problem="" if good else ": ".join(filter(None, (block.outcome, block.cause))),
-        values=block.values if latency is None else {"latency": latency, **block.values},
+        values=block.values if latency is None else {cell.latency: latency, **block.values},
         whole_ms=block.whole_ms,
         relative_energy=block.relative_energy,
         first_example=answers.first_example if answers and good else 0,

@@ -15,7 +15,7 @@ from orchestrator.exchange.delimited_table import Table
 from orchestrator.ledger import Imported, Ledger
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.event import Layer, Sample
-from orchestrator.model.experiment import Conditions, Experiment, Matrix, Measure, Sampling, Workload
+from orchestrator.model.experiment import Conditions, Experiment, Matrix, Measure, Sampling, Workload, why_taken
 from orchestrator.model.job import ForeignCell, ForeignJob
 from orchestrator.model.record import Doubt, DoubtCode, Record
 
@@ -63,7 +63,9 @@ def _is_same(experiment_id: str, experiment: Experiment, content: Content, name:
 
 def _experiment(path: Path, content: Content, name: str | None) -> Experiment:
     networks = tuple(dict.fromkeys(cell.workload.label for cell in content.cells.values()))
-    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem)[:60].strip("-") or "import"
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", path.stem)[:60].strip("-.") or "import"
+    if why_taken(plain):
+        plain = f"import-{plain}"
     return Experiment(
         name=name or plain,
         description=f"Imported: {content.rows} rows of {path.name}, SHA-256 of their values {content.digest}",

@@ -133,7 +133,12 @@ class Builder(Transformer[Token, Node]):
         if term.type is not FactType.TEXT:
             self._fail(term.place, f"`~` compares texts, and {term.fact} is {term.type}")
         compiled = self._regex(parts[1])
-        return self._test(meta, lambda d: bool(compiled.fullmatch(str(term.read(d))[:MAX_TEXT_CHARS])), term)
+
+        def holds(device: Device) -> bool:
+            value = term.read(device)
+            return value is not None and compiled.fullmatch(str(value)[:MAX_TEXT_CHARS]) is not None
+
+        return self._test(meta, holds, term)
 
     def flag(self, meta: Meta, parts: list[Token]) -> Node:
         term = self.name(meta, parts)

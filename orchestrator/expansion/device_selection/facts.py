@@ -34,7 +34,8 @@ UNITS: dict[str, tuple[FactType, float]] = {
 
 @dataclass(frozen=True)
 class Fact:
-    """One name of the expression language. `read` returns None where the device does not tell."""
+    """One name of the expression language. `read` returns None where the device does not tell: facts have an empty text
+    or 0 there."""
 
     type: FactType
     read: Callable[[Device], Value]
@@ -48,19 +49,19 @@ def _precisions(device: Device) -> frozenset[str]:
 
 FACTS: dict[str, Fact] = {
     "serial": Fact(FactType.TEXT, lambda d: d.facts.serial),
-    "host": Fact(FactType.TEXT, lambda d: d.facts.host),
+    "host": Fact(FactType.TEXT, lambda d: d.facts.host or None),
     "kind": Fact(FactType.TEXT, lambda d: d.facts.kind, ("phone", "workstation")),
     "source": Fact(FactType.TEXT, lambda d: str(d.facts.source), tuple(map(str, Source))),
-    "model": Fact(FactType.TEXT, lambda d: d.facts.model),
-    "manufacturer": Fact(FactType.TEXT, lambda d: d.facts.manufacturer),
-    "soc": Fact(FactType.TEXT, lambda d: d.facts.soc),
-    "gpu": Fact(FactType.TEXT, lambda d: d.facts.gpu),
-    "gpu_vendor": Fact(FactType.TEXT, lambda d: d.facts.gpu_vendor),
-    "abi": Fact(FactType.TEXT, lambda d: d.facts.abi),
-    "profile": Fact(FactType.TEXT, lambda d: d.facts.profile),
-    "sdk": Fact(FactType.NUMBER, lambda d: float(d.facts.sdk)),
-    "cores": Fact(FactType.NUMBER, lambda d: float(d.facts.cores)),
-    "memory": Fact(FactType.SIZE, lambda d: float(d.facts.memory_bytes)),
+    "model": Fact(FactType.TEXT, lambda d: d.facts.model or None),
+    "manufacturer": Fact(FactType.TEXT, lambda d: d.facts.manufacturer or None),
+    "soc": Fact(FactType.TEXT, lambda d: d.facts.soc or None),
+    "gpu": Fact(FactType.TEXT, lambda d: d.facts.gpu or None),
+    "gpu_vendor": Fact(FactType.TEXT, lambda d: d.facts.gpu_vendor or None),
+    "abi": Fact(FactType.TEXT, lambda d: d.facts.abi or None),
+    "profile": Fact(FactType.TEXT, lambda d: d.facts.profile or None),
+    "sdk": Fact(FactType.NUMBER, lambda d: float(d.facts.sdk) or None),
+    "cores": Fact(FactType.NUMBER, lambda d: float(d.facts.cores) or None),
+    "memory": Fact(FactType.SIZE, lambda d: float(d.facts.memory_bytes) or None),
     "apis": Fact(FactType.SET, lambda d: frozenset(str(a.api) for a in d.facts.apis), tuple(map(str, Api))),
     "precisions": Fact(FactType.SET, _precisions, tuple(map(str, Precision))),
     "battery": Fact(FactType.PERCENT, lambda d: d.state.battery_percent),

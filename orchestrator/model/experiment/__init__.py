@@ -3,7 +3,7 @@
 from .affinity import Affinity
 from .conditions import SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range
 from .dataset import MOST_SHARDS, Dataset
-from .experiment import DeviceChoice, Experiment, Name
+from .experiment import DeviceChoice, Experiment, Name, why_taken
 from .matrix import Matrix
 from .measure import Measure, Quantity
 from .placement_rules import PlacementRules, PolicyName
@@ -46,4 +46,5 @@ __all__ = [
     "Training",
     "TrainingSet",
     "Workload",
+    "why_taken",
 ]

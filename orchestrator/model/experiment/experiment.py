@@ -30,6 +30,13 @@ def _plain_name(value: str) -> str:
 Name = Annotated[str, AfterValidator(_plain_name)]
 
 
+def why_taken(name: str) -> str:
+    """Why commands would take a new name for something else; empty where they do not. Old names stay readable."""
+    if name == "latest":
+        return "commands call the newest of all so"
+    return "a name begins with a letter, a digit or `_`" if name[:1] in ("-", ".") else ""
+
+
 class DeviceChoice(Model):
     """Which devices take part."""
 

@@ -24,8 +24,8 @@ class Sampling(Model):
     """Independent repetitions, each in a fresh agent process. Six give an interval of 95 %, seven still do when one
     does not count; `farm compare` and `farm best` need five of each side. Fewer are a quick look."""
     target_interval: Share | None = None
-    """Add blocks to a cell until the half-width of its interval is at most this share of the median: `5 %`. Seven good
-    blocks are needed at least: a choice of when to stop needs ranks that cover more than 95 %."""
+    """Add blocks to a cell until the half-width of its interval is at most this share of the median: `5 %`. Twelve
+    good blocks are needed at least: fewer show too badly how alike they are to decide when to stop."""
     max_blocks: int = Field(default=30, ge=1, le=1000)
     """With `target_interval`: the most blocks of a cell on a device."""
     warmup: int = Field(default=1, ge=0, le=10_000)

@@ -15,6 +15,8 @@ from orchestrator.queueing.requests import COLUMNS, DONE, Column, Course
 
 NS = 1e-9
 DISCHARGING = "Discharging"
+ALL_BUSY = 0.9
+"""Share of the time from which on a phone that serves has next to no other power to be mixed up with."""
 ENERGY, SERVER, OUTCOME = (COLUMNS.index(name) for name in ("energy_j", "server", "outcome"))
 
 
@@ -27,6 +29,22 @@ def trace_of(readings: Sequence[Reading], gauge: GaugeCalibration | None) -> Tra
     volts = np.array([each.voltage_uv for each in told]) * 1e-6
     current_a = np.array([each.current_ua for each in told]) * found.discharge_a_per_unit
     return Trace(t_s=np.array([each.t_ns for each in told]) * NS, power_w=current_a * volts)
+
+
+def why_coarse(windows: Sequence[tuple[int, int]], trace: Trace) -> str:
+    """Why the gauge cannot tell what a request took from what the phone took beside it; empty where it can, and where
+    hardly anything lay beside."""
+    news_s = trace.t_s[np.flatnonzero(np.diff(trace.power_w)) + 1]
+    served_s = np.array([end - begin for begin, end in windows]) * NS
+    if len(news_s) < 2 or not len(served_s) or served_s.sum() > ALL_BUSY * (trace.t_s[-1] - trace.t_s[0]):
+        return ""
+    period_s, usual_s = float(np.median(np.diff(news_s))), float(np.median(served_s))
+    if usual_s >= period_s:
+        return ""
+    return (
+        f"its gauge has news every {period_s:.2g} s, and it served for {usual_s:.2g} s at a time: energy a request is "
+        "mixed with that of its rests; with idle servers it is right"
+    )
 
 
 def fill_energy(rows: Column, windows: Sequence[Sequence[tuple[int, int]]], traces: Sequence[Trace | None]) -> None:

@@ -21,7 +21,7 @@ from orchestrator.queueing.service_times import make_servers, rules_of
 from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
 
 from .ears import Ears
-from .energy import fill_course, fill_energy, trace_of
+from .energy import fill_course, fill_energy, trace_of, why_coarse
 from .station import NS_PER_S, Station
 from .undisturbed import undisturbed
 from .wire import Wire
@@ -124,6 +124,9 @@ class _Live:
             time.sleep(LAST_READINGS_S / 100)
         traces = [trace_of(each.wire.readings, each.wire.gauge) for each in stations]
         fill_energy(table.rows, [each.windows for each in stations], traces)
+        for each, trace in zip(stations, traces, strict=True):
+            if trace is not None and (why := why_coarse(each.windows, trace)):
+                self._doubts.append(f"{each.wire.serial}: {why}")
         fill_course(self._course, [each.clock_s for each in stations], traces)
         return Run(
             table, self._course, self._spec.duration, self._waited_s, self._preemptions, np.array(self._overheads),

@@ -11,6 +11,7 @@ from orchestrator.errors import SpecError
 from orchestrator.model.base import Model
 from orchestrator.model.experiment import Conditions, Name
 from orchestrator.model.quantity import Rest, Seconds, parse_share
+from orchestrator.spec import taken_names
 from orchestrator.spec.validation import read_text, validate
 
 from .arrivals import Arrivals, ClosedArrivals, TraceArrivals, faster
@@ -205,7 +206,7 @@ class QueueingSpec(Model):
 
 def parse(text: str, file: str) -> QueueingSpec:
     """Validate a text; `file` names it in errors. Raises SpecError with every problem."""
-    return validate(text, QueueingSpec, file, WANTED)
+    return validate(text, QueueingSpec, file, WANTED, taken_names)
 
 
 def load(path: Path) -> QueueingSpec:

@@ -12,8 +12,8 @@ from orchestrator.report.section import Column, Section
 NOTE = (
     "Of the newest training of each cell. Loss and error are means over an epoch, while it was trained; the last error "
     "is of the trained network, on samples that were held out, or where none were on all. Times are of an epoch of all "
-    "layers together, energy is of the mean epoch; its interval is over blocks. A training that went on after a lost "
-    "attempt shows the epochs of all attempts; its times and its energy are of the last one."
+    "layers together, energy is of the mean epoch; both are medians over blocks, as in the results. A training that "
+    "went on after a lost attempt shows the epochs of all attempts; its times and its energy are of the last one."
 )
 
 
@@ -44,12 +44,12 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
     rows = []
     for block, trained in _in_order(blocks, known):
         summary, last, model = known[block.serial, block.cell_id], trained.epochs[-1], trained.model
-        energy = summary.energy_per_inference
+        energy, times = summary.energy_per_inference, summary.latency or block.times
         rows.append(
             (
                 _device(block), wording.cell(summary, names), str(trained.count), _loss(last.loss),
                 _share(last.error), _share(model.error if model else None), str(model.evaluated) if model else "",
-                wording.ms(block.times.median_ms) if block.times else "", wording.energy(energy),
+                wording.ms(times.median_ms) if times else "", wording.energy(energy),
                 wording.joule_interval(energy.figure_j.total) if energy else "",
                 model.onnx_sha256[:12] if model else "not trained to its end",
             )

@@ -197,7 +197,7 @@ def test_an_interrupted_watcher_says_that_the_farm_goes_on(
     assert cli("watch", "--json")[0] == 130
 
 
-def test_a_target_that_nothing_meets_is_told_when_it_is_submitted(host: Host, cli: Cli, tmp_path: Path) -> None:
+def test_what_comes_to_nothing_is_told_when_it_is_submitted(host: Host, cli: Cli, tmp_path: Path) -> None:
     for most, found in ((11, 1), (12, 0)):
         file = tmp_path / f"most{most}.yaml"
         sampling = f"{{blocks: 2, target_interval: 5 %, max_blocks: {most}}}"
@@ -207,6 +207,9 @@ def test_a_target_that_nothing_meets_is_told_when_it_is_submitted(host: Host, cl
         warnings = json.loads(out)["warnings"]
         assert len(warnings) == found and ("warning" in err) == bool(found)
         assert all("takes 12 good blocks" in each and "mend it" in each for each in warnings)
+    file.write_text("name: nopower\nworkload: {network: lenet}\nmeasure: {power_source: gauge}\n")
+    (warning,) = json.loads(cli("run", str(file), "--json")[1])["warnings"]
+    assert "`measure.power_source` has no effect: add `power`" in warning
 
 
 def test_a_cancelled_experiment_does_not_hide_the_one_before(host: Host, cli: Cli, spec: str) -> None:

@@ -9,6 +9,7 @@ import random
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from redis import Redis
 
@@ -159,9 +160,9 @@ def queueing_run(ledger: Ledger, server: Device, seed: int = 1, began_at: float 
     return keep_run(ledger, spec, [LiveRun(run(spec, seed), began_at)], servers, [[], []])
 
 
-def submit(ledger: Ledger, name: str, serials: list[str], network: str = "squeezenet_v1_0") -> None:
-    """An experiment NAME-1: two backends, three blocks, on each of these devices."""
-    experiment = Experiment(name=name, workload=Workload(network=network))
+def submit(ledger: Ledger, name: str, serials: list[str], network: str = "squeezenet_v1_0", **more: Any) -> None:
+    """An experiment NAME-1: two backends, three blocks, on each of these devices. `more`: parts of the experiment."""
+    experiment = Experiment(**{"name": name, "workload": Workload(network=network), **more})
     jobs = [
         Job(
             experiment_id=f"{name}-1", cell=Cell(workload=experiment.workload, backend=api, precision=Precision.FP32),

@@ -15,6 +15,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.metrics import results
 from orchestrator.metrics.results import Results
+from orchestrator.model.experiment import Sampling, Workload
 from orchestrator.model.job import Job
 from orchestrator.model.record import Record
 
@@ -49,7 +50,7 @@ def update(following: Results, database: Database) -> dict[tuple[str, str], floa
     return {
         (sample.labels["serial"], sample.labels["backend"]): sample.value
         for sample in latency.samples
-        if sample.labels["stat"] == "median"
+        if sample.labels["stat"] == "median" and "mode=" not in sample.labels["options"]
     }
 
 
@@ -76,6 +77,22 @@ def test_a_later_experiment_replaces_an_earlier_one(ledger: Ledger, database: Da
     assert update(following, database) == expected
     assert update(following, database) == expected, "nothing is new"
     assert update(Results(), database) == expected, "a starting exporter reads the same"
+
+
+def test_other_modes_do_not_take_the_place_of_steady_figures(ledger: Ledger, database: Database, seed: int) -> None:
+    following = Results()
+    first = measure(ledger, "one", "galaxy-s7", seed)
+    assert update(following, database) == medians("galaxy-s7", first)
+    content, rng = Content([device("galaxy-s7", 0)]), random.Random(seed + 1)
+    training = {"dataset": {"named": "digits"}, "epochs": 3}
+    trains = Workload.model_validate({"network": "squeezenet_v1_0", "training": training})
+    submit(ledger, "cold", ["galaxy-s7"], sampling=Sampling(mode="cold"))
+    submit(ledger, "trains", ["galaxy-s7"], workload=trains, sampling=Sampling(warmup=0, samples=3))
+    for row in (*ledger.jobs("cold-1"), *ledger.jobs("trains-1")):
+        finish(ledger, row.job, content, rng)
+    assert update(following, database).items() >= medians("galaxy-s7", first).items()
+    (latency,) = (each for each in following.families() if each.name == "farm_results_latency_seconds")
+    assert {sample.labels["options"] for sample in latency.samples} == {"", "mode=cold", "mode=training"}
 
 
 def test_series_are_bounded(ledger: Ledger, database: Database, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:

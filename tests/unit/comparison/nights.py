@@ -6,6 +6,7 @@ import math
 import random
 from typing import Any
 
+from orchestrator.analysis.statistics import Mode
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, DeviceState, Health, Precision, Reading
@@ -15,6 +16,8 @@ from orchestrator.model.record import Outcome, Provenance
 from tests.unit.orchestrator import make
 
 BACKENDS = (Api.OPENCL, Api.CPU)
+MODES: dict[Mode, dict[str, str]] = {"steady": {}, "cold": {}, "sustained": {"load": "1 min", "deadline": "5 min"}}
+"""What each takes beside its name."""
 
 
 def night(
@@ -29,13 +32,14 @@ def night(
     network: str = "lenet",
     build: str = "8.0",
     cycles: int | None = None,
+    mode: Mode = "steady",
 ) -> str:
     """A run of both backends in turns; `slow`: by backend, the factor of its time."""
     experiment = make.experiment(
         name=name,
         workload=Workload(network=network),
         matrix=Matrix(backend=backends, precision=(Precision.FP32,)),
-        sampling=Sampling(blocks=blocks),
+        sampling=Sampling.model_validate({"blocks": blocks, "mode": mode, **MODES[mode]}),
     )
     experiment_id = f"{name}-{number}"
     jobs = expand(experiment, experiment_id, [make.device("A", *(make.api(each) for each in BACKENDS))]).jobs

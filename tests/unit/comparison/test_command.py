@@ -54,6 +54,19 @@ def test_two_nights_are_compared_and_the_status_says_what_is_worse(farm: Farm, l
     assert farm("compare", "nightly-1", "nightly-2", "--where", "backend=opencl")[0] == 0
 
 
+def test_blocks_of_different_modes_are_never_set_against_each_other(farm: Farm, ledger: Ledger) -> None:
+    night(ledger, 1)
+    for number, (mode, basis) in enumerate((("cold", "cold start"), ("sustained", "sustained load")), 2):
+        night(ledger, number, name=mode, mode=mode)
+        night(ledger, number + 2, name=mode, mode=mode, slow={"cpu": 1.2})
+        code, out, _ = farm("compare", "nightly-1", f"{mode}-{number}", "--where", "backend=cpu", "--json")
+        times = {each["basis"]: each for each in json.loads(out) if each["metric"] == "latency"}
+        assert code == 1 and {each["verdict"] for each in times.values()} == {"missing"}
+        assert (times[""]["missing_on"], times[basis]["missing_on"]) == ("B", "A")
+        alike = rows(farm("compare", f"{mode}-{number}", f"{mode}-{number + 2}", "--json")[1])["cpu", "latency"]
+        assert (alike["basis"], alike["verdict"], alike["worse"]) == (basis, "different", True)
+
+
 def test_the_nights_of_a_suite_are_named_as_runs_are(farm: Farm, ledger: Ledger) -> None:
     """A night's waves are one night, whose rounds follow each other; a night that did not run is none."""
     for number in (1, 2):

@@ -16,6 +16,7 @@ from pyarrow import parquet
 from orchestrator.analysis.figures import timed_ms
 from orchestrator.exchange import long_rows, row_files
 from orchestrator.ledger import Ledger
+from orchestrator.model.experiment import Workload
 from orchestrator.model.power import GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Outcome
 from tests.unit.report import records as made
@@ -126,6 +127,22 @@ def test_rejected_records_are_exported_too() -> None:
     rows = list(long_rows.rows("samples", records, {cell.cell_id: cell}))
     assert [row["outcome"] for row in rows if row["phase"] == "timed"] == ["ok", "invalid"]
     assert sum(len(timed_ms(record)) for record in records) == 2
+
+
+def test_an_epoch_is_exported_with_its_stage() -> None:
+    """What the results count of a training is its last stage."""
+    plain, training = made.cell(), {"dataset": {"named": "digits"}, "epochs": 2}
+    trains = Workload.model_validate({"network": "classifier_784", "training": training})
+    cell = plain.model_copy(update={"workload": trains})
+    record = made.record(cell, [9.0, 8.0, 3.0, 4.0])
+    stages = ("pretrain:dense1", "pretrain:dense1", "train", "train")
+    timed = [sample for sample in record.samples if sample.phase == "timed"]
+    samples = tuple(s.model_copy(update={"stage": stage}) for s, stage in zip(timed, stages, strict=True))
+    record = record.model_copy(update={"samples": samples})
+    rows = list(long_rows.rows("samples", [record], {cell.cell_id: cell}))
+    assert [row["sample_ms"] for row in rows if row["stage"] == rows[-1]["stage"]] == timed_ms(record) == [3.0, 4.0]
+    assert set(rows[0]) == set(long_rows.columns("samples", [cell]))
+    assert "stage" not in long_rows.columns("samples", [plain]) | long_rows.columns("power", [cell])
 
 
 def test_an_axis_of_several_kinds_is_text() -> None:

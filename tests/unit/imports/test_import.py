@@ -126,6 +126,9 @@ def test_one_bad_row_and_nothing_is_stored(
 def test_a_name_that_cannot_be_is_refused(farm: Farm, tmp_path: Path) -> None:
     code, _, err = farm("import", "samples", write(tmp_path / "a.csv", ROWS), "--name", "a b")
     assert (code, "letters" in err) == (2, True)
+    code, _, err = farm("import", "samples", tmp_path / "a.csv", "--name", "latest")
+    assert (code, "newest of all" in err) == (2, True)
+    assert imported(farm, write(tmp_path / "latest.csv", ROWS))["experiment"].startswith("import-latest-")
 
 
 def test_blocks_roles_and_outcomes_are_told_by_columns(farm: Farm, ledger: Ledger, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_exclusions_tell_their_reasons() -> None:
 
 def test_a_selection_that_matches_nothing_lists_the_devices() -> None:
     experiment = make.experiment(devices=DeviceChoice(where='gpu_vendor == "adreno"'))
-    with pytest.raises(SpecError, match=r'A: gpu_vendor == "adreno" \(here ""\)'):
+    with pytest.raises(SpecError, match=r'A: gpu_vendor == "adreno" \(here unknown\)'):
         expand(experiment, "e", [make.device("A")])
     with pytest.raises(SpecError, match="only 1 of the 2 devices"):
         expand(make.many(1, count=2), "e", [make.device("A")])

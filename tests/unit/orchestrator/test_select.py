@@ -76,6 +76,19 @@ def test_what_is_wrong_is_said(expression: str, message: str) -> None:
         select.parse(expression)
 
 
+@pytest.mark.parametrize("expression", [
+    "sdk < 30", "memory < 8 GiB", "cores < 64", 'gpu != "Adreno 660"', 'soc ~ ".*"', 'profile == ""', 'model ~ "N.*"',
+    'abi in ["", "None"]',
+])  # fmt: skip
+def test_what_a_device_does_not_tell_meets_no_comparison(expression: str) -> None:
+    bare = Device(
+        facts=DeviceFacts(serial="vm-cpu", host="lab", kind="workstation", source=Source.WORKSTATION),
+        state=DeviceState(health=Health.READY),
+    )
+    selection = select.parse(expression)
+    assert not selection.matches(bare) and "unknown" in selection.why_not(bare)
+
+
 def test_why_not_names_what_the_device_has() -> None:
     selection = select.parse('gpu_vendor == "adreno" and memory >= 8 GiB and sdk > 20')
     assert selection.why_not(PHONE) == 'gpu_vendor == "adreno" (here "mali"); memory >= 8 GiB (here 4 GiB)'

@@ -57,6 +57,20 @@ def test_every_problem_is_listed_with_its_place() -> None:
     assert len(found) == 9
 
 
+def test_a_name_that_commands_take_for_something_else_is_refused() -> None:
+    for name, why in (("latest", "newest of all"), ("-x", "begins with"), ("..", "begins with")):
+        assert why in problems(f"name: '{name}'\nworkload: {{network: n}}\n")["name"]
+    assert spec.parse("name: latest-1\nworkload: {network: n}\n").name == "latest-1"
+
+
+def test_conditions_that_can_never_hold_are_refused() -> None:
+    given = "conditions: {battery_percent: {min: 80, max: 101}, battery_temp_min: 40 C, battery_temp_max: 30 C}"
+    assert problems(f"name: a\nworkload: {{network: n}}\n{given}\n") == {
+        "conditions.battery_percent.max": "3:46 a charge is 0 to 100 %, got 101",
+        "conditions.battery_temp_min": "3:70 40 C is above battery_temp_max, 30 C",
+    }
+
+
 def test_what_is_wanted_is_said_in_plain_words() -> None:
     found = problems(
         "name: [1]\nworkload: lenet\npriority: high\nsampling: {blocks: ten, samples: 1.5, warmup: -1}\n"

@@ -43,6 +43,17 @@ def test_json_has_the_keys_that_are_promised(spec: str, capsys: pytest.CaptureFi
         assert {"utilisation", "queue_length", "drop_share", "energy_j_per_request"} < set(each)
 
 
+def test_a_report_is_named_in_json_and_written_whole(
+    spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert main(["queue", spec, "--simulate", "--html", str(page), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"name": "small", "source": "simulated", "files": [str(page)]}
+    assert "</html>" in page.read_text()
+    assert main(["queue", spec, "--simulate", "--html", str(tmp_path / "no" / "page.html"), "--json"]) == 1
+    assert "no folder" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
 def test_the_table_has_theory_beside_it(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["queue", spec, "--simulate"]) == 0
     said = capsys.readouterr().out

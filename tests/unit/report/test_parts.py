@@ -18,6 +18,7 @@ from orchestrator.report.drawing import to_svg
 from orchestrator.report.html import render
 from orchestrator.report.section import Section
 from orchestrator.report.sections import sections
+from tests.widths import drawn
 
 from . import everything
 from .records import Whole, figures
@@ -137,6 +138,12 @@ def test_a_phone_whose_canaries_changed_is_marked(steady: Content) -> None:
 def test_conditions_that_are_not_proven_are_marked(steady: Content) -> None:
     section = named(steady)["conditions"]
     assert {section.rows[i][3] for i in section.bad} == {"R58M91XKPVJ"}
+
+
+def test_the_first_inference_of_a_cold_start_is_called_so() -> None:
+    for mode, head in (("steady", "median ms"), ("cold", "first ms")):
+        printed = drawn(console.results(content_of(mode)), 120)
+        assert [each for each in ("median ms", "first ms") if each in printed] == [head]
 
 
 def test_throttling_and_cold_start_have_their_tables() -> None:

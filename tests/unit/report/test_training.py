@@ -58,15 +58,17 @@ def content() -> Whole:
     stopped = record(CELL, [1.0], serial="B", outcome=Outcome.KILLED).model_copy(
         update={"samples": (*(epoch(i) for i in range(4)), epoch(4).model_copy(update={"loss": None}))}
     )
-    records: list[Record] = [whole, stopped]
-    return built("trains-1", ASKED, cells={CELL.cell_id: CELL}, records=records, outcomes={"ok": 2}, now=1.8e9)
+    slower = tuple(each.model_copy(update={"duration_ns": 2 * each.duration_ns}) for each in whole.samples)
+    again = record(CELL, [1.0], serial="A", block=1).model_copy(update={"samples": slower, "trained": MODEL})
+    records: list[Record] = [whole, again, stopped]
+    return built("trains-1", ASKED, cells={CELL.cell_id: CELL}, records=records, outcomes={"ok": 3}, now=1.8e9)
 
 
 def test_a_row_a_training_with_its_answers() -> None:
     found = content()
     by_name = {section.name: section for section in sections(found)}
     rows = {row[0].split()[0]: row for row in by_name["training"].rows}
-    assert rows["A"][2:8] == ("502", "0.0009902", "25.00", "10.00", "10", "3.00")
+    assert rows["A"][2:8] == ("502", "0.0009902", "25.00", "10.00", "10", "4.50")  # of two blocks, as in the results
     assert rows["A"][-1] == "abababababab" and rows["B"][-1] == "not trained to its end"
     assert rows["B"][3] == "not finite"
     assert by_name["confusion-0"].rows == (("0", "4", "1"), ("1", "", "5"))
@@ -127,7 +129,7 @@ def test_terminal_page_and_json_show_it() -> None:
     page = render(found, found.records)
     for shown in (buffer.getvalue(), page):
         assert "Training" in shown and "answers by right class" in shown
-    for words in ("Training: train", "Training: pretrain:first", "wrong answers, %", "<b>502</b><span>epochs</span>"):
+    for words in ("Training: train", "Training: pretrain:first", "wrong answers, %", "<b>1004</b><span>epochs</span>"):
         assert words in page, words
     (a, b) = as_data(found)["trained"]
     assert a["model"]["onnx_sha256"] == "ab" * 32 and a["epochs"][-1]["epoch"] == 499 and b["model"] is None
