@@ -24,12 +24,13 @@ from workers.plans.plan_store import Arrays, StoredPlan
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
 
-from .agent_process import AgentRun, Follower, RunRequest, has_turn, start_agent
+from .agent_process import AgentRun, Follower, has_turn, start_agent
 from .block import Block
 from .checkpoints import epochs_before, epochs_in, left_by_attempts, place_of_epoch, pull_checkpoint
 from .ports import pull_outputs, small_outputs
 from .prepared import PLANS, Carried, Prepared, fresh
 from .request import priming
+from .run_request import RunRequest
 
 log = logging.getLogger(__name__)
 

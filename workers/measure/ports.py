@@ -19,7 +19,7 @@ from workers.connection.base import DeviceConnection
 from workers.devices.install import place_of, put_files
 from workers.plans.plan_store import Arrays, StoredPlan
 
-from .agent_process import RunRequest
+from .run_request import RunRequest
 
 CACHE, FILE = "inputs", "data.bin"
 FEW, SMALL_BYTES = 8, 65536

@@ -9,10 +9,11 @@ from workers.devices.fleet import Member
 from workers.devices.install import hash_command, place_of
 from workers.plans.plan_store import Arrays, StoredPlan
 
-from .agent_process import RunRequest, preparing
+from .agent_process import preparing
 from .block import Block
 from .ports import Inputs
 from .request import make_request
+from .run_request import RunRequest
 
 PLANS = "plans"
 """Folder of the device for plans."""

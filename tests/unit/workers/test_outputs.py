@@ -13,8 +13,8 @@ from kernels.plan.model import Plan, Port
 from orchestrator.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.local import LocalConnection
-from workers.measure.agent_process import RunRequest
 from workers.measure.ports import SMALL_BYTES, pull_outputs, small_outputs
+from workers.measure.run_request import RunRequest
 from workers.plans.plan_store import StoredPlan
 
 NOW = np.array([[1, 2, 3]], dtype=np.float32)
