@@ -77,7 +77,7 @@ def has_turn(event: Event) -> bool:
 
 def preparing(request: RunRequest) -> list[list[str]]:
     """What is run on the device before its agent."""
-    return [["mkdir", "-p", request.outputs, *filter(None, (request.cache,))], ADBD]
+    return [["mkdir", "-p", request.folder, *filter(None, (request.cache,))], ADBD]
 
 
 @dataclass(frozen=True)

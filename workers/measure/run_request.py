@@ -79,14 +79,10 @@ class RunRequest:
             return journal_of(self.checkpoint, self.marker.rpartition("/")[2])
         return f"{self.folder}/journal.jsonl"
 
-    @property
-    def outputs(self) -> str:
-        return f"{self.folder}/outputs"
-
     def argv(self) -> list[str]:
         options: dict[str, object] = {
             "--plan": self.plan,
-            "--output-dir": self.outputs,
+            "--output-dir": self.folder,
             "--journal": self.journal,
             "--warmup": self.warmup,
             "--samples": self.samples,

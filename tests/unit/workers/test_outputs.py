@@ -41,7 +41,6 @@ def written(content: bytes) -> list[Event]:
 def test_what_was_read_too_early_is_pulled(tmp_path: Path, early: bytes) -> None:
     asked, plan = request(tmp_path), stored((3,))
     (path,) = small_outputs(plan, asked)
-    Path(path).parent.mkdir()
     Path(path).write_bytes(NOW.tobytes())
     found = pull_outputs(LocalConnection("p", tmp_path), plan, asked, written(NOW.tobytes()), {path: early})
     assert found["y0"].tolist() == NOW.tolist()
