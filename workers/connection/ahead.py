@@ -24,12 +24,25 @@ class Ahead:
         told = self._connection.shells(commands, deadline_s=deadline_s)
         self._answers = {tuple(command): answer for command, answer in zip(commands, told, strict=True)}
 
+    def has(self, commands: Sequence[Sequence[str]]) -> bool:
+        """Whether all of these have answers that nobody has taken."""
+        return all(tuple(command) in self._answers for command in commands)
+
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         known = self._known([argv])
         return known[0] if known else self._connection.shell(argv, deadline_s=deadline_s)
 
-    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
-        return self._known(commands) or self._connection.shells(commands, deadline_s=deadline_s)
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
+        """What is answered behind a guard is kept, as after `ask`."""
+        if guard is None:
+            return self._known(commands) or self._connection.shells(commands, deadline_s=deadline_s)
+        self._answers = {}
+        told = self._connection.shells(commands, deadline_s=deadline_s, guard=guard)
+        behind = zip(commands[guard + 1 :], told[guard + 1 :], strict=False)
+        self._answers = {tuple(command): answer for command, answer in behind}
+        return told
 
     def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
         self._answers = {}

@@ -11,9 +11,16 @@ _DIGITS = 3
 """Of an exit status, at most."""
 
 
-def script(commands: Sequence[Sequence[str]], mark: str) -> str:
-    """Each command has an empty standard input. The mark follows it: on standard output with its exit status."""
-    return "; ".join(f"{quote(argv)} </dev/null; printf '{mark} %s;' $?; printf '{mark};' >&2" for argv in commands)
+def script(commands: Sequence[Sequence[str]], mark: str, guard: int | None = None) -> str:
+    """Each command has an empty standard input. The mark follows it: on standard output with its exit status. Where the
+    one of the number `guard` fails, nothing follows."""
+    told = f"printf '{mark} %s;' $?; printf '{mark};' >&2"
+    words = [f"{quote(argv)} </dev/null" for argv in commands]
+    if guard is None:
+        return "; ".join(f"{each}; {told}" for each in words)
+    before, behind = words[:guard], words[guard + 1 :]
+    guarded = "; ".join([told, *(f"{each}; {told}" for each in behind)])
+    return "; ".join([*(f"{each}; {told}" for each in before), f"{words[guard]} && {{ {guarded}; }}"])
 
 
 def split(done: ShellResult, mark: str) -> list[ShellResult]:

@@ -94,10 +94,12 @@ class Started:
     """Why it is not known whether the agent started."""
 
 
-def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) -> Started:
+def start_agent(
+    member: Member, request: RunRequest, files: Sequence[str] = (), then: Sequence[Sequence[str]] = ()
+) -> Started:
     """Start detached; returns when the agent has said hello, and is over or lasts longer than a moment, or when the
-    cable went away while it may have. `files` are read in the same trip. Raises DeviceSick with what the agent printed
-    where it did not start."""
+    cable went away while it may have. `files` are read in the same trip, and where the run has its result by then, the
+    commands `then` follow. Raises DeviceSick with what the agent printed where it did not start."""
     connection = member.connection
     made, whose = connection.shells(preparing(request))
     succeeded(connection, preparing(request)[0], made)
@@ -107,11 +109,13 @@ def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) 
     try:
         run = [*prefix, member.agent, *request.argv()]
         asked = [run, tail_command(request, 0), *(["cat", path] for path in files)]
-        result, journal, *found = connection.shells(asked, deadline_s=60.0)
+        guarded = [result_command(request), *then] if then else []
+        told = connection.shells([*asked, *guarded], deadline_s=60.0, guard=len(asked) if then else None)
+        result, journal, *found = told[: len(asked)]
     except TransportLost as e:
         return Started(adbd, lost=e)  # whether it runs, its journal tells
-    told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
-    if result.code != 0 and not told:
+    has_said = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
+    if result.code != 0 and not has_said:
         output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
         raise DeviceSick(
             f"the agent did not start (exit status {result.code}): {output}",
@@ -125,6 +129,11 @@ def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) 
 def tail_command(request: RunRequest, offset: int) -> list[str]:
     """Reads a journal from there on."""
     return ["tail", "-c", f"+{offset + 1}", request.journal]
+
+
+def result_command(request: RunRequest) -> list[str]:
+    """Succeeds where the run is over and went well. Within an event's text every quote has a backslash."""
+    return ["grep", "-q", '"event":"result"', request.journal]
 
 
 class Follower:

@@ -117,7 +117,8 @@ def measure(
             told = epochs_in(connection, journals) if request.resume else ()
         with _metered(meter) as series:
             files = small_outputs(stored, request)
-            done = _drive(member, request, check, _Counter(stored, total, report), cut, files)
+            then = () if meter or cut else carried.coming()
+            done = _drive(member, request, check, _Counter(stored, total, report), cut, files, then)
             series += meter.stop(done.events) if meter else ()
         report("collecting", total, total, None)
         went_well = not (done.killed or done.error)
@@ -153,10 +154,11 @@ def _drive(
     on_event: Callable[[Event], None],
     cut: PlannedCut | None,
     files: Sequence[str] = (),
+    then: Sequence[Sequence[str]] = (),
 ) -> AgentRun:
     """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
     try:
-        started = start_agent(member, request, files)
+        started = start_agent(member, request, files, then)
         if cut:
             cut.begin()
         done = Follower(member, request, check, on_event, cut, started).follow()

@@ -64,6 +64,8 @@ class Session:
     """One of each condition; complete when the session is over."""
     tidy: list[Sequence[str]] = field(default_factory=list)
     """Commands that are run after the block, unless the device is no longer ours."""
+    left: list[Sequence[str]] = field(default_factory=list)
+    """Of these, what is still to be run when another block begins: in whatever trip comes next."""
     prepared: tuple[ConditionProof, ...] = ()
     """Of the settings, as they were switched for all its blocks."""
     look: Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], Seen | None] = lambda _, __: None
@@ -72,9 +74,16 @@ class Session:
     begin."""
     gates: Callable[[DeviceState], list[ConditionProof]] = lambda _: []
 
+    def coming(self, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+        """What `look` will ask after the block that is to run, for the trip that runs it: then there is nothing left
+        to ask."""
+        commands = [*self.tidy, *_seen_by(self), *then]
+        self.tidy.extend(undoing)
+        return commands
+
     def go_on(self, seen: Seen) -> None:
         """Another block begins, with the device as it was seen after the one before."""
-        self.state_before, self.state_after, self.tidy = seen.state, None, []
+        self.state_before, self.state_after, self.tidy, self.left = seen.state, None, self.left, []
         self.proofs = [*self.gates(seen.state), *self.prepared]
 
 
@@ -178,10 +187,14 @@ def _look(
     kind, serial, ahead = held.member.facts.kind, held.member.facts.serial, held.ahead
     try:
         held.check()
-        before, held.tidy = held.tidy, [*held.tidy, *undoing]
-        state_asked = [*state_commands(ahead), awake.POWER] if kind == "phone" else state_commands(ahead)[:1]
-        ahead.ask([*before, *state_asked, *then], deadline_s=60.0)
-        held.tidy = list(undoing)
+        before, asked = held.tidy, [*_seen_by(held), *then]
+        if ahead.has(asked):  # the trip that ran the block has asked
+            held.left = [command for command in before if not ahead.has([command])]
+        else:
+            held.tidy = [*before, *undoing]
+            ahead.ask([*before, *asked], deadline_s=60.0)
+            held.left = []
+        held.tidy = [*held.left, *undoing]
         state = watch(read_state(ahead, kind))
         proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
         if gated:
@@ -192,6 +205,12 @@ def _look(
         log.info("%s: no further block in this session: %s", serial, e)
         return None
     return Seen(state, tuple(proofs))
+
+
+def _seen_by(held: Session) -> list[list[str]]:
+    """What is asked for the state of the device between two blocks."""
+    commands = state_commands(held.ahead)
+    return [*commands, awake.POWER] if held.member.facts.kind == "phone" else commands[:1]
 
 
 def _look_back(held: Session, ahead: Ahead, saved: SavedSettings) -> None:

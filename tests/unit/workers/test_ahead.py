@@ -41,3 +41,14 @@ def test_whatever_else_is_done_forgets_the_rest(phone: ScriptedPhone, other: str
             ahead.push(Path("x"), "a")
     phone.answers["cat a"] = "new"
     assert ahead.shell(A).stdout == b"new"
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_answers_behind_a_guard_are_kept(phone: ScriptedPhone, succeeds: bool) -> None:
+    ahead = Ahead(phone)
+    ahead.ask([B])
+    told = ahead.shells([A, B if succeeds else ["none"], B, C], guard=1)
+    assert told[0].stdout == b"1" and len(told) == (4 if succeeds else 1)
+    assert ahead.has([B, C]) == ahead.has([B]) == succeeds
+    phone.answers |= {"cat b": "new", "cat c": "new"}
+    assert [each.stdout for each in ahead.shells([B, C])] == ([b"2", b"3"] if succeeds else [b"new"] * 2)
