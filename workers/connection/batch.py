@@ -12,15 +12,14 @@ _DIGITS = 3
 
 
 def script(commands: Sequence[Sequence[str]], mark: str, guard: int | None = None) -> str:
-    """Each command has an empty standard input. The mark follows it: on standard output with its exit status. Where the
-    one of the number `guard` fails, nothing follows."""
+    """All have an empty standard input. The mark follows each: on standard output with its exit status. Where the one
+    of the number `guard` fails, nothing follows."""
     told = f"printf '{mark} %s;' $?; printf '{mark};' >&2"
-    words = [f"{quote(argv)} </dev/null" for argv in commands]
-    if guard is None:
-        return "; ".join(f"{each}; {told}" for each in words)
-    before, behind = words[:guard], words[guard + 1 :]
-    guarded = "; ".join([told, *(f"{each}; {told}" for each in behind)])
-    return "; ".join([*(f"{each}; {told}" for each in before), f"{words[guard]} && {{ {guarded}; }}"])
+    each = [f"{quote(argv)}; {told}" for argv in commands]
+    if guard is not None:
+        behind = "; ".join([told, *each[guard + 1 :]])
+        each[guard:] = [f"{quote(commands[guard])} && {{ {behind}; }}"]
+    return f"{{ {'; '.join(each)}; }} </dev/null"
 
 
 def split(done: ShellResult, mark: str) -> list[ShellResult]:
