@@ -72,6 +72,8 @@ class Session:
     """Between two blocks: the device as it is now; None where no other block is to follow. In the same trip it runs
     commands that prepare the next one, answered through `ahead`; the others remove what these made, if it does not
     begin."""
+    closing: Callable[[], Sequence[Sequence[str]]] = tuple
+    """What is asked after the last block, for the trip that runs it."""
     gates: Callable[[DeviceState], list[ConditionProof]] = lambda _: []
 
     def coming(self, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> list[Sequence[str]]:
@@ -134,6 +136,7 @@ def session(
             return _look(held, lambda state: watch(serial, state), gated, reference_c, then, undoing)
 
         held.look = look
+        held.closing = lambda: [*held.tidy, *_asked_back(held, saved)]
         lost = False
         try:
             check()
@@ -152,6 +155,7 @@ def session(
                 if held.tidy:  # the block has failed
                     _quietly(serial, lambda: connection.shells(held.tidy))
                 held.proofs = _put_back(serial, held, saved)
+                _quietly(serial, ahead.settle)
 
 
 def _both(check: Callable[[], None], owner: Ownership) -> Callable[[], None]:
@@ -215,12 +219,21 @@ def _seen_by(held: Session) -> list[list[str]]:
 
 def _look_back(held: Session, ahead: Ahead, saved: SavedSettings) -> None:
     """The device and what kept it awake, as they are after the block."""
-    asked = [*state_commands(ahead), awake.POWER, *saved.asks] if held.member.facts.kind == "phone" else []
-    with suppress(FarmError):  # whatever is asked next says so
-        ahead.ask([*held.tidy, *asked])
+    asked = _asked_back(held, saved)
+    if asked and ahead.has(asked):  # the trip that ran the block has asked
+        ahead.defer([command for command in held.tidy if not ahead.has([command])])
         held.tidy = []
+    with suppress(FarmError):  # whatever is asked next says so
+        if held.tidy or not ahead.has(asked):
+            ahead.ask([*held.tidy, *asked])
+            held.tidy = []
     held.state_after = _state_after(replace(held.member, connection=ahead))
     held.proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
+
+
+def _asked_back(held: Session, saved: SavedSettings) -> list[list[str]]:
+    """What is asked for a phone as it is after the last block, and for what is to be put back."""
+    return [*_seen_by(held), *saved.asks] if held.member.facts.kind == "phone" else []
 
 
 def _state_after(member: Member) -> DeviceState | None:
