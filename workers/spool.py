@@ -30,6 +30,8 @@ from workers.durable_files import write_all_durably, write_durably
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
+GATHER_S = 0.03
+"""Records that nobody waits for are sent together with those that come in this time."""
 ANSWER_S = 0.1
 """A new record's receipt is asked for after this."""
 FLUSH_S = 0.5
@@ -76,18 +78,22 @@ class Spool:
         self._took_back = False
         self._reviewed_at = -inf
         """When receipts were asked for last."""
-        self._added, self._flushing, self._probing = threading.Event(), threading.Lock(), threading.Lock()
+        self._added, self._awaited = threading.Event(), threading.Event()
+        """There is something to do; and somebody waits for it."""
+        self._flushing, self._probing = threading.Lock(), threading.Lock()
 
     def add(self, record: Record, *, is_awaited: bool = True) -> Path:
         """Returns at once: the record is sent from memory, and is on disk `FLUSH_S` later, unless the ledger has it by
         then. Where the disk does not take it, it is kept in memory and written as soon as the disk does. One that is
-        not awaited does not wake the scheduler."""
+        not awaited does not wake the scheduler, and is sent a moment later."""
         path = self._folder / f"{record.job_id}-{record.attempt}.json"
         name, now = path.name, self._clock()
         self._turns.pop(name, None)
         self._unwritten[name] = record.model_dump_json(), now + FLUSH_S
         self._unsent[name] = is_awaited
         self._new_at.append(now)
+        if is_awaited:
+            self._awaited.set()
         self._added.set()
         return path
 
@@ -151,6 +157,7 @@ class Spool:
 
     def nudge(self) -> None:
         """Have the sender look at once."""
+        self._awaited.set()
         self._added.set()
 
     def run(self, redis: Redis, stop: threading.Event) -> None:
@@ -162,8 +169,10 @@ class Spool:
             self._pass(lambda: self._send_new(stream))
             if self._clock() >= self._next_review():
                 self._pass(lambda: self._review(stream))
-            self._added.wait(max(0.0, self._next_review() - self._clock()))
+            if self._added.wait(max(0.0, self._next_review() - self._clock())):
+                self._awaited.wait(GATHER_S)
             self._added.clear()
+            self._awaited.clear()
         flusher.join()
         self._pass(lambda: self.send(redis))
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.command_line import run_command
-from benchmarks.farm.overhead import no_op
+from benchmarks.farm.overhead import NETWORK, no_op
 from benchmarks.farm.virtual_phones import adb_server, connect
 from device_agent.virtual.launch import start_phones
 from orchestrator.config import Settings
@@ -67,7 +67,7 @@ def _measured(run: Callable[[int], None], in_line: int, blocks: int, phones: int
     return Spent(in_line, lines * in_line, *(round(ms, 2) for ms in each), load=round(os.getloadavg()[0], 1))
 
 
-def measured(in_lines: list[int], blocks: int, state: Path) -> list[Spent]:
+def measured(in_lines: list[int], blocks: int, state: Path, network: str = NETWORK) -> list[Spent]:
     run_job.LINE_S = 600.0  # how long a line may last is not the question here
     with (
         adb_server(state) as (port, adb),
@@ -79,7 +79,8 @@ def measured(in_lines: list[int], blocks: int, state: Path) -> list[Spent]:
         bench = Workbench(settings, Fleet(), Plans(settings.state), "worker")
         member, device_state = enrol_phone(connection, settings)
         bench.fleet.enrol(member, device_state)
-        jobs = expand(no_op("line", blocks=LINE_MOST), "line", [Device(facts=member.facts, state=device_state)]).jobs
+        device = Device(facts=member.facts, state=device_state)
+        jobs = expand(no_op("line", network=network, blocks=LINE_MOST), "line", [device]).jobs
         tokens = count(1)
 
         def keep(record: Record, _: bool) -> None:
@@ -110,10 +111,12 @@ def main() -> int:
     made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     made.add_argument("--lines", default="1,8", help="so many blocks a session, in turns")
     made.add_argument("--blocks", type=int, default=48, help="of each")
+    made.add_argument("--network", default=NETWORK, help="what a block infers")
     made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     with tempfile.TemporaryDirectory(prefix="line-") as folder:
-        found = measured([int(each) for each in chosen.lines.split(",")], chosen.blocks, Path(folder))
+        in_lines = [int(each) for each in chosen.lines.split(",")]
+        found = measured(in_lines, chosen.blocks, Path(folder), chosen.network)
     text = json.dumps([asdict(each) for each in found], indent=1)
     print(text)
     if chosen.output:

@@ -28,6 +28,8 @@ from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 
+NETWORK = "lenet"
+"""What a job infers."""
 PERIOD_S = 10.0
 AHEAD = 100
 """Jobs that wait at least, so that no phone is idle for want of them."""
@@ -123,7 +125,7 @@ def measured(state: Path, phones: int, minutes: float) -> Found:
         ready_s, desk = time.monotonic() - began, Desk(farm, ledger, Inventory(redis))
         idle = sample(farm, ledger, redis, began)
         print(idle, flush=True)
-        desk.submit("first", no_op("first", count="all"))
+        desk.submit("first", no_op("first", network=NETWORK, count="all"))
         desk.await_end("first", JOBS_S)
         worked = sample(farm, ledger, redis, began)
         print(worked, flush=True)
@@ -135,7 +137,7 @@ def _soak(farm: RunningFarm, ledger: Ledger, redis: Redis, desk: Desk, minutes: 
     began, found, number = time.monotonic(), [], 0
     while (now := time.monotonic() - began) < 60 * minutes:
         if ledger.counts().get("waiting", 0) < AHEAD:
-            desk.submit(f"soak-{number}", no_op("soak", blocks=2 * AHEAD))
+            desk.submit(f"soak-{number}", no_op("soak", network=NETWORK, blocks=2 * AHEAD))
             number += 1
         if now >= PERIOD_S * len(found):
             found.append(sample(farm, ledger, redis, began))

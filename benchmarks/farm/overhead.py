@@ -1,10 +1,10 @@
 """What the farm costs a job: from its submission to the agent's first step, and from its last to the ledger.
 
-    python -m benchmarks.farm.overhead --phones 8 --jobs 200 --burst 400 [--tvm PYTHON] [-o raw.json]
+    python -m benchmarks.farm.overhead --phones 8 --jobs 200 --burst 400 [--network lenet] [--tvm PYTHON] [-o raw.json]
 
-A whole farm of virtual phones. First one no-op job (a LeNet, once) after the other on an idle farm, each by an
-experiment of its own; then many of one experiment at once. Then the same way without phones (`claim_to_commit`), and
-beside it what others take to hand out work that does nothing (`peers`). Times are of a clock.
+A whole farm of virtual phones. First one no-op job (the sum of two vectors, once) after the other on an idle farm, each
+by an experiment of its own; then many of one experiment at once. Then the same way without phones (`claim_to_commit`),
+and beside it what others take to hand out work that does nothing (`peers`). Times are of a clock.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, 
 from orchestrator.model.lease import LINE_MOST
 from orchestrator.model.record import Outcome, Record
 
+NETWORK = "add_256"
+"""Inferred by a job that does nothing: 256 numbers and no weights."""
 LIMIT_S = 60.0
 LOOK_S = 0.001
 OPEN = """
@@ -111,6 +113,8 @@ class Found:
     load: float
     """Processes that wanted a core, on average of the minute before: others may work on the machine."""
     phones: int
+    network: str
+    """What a job infers."""
     alone: Alone
     burst: Burst
     without_phones: tuple[Committed, ...]
@@ -118,12 +122,12 @@ class Found:
     peers: tuple[Peer, ...]
 
 
-def no_op(name: str, *, blocks: int = 1, count: str = "any") -> Experiment:
-    """The smallest plan, inferred once on one thread."""
+def no_op(name: str, *, network: str = NETWORK, blocks: int = 1, count: str = "any") -> Experiment:
+    """A small plan, inferred once on one thread."""
     return Experiment.model_validate(
         {
             "name": name,
-            "workload": Workload(network="lenet"),
+            "workload": Workload(network=network),
             "matrix": Matrix.model_validate({"backend": [Api.CPU], "threads": [1]}),
             "devices": DeviceChoice.model_validate({"where": 'kind == "phone"', "count": count}),
             "sampling": Sampling.model_validate({"blocks": blocks, "warmup": 0, "samples": 1, "deadline": "60 s"}),
@@ -136,8 +140,8 @@ def no_op(name: str, *, blocks: int = 1, count: str = "any") -> Experiment:
 class Desk:
     """Where jobs are handed in, and their records waited for."""
 
-    def __init__(self, farm: RunningFarm, ledger: Ledger, inventory: Inventory) -> None:
-        self._farm, self._ledger, self._inventory = farm, ledger, inventory
+    def __init__(self, farm: RunningFarm, ledger: Ledger, inventory: Inventory, network: str = NETWORK) -> None:
+        self._farm, self._ledger, self._inventory, self._network = farm, ledger, inventory, network
         self._phones = [each for each in inventory.devices() if each.facts.kind == "phone"]
         self._file = sqlite3.connect(farm.settings.ledger_file)
 
@@ -170,7 +174,7 @@ class Desk:
         for number in range(jobs):
             phone, name = self._phones[number % len(self._phones)], f"alone-{number}"
             self._until_ready(phone.serial)
-            accepted = self.submit(name, no_op("alone"), [phone])
+            accepted = self.submit(name, no_op("alone", network=self._network), [phone])
             over = self.await_end(name)
             found.append(self._timed(self.record(name), accepted, over))
         return found
@@ -223,10 +227,11 @@ def _alone(found: Sequence[Timed]) -> Alone:
     )
 
 
-def _burst(farm: RunningFarm, desk: Desk, jobs: int) -> Burst:
+def _burst(farm: RunningFarm, desk: Desk, experiment: Experiment) -> Burst:
+    jobs = experiment.sampling.blocks
     before = farm.processor_s()
     began = time.monotonic()
-    desk.submit("burst", no_op("burst", blocks=jobs))
+    desk.submit("burst", experiment)
     desk.await_end("burst", LIMIT_S + jobs)
     took_s = time.monotonic() - began
     after = farm.processor_s()
@@ -242,12 +247,12 @@ def _with_phones(state: Path, chosen: argparse.Namespace) -> tuple[Alone, Burst,
         Ledger(farm.settings.ledger) as ledger,
         connect(farm.settings) as redis,
     ):
-        desk = Desk(farm, ledger, Inventory(redis))
-        desk.submit("warm", no_op("warm", count="all"))
+        desk = Desk(farm, ledger, Inventory(redis), chosen.network)
+        desk.submit("warm", no_op("warm", network=chosen.network, count="all"))
         desk.await_end("warm")
         alone = _alone(desk.alone(chosen.jobs))
         print(alone, flush=True)
-        burst = _burst(farm, desk, chosen.burst)
+        burst = _burst(farm, desk, no_op("burst", network=chosen.network, blocks=chosen.burst))
         print(burst, flush=True)
         return alone, burst, desk.record("alone-0")
 
@@ -264,12 +269,15 @@ def measured(chosen: argparse.Namespace) -> Found:
         if chosen.tvm:
             peers.append(tracker_rate(chosen.tvm, chosen.calls))
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    return Found(machine, round(load, 1), chosen.phones, alone, burst, tuple(without_phones), tuple(peers))
+    return Found(
+        machine, round(load, 1), chosen.phones, chosen.network, alone, burst, tuple(without_phones), tuple(peers)
+    )
 
 
 def main() -> int:
     made = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     made.add_argument("--phones", type=int, default=8)
+    made.add_argument("--network", default=NETWORK, help="what a job infers")
     made.add_argument("--jobs", type=int, default=200, help="one after the other")
     made.add_argument("--burst", type=int, default=400, help="at once")
     made.add_argument("--commits", type=int, default=2000, help="without phones")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import errno
 import posixpath
 import signal
@@ -12,15 +10,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from .child_process import ChildProcess
 from .garbage import Garbler
 from .phone import Phone
 from .processes import limit_data, limit_growth, reap
 from .program import environment_of, stand_in
 from .run_log import note_run
-from .shell_io import BytesSource, Io, Sink, Source
+from .shell_io import BytesSource, Io, Sink
 from .tree import refusal
 
-_BLOCK = 1 << 16
 _PHONE_FOLDERS = ("/data", "/sdcard", "/storage", "/system", "/vendor", "/sys", "/proc", "/cache")
 _SIGNAL_STATUS = 0x80
 
@@ -59,40 +57,29 @@ async def execute(
     program, words = stand_in(phone, executable, words)
     if "--marker" in argv:
         note_run(phone.folder, argv, [process.pid for process in phone.table.of(phone.tree.root)])
-    phone.starting += 1
     nothing_comes = isinstance(io.stdin, BytesSource) and io.stdin.is_empty
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            executable=program,
-            stdin=asyncio.subprocess.DEVNULL if nothing_comes else asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            cwd=phone.tree.host(cwd),
-            env=environment,
-            start_new_session=True,
-            restore_signals=False,  # SIGXFSZ stays ignored, so that a full storage is an error and no death
+        child = ChildProcess(
+            words,
+            program=program,
+            folder=phone.tree.host(cwd),
+            environment=environment,
+            has_input=not nothing_comes,
+            at_end=phone.own_children.discard,
         )
-        phone.own_children.add(process.pid)
-        if phone.tree.full:
-            limit_growth([process.pid], allowed=False)
-        if limits := phone.profile.low_memory:
-            limit_data(process.pid, phone.profile.memory_bytes - limits.system_bytes)
     except OSError as error:
         raise OSError(error.errno, error.strerror, argv[0]) from error
-    finally:
-        phone.starting -= 1
-    return await _attend(phone, process, io)
+    phone.own_children.add(child.pid)
+    if phone.tree.full:
+        limit_growth([child.pid], allowed=False)
+    if limits := phone.profile.low_memory:
+        limit_data(child.pid, phone.profile.memory_bytes - limits.system_bytes)
+    return await _attend(phone, child, io)
 
 
 def reap_orphans(phones: Sequence[Phone]) -> None:
-    """Collect detached agents that have ended.
-
-    Not while a program is being started: until its pid is known it looks like an orphan, and if it ended at once, its
-    exit status would be lost (asyncio then reports 255).
-    """
-    if not any(phone.starting for phone in phones):
-        reap({pid for phone in phones for pid in phone.own_children})
+    """Collect detached agents that have ended."""
+    reap({pid for phone in phones for pid in phone.own_children})
 
 
 def _note_journal(phone: Phone, argv: Sequence[str], cwd: str) -> None:
@@ -101,26 +88,13 @@ def _note_journal(phone: Phone, argv: Sequence[str], cwd: str) -> None:
             phone.journals.add(phone.tree.normal(posixpath.join(cwd, value)))
 
 
-async def _attend(phone: Phone, process: asyncio.subprocess.Process, io: Io) -> int:
-    assert process.stdout and process.stderr
-    feeder = asyncio.create_task(_feed(io.stdin, process.stdin)) if process.stdin else None
-    garbler = Garbler()
-    ended = asyncio.create_task(process.wait())
+async def _attend(phone: Phone, child: ChildProcess, io: Io) -> int:
     phone.started_at = time.monotonic()
-    ended.add_done_callback(lambda _: phone.own_children.discard(process.pid))
     try:
-        await asyncio.gather(
-            _drain(process.stdout, _garbling(phone, garbler, io.out)),
-            _drain(process.stderr, io.err),
-        )
-        code = await asyncio.shield(ended)
+        code = await child.attend(io.stdin, _garbling(phone, Garbler(), io.out), io.err)
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGHUP)
+        child.signal(signal.SIGHUP)
         raise
-    finally:
-        if feeder:
-            feeder.cancel()
     return code if code >= 0 else _SIGNAL_STATUS | -code
 
 
@@ -129,16 +103,3 @@ def _garbling(phone: Phone, garbler: Garbler, sink: Sink) -> Sink:
         await sink(garbler.spoil(data) if phone.garbled else data)
 
     return write
-
-
-async def _drain(reader: asyncio.StreamReader, sink: Sink) -> None:
-    while data := await reader.read(_BLOCK):
-        await sink(data)
-
-
-async def _feed(source: Source, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError, BrokenPipeError):
-        while data := await source.read():
-            writer.write(data)
-            await writer.drain()
-    writer.close()

@@ -130,8 +130,6 @@ class Phone:
         """Android's own programs that run in the background, by their pids, which are nobody's on the host."""
         self.own_children: set[int] = set()
         """Pids that `execution` waits for itself."""
-        self.starting = 0
-        """Programs that are being started, whose pids are not known yet."""
         self.started_at = float("-inf")
         """Monotonic time at which a program was last started inside."""
         self.first_skin_c = self.body.skin_c
@@ -196,10 +194,14 @@ class Phone:
         """Let the time pass that has passed since the last call; `processes`: what runs inside (None: look)."""
         now, self.ticked_ns = time.monotonic(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         dt_s, self.ticked_at = now - self.ticked_at, now
+        self.advance_screen(now)
+        self.tick(dt_s, self.table.of(self.tree.root) if processes is None else processes, speed=self.speed)
+
+    def advance_screen(self, now: float) -> None:
+        """The screen alone: it is asked between any two blocks, and the rest takes half a millisecond."""
         self.wakefulness.advance(
             now, off_after_s=self.off_after_ms / 1000, stays_on=self.stays_on, powered=self.supply.powered
         )
-        self.tick(dt_s, self.table.of(self.tree.root) if processes is None else processes, speed=self.speed)
 
     @property
     def off_after_ms(self) -> int:

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -248,10 +247,6 @@ def _control_path(state: Path) -> Path:
 async def serve(options: Options) -> None:
     """Run the phones until SIGTERM, SIGINT or SIGHUP."""
     loop = asyncio.get_running_loop()
-    if sys.version_info < (3, 12):  # else that is the default: no thread waits for each program
-        watcher = asyncio.PidfdChildWatcher()
-        watcher.attach_loop(loop)
-        asyncio.get_event_loop_policy().set_child_watcher(watcher)
     server = Server(options)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, server.stop.set)

@@ -22,7 +22,7 @@ from .execution import execute, find_executable
 from .phone import Phone
 from .shell_grammar import Chain, Command, Pipeline, Redirection, parse
 from .shell_io import BytesSink, BytesSource, Io, Sink, discard
-from .shell_words import GrammarError, Word
+from .shell_words import GrammarError, Segment, Word
 from .tree import Tree, refusal
 
 NOT_FOUND = 127
@@ -110,7 +110,12 @@ class Shell:
             if command.group is not None:
                 return await self._group(command.group, io)
             assigned = {name: "".join(await self._expand(word)) for name, word in command.assignments}
-            argv = [text for word in command.words for text in await self._expand(word)]
+            argv = list[str]()
+            for word in command.words:
+                if len(word) == 1 and _means_itself(word[0]):
+                    argv.append(word[0].text)
+                else:
+                    argv += await self._expand(word)
         except OSError as error:
             await io.err(f"/system/bin/sh: can't open {error.filename}: {error.strerror}\n".encode())
             return 1
@@ -175,11 +180,7 @@ class Shell:
 
     async def _expand(self, word: Word) -> list[str]:
         """The words that one word becomes: variables, substitutions, splitting and file names."""
-        if len(word) == 1 and word[0].kind == "text" and (word[0].quoted or not glob.has_magic(word[0].text)):
-            return [word[0].text]
-        if word and all(
-            segment.kind == "text" and (segment.quoted or not glob.has_magic(segment.text)) for segment in word
-        ):
+        if word and all(map(_means_itself, word)):
             return ["".join(segment.text for segment in word)]
         fields: list[str] = [""]
         patterns: list[str] = [""]
@@ -262,6 +263,10 @@ class Shell:
             self.phone.write_node(node, data.decode(errors="replace"))
 
         return store
+
+
+def _means_itself(segment: Segment) -> bool:
+    return segment.kind == "text" and (segment.quoted or not glob.has_magic(segment.text))
 
 
 def _is_detached(chain: Chain) -> bool:

@@ -253,12 +253,14 @@ class AdbConnection:
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         return self._run(quote(argv), deadline_s)
 
-    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
         if not commands:
             return []
         mark = secrets.token_hex(8)
-        found = batch.split(self._run(batch.script(commands, mark), deadline_s), mark)
-        if len(found) != len(commands):
+        found = batch.split(self._run(batch.script(commands, mark, guard), deadline_s), mark)
+        if len(found) not in (len(commands), guard):
             raise DeviceSick(
                 f"unreadable answer: {len(found)} of {len(commands)} commands ended: {quote(commands[0])[:200]}; ...",
                 device=self.serial,

@@ -17,19 +17,42 @@ class Ahead:
         self.serial, self.address, self.folder = connection.serial, connection.address, connection.folder
         self._connection = connection
         self._answers: dict[tuple[str, ...], ShellResult] = {}
+        self._deferred: list[Sequence[str]] = []
 
     def ask(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 30.0) -> None:
         """Run these commands now, one after the other."""
-        self._answers = {}
-        told = self._connection.shells(commands, deadline_s=deadline_s)
+        told = self._asked(commands, deadline_s)
         self._answers = {tuple(command): answer for command, answer in zip(commands, told, strict=True)}
+
+    def defer(self, commands: Sequence[Sequence[str]]) -> None:
+        """Run these in front of what is asked next; nobody is told how they went."""
+        self._deferred += commands
+
+    def settle(self) -> None:
+        """Run what was deferred, if it was not."""
+        if self._deferred:
+            self._asked([], 30.0)
+
+    def has(self, commands: Sequence[Sequence[str]]) -> bool:
+        """Whether all of these have answers that nobody has taken."""
+        return all(tuple(command) in self._answers for command in commands)
 
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         known = self._known([argv])
-        return known[0] if known else self._connection.shell(argv, deadline_s=deadline_s)
+        if known or not self._deferred:
+            return known[0] if known else self._connection.shell(argv, deadline_s=deadline_s)
+        return self._asked([argv], deadline_s)[0]
 
-    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
-        return self._known(commands) or self._connection.shells(commands, deadline_s=deadline_s)
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
+        """What is answered behind a guard is kept, as after `ask`."""
+        if guard is None:
+            return self._known(commands) or self._asked(commands, deadline_s)
+        told = self._asked(commands, deadline_s, guard)
+        behind = zip(commands[guard + 1 :], told[guard + 1 :], strict=False)
+        self._answers = {tuple(command): answer for command, answer in behind}
+        return told
 
     def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
         self._answers = {}
@@ -44,6 +67,16 @@ class Ahead:
 
     def reconnect(self) -> None:
         self._connection.reconnect()
+
+    def _asked(
+        self, commands: Sequence[Sequence[str]], deadline_s: float, guard: int | None = None
+    ) -> list[ShellResult]:
+        self._answers = {}
+        first = self._deferred
+        behind = None if guard is None else len(first) + guard
+        told = self._connection.shells([*first, *commands], deadline_s=deadline_s, guard=behind)
+        self._deferred = []
+        return told[len(first) :]
 
     def _known(self, commands: Sequence[Sequence[str]]) -> list[ShellResult]:
         """The answers, where all of them are known."""

@@ -34,8 +34,11 @@ class DeviceConnection(Protocol):
         """Run one command; arguments are quoted by one function (`workers/connection/quote.py`)."""
         ...
 
-    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
         """Run commands one after the other, whatever becomes of those before, in one round trip; in their order.
+        `guard`: where the command of this number fails, there is no answer to it, and those behind it are not run.
         Raises DeviceSick where the device does not tell them apart."""
         ...
 

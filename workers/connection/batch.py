@@ -11,9 +11,15 @@ _DIGITS = 3
 """Of an exit status, at most."""
 
 
-def script(commands: Sequence[Sequence[str]], mark: str) -> str:
-    """Each command has an empty standard input. The mark follows it: on standard output with its exit status."""
-    return "; ".join(f"{quote(argv)} </dev/null; printf '{mark} %s;' $?; printf '{mark};' >&2" for argv in commands)
+def script(commands: Sequence[Sequence[str]], mark: str, guard: int | None = None) -> str:
+    """All have an empty standard input. The mark follows each: on standard output with its exit status. Where the one
+    of the number `guard` fails, nothing follows."""
+    told = f"printf '{mark} %s;' $?; printf '{mark};' >&2"
+    each = [f"{quote(argv)}; {told}" for argv in commands]
+    if guard is not None:
+        behind = "; ".join([told, *each[guard + 1 :]])
+        each[guard:] = [f"{quote(commands[guard])} && {{ {behind}; }}"]
+    return f"{{ {'; '.join(each)}; }} </dev/null"
 
 
 def split(done: ShellResult, mark: str) -> list[ShellResult]:

@@ -46,8 +46,16 @@ class LocalConnection:
         code = process.returncode
         return ShellResult(code if code >= 0 else 128 - code, stdout, stderr)
 
-    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
-        return [self.shell(command, deadline_s=deadline_s) for command in commands]
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
+        found = list[ShellResult]()
+        for number, command in enumerate(commands):
+            answer = self.shell(command, deadline_s=deadline_s)
+            if number == guard and answer.code != 0:
+                break
+            found.append(answer)
+        return found
 
     def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:  # noqa: ARG002
         return PipeStream(quote(argv), self.serial)

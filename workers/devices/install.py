@@ -82,6 +82,14 @@ def put_files(
     return folder
 
 
+def has_file(connection: DeviceConnection, cache: str, sha256: str, name: str, verified: set[str]) -> bool:
+    """Whether the folder `<cache>/<sha256>` on the device has the file of that content; then it is verified."""
+    folder = place_of(connection, cache, sha256)
+    if folder not in verified and _hashes(connection, [f"{folder}/{name}"]) == {f"{folder}/{name}": sha256}:
+        verified.add(folder)
+    return folder in verified
+
+
 def place_of(connection: DeviceConnection, cache: str, identity: str) -> str:
     """The folder on the device of what has this identity."""
     return f"{connection.folder}/{cache}/{identity[:16]}"

@@ -8,7 +8,7 @@ from orchestrator.model.device import Api
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from workers.measure import Block, Setup
-from workers.measure.agent_process import CpuUse
+from workers.measure.run_request import CpuUse
 from workers.plans.plan_store import options_of
 
 LAYER_PASSES = 1

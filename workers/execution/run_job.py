@@ -6,7 +6,7 @@ import logging
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -27,7 +27,7 @@ from workers.devices.driver import with_driver
 from workers.devices.fleet import Fleet, Member
 from workers.devices.install import file_sha256, install_build
 from workers.enrolment import store
-from workers.measure import Block, Carried, Measurement, Report, measure, raise_for
+from workers.measure import Block, Carried, Measurement, Prepared, Report, measure, raise_for
 from workers.measure.kill_log import is_crash
 from workers.measure.replan import run_within_limits
 from workers.plans.compile_limit import compiling_within
@@ -159,6 +159,9 @@ def _run(
             while True:
                 line.now.state_before = held.state_before
                 report("preparing", 0, 0, None)
+                carried.coming = (
+                    partial(_coming, line.behind[0], held, means, ready[0], carried) if ready else held.closing
+                )
                 measured = _measured(line.now, held, means, bench, report, given.inputs, carried)
                 is_over = bool(measured.run.killed or measured.run.error) or time.monotonic() > began + LINE_S
                 seen = _look(line.behind[0], held, means, ready[0], carried) if ready and not is_over else None
@@ -185,10 +188,23 @@ def _run(
 
 
 def _look(builder: RecordBuilder, held: Session, means: _Means, given: _Given, carried: Carried) -> Seen | None:
-    """See the device between two blocks, and prepare it for the next one in the same trip."""
-    assert builder.stored is not None
-    following = carried.expect(held.member, builder.stored, given.inputs, _block(builder, means))
+    """See the device between two blocks, and prepare it for the next one in the same trip: in that of the block before,
+    where it was brief."""
+    following = _following(builder, held, means, given, carried)
     return held.look(following.commands(carried.verified), [following.undoing])
+
+
+def _coming(
+    builder: RecordBuilder, held: Session, means: _Means, given: _Given, carried: Carried
+) -> Sequence[Sequence[str]]:
+    """What `_look` will ask behind the block that begins."""
+    following = _following(builder, held, means, given, carried)
+    return held.coming(following.commands(carried.verified), [following.undoing])
+
+
+def _following(builder: RecordBuilder, held: Session, means: _Means, given: _Given, carried: Carried) -> Prepared:
+    assert builder.stored is not None
+    return carried.expect(held.member, builder.stored, given.inputs, _block(builder, means))
 
 
 def _judge(builder: RecordBuilder, measured: Measurement, given: _Given, bench: Workbench) -> None:

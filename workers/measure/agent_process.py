@@ -15,8 +15,8 @@ from workers.devices.install import succeeded
 from workers.devices.probe import ADBD, parse_adbd, read_adbd, read_boot_id
 from workers.session.supply import PlannedCut
 
-from .checkpoints import journal_of
 from .kill_log import who_killed
+from .run_request import RunRequest
 
 POLL_S = (0.05, 1.0)
 """First and longest pause between two looks at the journal."""
@@ -42,117 +42,6 @@ class AdbdRestarted(TransientError):
         super().__init__(
             "the phone restarted adbd during the run, and the agent ended with it", device=device, remedy=remedy
         )
-
-
-@dataclass(frozen=True)
-class CpuUse:
-    """How the CPU backend uses its threads."""
-
-    per_call: bool = False
-    """Threads start and end with each operation, instead of staying."""
-    in_order: bool = False
-    """The same, and each starts when the one before has begun."""
-    pinned: bool = False
-    """Each thread, or stage, on a core of its own."""
-    pipeline: str = "none"
-
-    @property
-    def argv(self) -> list[str]:
-        flags = {"--threads-per-call": self.per_call, "--threads-in-order": self.in_order, "--pin-threads": self.pinned}
-        pipeline = [] if self.pipeline == "none" else ["--pipeline", self.pipeline]
-        return [*(name for name, wanted in flags.items() if wanted), *pipeline]
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """The options of `pocketfarm-agent run`; paths are the device's."""
-
-    plan: str
-    inputs: Mapping[str, str]
-    folder: str
-    """For this attempt alone: journal (a training's lies beside its checkpoint) and outputs."""
-    marker: str
-    """`<serial>/<job>/<attempt>` (`Member.marker` has the details)."""
-    warmup: int
-    samples: int
-    """Each of one inference, or of a stream of `inferences`."""
-    layer_passes: int
-    threads: int
-    power_period_ms: int
-    deadline_s: float
-    cache: str
-    """Folder of compiled programs; empty: none is kept, for a cold run."""
-    device: str = ""
-    """Part of the name of the device to use, where there are several."""
-    idle_ms: int = 0
-    load_ms: int = 0
-    warmup_stable: float = 0.0
-    """Share within which the last warm-ups must agree; 0: no matter."""
-    cpus: str = ""
-    """Cores for all threads of the agent; empty: any."""
-    await_discharging_ms: int = 0
-    discharging_sign: int = 0
-    """Sign of the gauge's current while it discharges; 0: not known."""
-    memory_total: int = 0
-    """Bytes of device memory that the run may take; 0: what the device has."""
-    largest_object: int = 0
-    """Of one allocation."""
-    inferences: int = 1
-    cpu_use: CpuUse = CpuUse()
-    create_per_frame: bool = False
-    """Context, programs and memory are made anew for each inference."""
-    checkpoint: str = ""
-    """Of a training: the file that keeps its variables; empty: the plan does not train."""
-    checkpoint_every: int = 0
-    resume: bool = False
-    """Go on from that file."""
-    environment: tuple[str, ...] = ()
-    """`NAME=VALUE` for this run alone."""
-
-    @property
-    def journal(self) -> str:
-        if self.checkpoint:
-            return journal_of(self.checkpoint, self.marker.rpartition("/")[2])
-        return f"{self.folder}/journal.jsonl"
-
-    @property
-    def outputs(self) -> str:
-        return f"{self.folder}/outputs"
-
-    def argv(self) -> list[str]:
-        options: dict[str, object] = {
-            "--plan": self.plan,
-            "--output-dir": self.outputs,
-            "--journal": self.journal,
-            "--warmup": self.warmup,
-            "--samples": self.samples,
-            "--layer-passes": self.layer_passes,
-            "--threads": self.threads,
-            "--power-period-ms": self.power_period_ms,
-            "--deadline-s": f"{self.deadline_s:g}",
-            "--marker": self.marker,
-        }
-        only_where_given = {
-            "--cache-dir": self.cache,
-            "--device": self.device,
-            "--memory-total": self.memory_total,
-            "--largest-object": self.largest_object,
-            "--inferences": self.inferences if self.inferences > 1 else 0,
-            "--idle-ms": self.idle_ms,
-            "--load-ms": self.load_ms,
-            "--warmup-stable": self.warmup_stable,
-            "--cpus": self.cpus,
-            "--await-discharging-ms": self.await_discharging_ms,
-            "--discharging-sign": self.discharging_sign,
-            "--checkpoint": self.checkpoint,
-            "--checkpoint-every": self.checkpoint_every,
-            "--resume": self.checkpoint if self.resume else "",
-        }
-        options |= {name: value for name, value in only_where_given.items() if value}
-        argv = ["run", *(word for name, value in options.items() for word in (name, str(value)))]
-        argv += [*self.cpu_use.argv, *(["--create-per-frame"] if self.create_per_frame else [])]
-        argv += [word for name, path in self.inputs.items() for word in ("--input", f"{name}={path}")]
-        return [*argv, "--detach"]
 
 
 @dataclass
@@ -188,7 +77,7 @@ def has_turn(event: Event) -> bool:
 
 def preparing(request: RunRequest) -> list[list[str]]:
     """What is run on the device before its agent."""
-    return [["mkdir", "-p", request.outputs, *filter(None, (request.cache,))], ADBD]
+    return [["mkdir", "-p", request.folder, *filter(None, (request.cache,))], ADBD]
 
 
 @dataclass(frozen=True)
@@ -205,10 +94,12 @@ class Started:
     """Why it is not known whether the agent started."""
 
 
-def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) -> Started:
+def start_agent(
+    member: Member, request: RunRequest, files: Sequence[str] = (), then: Sequence[Sequence[str]] = ()
+) -> Started:
     """Start detached; returns when the agent has said hello, and is over or lasts longer than a moment, or when the
-    cable went away while it may have. `files` are read in the same trip. Raises DeviceSick with what the agent printed
-    where it did not start."""
+    cable went away while it may have. `files` are read in the same trip, and where the run has its result by then, the
+    commands `then` follow. Raises DeviceSick with what the agent printed where it did not start."""
     connection = member.connection
     made, whose = connection.shells(preparing(request))
     succeeded(connection, preparing(request)[0], made)
@@ -218,11 +109,13 @@ def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) 
     try:
         run = [*prefix, member.agent, *request.argv()]
         asked = [run, tail_command(request, 0), *(["cat", path] for path in files)]
-        result, journal, *found = connection.shells(asked, deadline_s=60.0)
+        guarded = [result_command(request), *then] if then else []
+        told = connection.shells([*asked, *guarded], deadline_s=60.0, guard=len(asked) if then else None)
+        result, journal, *found = told[: len(asked)]
     except TransportLost as e:
         return Started(adbd, lost=e)  # whether it runs, its journal tells
-    told = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
-    if result.code != 0 and not told:
+    has_said = result.code == 1 and connection.shell(["ls", request.journal]).code == 0  # an error event says why
+    if result.code != 0 and not has_said:
         output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
         raise DeviceSick(
             f"the agent did not start (exit status {result.code}): {output}",
@@ -236,6 +129,11 @@ def start_agent(member: Member, request: RunRequest, files: Sequence[str] = ()) 
 def tail_command(request: RunRequest, offset: int) -> list[str]:
     """Reads a journal from there on."""
     return ["tail", "-c", f"+{offset + 1}", request.journal]
+
+
+def result_command(request: RunRequest) -> list[str]:
+    """Succeeds where the run is over and went well. Within an event's text every quote has a backslash."""
+    return ["grep", "-q", '"event":"result"', request.journal]
 
 
 class Follower:

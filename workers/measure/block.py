@@ -7,7 +7,7 @@ from typing import Literal
 
 from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
 
-from .agent_process import CpuUse
+from .run_request import CpuUse
 
 Setup = Literal["cold", "warm", "cached", "any"]
 """Which compiled programs a fresh process finds. cold: none, neither the agent's nor the driver's; warm: the driver's,

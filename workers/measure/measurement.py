@@ -24,12 +24,13 @@ from workers.plans.plan_store import Arrays, StoredPlan
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
 
-from .agent_process import AgentRun, Follower, RunRequest, has_turn, start_agent
+from .agent_process import AgentRun, Follower, has_turn, start_agent
 from .block import Block
 from .checkpoints import epochs_before, epochs_in, left_by_attempts, place_of_epoch, pull_checkpoint
 from .ports import pull_outputs, small_outputs
 from .prepared import PLANS, Carried, Prepared, fresh
 from .request import priming
+from .run_request import RunRequest
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,8 @@ def measure(
             told = epochs_in(connection, journals) if request.resume else ()
         with _metered(meter) as series:
             files = small_outputs(stored, request)
-            done = _drive(member, request, check, _Counter(stored, total, report), cut, files)
+            then = () if meter or cut else carried.coming()
+            done = _drive(member, request, check, _Counter(stored, total, report), cut, files, then)
             series += meter.stop(done.events) if meter else ()
         report("collecting", total, total, None)
         went_well = not (done.killed or done.error)
@@ -152,10 +154,11 @@ def _drive(
     on_event: Callable[[Event], None],
     cut: PlannedCut | None,
     files: Sequence[str] = (),
+    then: Sequence[Sequence[str]] = (),
 ) -> AgentRun:
     """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
     try:
-        started = start_agent(member, request, files)
+        started = start_agent(member, request, files, then)
         if cut:
             cut.begin()
         done = Follower(member, request, check, on_event, cut, started).follow()

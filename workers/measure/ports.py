@@ -16,10 +16,10 @@ import numpy.typing as npt
 from orchestrator.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.base import DeviceConnection
-from workers.devices.install import place_of, put_files
+from workers.devices.install import has_file, place_of, put_files
 from workers.plans.plan_store import Arrays, StoredPlan
 
-from .agent_process import RunRequest
+from .run_request import RunRequest
 
 CACHE, FILE = "inputs", "data.bin"
 FEW, SMALL_BYTES = 8, 65536
@@ -48,8 +48,9 @@ class Inputs:
 
     def push(self, connection: DeviceConnection, verified: set[str] | None = None) -> None:
         """Those that are not there yet, see `put_files`. Raises DeviceSick."""
+        verified = set() if verified is None else verified
         for name, content in self.contents.items():
-            if verified and place_of(connection, CACHE, self._identities[name]) in verified:
+            if has_file(connection, CACHE, self._identities[name], FILE, verified):
                 continue
             with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
                 file = Path(temporary) / self._identities[name]
@@ -69,7 +70,7 @@ def small_outputs(stored: StoredPlan, request: RunRequest) -> list[str]:
     outputs = stored.plan.outputs
     bytes_ = sum(prod(port.shape) * np.dtype(_DTYPES[port.dtype]).itemsize for port in outputs)
     small = len(outputs) <= FEW and bytes_ <= SMALL_BYTES
-    return [f"{request.outputs}/{number}.bin" for number in range(len(outputs))] if small else []
+    return [f"{request.folder}/{number}.bin" for number in range(len(outputs))] if small else []
 
 
 def pull_outputs(
@@ -86,7 +87,7 @@ def pull_outputs(
     for port in stored.plan.outputs:
         if port.name not in written:
             raise DeviceSick(f"the agent wrote no output {port.name!r}", device=connection.serial)
-        path = f"{request.outputs}/{written[port.name].file.rsplit('/', 1)[-1]}"
+        path = f"{request.folder}/{written[port.name].file.rsplit('/', 1)[-1]}"
         content, sha256 = read.get(path, b""), written[port.name].sha256
         if hashlib.sha256(content).hexdigest() != sha256:
             content = _pulled(connection, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from workers.connection.ahead import Ahead
@@ -9,10 +10,11 @@ from workers.devices.fleet import Member
 from workers.devices.install import hash_command, place_of
 from workers.plans.plan_store import Arrays, StoredPlan
 
-from .agent_process import RunRequest, preparing
+from .agent_process import preparing
 from .block import Block
 from .ports import Inputs
 from .request import make_request
+from .run_request import RunRequest
 
 PLANS = "plans"
 """Folder of the device for plans."""
@@ -33,6 +35,9 @@ class Prepared:
         pushed, plan = Inputs.of(connection, stored, inputs), place_of(connection, PLANS, stored.plan_hash)
         folder = f"{connection.folder}/runs/{block.name.replace('/', '-')}"
         return cls(stored, block, pushed, make_request(member, stored, block, folder, plan, pushed.paths))
+
+    def is_of(self, stored: StoredPlan, block: Block) -> bool:
+        return self.stored is stored and self.block == block
 
     def commands(self, verified: set[str]) -> list[list[str]]:
         """What is asked of the device in one trip: nothing where a run of its own comes first. `verified`: folders
@@ -59,17 +64,21 @@ class Carried:
 
     ahead: Ahead
     verified: set[str] = field(default_factory=set)
+    coming: Callable[[], Sequence[Sequence[str]]] = tuple
+    """What is to be asked after the block that begins, in the trip that runs it: answered through `ahead`, if the run
+    is over by then. Called when that trip is near."""
     _next: Prepared | None = None
 
     def expect(self, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
         """The next block; who calls asks the device for it through `ahead`."""
-        self._next = Prepared.of(member, stored, inputs, block)
+        if self._next is None or not self._next.is_of(stored, block):
+            self._next = Prepared.of(member, stored, inputs, block)
         return self._next
 
     def begin(self, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
         """This block, for which the device has been asked."""
         expected, self._next = self._next, None
-        if expected is not None and expected.stored is stored and expected.block == block:
+        if expected is not None and expected.is_of(stored, block):
             return expected
         prepared = Prepared.of(member, stored, inputs, block)
         if commands := prepared.commands(self.verified):

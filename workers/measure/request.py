@@ -9,8 +9,8 @@ from orchestrator.model.device import Api, DeviceFacts
 from workers.devices.fleet import Member
 from workers.plans.plan_store import StoredPlan
 
-from .agent_process import RunRequest
 from .block import Block
+from .run_request import RunRequest
 
 CHECKPOINTS = "checkpoints"
 """Folder of the device for those of trainings that are not over."""

@@ -7,7 +7,7 @@ what is left while the phone is away, and stands in where the phone has no journ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +21,8 @@ from workers.connection.quote import quote
 from workers.devices.install import run
 from workers.durable_files import file_name, write_durably
 
-from .conditions import SETTINGS
+from .conditions import SETTINGS, awake
+from .conditions.awake import SWITCHING
 
 FOLDER = "restore"
 ON_PHONE = "restore.json"
@@ -62,7 +63,7 @@ class SavedSettings:
             if wanted := setting.wanted(conditions):
                 checkpoint()
                 before = setting.save(self._connection)
-                with self._written({**self._read(), name: before}):
+                with self._written({**self._read(), name: before}, SWITCHING if name == awake.NAME else ()):
                     held = setting.prepare(self._connection)
                 was = ", ".join(f"{key}={value}" for key, value in before.items() if value)
                 proofs.append(ConditionProof(name=name, wanted=wanted, before=was, held=held.value, proven=held.proven))
@@ -127,19 +128,27 @@ class SavedSettings:
         self._path.unlink(missing_ok=True)
 
     @contextmanager
-    def _written(self, changes: Changes) -> Iterator[None]:
+    def _written(self, changes: Changes, then: Sequence[Sequence[str]] = ()) -> Iterator[None]:
         """The phone has it inside (a host that is its own phone: the disk), and the disk afterwards, which is flushed
-        meanwhile. Where the phone does not take it, the disk says what it said before."""
+        meanwhile. Where the phone does not take it, the disk says what it said before. `then`: in the same trip, once
+        the phone has it; where that trip is lost, the disk goes on to say that it may be so."""
         text, before = self._text(changes), self._path.read_text() if self._path.exists() else None
         with ThreadPoolExecutor(1, "journal") as disk:
             flushed = disk.submit(write_durably, self._path, text)
+            may_be_switched = False
             try:
-                self._tell_phone(text)
+                if then and self._phone_path:
+                    may_be_switched = True
+                    asked = [self._telling(text), *then]
+                    may_be_switched = bool(self._connection.shells(asked, deadline_s=60.0, guard=0))
+                if not may_be_switched:
+                    self._tell_phone(text)
                 if not self._phone_path or flushed.done():  # what cannot be written is known at once
                     flushed.result()
             except BaseException:
                 flushed.exception()
-                self._path.unlink(missing_ok=True) if before is None else write_durably(self._path, before)
+                if not may_be_switched:
+                    self._path.unlink(missing_ok=True) if before is None else write_durably(self._path, before)
                 raise
             yield
             flushed.result()
@@ -149,9 +158,12 @@ class SavedSettings:
 
     def _tell_phone(self, text: str) -> None:
         if self._phone_path:
-            new, parent = f"{self._phone_path}.new", self._connection.folder
-            put = f"mkdir -p {parent} && {quote(['printf', '%s', text])} > {new} && mv -f {new} {self._phone_path}"
-            run(self._connection, "sh", "-c", put)
+            run(self._connection, *self._telling(text))
+
+    def _telling(self, text: str) -> list[str]:
+        new, parent = f"{self._phone_path}.new", self._connection.folder
+        put = f"mkdir -p {parent} && {quote(['printf', '%s', text])} > {new} && mv -f {new} {self._phone_path}"
+        return ["sh", "-c", put]
 
     def _on_phone(self) -> Changes | None:
         """None where the phone has no journal, or none that can be read while this host has its own."""

@@ -64,17 +64,28 @@ class Session:
     """One of each condition; complete when the session is over."""
     tidy: list[Sequence[str]] = field(default_factory=list)
     """Commands that are run after the block, unless the device is no longer ours."""
+    left: list[Sequence[str]] = field(default_factory=list)
+    """Of these, what is still to be run when another block begins: in whatever trip comes next."""
     prepared: tuple[ConditionProof, ...] = ()
     """Of the settings, as they were switched for all its blocks."""
     look: Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], Seen | None] = lambda _, __: None
     """Between two blocks: the device as it is now; None where no other block is to follow. In the same trip it runs
     commands that prepare the next one, answered through `ahead`; the others remove what these made, if it does not
     begin."""
+    closing: Callable[[], Sequence[Sequence[str]]] = tuple
+    """What is asked after the last block, for the trip that runs it."""
     gates: Callable[[DeviceState], list[ConditionProof]] = lambda _: []
+
+    def coming(self, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+        """What `look` will ask after the block that is to run, for the trip that runs it: then there is nothing left
+        to ask."""
+        commands = [*self.tidy, *_seen_by(self), *then]
+        self.tidy.extend(undoing)
+        return commands
 
     def go_on(self, seen: Seen) -> None:
         """Another block begins, with the device as it was seen after the one before."""
-        self.state_before, self.state_after, self.tidy = seen.state, None, []
+        self.state_before, self.state_after, self.tidy, self.left = seen.state, None, self.left, []
         self.proofs = [*self.gates(seen.state), *self.prepared]
 
 
@@ -125,6 +136,7 @@ def session(
             return _look(held, lambda state: watch(serial, state), gated, reference_c, then, undoing)
 
         held.look = look
+        held.closing = lambda: [*held.tidy, *_asked_back(held, saved)]
         lost = False
         try:
             check()
@@ -143,6 +155,7 @@ def session(
                 if held.tidy:  # the block has failed
                     _quietly(serial, lambda: connection.shells(held.tidy))
                 held.proofs = _put_back(serial, held, saved)
+                _quietly(serial, ahead.settle)
 
 
 def _both(check: Callable[[], None], owner: Ownership) -> Callable[[], None]:
@@ -178,10 +191,14 @@ def _look(
     kind, serial, ahead = held.member.facts.kind, held.member.facts.serial, held.ahead
     try:
         held.check()
-        before, held.tidy = held.tidy, [*held.tidy, *undoing]
-        state_asked = [*state_commands(ahead), awake.POWER] if kind == "phone" else state_commands(ahead)[:1]
-        ahead.ask([*before, *state_asked, *then], deadline_s=60.0)
-        held.tidy = list(undoing)
+        before, asked = held.tidy, [*_seen_by(held), *then]
+        if ahead.has(asked):  # the trip that ran the block has asked
+            held.left = [command for command in before if not ahead.has([command])]
+        else:
+            held.tidy = [*before, *undoing]
+            ahead.ask([*before, *asked], deadline_s=60.0)
+            held.left = []
+        held.tidy = [*held.left, *undoing]
         state = watch(read_state(ahead, kind))
         proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
         if gated:
@@ -194,14 +211,29 @@ def _look(
     return Seen(state, tuple(proofs))
 
 
+def _seen_by(held: Session) -> list[list[str]]:
+    """What is asked for the state of the device between two blocks."""
+    commands = state_commands(held.ahead)
+    return [*commands, awake.POWER] if held.member.facts.kind == "phone" else commands[:1]
+
+
 def _look_back(held: Session, ahead: Ahead, saved: SavedSettings) -> None:
     """The device and what kept it awake, as they are after the block."""
-    asked = [*state_commands(ahead), awake.POWER, *saved.asks] if held.member.facts.kind == "phone" else []
-    with suppress(FarmError):  # whatever is asked next says so
-        ahead.ask([*held.tidy, *asked])
+    asked = _asked_back(held, saved)
+    if asked and ahead.has(asked):  # the trip that ran the block has asked
+        ahead.defer([command for command in held.tidy if not ahead.has([command])])
         held.tidy = []
+    with suppress(FarmError):  # whatever is asked next says so
+        if held.tidy or not ahead.has(asked):
+            ahead.ask([*held.tidy, *asked])
+            held.tidy = []
     held.state_after = _state_after(replace(held.member, connection=ahead))
     held.proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
+
+
+def _asked_back(held: Session, saved: SavedSettings) -> list[list[str]]:
+    """What is asked for a phone as it is after the last block, and for what is to be put back."""
+    return [*_seen_by(held), *saved.asks] if held.member.facts.kind == "phone" else []
 
 
 def _state_after(member: Member) -> DeviceState | None:

@@ -34,7 +34,7 @@ def press(phone: Phone, key: str) -> None:
 
 def power_service(phone: Phone) -> str:
     """`dumpsys power`, the lines that tell whether it is awake."""
-    phone.advance()
+    phone.advance_screen(time.monotonic())
     return (
         "POWER MANAGER (dumpsys power)\n\nPower Manager State:\n"
         f"  mWakefulness={'Awake' if phone.wakefulness.is_awake else 'Asleep'}\n"

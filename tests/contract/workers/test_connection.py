@@ -55,6 +55,18 @@ def test_several_commands_are_told_apart(connection: DeviceConnection) -> None:
     assert connection.shells([]) == []
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_lies_behind_a_guard_is_run_where_it_succeeds(connection: DeviceConnection, code: int) -> None:
+    echoes = [["echo", each] for each in ("a", "b", "c")]
+    file = f"{connection.folder}/behind-{code}"
+    commands = [*echoes[:2], ["sh", "-c", f"exit {code}"], ["mkdir", "-p", file], echoes[2], ["sh", "-c", "exit 3"]]
+    found = connection.shells(commands, guard=2)
+    assert [each.stdout for each in found[:2]] == [b"a\n", b"b\n"]
+    behind = [ShellResult(0, b"", b""), ShellResult(0, b"", b""), ShellResult(0, b"c\n", b""), ShellResult(3, b"", b"")]
+    assert found[2:] == ([] if code else behind)
+    assert (connection.shell(["ls", "-d", file]).code == 0) == (code == 0)
+
+
 @pytest.mark.parametrize("code", [0, 1, 126, 255])
 def test_any_exit_code(connection: DeviceConnection, code: int) -> None:
     assert connection.shell(["sh", "-c", f"exit {code}"]).code == code

@@ -14,7 +14,7 @@ from orchestrator.errors import LeaseLost
 from orchestrator.model.experiment import Workload
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, eventually
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
@@ -68,13 +68,23 @@ def bench(lab_settings: Settings, lab: Wiring, monkeypatch: pytest.MonkeyPatch) 
     yield Bench(lab_settings, lab)
 
 
-def test_blocks_of_a_line_share_a_session(bench: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, put_back = list[str](), list[str]()
-    service, restore = AdbConnection._service, Awake.restore
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the phone is asked from now on."""
+    found, service = list[str](), AdbConnection._service
 
     def counted(self: AdbConnection, what: str, command: str, deadline_s: float) -> Any:
-        asked.append(command)
+        found.append(command)
         return service(self, what, command, deadline_s)
+
+    monkeypatch.setattr(AdbConnection, "_service", counted)
+    return found
+
+
+def test_blocks_of_a_line_share_a_session(
+    bench: Bench, lab: Wiring, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_back, restore = list[str](), Awake.restore
 
     def noted(self: Awake, *saved: Any) -> None:
         put_back.append(bench.kept[-1].job_id if bench.kept else "")
@@ -82,9 +92,8 @@ def test_blocks_of_a_line_share_a_session(bench: Bench, lab: Wiring, monkeypatch
 
     ok(bench(bench.line(1))[0])  # plan and inputs are on the phone from now on
     assert bench.kept.pop().session is None
-    monkeypatch.setattr(AdbConnection, "_service", counted)
+    asked.clear()
     monkeypatch.setattr(Awake, "restore", noted)
-    put_back.clear()
     line = bench.line(4, screen_dimmed=True)
     records = bench(line)
     assert [ok(each).token for each in records] == [1, 2, 3, 4] and bench.went_on == [2, 3, 4]
@@ -92,15 +101,11 @@ def test_blocks_of_a_line_share_a_session(bench: Bench, lab: Wiring, monkeypatch
         (1, n) for n in range(1, 5)
     ]
     assert put_back == [line.every[2].job_id], "once, after the records of all blocks but the last were kept"
-    times = {
-        what: sum(what in each for each in asked) for what in ("ln -s", " stop --marker", "timeout 2147483647", "df -k")
-    }
-    assert times == {"ln -s": 2, " stop --marker": 1, "timeout 2147483647": 1, "df -k": 1 + 4}, asked
-    own = [each for each in asked if any(what in each for what in ("sha256sum", "pocketfarm-agent run", "df -k"))]
-    assert len(own) == 2 + 2 * 4, "two for each block, beside those that look how far the agent is"
-    assert sum("sha256sum" in each for each in own) == 1, "what is there is compared once a session"
-    after = [each for each in own if "df -k" in each][1:]
-    assert [each.count("mkdir -p") for each in after] == [1, 1, 1, 0], "each prepares the next block, but the last"
+    times = {what: sum(what in each for each in asked) for what in ("ln -s", " stop --marker", "timeout 2147483647")}
+    assert times == {"ln -s": 2, " stop --marker": 1, "timeout 2147483647": 1}, asked
+    assert sum("sha256sum" in each for each in asked) == 1, "what is there is compared once a session"
+    after = [each.count("mkdir -p") for each in asked if "df -k" in each][1:]
+    assert after[-1] == 0 and set(after) == {0, 1}, "each prepares the next block, but the last"
     for record, following in pairwise(records):
         assert record.state_after is not None and record.state_after == following.state_before
         assert record.ended_at <= following.started_at + 0.05
@@ -109,6 +114,36 @@ def test_blocks_of_a_line_share_a_session(bench: Bench, lab: Wiring, monkeypatch
         assert names["screen"].proven and names["screen"].restored is None
     assert all(proof.restored for proof in records[-1].conditions if proof.name in ("awake", "screen"))
     assert lab.connection.shell(["ls", f"{lab.connection.folder}/runs"]).stdout == b""
+
+
+def trips(asked: list[str]) -> list[str]:
+    """Of what was asked, what is not about how far the agent is."""
+    return [each for each in asked if any(what in each for what in ("sha256sum", "pocketfarm-agent run", "df -k"))]
+
+
+def test_a_brief_block_takes_one_trip(bench: Bench, lab: Wiring, asked: list[str]) -> None:
+    """Whether it is over in a moment, the machine decides: so in one of several lines."""
+    ok(bench(bench.line(1))[0])
+
+    def line() -> bool:
+        asked.clear()
+        bench.kept.clear()
+        assert all(ok(each) for each in bench(bench.line(4)))
+        return len(trips(asked)) == 2 + 4
+
+    eventually(line)
+    assert lab.connection.shell(["ls", f"{lab.connection.folder}/runs"]).stdout == b""
+
+
+def test_a_block_that_lasts_is_not_looked_at_before_it_is_over(bench: Bench, asked: list[str]) -> None:
+    long = {"warmup": 0, "samples": 20_000}
+    ok(bench(bench.line(1, long))[0])
+    asked.clear()
+    first, second, third = [ok(each) for each in bench(bench.line(3, long))[1:]]
+    assert len(trips(asked)) == 2 + 2 * 3
+    for record, following in pairwise([first, second, third]):
+        assert record.state_after is not None and record.state_after == following.state_before
+        assert record.state_after.seen_at is not None and len(record.samples) == 20_000
 
 
 def test_what_is_not_begun_is_handed_back(bench: Bench) -> None:
@@ -173,3 +208,4 @@ def test_a_block_that_fails_in_mid_line_ends_it(bench: Bench, lab: Wiring) -> No
         lab.mend()
     assert ok(first) and second.outcome is Outcome.LOST and second.cause != "handed_back"
     assert third.cause == "handed_back"
+    assert lab.connection.shell(["ls", f"{lab.connection.folder}/runs"]).stdout == b"", "what was prepared is gone, too"

@@ -22,7 +22,7 @@ from orchestrator.errors import ServiceDown
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.record import Outcome, Record
 from tests.servers import RedisServer
-from tests.waiting import eventually
+from tests.waiting import LIMIT_S, eventually
 from workers import spool as spool_module
 from workers.spool import Spool
 
@@ -109,6 +109,29 @@ def test_many_that_are_due_share_a_file_until_each_gets_its_own(tmp_path: Path, 
     others = [f"job{number}" for number in range(1, spool_module.BUNDLE)]
     assert sorted(each.job_id for each in sent(redis)) == others
     assert files(".json") == [f"{name}-1.json" for name in others]
+
+
+def test_what_nobody_waits_for_goes_with_what_is_awaited(
+    tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the others may be gathered."""
+    monkeypatch.setattr(spool_module, "GATHER_S", 2 * LIMIT_S)
+    spool, stop = Spool(tmp_path), threading.Event()
+    sender = threading.Thread(target=spool.run, args=(redis, stop))
+    sender.start()
+    try:
+        spool.add(record("first"))
+        eventually(lambda: len(sent(redis)) == 1)
+        spool.add(record("second"), is_awaited=False)
+        spool.add(record("third"))
+        eventually(lambda: len(sent(redis)) == 3)
+        monkeypatch.setattr(spool_module, "GATHER_S", 0.0)
+        spool.add(record("fourth"), is_awaited=False)
+        eventually(lambda: len(sent(redis)) == 4)
+    finally:
+        stop.set()
+        spool.nudge()
+        sender.join(60)
 
 
 def test_a_bundle_goes_with_the_last_receipt(tmp_path: Path, redis: Redis) -> None:

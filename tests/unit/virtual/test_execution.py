@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,18 +15,22 @@ from device_agent.virtual.phone import Phone
 from device_agent.virtual.processes import _children, _state
 from device_agent.virtual.shell import Shell
 from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
-from tests.waiting import eventually
+from tests.waiting import LIMIT_S, eventually
 
 PROGRAM = "/data/local/tmp/program"
 
 
-def run(phone: Phone, script: str, meanwhile: Callable[[], None]) -> int:
-    """Exit status of a program; `meanwhile` is called whenever the loop comes around."""
+def install(phone: Phone, script: str) -> None:
     path = phone.tree.host(PROGRAM)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     phone.pushed.note(path)
+
+
+def run(phone: Phone, script: str, meanwhile: Callable[[], None]) -> int:
+    """Exit status of a program; `meanwhile` is called whenever the loop comes around."""
+    install(phone, script)
 
     async def watch() -> None:
         while True:
@@ -44,25 +49,55 @@ def run(phone: Phone, script: str, meanwhile: Callable[[], None]) -> int:
 
 
 def test_a_program_is_known_from_its_first_moment(phone: Phone) -> None:
-    before, seen = set(_children(os.getpid()) or ()), []
+    before, seen = set(_children(os.getpid()) or ()), set[int]()
 
     def look() -> None:
-        for pid in set(_children(os.getpid()) or ()) - before:
-            assert phone.starting or pid in phone.own_children
-            seen.append(phone.starting)
+        mine = set(_children(os.getpid()) or ()) - before
+        assert mine <= phone.own_children
+        seen.update(mine)
         reap_orphans([phone])
 
     assert run(phone, "sleep 0.2; exit 7", look) == 7
-    assert seen and max(seen) == 1, "it was seen while it started"
-    assert phone.starting == 0 and not phone.own_children
+    assert len(seen) == 1 and not phone.own_children
 
 
-def test_nothing_is_collected_while_a_program_starts(phone: Phone) -> None:
+def test_an_orphan_is_collected(phone: Phone) -> None:
     with subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"]) as process:
         eventually(lambda: _state(process.pid) == "Z")
-        phone.starting = 1
         reap_orphans([phone])
-        assert _state(process.pid) == "Z"
-        phone.starting = 0
-        reap_orphans([phone])
-        assert _state(process.pid) == "", "an orphan is"
+        assert _state(process.pid) == ""
+
+
+def test_what_a_program_reads_and_prints_passes_whole(phone: Phone) -> None:
+    """More than pipes hold, in both directions and on both outputs, while the reader is slow."""
+    given = random.randbytes(1 << 20)
+    out, err, slow = BytesSink(), BytesSink(), 0
+
+    async def slowly(data: bytes) -> None:
+        nonlocal slow
+        slow += 1
+        await asyncio.sleep(0.001)
+        await out(data)
+
+    install(phone, "tee /dev/stderr")
+    code = asyncio.run(Shell(phone).run(PROGRAM, Io(BytesSource(given), slowly, err)))
+    assert code == 0 and bytes(out.data) == bytes(err.data) == given and slow > 4
+
+
+def test_who_is_hung_up_on_is_collected_all_the_same(phone: Phone) -> None:
+    install(phone, "trap 'exit 3' HUP; echo on; while :; do sleep 0.01; done")
+    out = BytesSink()
+
+    async def go() -> None:
+        task = asyncio.create_task(Shell(phone).run(PROGRAM, Io(BytesSource(b"never read"), out, BytesSink())))
+        while b"on" not in out.data:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        while phone.own_children:
+            await asyncio.sleep(0.01)
+
+    before = set(_children(os.getpid()) or ())
+    asyncio.run(asyncio.wait_for(go(), LIMIT_S))
+    assert set(_children(os.getpid()) or ()) <= before

@@ -27,8 +27,13 @@ class ScriptedPhone:
         code, text = answer if isinstance(answer, tuple) else (0, answer)
         return ShellResult(code, text.encode() if code == 0 else b"", b"" if code == 0 else text.encode())
 
-    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
-        return [self.shell(command, deadline_s=deadline_s) for command in commands]
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
+        found = [self.shell(command, deadline_s=deadline_s) for command in commands[:guard]]
+        if guard is None or (told := self.shell(commands[guard])).code != 0:
+            return found
+        return [*found, told, *(self.shell(command, deadline_s=deadline_s) for command in commands[guard + 1 :])]
 
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None: ...
 

@@ -12,7 +12,8 @@ from orchestrator.model.device import DeviceFacts, Source
 from workers.connection.base import ShellResult
 from workers.connection.local import LocalConnection
 from workers.devices.fleet import Member
-from workers.measure.agent_process import Follower, RunRequest, start_agent
+from workers.measure.agent_process import Follower, start_agent
+from workers.measure.run_request import RunRequest
 
 AGENT = "/no/agent"
 
@@ -22,10 +23,12 @@ class Lossy(LocalConnection):
 
     lost: TransportLost | None = None
 
-    def shells(self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0) -> list[ShellResult]:
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
         if self.lost and commands[0][0] == AGENT:
             raise self.lost
-        return super().shells(commands, deadline_s=deadline_s)
+        return super().shells(commands, deadline_s=deadline_s, guard=guard)
 
 
 @pytest.mark.parametrize("lost", [AdbDown("the adb server went away"), TransportLost("connection lost")])

@@ -13,8 +13,8 @@ from kernels.plan.model import Plan, Port
 from orchestrator.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.local import LocalConnection
-from workers.measure.agent_process import RunRequest
 from workers.measure.ports import SMALL_BYTES, pull_outputs, small_outputs
+from workers.measure.run_request import RunRequest
 from workers.plans.plan_store import StoredPlan
 
 NOW = np.array([[1, 2, 3]], dtype=np.float32)
@@ -41,7 +41,6 @@ def written(content: bytes) -> list[Event]:
 def test_what_was_read_too_early_is_pulled(tmp_path: Path, early: bytes) -> None:
     asked, plan = request(tmp_path), stored((3,))
     (path,) = small_outputs(plan, asked)
-    Path(path).parent.mkdir()
     Path(path).write_bytes(NOW.tobytes())
     found = pull_outputs(LocalConnection("p", tmp_path), plan, asked, written(NOW.tobytes()), {path: early})
     assert found["y0"].tolist() == NOW.tolist()

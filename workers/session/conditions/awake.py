@@ -43,10 +43,7 @@ class Awake:
         return {"wakefulness": _power(power).wakefulness, **dict(zip(KEPT, map(told, values), strict=True))}
 
     def prepare(self, connection: DeviceConnection) -> Held:
-        wake = [["input", "keyevent", "KEYCODE_WAKEUP"], ["wm", "dismiss-keyguard"], POWER]
-        *_, power = connection.shells(
-            [*_written({name: value for name, (_, value) in KEPT.items()}), *wake], deadline_s=60.0
-        )
+        *_, power = connection.shells(SWITCHING, deadline_s=60.0)
         held, end = _held(power), time.monotonic() + WAKE_S
         while held.value and not held.proven and time.monotonic() < end:
             time.sleep(0.2)
@@ -61,6 +58,15 @@ class Awake:
 def _written(values: Mapping[str, str]) -> list[list[str]]:
     """Commands that write those of these values that are known."""
     return [command for name, (space, _) in KEPT.items() for command in writing(space, name, values.get(name, ""))]
+
+
+SWITCHING = [
+    *_written({name: value for name, (_, value) in KEPT.items()}),
+    ["input", "keyevent", "KEYCODE_WAKEUP"],
+    ["wm", "dismiss-keyguard"],
+    POWER,
+]
+"""What is done to keep it awake."""
 
 
 def look(connection: DeviceConnection) -> Held:
