@@ -21,6 +21,7 @@ from .fuse_rows import fuse_dense_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .nest_concats import nest_concats
 from .order import order
+from .patches import patches
 from .prune import prune
 from .quantized_inputs import quantized_inputs
 from .rounded_outputs import rounded_outputs
@@ -30,7 +31,7 @@ from .transposes import fold_transposes
 __all__ = ["PASSES", "optimise", "prepare"]
 
 ENDINGS = "endings"
-"""What `rows` fuses into dense layers on a GPU."""
+"""What `rows` makes of dense layers on a GPU: what follows them is a part of them, and patches are their rows."""
 
 PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # nobody reads it: do not work on it
@@ -41,6 +42,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
     lambda graph, fuse: fuse_attention(graph) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
+    lambda graph, fuse: patches(graph) if ENDINGS in fuse else graph,
     # before activations, which would stand in the way
     lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
     lambda graph, fuse: fuse_activations(graph) if "activation" in fuse else graph,
@@ -50,7 +52,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last seven are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last eight are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(

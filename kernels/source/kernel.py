@@ -78,6 +78,8 @@ class Kernel:
     """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
     matrix_units: bool = False
     """Whether subgroups multiply matrices of halves at once (`kernels/catalog/unit_tile.py`)."""
+    fragments: bool = False
+    """Whether it knows which work-item holds what of a matrix (NVIDIA's, through OpenCL)."""
     warpgroups: bool = False
     """Whether 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
     whole_numbers: bool = False

@@ -144,6 +144,19 @@ void put_sum(float8 m, __local float2* to, int pitch, int lane) {
 """
 """Matrices of 16 x 16 by NVIDIA's own instructions (PTX ISA: `ldmatrix`, `mma.m16n8k16`), which its
 compiler of OpenCL C takes as inline assembly. Which work-item holds what is part of their definition."""
+FRAGMENTS = """\
+#define MULTIPLY_HALF(sum, a, b) sum = multiply_half(a, b, sum)
+#define EXCHANGE(to, v, mask) \\
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(to) : "f"(v), "n"(mask))
+#define EXP2(a) native_exp2(a)
+uint TWO_HALVES(float a, float b) {
+    uint both;
+    __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));
+    return both;
+}
+"""
+"""Of a 16 x 8 sum four neighbours have rows i and i + 8, each of them columns 2 j and 2 j + 1; of the left operand the
+same, and the columns 8 later; of the right one rows 2 j, 2 j + 1, 2 j + 8 and 2 j + 9 of column i (`mma.m16n8k16`)."""
 WARPGROUPS = """\
 #define HOPPER(instruction) __asm__ volatile("//sm_90a " #instruction ";" : : : "memory")
 #define FENCE HOPPER(fence.proxy.async.shared::cta)
@@ -176,6 +189,10 @@ UNITS = """\
 #define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
 #define PUT_HALVES(array, at, a, b) \\
     PUT_HALF4(a, 0, (array) + (at)); PUT_HALF4(b, 1, (array) + (at))
+#define RAW8_OF(a, b, c, d) ((uint4)((a), (b), (c), (d)))
+#define RAW4_OF(a, b) ((uint2)((a), (b)))
+#define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)
+#define HIGH_HALVES(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
 #if TURNED
 #define LOAD_RIGHT(m, array, at, pitch) LOAD_COLUMNS(m, array, at, pitch)
 #else
@@ -232,6 +249,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{_HALVES if precision in HALF and not narrow else ''}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
         f"{MATRICES + UNITS + _RAW if kernel.matrix_units else ''}{WARPGROUPS if kernel.warpgroups else ''}"
+        f"{FRAGMENTS if kernel.fragments else ''}"
         f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
         f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         f"{whole_numbers.OPENCL if kernel.whole_numbers else ''}"

@@ -75,3 +75,44 @@ Sum no_sum() { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum
                 * (b.turned != 0 ? HALF_OF(b, LANE % 2 * 8 + e, k) : HALF_OF(b, k, LANE % 2 * 8 + e))
 """
 )
+
+FRAGMENTS_IN_OPENCL = """\
+#define RAW8 uint4
+#define RAW8_ZERO ((uint4)(0))
+float half_of_word(uint word, int place) {
+    ushort bits = (ushort)(word >> 16 * place);
+    return vload_half(0, (const half*)&bits);
+}
+float4 fragment_product(const uint4* left, const uint2* right, float4 sum, int lane) {
+    float sums[4] = {sum.x, sum.y, sum.z, sum.w};
+    for (int e = 0; e < 4; ++e) {
+        const int row = lane / 4, column = lane % 4 * 2 + e % 2;
+        for (int k = 0; k < 16; ++k) {
+            const uint4 a = left[row * 4 + k % 8 / 2];
+            const uint2 b = right[column * 4 + k % 8 / 2];
+            const uint word = k < 8 ? (e < 2 ? a.x : a.y) : (e < 2 ? a.z : a.w);
+            sums[e] += half_of_word(word, k % 2) * half_of_word(k < 8 ? b.x : b.y, k % 2);
+        }
+    }
+    return (float4)(sums[0], sums[1], sums[2], sums[3]);
+}
+#define MULTIPLY_HALF(sum, a, b) { \\
+    lefts_of_all[LOCAL_ID(0)] = as_float4(a); \\
+    rights_of_all[LOCAL_ID(0)] = as_float4((uint4)((b), (uint2)(0))); BARRIER; \\
+    uint2 rights[32]; \\
+    for (int i = 0; i < 32; ++i) rights[i] = as_uint4(rights_of_all[LOCAL_ID(0) / 32 * 32 + i]).xy; \\
+    uint4 lefts[32]; \\
+    for (int i = 0; i < 32; ++i) lefts[i] = as_uint4(lefts_of_all[LOCAL_ID(0) / 32 * 32 + i]); \\
+    sum = fragment_product(lefts, rights, sum, LOCAL_ID(0) % 32); BARRIER; }
+#define EXCHANGE(to, v, mask) { \\
+    lefts_of_all[LOCAL_ID(0)].x = (v); BARRIER; to = lefts_of_all[LOCAL_ID(0) ^ (mask)].x; BARRIER; }
+#define EXP2(a) exp2(a)
+uint TWO_HALVES(float a, float b) {
+    ushort bits[2];
+    vstore_half(a, 0, (half*)&bits[0]);
+    vstore_half(b, 0, (half*)&bits[1]);
+    return (uint)bits[0] | (uint)bits[1] << 16;
+}
+"""
+"""Matrices of which it is known who holds what, as PTX ISA defines `mma.m16n8k16`; work-items exchange by local memory,
+through arrays `lefts_of_all` and `rights_of_all` of a vector each."""

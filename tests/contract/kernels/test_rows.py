@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from kernels.ir.graph import Graph
+from kernels.lower.gpu.rows import attention
 from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
 from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
 from kernels.source.dialects import opencl, vulkan
+from kernels.source.kernel import LocalArray
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
 from tests.unit.kernels.back.rows import encoder
@@ -60,22 +62,48 @@ def test_a_depth_that_several_work_groups_share_out_is_added_up(agent: Agent, ap
     assert any(program.kernel.startswith("sum_parts") for program in plan.programs)
 
 
-@APIS
 def test_attention_on_matrix_units_computes_the_same(
-    agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(opencl, "MATRICES", matrices.IN_OPENCL)
     monkeypatch.setattr(vulkan, "MATRICES", matrices.IN_VULKAN)
     monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
     limits = Limits(matrix_units=((16, 16, 16),), subgroup_size=32, max_work_group=1024)
     graph = encoder(2, 37, 2, 64, keys=70)
-    plan = check(agent, graph, Options(api, "fp16", product="registers"), limits, tmp_path)
+    plan = check(agent, graph, Options("vulkan", "fp16", product="registers"), limits, tmp_path)
     assert "attention_units" in {program.kernel for program in plan.programs}
+
+
+@pytest.mark.parametrize(("units", "parts"), [(1, 1), (1000, 4)])
+def test_attention_in_registers_computes_the_same(
+    agent: Agent, units: int, parts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    all_of = tuple(LocalArray(f"{name}_of_all", "GROUP") for name in ("lefts", "rights"))
+    kernel = replace(attention.REGISTER_KERNEL, locals=(*attention.REGISTER_KERNEL.locals, *all_of))
+    monkeypatch.setattr(attention, "REGISTER_KERNEL", kernel)
+    monkeypatch.setattr(opencl, "MATRICES", "")
+    monkeypatch.setattr(opencl, "FRAGMENTS", matrices.FRAGMENTS_IN_OPENCL)
+    limits = Limits(matrix_units=((16, 16, 16),), subgroup_size=32, max_work_group=1024, compute_units=units)
+    graph = encoder(1, 37, 3, 64, keys=70)
+    plan = check(agent, graph, Options("opencl", "fp16", product="registers"), limits, tmp_path)
+    (program,) = [program for program in plan.programs if program.kernel == "attention_registers"]
+    assert program.work_group[0] == 128
+    assert (program.local_bytes > 2 * 128 * 16 + 64) == (parts > 1)
+
+
+@APIS
+def test_patches_are_rows_of_a_product(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    made = Builder()
+    x = made.input(2, 3, 12, 8)
+    y = made.conv(x, 12, (4, 4), (4, 4))
+    y = made.node("reshape", [y], (2, 12, 6), shape=(2, 12, 6))
+    graph = made.outputs(made.node("transpose", [y], (2, 6, 12), perm=(0, 2, 1)))
+    plan = check(agent, graph, Options(api), Limits(), tmp_path)
+    assert not [program.kernel for program in plan.programs if program.kernel.startswith(("conv", "transpose"))]
 
 
 @APIS
 def test_a_device_of_little_local_memory_takes_no_attention_in_one(agent: Agent, api: Backend, tmp_path: Path) -> None:
-    assert AttentionTile(4, 16, 16).local_bytes <= ATTENTION_LOCAL_BYTES
+    assert AttentionTile(8, 2, 16, 16).local_bytes <= ATTENTION_LOCAL_BYTES
     small = Limits(local_bytes=16384, max_work_group=128)
     plan = check(agent, encoder(1, 9, 2, 64), Options(api), small, tmp_path)
     assert "attention" not in {program.kernel for program in plan.programs}

@@ -33,10 +33,10 @@ _MANY_ROWS = 512
 _COSTS = {
     ("opencl", False): (Costs(9, 10, 0, 129, 768), 115),
     ("vulkan", False): (Costs(38, 56, 2, 233), 12),
-    ("vulkan", True): (Costs(2.5, 46, 4, 513, 256, stage=5, ahead=0.9), 119),
+    ("vulkan", True): (Costs(2.5, 46, 4, 513, 256, stage=7.7, ahead=0.957), 119),
 }
 """By API and whether there are many rows; and what adding up parts of the depth costs, in loads that a work-item waits
-for. Fitted to 4, 18 and 7 products on an H100 (docs/decisions/0124), whose OpenCL takes `warpgroups` for many rows."""
+for. Fitted to 4, 18 and 9 products on an H100 (docs/decisions/0124, 0144), whose OpenCL takes `warpgroups` for many."""
 _MANY_STAGES = 16
 """From so many on, one more that is fetched and not used costs less than conditions."""
 

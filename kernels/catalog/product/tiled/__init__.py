@@ -21,24 +21,43 @@ from kernels.source.tile import Tile, derived
 _MEANING, _EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
 _BUSY = 2
 """Work-groups a compute unit that keep it busy."""
-_WORKING = 92
-"""Work-items of a compute unit of a desktop GPU that keep it busy: fewer leave a part of it idle. This and the next
-numbers are fitted to ten products on an H100 (docs/decisions/0124)."""
-_USUAL = 128
-"""Work-items of a work-group."""
-_READ, _STAGE = 0.83, 0.76
-"""Of a work-item's vectors, and of a stage's: what reading costs beside multiplying."""
-_FIRST, _DIVIDED, _BRANCHES = 0.05, 0.77, 1.014
-"""Turns of a unit until its first one multiplies; what several work-groups a tile make of its time, since more of them
-wait for memory at once; what the loop with branches takes of the other's time."""
-_DEEP = 1.15
-"""What a deep stage takes that is fetched ahead: its numbers stay in registers for longer (docs/decisions/0138)."""
-_FEW = 1.2
-"""What a large tile of few work-items takes: a unit holds too few of them to hide a load."""
+_USUAL = 128 * 128
+"""Results of a tile."""
 _UNLIKE = 1.2
 """What the other form of the loop costs: Vulkan's compilers like it without branches (docs/decisions/0037)."""
 _UNITS, _DESKTOP_UNITS = 8, 64
 """Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """What a product takes on a desktop GPU, in numbers of a tile that is read and multiplied once."""
+
+    working: float
+    """Work-items that keep a compute unit busy: fewer leave a part of it idle."""
+    read: float
+    """Reading a vector, by those that it is multiplied with."""
+    stage: float
+    """A stage, by its depth."""
+    first: float
+    """Until the first tile multiplies, in tiles."""
+    divided: float
+    """What several work-groups a tile make of its time, since more of them wait for memory at once."""
+    branches: float
+    """What the loop with branches takes of the other's time."""
+    deep: float
+    """What a deep stage takes that is fetched ahead: its numbers stay in registers for longer."""
+    registers: float
+    """Of a work-item, beside its sums and what it fetches."""
+
+
+_COSTS = {
+    "opencl": _Costs(165, 0.81, 0.86, 0.05, 0.75, 0.98, 1.36, 37),
+    "vulkan": _Costs(229, 0.45, 1.47, 0.04, 0.67, 1.3, 2.15, 44),
+}
+"""By API: fitted to 18 products each on an H100 (docs/decisions/0144)."""
+_REGISTERS, _MOST_REGISTERS, _ITEMS, _LOCAL_BYTES = 65536, 255, 2048, 228 << 10
+"""Of a compute unit, of a work-item; work-items and local memory of a compute unit."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +197,8 @@ class Tiled:
         least = min(wasted.values(), default=0)
         usable = [tile for tile in fitting if wasted[tile] <= max(4.0, least)]
 
-        def order(tile: ProductTile) -> tuple[float, int]:  # of those that cost the same, what filled an H100 best
-            return float(f"{_cost(tile, product, options, limits):.3g}"), abs(tile.group - _USUAL)
+        def order(tile: ProductTile) -> tuple[float, int]:  # of those that cost the same, what was best on an H100
+            return float(f"{_cost(tile, product, options, limits):.6g}"), abs(tile.rows * tile.columns - _USUAL)
 
         return [tile.words for tile in sorted(usable, key=order)]
 
@@ -223,7 +242,7 @@ def _cost(tile: ProductTile, product: Product, options: Options, limits: Limits)
     """For comparing tiles: what is computed, times what idles, the loads from local memory a multiplication, and what
     branches cost."""
     if not limits.unified_memory:
-        return _desktop_cost(tile, product, limits)
+        return _desktop_cost(tile, product, limits, _COSTS[options.backend])
     computed = _computed(tile, product)
     rounds = computed / (tile.rows * tile.columns * (limits.compute_units or _UNITS))
     idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
@@ -231,14 +250,27 @@ def _cost(tile: ProductTile, product: Product, options: Options, limits: Limits)
     return unlike * computed * idle * (1 + 0.5 / tile.rv + 0.5 / tile.cv)
 
 
-def _desktop_cost(tile: ProductTile, product: Product, limits: Limits) -> float:
-    """Work-groups of a compute unit one after the other, with work-items enough to keep it busy or without."""
+def _desktop_cost(tile: ProductTile, product: Product, limits: Limits, costs: _Costs) -> float:
+    """Work-groups of a compute unit, as many at once as it has registers for; the last ones may be too few to keep it
+    busy."""
     parts = _parts(tile, product, limits)
     groups = _computed(tile, product) // (tile.rows * tile.columns) * parts
-    turns = math.ceil(groups / (limits.compute_units or _DESKTOP_UNITS))
-    busy = min(1.0, turns * tile.group / _WORKING)
-    loads = 1 + _READ / tile.rv + _READ / tile.cv + _STAGE / tile.depth
-    loads *= (_DIVIDED if parts > 1 else 1.0) * (1.0 if tile.ahead else _BRANCHES)
-    loads *= _DEEP if tile.ahead and tile.depth > 2 else 1.0
-    loads *= _FEW if tile.group < _USUAL and tile.rv * tile.cv > 4 else 1.0
-    return (turns + _FIRST) * tile.rows * tile.columns / parts / busy * loads
+    turns, at_once = math.ceil(groups / (limits.compute_units or _DESKTOP_UNITS)), _at_once(tile, costs)
+    full, rest = divmod(turns, at_once)
+    times = full * at_once / _busy(tile, at_once, costs) + (rest / _busy(tile, rest, costs) if rest else 0)
+    loads = 1 + costs.read / tile.rv + costs.read / tile.cv + costs.stage / tile.depth
+    loads *= (costs.divided if parts > 1 else 1.0) * (1.0 if tile.ahead else costs.branches)
+    loads *= costs.deep if tile.ahead and tile.depth > 2 else 1.0
+    return (times + costs.first) * tile.rows * tile.columns / parts * loads
+
+
+def _at_once(tile: ProductTile, costs: _Costs) -> int:
+    """Work-groups of a compute unit."""
+    wanted = 16 * tile.rv * tile.cv + 4 * tile.fetched + 4 * (tile.rv + tile.cv) + costs.registers
+    registers = 8 * math.ceil(min(wanted, _MOST_REGISTERS) / 8)
+    by_local = _LOCAL_BYTES // (tile.local_bytes + 1024)
+    return max(1, min(_ITEMS // tile.group, _REGISTERS // (registers * tile.group), by_local))
+
+
+def _busy(tile: ProductTile, groups: int, costs: _Costs) -> float:
+    return min(1.0, groups * tile.group / costs.working)

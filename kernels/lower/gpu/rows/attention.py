@@ -9,32 +9,47 @@ from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.layout import plain
+from kernels.options import Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
 from kernels.source.tile import Tile, derived
+
+from .attention_registers import PLACES, REGISTER_KERNEL, register_tile
 
 _UNIT, _WIDTH = 16, 32
 """Rows, columns and depth of a matrix, and work-items of a subgroup that multiplies it."""
 _UNITS = 64
 """Compute units where the device does not tell."""
-_ACROSS, _KEYS = 16, 64
-"""Work-items along the keys, each of four; keys a turn."""
+_ACROSS, _KEYS = 8, 64
+"""Work-items along the keys, each of twice four; keys a turn."""
+_LARGE, _VULKAN, _SMALL = ((8, 5), (8, 6), (8, 4)), (16, 3), (8, 2)
+"""Work-items along the rows, and rows of each: on a device with memory of its own, and elsewhere
+(docs/decisions/0144)."""
+_STEPS = 4
+"""Vectors of the depth in a turn of the loop of a large tile."""
 
 
 @dataclass(frozen=True)
 class AttentionTile(Tile):
-    """`gy` x 16 work-items, each four rows; vectors of a row of q and k, and of v."""
+    """`gy` x 8 work-items, each `each` rows; vectors of a row of q and k, and of v; of the first `steps` at once."""
 
     gy: int
+    each: int
     depth4: int
     columns4: int
+    steps: int = 1
 
     @derived
     def group(self) -> int:
         return _ACROSS * self.gy
 
     @derived
+    def tile_rows(self) -> int:
+        return self.each * self.gy
+
+    @derived
     def pitch_q(self) -> int:
-        return 4 * self.gy + 1
+        """Odd, against conflicts of banks."""
+        return self.tile_rows | 1
 
     @derived
     def local_q(self) -> int:
@@ -47,7 +62,12 @@ class AttentionTile(Tile):
 
     @derived
     def local_weight(self) -> int:
-        return 4 * self.gy * (_ACROSS + 1)
+        return self.tile_rows * (_KEYS // 4 + 1)
+
+    @derived
+    def local_meeting(self) -> int:
+        """Of a row the largest score of each of its work-items, or their sums."""
+        return self.tile_rows * _ACROSS
 
     @derived
     def out(self) -> int:
@@ -56,11 +76,15 @@ class AttentionTile(Tile):
 
     @derived
     def sums(self) -> int:
-        return 4 * self.out
+        return self.each * self.out
+
+    @derived
+    def scores(self) -> int:
+        return 2 * self.each
 
     @property
     def local_bytes(self) -> int:
-        return 16 * (self.local_q + self.local_kv + self.local_weight + self.group)
+        return 16 * (self.local_q + self.local_kv + self.local_weight) + 4 * self.local_meeting
 
 
 @dataclass(frozen=True)
@@ -137,19 +161,18 @@ class UnitAttentionTile(Tile):
         return self.columns8 // 2
 
 
-_PLACES = tuple(f"{name}_{part}" for name in ("q", "k", "v", "dst") for part in ("start", "batch", "head", "row"))
 KERNEL = Kernel(
     "attention",
     body("attention"),
     (Buffer("q"), Buffer("k"), Buffer("v"), result("dst")),
-    ("rows", "keys", *_PLACES),
+    ("rows", "keys", *PLACES),
     ("scale",),
     tile=AttentionTile,
     locals=(
         LocalArray("tile_q", "LOCAL_Q"),
         LocalArray("tile", "LOCAL_KV"),
         LocalArray("weight", "LOCAL_WEIGHT"),
-        LocalArray("meeting", "GROUP"),
+        LocalArray("meeting", "LOCAL_MEETING", 1),
     ),
 )
 
@@ -172,28 +195,41 @@ def lower_attention(context: GpuContext, node: Node) -> None:
     for name, word in (("q", "q"), ("k", "k"), ("v", "v"), ("dst", "out")):
         parts = zip(("start", "batch", "head", "row"), node.attributes[word], strict=True)
         ints |= {f"{name}_{part}": number // 4 for part, number in parts}
-    kernel, tile, lines = _kernel(context, node)
+    kernel, tile, group, lines = _kernel(context, node)
     buffers = {name: plain(context, tensor) for name, tensor in zip("qkv", node.inputs, strict=True)}
     context.dispatch(
         kernel, node.name, {**buffers, "dst": context.new_plain(node.output)}, ints,
-        (-(-rows // lines) * tile.group, heads, batch), floats={"scale": node.attributes["scale"]}, tile=tile,
-        group=tile.group, flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
+        (-(-rows // lines) * group, heads, batch), floats={"scale": node.attributes["scale"]}, tile=tile,
+        group=group, flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
     )  # fmt: skip
 
 
-def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, AttentionTile | UnitAttentionTile, int]:
-    """The kernel, its tile, and the rows of q that a work-group has."""
+def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
+    """The kernel, its tile, its work-items, and the rows of q that a work-group has."""
     depth, columns = node.attributes["sizes"][-2:]
     limits = context.limits
+    in_registers = register_tile(node, context.options, limits)
+    if in_registers is not None:
+        return REGISTER_KERNEL, in_registers, in_registers.group, 16 * in_registers.high * in_registers.down
     tile = UnitAttentionTile(depth // 8, columns // 8, limits.subgroup_size)
     in_eights = not any(number % 8 for word in "qkv" for number in node.attributes[word])
     fits = context.options.half and tile.width == _WIDTH and (_UNIT,) * 3 in limits.matrix_units
     whole = depth % _UNIT == 0 and columns % (4 * _UNIT) == 0 and in_eights
     if fits and whole and group_conflict(limits, group=tile.group, local_bytes=16 * tile.local) is None:
-        return UNIT_KERNEL, tile, 32
+        return UNIT_KERNEL, tile, tile.group, 32
     batch, heads, rows = node.attributes["sizes"][:3]
-    large, small = (AttentionTile(gy, depth // 4, columns // 4) for gy in (8, 4))
-    busy = batch * heads * -(-rows // 32) >= 2 * (limits.compute_units or _UNITS) and not limits.unified_memory
+    large, small = (
+        AttentionTile(gy, each, depth // 4, columns // 4, _STEPS if large and depth % (4 * _STEPS) == 0 else 1)
+        for large, (gy, each) in ((True, _large(rows, context.options)), (False, _SMALL))
+    )
+    busy = batch * heads * -(-rows // large.tile_rows) >= 2 * (limits.compute_units or _UNITS)
     enough = group_conflict(limits, group=large.group, local_bytes=large.local_bytes) is None
-    chosen = large if busy and enough and limits.local_bytes else small
-    return KERNEL, chosen, 4 * chosen.gy
+    chosen = large if busy and enough and limits.local_bytes and not limits.unified_memory else small
+    return KERNEL, chosen, chosen.group, chosen.tile_rows
+
+
+def _large(rows: int, options: Options) -> tuple[int, int]:
+    """Of the large tiles the one that computes the fewest rows in vain."""
+    if options.backend == "vulkan":
+        return _VULKAN
+    return min(_LARGE, key=lambda tile: -(-rows // (tile[0] * tile[1])) * tile[0] * tile[1])

@@ -1,0 +1,110 @@
+"""Attention whose operands stay in registers, by NVIDIA's instructions, of which it is known who holds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernels.ir.graph import Node
+from kernels.lower.gpu.bodies import body
+from kernels.options import Limits, Options
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result
+from kernels.source.tile import Tile, derived
+
+_ROWS, _WIDTH, _COLUMNS, _EIGHTS = 16, 32, 64, 4
+"""Rows of a matrix, work-items that multiply it, columns of the result, and vectors of a step along the depth."""
+_UNITS = 64
+"""Compute units where the device does not tell."""
+_BUSY = 16
+"""Subgroups of a compute unit that hide each other's loads."""
+
+
+@dataclass(frozen=True)
+class RegisterAttentionTile(Tile):
+    """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`."""
+
+    high: int
+    down: int
+    parts: int
+    depth32: int
+
+    @derived
+    def keys_ahead(self) -> int:
+        """Whether a turn reads the next one's keys: with more rows there are no registers for them."""
+        return int(self.high == 1)
+
+    @derived
+    def keys8(self) -> int:
+        """Vectors of keys that a work-item has."""
+        return 4 * self.depth32
+
+    @derived
+    def group(self) -> int:
+        return _WIDTH * self.down * self.parts
+
+    @derived
+    def width(self) -> int:
+        return _WIDTH
+
+    @derived
+    def turned(self) -> int:
+        return 0
+
+    @derived
+    def lefts(self) -> int:
+        """Vectors of q that a work-item has, above and below."""
+        return self.high * self.depth32
+
+    @derived
+    def rows(self) -> int:
+        return 2 * self.high
+
+    @derived
+    def scores(self) -> int:
+        return 4 * self.high
+
+    @derived
+    def sums(self) -> int:
+        return 8 * self.high
+
+    @derived
+    def local_parts(self) -> int:
+        """Of results that parts add up: a vector more a row, against conflicts of banks."""
+        return self.lines * (_COLUMNS // 4 + 1) if self.parts > 1 else 1
+
+    @derived
+    def local_extents(self) -> int:
+        """The largest score and the sum of a row."""
+        return 2 * self.lines if self.parts > 1 else 1
+
+    @property
+    def lines(self) -> int:
+        """Rows of all subgroups."""
+        return _ROWS * self.high * self.down * self.parts
+
+
+PLACES = tuple(f"{name}_{part}" for name in ("q", "k", "v", "dst") for part in ("start", "batch", "head", "row"))
+REGISTER_KERNEL = Kernel(
+    "attention_registers",
+    body("attention_registers"),
+    (Buffer("q"), Buffer("k"), Buffer("v"), result("dst")),
+    ("rows", "keys", *PLACES),
+    ("scale",),
+    tile=RegisterAttentionTile,
+    locals=(LocalArray("parts", "LOCAL_PARTS"), LocalArray("extents", "LOCAL_EXTENTS", 1)),
+    matrix_units=True,
+    fragments=True,
+)
+
+
+def register_tile(node: Node, options: Options, limits: Limits) -> RegisterAttentionTile | None:
+    """The tile; None where the kernel does not fit."""
+    batch, heads, rows, _, depth, columns = node.attributes["sizes"]
+    in_eights = not any(number % 8 for word in "qkv" for number in node.attributes[word])
+    is_known = options.backend == "opencl" and options.half and (_ROWS,) * 3 in limits.matrix_units
+    if not is_known or limits.subgroup_size != _WIDTH or columns != _COLUMNS or depth % (8 * _EIGHTS) or not in_eights:
+        return None
+    enough, single = _BUSY * (limits.compute_units or _UNITS), batch * heads * -(-rows // _ROWS)
+    if single >= 2 * enough:
+        return RegisterAttentionTile(2, 4, 1, depth // 32)
+    parts = next((parts for parts in (1, 2) if 2 * single * parts >= enough), 4)
+    return RegisterAttentionTile(1, 4 // parts, parts, depth // 32)
