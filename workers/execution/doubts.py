@@ -34,11 +34,16 @@ def find_doubts(
     timed = [e.duration_ns for e in events if isinstance(e, Sample) and e.phase == "timed"]
     return (
         *_of_device(device),
-        *(_of_samples(timed) if job.examples is None and job.cell.workload.training is None else ()),
+        *(_of_samples(timed) if _is_steady(job) else ()),
         *_of_states(known, job.conditions),
         *_of_events(events, power="power" in job.measure.quantities),
         *((Doubt(code=DoubtCode.RESUMED),) if resumed else ()),
     )
+
+
+def _is_steady(job: Job) -> bool:
+    """Whether its times should be alike: not where a cold start, the course under load or a training is the result."""
+    return job.sampling.mode == "steady" and job.examples is None and job.cell.workload.training is None
 
 
 def _of_device(device: DeviceFacts) -> Iterator[Doubt]:

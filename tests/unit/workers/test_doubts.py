@@ -52,6 +52,14 @@ def test_a_steady_block_on_a_cool_phone_is_beyond_doubt() -> None:
     assert codes(STEADY) == []
 
 
+@pytest.mark.parametrize("mode", ["cold", "sustained"])
+def test_times_that_are_to_differ_are_not_judged(mode: str) -> None:
+    """One first inference a block, and the course of the times under load, are what these modes ask for."""
+    asked = job().model_copy(update={"sampling": Sampling().model_copy(update={"mode": mode})})
+    for timed in (samples(1000), samples(*range(1000, 2000, 10))):
+        assert find_doubts(asked, PHONE, timed, (COOL,), resumed=False) == ()
+
+
 def test_warm_up_is_not_judged() -> None:
     slow = Sample(seq=0, t_ns=0, index=0, phase="warmup", start_ns=0, duration_ns=10**9)
     assert codes([slow, *STEADY]) == []
