@@ -30,8 +30,9 @@ from .transposes import fold_transposes
 
 __all__ = ["PASSES", "optimise", "prepare"]
 
-ENDINGS = "endings"
-"""What `rows` makes of dense layers on a GPU: what follows them is a part of them, and patches are their rows."""
+ENDINGS, PATCHES = "endings", "patches"
+"""What `rows` makes of dense layers on a GPU: what follows them is a part of them; and patches are their rows, where
+nobody asks how convolutions are computed."""
 
 PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # nobody reads it: do not work on it
@@ -42,7 +43,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
     lambda graph, fuse: fuse_attention(graph) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
-    lambda graph, fuse: patches(graph) if ENDINGS in fuse else graph,
+    lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
     lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
     lambda graph, fuse: fuse_activations(graph) if "activation" in fuse else graph,
@@ -70,7 +71,8 @@ def prepare(
     few = 0 < local_bytes < ATTENTION_LOCAL_BYTES
     fuse = options.fusions - {"rows"} if few or options.layout == "image" else options.fusions
     if "rows" in fuse and options.backend != "cpu":
-        fuse |= {ENDINGS}
+        asked = options.algorithm != "auto" or options.granularity or options.pixels or options.layers
+        fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
     graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return end_layers(graph) if "activation" in options.fusions else graph

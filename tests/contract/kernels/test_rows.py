@@ -99,6 +99,8 @@ def test_patches_are_rows_of_a_product(agent: Agent, api: Backend, tmp_path: Pat
     graph = made.outputs(made.node("transpose", [y], (2, 6, 12), perm=(0, 2, 1)))
     plan = check(agent, graph, Options(api), Limits(), tmp_path)
     assert not [program.kernel for program in plan.programs if program.kernel.startswith(("conv", "transpose"))]
+    for asked in (Options(api, algorithm="direct"), Options(api, layers={"conv1": {"granularity": 2}})):
+        assert "conv" in {node.op for node in prepare(graph, asked).nodes}, "its algorithm is asked for"
 
 
 @APIS
