@@ -15,7 +15,7 @@ from .conftest import Run
 
 def test_obstacles_are_told_at_once(farm: Run, tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("Det", ["x"], ["a"], name="first"),
+        helper.make_node("Bernoulli", ["x"], ["a"], name="first"),
         helper.make_node("LRN", ["x"], ["y"], name="second", size=-1),
     ]
     save_model(tmp_path / "m.onnx", nodes, {"x": (1, 4, 8, 8)}, ["y"])
@@ -23,7 +23,7 @@ def test_obstacles_are_told_at_once(farm: Run, tmp_path: Path) -> None:
     told = json.loads(out)
     assert (code, told["ok"]) == (1, False)
     assert [(each["node"], each["operator"], each["opset"]) for each in told["obstacles"]] == [
-        ("first", "Det", 17), ("second", "LRN", 17),
+        ("first", "Bernoulli", 17), ("second", "LRN", 17),
     ]  # fmt: skip
     code, out, _ = farm("networks", "check", "m.onnx")
     assert code == 1 and "first" in out and "size is -1" in out
