@@ -104,7 +104,7 @@ class Context:
     absent: set[str] = field(default_factory=set)
     """Optionals that have no element."""
     pooled: dict[str, Maxima] = field(default_factory=dict)
-    """Tensors that hold the places of the largest elements of windows."""
+    """Tensors that hold the places of the largest elements of windows, counted by rows."""
     written_out: int = 0
     """Nodes of graphs inside of nodes that were imported, each as often as it runs."""
 

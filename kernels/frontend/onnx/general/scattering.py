@@ -120,7 +120,7 @@ def _by_windows(s: Steps, x: str, indices: str, updates: str, *, apart: bool) ->
     shape = s.shape(x)
     first = np.arange(of.rows) * of.plane
     begins = first * (not apart)
-    if of.by_column or prod(shape) != of.rows * of.plane or (shape[-1] != of.plane if apart else len(shape) != 1):
+    if prod(shape) != of.rows * of.plane or (shape[-1] != of.plane if apart else len(shape) != 1):
         return False
     if s.shape(indices)[-1] != (prod(of.counts) if apart else 1) or np.any(added != (begins - first)[:, None]):
         return False

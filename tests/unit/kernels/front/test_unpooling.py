@@ -81,12 +81,13 @@ def test_by_scattering_in_rows(tmp_path: Path, window: dict[str, Any], seed: int
     assert not compares_all(agrees(tmp_path, nodes, given, constants))
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 6, 4), (2, 3, 8, 5)])
-def test_by_unpooling(tmp_path: Path, shape: tuple[int, ...], seed: int) -> None:
-    """Also of a picture that windows do not fill, whose shape is told: onnxruntime counts places as MaxPool does."""
+@pytest.mark.parametrize(("shape", "by_column"), [((2, 3, 6, 4), 0), ((2, 3, 8, 5), 0), ((2, 3, 6, 4), 1)])
+def test_by_unpooling(tmp_path: Path, shape: tuple[int, ...], by_column: int, seed: int) -> None:
+    """Also of a picture that windows do not fill, whose shape is told: onnxruntime counts places as MaxPool does. And
+    of places that are counted by columns, which MaxUnpool takes for numbers by rows."""
     window = {"kernel_shape": [3, 2], "strides": [3, 2]}
     nodes = [
-        node("MaxPool", ["x"], ["most", "places"], **window),
+        node("MaxPool", ["x"], ["most", "places"], storage_order=by_column, **window),
         node("CumSum", ["most", "last"], ["u"]),
         node("Identity", ["places"], ["same"]),
         node("MaxUnpool", ["u", "same", "shape"], ["y"], **window),

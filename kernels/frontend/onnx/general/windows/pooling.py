@@ -71,7 +71,8 @@ def _tell_places(s: Steps, windows: str, of: Maxima, shape: Shape) -> None:
     places = places_of(s, windows, of)
     if isinstance(places, str):
         s.end(s.reshape(places, shape), 1)
-        s.to.pooled[s.node.outputs[1]] = of
+        if not of.by_column:  # whoever puts elements back counts by rows
+            s.to.pooled[s.node.outputs[1]] = of
     else:
         s.to.constants[s.node.outputs[1]] = places.reshape(shape).astype(np.int64)
 
