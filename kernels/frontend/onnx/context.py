@@ -18,7 +18,7 @@ from kernels.ir.shapes import Shape, output_shape
 
 if TYPE_CHECKING:
     from .general.padded.extent import Count
-    from .general.windows.maxima import Maxima
+    from .general.windows.pooled import Maxima
 
 AnyArray = npt.NDArray[Any]
 MAX_TENSOR_BYTES = 2**31

@@ -7,7 +7,6 @@ constant to it or gave it another shape: then each element looks at the windows 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -18,35 +17,7 @@ from kernels.frontend.onnx.general.steps import Steps
 from kernels.ir.expressions import LETTERS
 from kernels.ir.graph import Node
 
-
-@dataclass(frozen=True)
-class Maxima:
-    """Windows of which a tensor holds the places: numbers of elements among all rows (pictures x channels)."""
-
-    rows: int
-    extents: tuple[int, ...]
-    counts: tuple[int, ...]
-    kernel: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    """Pads before each axis."""
-    by_column: bool
-    """Elements of a row are counted along its first axis first."""
-
-    @property
-    def plane(self) -> int:
-        return prod(self.extents)
-
-    @property
-    def steps(self) -> list[int]:
-        """How far apart the numbers of two elements are that are neighbours along an axis."""
-        axes = range(len(self.extents))
-        return [prod(self.extents[:axis] if self.by_column else self.extents[axis + 1 :]) for axis in axes]
-
-    def numbers(self) -> AnyArray:
-        """Of the elements of a row, in its shape."""
-        return np.tensordot(self.steps, np.indices(self.extents), 1)
+from .pooled import Maxima
 
 
 def places_of(s: Steps, windows: str, of: Maxima) -> str | AnyArray:

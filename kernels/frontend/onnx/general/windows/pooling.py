@@ -13,7 +13,8 @@ from kernels.frontend.onnx.general.steps import Steps
 from kernels.ir.shapes import Shape
 
 from . import numbers, padded, pads_of, windows_of
-from .maxima import Maxima, places_of
+from .maxima import places_of
+from .pooled import Maxima
 
 _LOWEST = -3.4028234663852886e38
 
