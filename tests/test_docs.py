@@ -140,6 +140,14 @@ def test_limits_are_those_of_now() -> None:
     assert lifted == [] and absent and set(absent) & set(COMMANDS) == set()
 
 
+def test_every_guarantee_names_tests_that_exist() -> None:
+    rows = re.findall(r"^\| (.+) \|$", (ROOT / "docs" / "guarantees.md").read_text(), re.MULTILINE)[1:]
+    named = {fault: re.findall(r"`(test_\w+)`", tests) for fault, _, _, tests in (row.split(" | ") for row in rows)}
+    source = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    gone = [name for names in named.values() for name in names if f"def {name}(" not in source]
+    assert len(named) == len(rows) > 0 and all(named.values()) and gone == []
+
+
 def test_every_operator_of_onnx_is_listed() -> None:
     listed = (ROOT / "docs" / "limits.md").read_text().partition("## ONNX operators")[2]
     assert set(re.findall(r"`(\w+)`", listed)) == SUPPORTED | {*CLASSICAL}

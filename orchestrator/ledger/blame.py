@@ -1,8 +1,8 @@
 """Say by its cause whose fault a lost attempt is: the job's and the device's, the device's alone, the host's, nobody's.
 
-What a host did says nothing against the job: it is tried again however often that happens, ever later. Only a job in
-whose attempts the worker falls silent again and again is under suspicion: it then runs alone on its host, and if the
-worker dies of it there too, it is over.
+What a host, an outage or a person did says nothing against the job: it is tried again however often that happens, ever
+later. Only a job in whose attempts the worker falls silent again and again is under suspicion: it then runs alone on its
+host, and if the worker dies of it there too, it is over.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-NOBODY = frozenset(
-    {"condition_not_met", "device_busy", "device_away", "device_held", "busy_elsewhere", "not_claimed", "lease_refused",
-     "lease_missing", "lease_lost", "host_stopping", "host_removed", "handed_back", "service_down", "cancelled"}
-)  # fmt: skip
-"""A schedulable fact, an outage or a person."""
+UNMET = frozenset({"condition_not_met", "device_busy", "busy_elsewhere"})
+"""A fact about the device, which may never be otherwise."""
+NOBODY = UNMET | {
+    "device_away", "device_held", "not_claimed", "lease_refused", "lease_missing", "lease_lost", "host_stopping",
+    "host_removed", "handed_back", "service_down", "cancelled",
+}  # fmt: skip
+"""A fact, an outage or a person."""
 SILENCE = frozenset({"worker_died", "lease_expired"})
 """Its lease ran out: another worker has taken the dead one's place; or nobody knows why it fell silent."""
 HOST = SILENCE | {"record_missing", "claim_overdue", "file_unavailable", "host_fault", "adb_down"}
@@ -29,8 +31,10 @@ KILLS_WORKER = "kills_worker"
 """Cause of a job's end: its worker died while it ran alone."""
 SUSPECT_AFTER = 3
 """Silences of its worker after which a job runs alone."""
-NOBODY_LIMIT = 50
-"""Even losses that are nobody's fault end at some time: a condition that is never met."""
+UNMET_LIMIT = 50
+"""A condition that is never met ends a job at some time; an outage or a person never does."""
+LATER_AFTER = ((HOST, 1), (NOBODY - UNMET, 10))
+"""Causes, and how many losses by them a job has before it is tried again ever later."""
 MAX_PAUSE_S = 300.0
 PAUSES_S = {"service_down": 5.0, "device_away": 2.0} | dict.fromkeys(
     ("condition_not_met", "device_busy", "busy_elsewhere", *DEVICE_ALONE), 10.0
@@ -57,9 +61,11 @@ def verdict_on(cause: str, before: Mapping[str, int], counted: int, budget: int)
     if cause == "worker_died" and is_suspect(before):
         return Verdict(True, KILLS_WORKER)
     lost = Counter(before) + Counter([cause])
-    if counted >= budget or sum(lost[each] for each in NOBODY) > NOBODY_LIMIT:
+    if counted >= budget or sum(lost[each] for each in UNMET) > UNMET_LIMIT:
         return Verdict(True, cause)
-    if cause in HOST:
-        times = sum(lost[each] for each in HOST)
-        return Verdict(False, cause, min(2.0 ** min(times, 20), MAX_PAUSE_S) if times > 1 else 0.0)
-    return Verdict(False, cause, PAUSES_S.get(cause, 0.0))
+    pause_s = PAUSES_S.get(cause, 0.0)
+    for causes, some in LATER_AFTER:
+        times = sum(lost[each] for each in causes) - some
+        if cause in causes and times > 0:
+            pause_s = max(pause_s, min(2.0 ** min(times + 1, 20), MAX_PAUSE_S))
+    return Verdict(False, cause, pause_s)

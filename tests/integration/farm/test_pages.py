@@ -342,9 +342,8 @@ def test_the_command_says_where_the_pages_are(pages: Farm) -> None:
     assert pages.token not in (pages.state / "logs" / "pages.log").read_text()
 
 
-def test_pages_without_a_farm_show_the_ledger(browser: Page, tmp_path: Path) -> None:
-    """No farm runs, and each page says so; an open page finds the ledger by itself once there is one."""
-    state, port = tmp_path / "state", free_port()
+@contextmanager
+def served(state: Path, port: int) -> Iterator[None]:
     server = uvicorn.Server(
         uvicorn.Config(app_of(state, Listening(port=port)), port=port, log_config=None, timeout_graceful_shutdown=1)
     )
@@ -352,6 +351,18 @@ def test_pages_without_a_farm_show_the_ledger(browser: Page, tmp_path: Path) -> 
     turns.start()
     try:
         eventually(lambda: server.started)
+        yield
+    finally:
+        server.should_exit = True
+        turns.join(30)
+
+
+def test_pages_without_a_farm_show_the_ledger(browser: Page, tmp_path: Path) -> None:
+    """No farm runs, and each page says so; an open page finds the ledger by itself once there is one, and the pages
+    too, once they are back."""
+    state, port = tmp_path / "state", free_port()
+    link = browser.locator("#link")
+    with served(state, port):
         assert "no farm runs" in asked(port, "/")[2] and asked(port, "/queue")[0] in (400, 503)
         browser.goto(f"http://127.0.0.1:{port}/queue")
         assert "there is no ledger" in browser.locator(".away").inner_text()
@@ -362,6 +373,7 @@ def test_pages_without_a_farm_show_the_ledger(browser: Page, tmp_path: Path) -> 
             expect(browser.locator(".away")).not_to_contain_text("there is no ledger")  # a page is renewed part by part
         status, _, text = asked(port, "/queue")
         assert status == 200 and "no scheduler says why" in text and "first-1" in text
-    finally:
-        server.should_exit = True
-        turns.join(30)
+        expect(link).to_have_text("")
+    expect(link).to_contain_text("not connected")
+    with served(state, port):
+        expect(link).to_have_text("", timeout=30_000)

@@ -105,16 +105,27 @@ def test_a_disk_that_fills_up_between_two_halves_loses_and_doubles_nothing(
         assert len(ledger.dead.every()) == 1 and stream.waiting() == 0
 
 
-def test_records_whose_receipts_could_not_be_given_are_kept_once(farm: Settings, redis: Redis, spool: Spool) -> None:
-    """Redis has no room for them, after the commit."""
+@pytest.mark.parametrize(
+    ("refuse", "accept"),
+    [
+        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0")),
+        (("CONFIG", "SET", "min-replicas-to-write", "1"), ("CONFIG", "SET", "min-replicas-to-write", "0")),
+        (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE")),
+    ],
+    ids=["no memory", "no replicas", "is a replica"],
+)
+def test_records_whose_receipts_could_not_be_given_are_kept_once(
+    farm: Settings, redis: Redis, spool: Spool, refuse: tuple[str, ...], accept: tuple[str, ...]
+) -> None:
+    """Redis takes no writes any more, after the commit."""
     with Ledger(farm.ledger) as ledger:
         records = measured(ledger, spool, redis)
-        redis.config_set("maxmemory", 1)
+        redis.execute_command(*refuse)
         try:
             with pytest.raises(ServiceDown):
                 Intake(redis, ledger).drain()
         finally:
-            redis.config_set("maxmemory", 0)
+            redis.execute_command(*accept)
         nothing_is_lost(spool, redis, records)
         assert Intake(redis, ledger).drain() == {"duplicate": 5}
         all_are_kept(ledger, spool, redis, records)

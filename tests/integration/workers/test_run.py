@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -262,6 +263,18 @@ def test_a_device_that_is_not_here_is_lost(here: Runner, monkeypatch: pytest.Mon
     monkeypatch.setattr("workers.execution.run_job.ENROL_WAIT_S", 0.1)
     record = here(assignment("gone"))
     assert (record.outcome, record.cause) == (Outcome.LOST, "device_away")
+
+
+def test_a_full_disk_of_the_host_is_not_blamed_on_the_device(here: Runner) -> None:
+    """No file of this process may grow: what it writes fails as on a full disk, but for the errno."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        record = here(assignment(CPU_SERIAL))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (record.outcome, record.cause) == (Outcome.LOST, "host_fault"), record.reasons
+    assert here(assignment(CPU_SERIAL)).outcome is Outcome.OK
 
 
 def test_a_wrong_answer_is_invalid(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

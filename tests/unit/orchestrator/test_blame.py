@@ -1,0 +1,42 @@
+"""Whose fault a lost attempt is, cause by cause: what no job pays for, however often it happens."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.ledger import blame
+
+BUDGET = 3
+
+
+def verdicts(cause: str) -> Iterator[blame.Verdict]:
+    """On a job that is lost by one cause again and again."""
+    for times in itertools.count():
+        own = 0 if cause in blame.NOT_THE_JOB else times + 1
+        yield blame.verdict_on(cause, Counter({cause: times}), own, BUDGET)
+
+
+@pytest.mark.parametrize("cause", sorted(blame.NOT_THE_JOB - blame.UNMET - {"worker_died"}))
+def test_what_others_did_ends_no_job(cause: str) -> None:
+    found = list(itertools.islice(verdicts(cause), 1000))
+    assert not any(each.is_final for each in found)
+    pauses = [each.pause_s for each in found]
+    assert pauses == sorted(pauses) and pauses[-1] <= blame.MAX_PAUSE_S
+    assert pauses[-1] >= 10.0, "a fault that lasts fills no ledger with attempts"
+
+
+@pytest.mark.parametrize(
+    ("cause", "ended_by", "many"),
+    [
+        *((cause, cause, blame.UNMET_LIMIT + 1) for cause in sorted(blame.UNMET)),
+        ("worker_died", blame.KILLS_WORKER, blame.SUSPECT_AFTER + 1),
+        ("transport_lost", "transport_lost", BUDGET),
+    ],
+)
+def test_what_ends_a_job_and_when(cause: str, ended_by: str, many: int) -> None:
+    found = list(itertools.islice(verdicts(cause), many))
+    assert [each.is_final for each in found] == [False] * (many - 1) + [True] and found[-1].cause == ended_by
