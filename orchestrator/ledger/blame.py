@@ -1,8 +1,8 @@
 """Say by its cause whose fault a lost attempt is: the job's and the device's, the device's alone, the host's, nobody's.
 
 What a host, an outage or a person did says nothing against the job: it is tried again however often that happens, ever
-later. Only a job in whose attempts the worker falls silent again and again is under suspicion: it then runs alone on its
-host, and if the worker dies of it there too, it is over.
+later. Only a job in whose attempts the worker falls silent again and again is under suspicion: it then runs alone on
+its host, and if the worker dies of it there too, it is over.
 """
 
 from __future__ import annotations
