@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import compile_path
 
+from orchestrator import report
 from orchestrator.errors import FarmError, TransientError, UnknownName
 from orchestrator.ledger import Ledger
 from orchestrator.report import wording
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 REMEMBERED = 32
 """Pages of which the inside is kept, so that an event tells what changed since."""
 FOLDER = Path(__file__).parent
-HOUSE_STYLE = Path(wording.__file__).with_name("report.css")
+HOUSE_STYLE = Path(report.__file__).with_name("report.css")
 ROOMS = (("fleet", "/", "Fleet"), ("queue", "/queue", "Queue"), ("experiments", "/experiments", "Experiments"),
          ("nights", "/nights", "Nights"), ("hosts", "/hosts", "Hosts"), ("charts", "/charts", "Charts"))  # fmt: skip
 

@@ -1,0 +1,64 @@
+"""Confidence intervals as text, with their level where it is not 95 %."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from orchestrator.analysis.statistics import SERIAL_BLOCKS
+
+from .quantities import PREFIXES, ms, three
+
+if TYPE_CHECKING:
+    from orchestrator.analysis.agreement import Proportion
+    from orchestrator.analysis.statistics import Interval, Latency, Summary
+
+PROMISED_PERCENT = 95
+MOST_DECIMALS = 5
+"""Of a share in percent: one of ten million examples."""
+
+
+def latency_interval(latency: Latency | None) -> str:
+    """In ms; empty where there are too few blocks for one."""
+    return "" if latency is None else interval(latency.interval_ms)
+
+
+def interval(found: Interval | None) -> str:
+    """`[low, high]`, with its level where that is not 95 %; empty without one."""
+    return "" if found is None else f"[{ms(found.low)}, {ms(found.high)}]{level(found)}"
+
+
+def level(found: Interval) -> str:
+    """` 75 %`, ` of one block`; empty of 95 %, which columns promise."""
+    if found.method == "own":
+        return " of one block"
+    return "" if round(100 * found.level) == PROMISED_PERCENT else f" {found.level:.0%}".replace("%", " %")
+
+
+def interval_note(summaries: Iterable[Summary]) -> str:
+    """What the intervals of the results take for granted; empty where they take nothing."""
+    found = [one.interval_ms if one else None for one in (summary.latency for summary in summaries)]
+    if not any(each is not None and each.conditional for each in found):
+        return ""
+    return f"intervals of fewer than {SERIAL_BLOCKS} blocks: if successive blocks are independent"
+
+
+def joule_interval(interval: Interval) -> str:
+    """`[1.20, 1.26] J`, both ends with one unit."""
+    largest = max(abs(interval.low), abs(interval.high))
+    factor, prefix = next((p for p in PREFIXES if largest >= p[0]), PREFIXES[-1])
+    ends = f"[{three(interval.low / factor)}, {three(interval.high / factor)}]"
+    return f"{ends} {prefix}J{level(interval)}"
+
+
+def percent(of: Proportion) -> str:
+    """`99.87`; with more digits where it is not quite a hundred: `99.998`."""
+    decimals = 2
+    while of.count < of.of and decimals < MOST_DECIMALS and f"{100 * of.share:.{decimals}f}" == f"{100:.{decimals}f}":
+        decimals += 1
+    return f"{100 * of.share:.{decimals}f}"
+
+
+def percent_interval(of: Proportion) -> str:
+    """`[99.81, 99.91]`."""
+    return f"[{100 * of.interval.low:.2f}, {100 * of.interval.high:.2f}]"

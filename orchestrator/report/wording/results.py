@@ -1,0 +1,82 @@
+"""What a result says of its blocks, its device and its doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator.model.device import Source
+from orchestrator.model.record import Outcome
+
+from .names import short_name
+from .quantities import per_s
+
+if TYPE_CHECKING:
+    from orchestrator.analysis.statistics import Summary
+    from orchestrator.report.content import DoubtCount
+
+UNREAL = {
+    Source.VIRTUAL: "VIRTUAL",
+    Source.REPLAY: "REPLAY",
+    Source.IMPORT: "IMPORT",
+}
+
+
+def source_word(source: Source) -> str:
+    """`phone`, `workstation`; in capitals what is neither."""
+    return UNREAL.get(source, source.value)
+
+
+def instead(summary: Summary) -> str:
+    """What stands where a cell has no latency: `185 frames/s`, `layers only`, `none`."""
+    if summary.throughput:
+        return f"{per_s(summary.throughput.frames_per_s)} frames/s"
+    return "none" if summary.device_ms is None else "layers only"
+
+
+def driver(summary: Summary) -> str:
+    """Driver and device that really ran, short enough for a table."""
+    if summary.runs_on is None:
+        return ""
+    facts = summary.runs_on.facts
+    software, hardware = short_name(facts.driver or facts.version), short_name(facts.device_name)
+    if hardware.split(" ")[0] in software:
+        hardware = ""
+    count = summary.runs_on.threads
+    threads = f"{count} thread{'s' if count > 1 else ''}" if count else ""
+    return " · ".join(dict.fromkeys(filter(None, (software, hardware, threads))))
+
+
+def ran_on(summaries: Iterable[Summary]) -> list[str]:
+    """What cells ran on, a line for each backend: `opencl: PoCL 3.1 · Intel Xeon`."""
+    found: dict[str, dict[str, None]] = {}
+    for summary in summaries:
+        if words := driver(summary):
+            found.setdefault(summary.backend, {})[words] = None
+    return [f"{backend}: {'; '.join(words)}" for backend, words in found.items()]
+
+
+def blocks(summary: Summary) -> str:
+    """Blocks that went well of those with a record, e.g. `3/3`."""
+    return f"{summary.outcomes.get(Outcome.OK, 0)}/{summary.blocks}"
+
+
+def not_ok(summary: Summary) -> str:
+    """Blocks that did not go well, by outcome: `2 failed, 1 lost`."""
+    return outcomes({outcome.value: n for outcome, n in summary.outcomes.items() if outcome is not Outcome.OK})
+
+
+def outcomes(counts: dict[str, int]) -> str:
+    """`12 ok, 1 failed`; empty outcomes are left out."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "no job"
+
+
+def doubt_numbers(summary: Summary, doubts: Sequence[DoubtCount]) -> list[int]:
+    """The doubts of a result as numbers in the list of all doubts, from 1."""
+    own = {doubt.code for doubt in summary.doubts}
+    return [number for number, doubt in enumerate(doubts, 1) if doubt.code in own]
+
+
+def common_doubts(doubts: Sequence[DoubtCount], results: int) -> list[int]:
+    """Numbers of the doubts that every one of several results has: said once, and not in every row."""
+    return [number for number, doubt in enumerate(doubts, 1) if doubt.results == results > 1]
