@@ -22,149 +22,12 @@ from redis.exceptions import RedisError
 from orchestrator.errors import Unreadable
 from orchestrator.model.lease import Assignment, Lease
 
-from . import keys
-from .change_log import NOTE
+from . import keys, lease_scripts
 from .client import translated
-from .news import TELL
 
 log = logging.getLogger(__name__)
 
 Renewal = Literal["held", "missing", "ended", "superseded"]
-
-# ARGV[1]: serial. A host may read whose lease it is, and write its own: so the keys are found here, and not declared.
-_NOW = "local t = redis.call('TIME'); local now = t[1] + t[2] / 1e6\n"
-_GUARD = """
-local guard = 'farm:lease:' .. ARGV[1]
-local token = tonumber(redis.call('HGET', guard, 'token') or 0)
-local last = math.max(token, tonumber(redis.call('HGET', guard, 'last') or 0))
-local host = redis.call('HGET', guard, 'host') or ''
-local held = 'farm:held:' .. host .. ':' .. ARGV[1]
-local assigned = 'farm:assignment:' .. host .. ':' .. ARGV[1]
-"""
-_KEEP = """
-local function keep(ttl) redis.call('HSET', held, 'expires_at', string.format('%.6f', now + ttl)) end
-"""
-_JOB = "local job = redis.call('HGET', held, 'job_id')\n"
-
-# ARGV: serial, token, job, attempt, ttl, assignment, holder, mode, host, last. `restore` alone replaces a live lease.
-_ACQUIRE = (
-    NOTE
-    + _NOW
-    + _GUARD
-    + _KEEP
-    + _JOB
-    + """
-if last >= tonumber(ARGV[2]) then return 0 end
-local expires = tonumber(redis.call('HGET', held, 'expires_at') or 0)
-if job and expires > now and ARGV[8] ~= 'restore' then return 0 end
-redis.call('DEL', held, assigned)
-redis.call('SREM', 'farm:leased', host .. ':' .. ARGV[1])
-if host ~= '' and host ~= ARGV[9] then note(host, 'l' .. ARGV[1]) end
-held = 'farm:held:' .. ARGV[9] .. ':' .. ARGV[1]
-redis.call('HSET', guard, 'token', ARGV[2], 'last', ARGV[10], 'host', ARGV[9])
-redis.call('HDEL', guard, 'reached')
-redis.call('DEL', held)
-redis.call('HSET', held, 'token', ARGV[2], 'job_id', ARGV[3], 'attempt', ARGV[4], 'ttl_s', ARGV[5], 'holder', ARGV[7])
-if ARGV[10] ~= ARGV[2] then redis.call('HSET', held, 'last', ARGV[10]) end
-redis.call('SET', 'farm:assignment:' .. ARGV[9] .. ':' .. ARGV[1], ARGV[6])
-redis.call('SADD', 'farm:leased', ARGV[9] .. ':' .. ARGV[1])
-note(ARGV[9], 'l' .. ARGV[1])
-keep(tonumber(ARGV[5]))
-return 1
-"""
-)
-# ARGV: serial, token, holder
-_CLAIM = (
-    NOTE
-    + _NOW
-    + _GUARD
-    + _KEEP
-    + """
-if token ~= tonumber(ARGV[2]) then return false end
-"""
-    + _JOB
-    + """
-if not job or redis.call('HGET', held, 'holder') ~= '' then return false end
-if tonumber(redis.call('HGET', held, 'expires_at')) <= now then return false end
-local assignment = redis.call('GET', assigned)
-if not assignment then return false end
-redis.call('HSET', held, 'holder', ARGV[3])
-note(host, 'l' .. ARGV[1])
-keep(tonumber(redis.call('HGET', held, 'ttl_s')))
-return assignment
-"""
-)
-# ARGV: serial, token, holder, ttl
-_RENEW = (
-    _NOW
-    + _GUARD
-    + _KEEP
-    + """
-local mine = tonumber(ARGV[2])
-if token > mine then return 'superseded' end
-if last < mine then return 'missing' end
-"""
-    + _JOB
-    + """
-if not job then return 'ended' end
-if redis.call('HGET', held, 'holder') ~= ARGV[3] then return 'superseded' end
-keep(tonumber(ARGV[4]))
-return 'held'
-"""
-)
-# ARGV: serial, token, holder, the next token, its job and its attempt
-_ADVANCE = (
-    _NOW
-    + _GUARD
-    + _KEEP
-    + """
-local mine, following = tonumber(ARGV[2]), tonumber(ARGV[4])
-if token > mine then return 'superseded' end
-if last < following then return 'missing' end
-"""
-    + _JOB
-    + f"""
-if not job then return 'ended' end
-if redis.call('HGET', held, 'holder') ~= ARGV[3] or tonumber(redis.call('HGET', held, 'token')) ~= mine then
-  return 'superseded'
-end
-for _, what in ipairs({{ARGV[5], '{keys.recall("")}' .. ARGV[1]}}) do
-  if redis.call('SISMEMBER', '{keys.CANCELLED}', what) == 1 then return 'recalled' end
-end
-redis.call('HSET', held, 'token', ARGV[4], 'job_id', ARGV[5], 'attempt', ARGV[6])
-keep(tonumber(redis.call('HGET', held, 'ttl_s')))
-return 'held'
-"""
-)
-# ARGV: serial, token, 'expired', 'withdrawn' or ''. A host may not write how far its line has come.
-_RELEASE = (
-    NOTE
-    + TELL
-    + _NOW
-    + _GUARD
-    + """
-local mine = tonumber(ARGV[2])
-if mine < token or mine > last then return 0 end
-"""
-    + _JOB
-    + """
-if not job then return 0 end
-if ARGV[3] == 'expired' and tonumber(redis.call('HGET', held, 'expires_at')) > now then return 0 end
-if ARGV[3] ~= '' and last > token then
-  redis.call('HSET', guard, 'reached', redis.call('HGET', held, 'token') or token)
-end
-redis.call('DEL', held, assigned)
-note(host, 'l' .. ARGV[1])
-tell(host)
-return 1
-"""
-)
-# ARGV: HOST:SERIAL of leases that were released: out of the index, unless they are there again.
-_FORGET = """
-for _, name in ipairs(ARGV) do
-  if redis.call('EXISTS', 'farm:held:' .. name) == 0 then redis.call('SREM', 'farm:leased', name) end
-end
-"""
 
 
 class Fence(NamedTuple):
@@ -181,12 +44,12 @@ class Leases:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._acquire = redis.register_script(_ACQUIRE)
-        self._claim = redis.register_script(_CLAIM)
-        self._renew = redis.register_script(_RENEW)
-        self._advance = redis.register_script(_ADVANCE)
-        self._release = redis.register_script(_RELEASE)
-        self._forget = redis.register_script(_FORGET)
+        self._acquire = redis.register_script(lease_scripts.ACQUIRE)
+        self._claim = redis.register_script(lease_scripts.CLAIM)
+        self._renew = redis.register_script(lease_scripts.RENEW)
+        self._advance = redis.register_script(lease_scripts.ADVANCE)
+        self._release = redis.register_script(lease_scripts.RELEASE)
+        self._forget = redis.register_script(lease_scripts.FORGET)
 
     @translated
     def acquire(self, assignment: Assignment) -> bool:
