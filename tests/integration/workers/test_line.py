@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -23,6 +24,7 @@ from workers.execution.run_job import Workbench, run_line
 from workers.plans.plan_store import Plans
 from workers.session import owner
 from workers.session.conditions.awake import Awake
+from workers.session.session import Session
 
 from .conftest import Wiring
 from .jobs import assignment_of, charge, ok
@@ -95,7 +97,12 @@ def test_blocks_of_a_line_share_a_session(
     asked.clear()
     monkeypatch.setattr(Awake, "restore", noted)
     line = bench.line(4, screen_dimmed=True)
+    gc.collect()
+    gc.disable()
     records = bench(line)
+    left = [each for each in gc.get_objects() if isinstance(each, Session)]
+    gc.enable()
+    assert left == [], "a session is gone when it is over, not when garbage is searched for"
     assert [ok(each).token for each in records] == [1, 2, 3, 4] and bench.went_on == [2, 3, 4]
     assert [(each.session.first, each.session.number) for each in records if each.session] == [
         (1, n) for n in range(1, 5)
