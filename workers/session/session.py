@@ -86,7 +86,7 @@ class Session:
         begin."""
         return _look(self, then, undoing)
 
-    def closing(self) -> list[Sequence[str]]:
+    def closing(self, _: object = None) -> list[Sequence[str]]:
         """What is asked after the last block, for the trip that runs it."""
         return [*self.tidy, *_asked_back(self)]
 

@@ -67,7 +67,14 @@ def bench(lab_settings: Settings, lab: Wiring, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(run_job, "LINE_S", LIMIT_S)  # this machine may have other work
     monkeypatch.setattr(owner, "TTL_S", 3000.0)  # no claim is renewed meanwhile
     charge(lab, lab.phones.phones[0], lab.connection)
-    yield Bench(lab_settings, lab)
+    gc.collect()
+    gc.disable()
+    try:
+        yield Bench(lab_settings, lab)
+        left = [each for each in gc.get_objects() if isinstance(each, Session)]
+    finally:
+        gc.enable()
+    assert left == [], "a session is gone when it is over, not when garbage is searched for"
 
 
 @pytest.fixture
@@ -97,12 +104,7 @@ def test_blocks_of_a_line_share_a_session(
     asked.clear()
     monkeypatch.setattr(Awake, "restore", noted)
     line = bench.line(4, screen_dimmed=True)
-    gc.collect()
-    gc.disable()
     records = bench(line)
-    left = [each for each in gc.get_objects() if isinstance(each, Session)]
-    gc.enable()
-    assert left == [], "a session is gone when it is over, not when garbage is searched for"
     assert [ok(each).token for each in records] == [1, 2, 3, 4] and bench.went_on == [2, 3, 4]
     assert [(each.session.first, each.session.number) for each in records if each.session] == [
         (1, n) for n in range(1, 5)
