@@ -13,10 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
+from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import (
-    ATTEMPTS,
     DEAD_RECORDS,
     DEVICE_HEALTH,
     EXPERIMENTS,
@@ -80,30 +80,24 @@ def _oldest_waiting(connection: Connection) -> Metric:
 
 
 def _attempts(connection: Connection) -> Iterator[Metric]:
-    yield CounterMetricFamily(
-        "farm_attempts_started",
-        "Attempts that began.",
-        value=connection.scalar(select(func.count()).select_from(ATTEMPTS)) or 0,
-    )
+    counts = counted.count(connection, "attempts")
+    yield CounterMetricFamily("farm_attempts_started", "Attempts that began.", value=counts.total())
     ended = CounterMetricFamily(
         "farm_attempts",
         "Attempts that ended, by outcome and cause (an error's bounded word).",
         labels=("outcome", "cause"),
     )
-    by_cause = (ATTEMPTS.c.outcome, ATTEMPTS.c.cause)
-    for outcome, cause, count in connection.execute(
-        select(*by_cause, func.count()).where(ATTEMPTS.c.ended_at.is_not(None)).group_by(*by_cause)
-    ):
-        ended.add_metric([outcome, cause], count)
+    for (outcome, cause), count in sorted(counts.items()):
+        if outcome:
+            ended.add_metric([outcome, cause], count)
     yield ended
 
 
 def _records(connection: Connection) -> Metric:
     family = CounterMetricFamily(
-        "farm_records", "Records in the ledger, by outcome and source.", labels=("outcome", "source")
+        "farm_records", "Records that the ledger took in, by outcome and source.", labels=("outcome", "source")
     )
-    columns = (RECORDS.c.outcome, RECORDS.c.source)
-    for outcome, source, count in connection.execute(select(*columns, func.count()).group_by(*columns)):
+    for (outcome, source), count in sorted(counted.count(connection, "records").items()):
         family.add_metric([outcome, source], count)
     return family
 
