@@ -28,7 +28,9 @@ from orchestrator.ledger.tables import (
 from orchestrator.model.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50
-"""Names of experiments that get series of their own: the newest ones."""
+"""Experiments that get series of their own: the newest ones."""
+NIGHTLY, NIGHTLY_S, MAX_NIGHTLY = "nightly", 30 * 86_400.0, 200
+"""And those with this word in their name (alerts watch them), submitted so long ago at most, the newest ones."""
 
 
 def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
@@ -141,10 +143,14 @@ def _held(connection: Connection) -> Metric:
 def _experiments(connection: Connection) -> Iterator[Metric]:
     """Progress and latest good result of the newest experiments, by name: runs of one name are one series."""
     columns = (EXPERIMENTS.c.id, EXPERIMENTS.c.spec, EXPERIMENTS.c.submitted_at)
-    newest = select(*columns).order_by(EXPERIMENTS.c.sequence.desc()).limit(MAX_EXPERIMENTS)
-    rows = {row.id: row for row in connection.execute(newest)}
+    newest = select(*columns).order_by(EXPERIMENTS.c.sequence.desc())
+    nightly = EXPERIMENTS.c.spec.contains(NIGHTLY) & (EXPERIMENTS.c.submitted_at > time.time() - NIGHTLY_S)
+    every = connection.execute(newest.limit(MAX_EXPERIMENTS)).all()
+    further = connection.execute(newest.where(nightly).limit(MAX_NIGHTLY)).all()
+    rows = {row.id: row for row in (*every, *further)}
+    first = {row.id for row in every}
     found = ((row.id, readable(f"experiment {row.id}", partial(_name, row.spec))) for row in rows.values())
-    names = {experiment_id: name for experiment_id, name in found if name is not None}
+    names = {each: name for each, name in found if name is not None and (each in first or NIGHTLY in name)}
     states = _states(connection, names)
     yield _progress(states, names)
     begun = {name: rows[experiment_id] for experiment_id, name in reversed(names.items())}
