@@ -51,6 +51,8 @@ class SideRow:
     """Why the block does not count; then it has no values."""
     values: dict[str, FiniteFloat] = field(default_factory=dict)
     """By metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
+    time: str = "latency"
+    """Name among `values` of what it times, with its mode; in a baseline of an older version always this."""
     whole_ms: bool = False
     """Whether all times are whole milliseconds, so that they were rounded."""
     relative_energy: bool = False
@@ -143,6 +145,7 @@ def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, nig
         ended_at=block.ended_at,
         problem="" if good else ": ".join(filter(None, (block.outcome, block.cause))),
         values=block.values if latency is None else {cell.latency: latency, **block.values},
+        time=cell.latency,
         whole_ms=block.whole_ms,
         relative_energy=block.relative_energy,
         first_example=answers.first_example if answers and good else 0,
