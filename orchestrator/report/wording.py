@@ -35,6 +35,11 @@ _OPTION = re.compile(r" (?=[a-z_]+=)")
 """Before each option of a label; values may have spaces."""
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 cell`, `2 cells`, `1,000 jobs`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def source_word(source: Source) -> str:
     """`phone`, `workstation`; in capitals what is neither."""
     return UNREAL.get(source, source.value)
