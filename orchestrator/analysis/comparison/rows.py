@@ -21,6 +21,12 @@ NIGHT_GAP_S = 4 * 3600.0
 LATENCY_BASIS: Mapping[Mode, str] = {"steady": "", "cold": "cold start", "sustained": "sustained load"}
 """What tells the latencies of blocks of different modes apart."""
 
+
+def time_of(mode: Mode, *, trains: bool) -> str:
+    """Name of a block's time: modes answer different questions, and an epoch of a training is no inference."""
+    return "/".join(filter(None, ("latency", "epoch" if trains else LATENCY_BASIS[mode])))
+
+
 Value = int | float | str | bool
 
 
@@ -118,12 +124,10 @@ class _CellText(NamedTuple):
     precision: str
     options: dict[str, Value]
     latency: str
-    """Name of its time: modes answer different questions, and an epoch of a training is no inference."""
 
     @staticmethod
     def of(cell: Cell, mode: Mode) -> _CellText:
-        basis = "epoch" if cell.workload.training else LATENCY_BASIS[mode]
-        latency = "/".join(filter(None, ("latency", basis)))
+        latency = time_of(mode, trains=cell.workload.training is not None)
         return _CellText(cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options), latency)
 
 
