@@ -48,6 +48,7 @@ def samples(
     Example: `farm import samples logs.csv --name study-s`
     """
     from orchestrator.exchange.samples import import_samples
+    from orchestrator.report.wording import counted
 
     with open_ledger(settings_of(state), new=True) as ledger:
         found = import_samples(ledger, table, _checked(name))
@@ -59,8 +60,9 @@ def samples(
     out().print(f"{verb} [bold]{found.experiment_id}[/]", soft_wrap=True)
     axes = f", axes {', '.join(found.axes)}" if found.axes else ""
     log().print(
-        f"{found.rows} rows: {found.samples} inferences and {found.layers} layer times in {found.blocks} blocks of "
-        f"{found.cells} cells on {len(found.devices)} devices{axes}",
+        f"{counted(found.rows, 'row')}: {counted(found.samples, 'inference')} and "
+        f"{counted(found.layers, 'layer time')} in {counted(found.blocks, 'block')} of "
+        f"{counted(found.cells, 'cell')} on {counted(len(found.devices), 'device')}{axes}",
         soft_wrap=True,
     )
 

@@ -38,7 +38,8 @@ def up(
         int, typer.Option("--virtual", "-n", min=0, max=400, metavar="N", help="Number of virtual phones to start.")
     ] = 0,
     profile: Annotated[
-        list[str] | None, typer.Option("--profile", metavar="NAME", help="Profile of a virtual phone; may be repeated.")
+        list[str] | None,
+        typer.Option("--profile", metavar="NAME", help="Profile of a virtual phone, or `replay:FILE`; repeatable."),
     ] = None,
     usb: Annotated[
         bool, typer.Option("--usb", help="With --virtual: use the phones of this machine's adb server, too.")

@@ -119,7 +119,7 @@ def _records(database: Database, since: float, until: float, serial: str | None)
     from orchestrator.ledger import records
 
     with database.read() as connection:
-        keys = records.begun_between(connection, since, until, serial)
+        keys = records.begun_between(connection, since, until, serial and records.known(connection, serial))
     for start in range(0, len(keys), records.BATCH):
         with database.read() as connection:
             packed = records.packed(connection, keys[start : start + records.BATCH])

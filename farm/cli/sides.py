@@ -45,7 +45,24 @@ def read_sides(state: Path | None, texts: Iterable[str]) -> list[Side]:
                 opened.append(stack.enter_context(open_ledger(settings)))
             return opened[0]
 
-        return [_side(text, settings, ledger) for text in texts]
+        sides = [_side(text, settings, ledger) for text in texts]
+        for each in opened:
+            _name_times(sides, each)
+        return sides
+
+
+def _name_times(sides: Iterable[Side], ledger: Ledger) -> None:
+    """In baselines of older versions a time is a `latency` whatever its mode, which the ledger may know."""
+    from orchestrator.analysis.comparison import time_of
+
+    there = ledger.experiment_names()
+    for side in sides:
+        known = [ledger.experiment(each).experiment for each in side.experiments if each in there]
+        names = {time_of(each.sampling.mode, trains=each.workload.training is not None) for each in known}
+        for row in side.rows if len(names) == 1 and names != {"latency"} else ():
+            if row.time == "latency":
+                (row.time,) = names
+                row.values = {row.time if name == "latency" else name: value for name, value in row.values.items()}
 
 
 def _side(text: str, settings: Settings, ledger: Callable[[], Ledger]) -> Side:

@@ -48,6 +48,8 @@ def axes(experiment: Any, devices: int) -> list[str]:
 
 def print_submission(submission: Submission) -> None:
     """Say on standard error what was submitted and what was excluded."""
+    from orchestrator.report.wording import counted
+
     from .exclusions import exclusion_line, exclusion_lines
 
     console = log()
@@ -61,8 +63,8 @@ def print_submission(submission: Submission) -> None:
         more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them" if to_precision else ""
         more += "" if to_precision else "; more follow by their results"
     console.print(
-        f"{verb} [bold]{submission.experiment_id}[/]: {len(expansion.jobs)} jobs of {_cells(submission)} cells "
-        f"on {len(devices)} devices{more}"
+        f"{verb} [bold]{submission.experiment_id}[/]: {counted(len(expansion.jobs), 'job')} of "
+        f"{counted(_cells(submission), 'cell')} on {counted(len(devices), 'device')}{more}"
     )
     for warning in _warnings(submission):
         console.print(f"[yellow]warning:[/] {warning}")

@@ -13,7 +13,7 @@ from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Record
 
 from . import experiments, figures, templates
-from .attempts import record_columns
+from .attempts import counted, record_columns
 from .database import count_up
 from .rows import JobState
 from .tables import ATTEMPTS, JOBS, RECORDS
@@ -48,6 +48,7 @@ def adopt(connection: Connection, experiment_id: str, experiment: Experiment, fo
             connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
             connection.execute(insert(RECORDS).values(**record_columns(record)))
         figures.add(connection, records, {one.job.job_id: templates.Measured(one.job.cell, one.job.sampling.mode)})
+    counted.come(connection, experiment_id)
     return True
 
 

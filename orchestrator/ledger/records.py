@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import partial
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, func, select
 
-from orchestrator.errors import Unstorable
+from orchestrator.errors import UnknownName, Unstorable
 from orchestrator.model import problem
 from orchestrator.model.record import Record
 
@@ -16,6 +17,7 @@ from .rows import readable, unpack
 from .tables import RECORDS
 
 BATCH = 200
+SHOWN = 8
 
 Key = tuple[str, int]
 """Job and attempt."""
@@ -36,6 +38,17 @@ def keys(
         statement = statement.where(RECORDS.c.serial == serial)
     order = (RECORDS.c.started_at, RECORDS.c.job_id, RECORDS.c.attempt)
     return [(row.job_id, row.attempt) for row in connection.execute(statement.order_by(*order))]
+
+
+def known(connection: Connection, serial: str) -> str:
+    """A device that has records, or had. Raises UnknownName, naming close ones."""
+    there = list(connection.scalars(select(RECORDS.c.serial).distinct().order_by(RECORDS.c.serial)))
+    if serial in there:
+        return serial
+    near = get_close_matches(serial, there, n=SHOWN) or there
+    more = f" and {len(near) - SHOWN} more" if len(near) > SHOWN else ""
+    hint = f"devices that have some: {', '.join(near[:SHOWN])}{more}" if near else "the ledger holds no record yet"
+    raise UnknownName(f"there is no record of a device {serial!r}", remedy=hint)
 
 
 def begun_between(connection: Connection, since: float, until: float, serial: str | None = None) -> list[Key]:

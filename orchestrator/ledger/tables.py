@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 16
+SCHEMA_VERSION = 17
 
 METADATA = MetaData()
 
@@ -276,6 +276,16 @@ QUEUE_RUNS = Table(
 )
 """Queueing experiments that ran on devices (`orchestrator/queueing/kept/`), their requests in packed columns."""
 Index("queue_runs_by_time", QUEUE_RUNS.c.began_at)
+
+COUNTED = Table(
+    "counted",
+    METADATA,
+    Column("what", String(10), primary_key=True),
+    Column("outcome", String(12), primary_key=True),
+    Column("word", String(40), primary_key=True),
+    Column("beside", Integer, nullable=False),
+)
+"""What this farm did, less what the tables have of it, by outcome and cause of `attempts`, source of `records`."""
 
 COUNTERS = Table(
     "counters",

@@ -13,10 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
+from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import (
-    ATTEMPTS,
     DEAD_RECORDS,
     DEVICE_HEALTH,
     EXPERIMENTS,
@@ -28,7 +28,9 @@ from orchestrator.ledger.tables import (
 from orchestrator.model.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50
-"""Names of experiments that get series of their own: the newest ones."""
+"""Experiments that get series of their own: the newest ones."""
+NIGHTLY, NIGHTLY_S, MAX_NIGHTLY = "nightly", 30 * 86_400.0, 200
+"""And those with this word in their name (alerts watch them), submitted so long ago at most, the newest ones."""
 
 
 def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
@@ -80,30 +82,24 @@ def _oldest_waiting(connection: Connection) -> Metric:
 
 
 def _attempts(connection: Connection) -> Iterator[Metric]:
-    yield CounterMetricFamily(
-        "farm_attempts_started",
-        "Attempts that began.",
-        value=connection.scalar(select(func.count()).select_from(ATTEMPTS)) or 0,
-    )
+    counts = counted.count(connection, "attempts")
+    yield CounterMetricFamily("farm_attempts_started", "Attempts that began.", value=counts.total())
     ended = CounterMetricFamily(
         "farm_attempts",
         "Attempts that ended, by outcome and cause (an error's bounded word).",
         labels=("outcome", "cause"),
     )
-    by_cause = (ATTEMPTS.c.outcome, ATTEMPTS.c.cause)
-    for outcome, cause, count in connection.execute(
-        select(*by_cause, func.count()).where(ATTEMPTS.c.ended_at.is_not(None)).group_by(*by_cause)
-    ):
-        ended.add_metric([outcome, cause], count)
+    for (outcome, cause), count in sorted(counts.items()):
+        if outcome:
+            ended.add_metric([outcome, cause], count)
     yield ended
 
 
 def _records(connection: Connection) -> Metric:
     family = CounterMetricFamily(
-        "farm_records", "Records in the ledger, by outcome and source.", labels=("outcome", "source")
+        "farm_records", "Records that the ledger took in, by outcome and source.", labels=("outcome", "source")
     )
-    columns = (RECORDS.c.outcome, RECORDS.c.source)
-    for outcome, source, count in connection.execute(select(*columns, func.count()).group_by(*columns)):
+    for (outcome, source), count in sorted(counted.count(connection, "records").items()):
         family.add_metric([outcome, source], count)
     return family
 
@@ -147,10 +143,14 @@ def _held(connection: Connection) -> Metric:
 def _experiments(connection: Connection) -> Iterator[Metric]:
     """Progress and latest good result of the newest experiments, by name: runs of one name are one series."""
     columns = (EXPERIMENTS.c.id, EXPERIMENTS.c.spec, EXPERIMENTS.c.submitted_at)
-    newest = select(*columns).order_by(EXPERIMENTS.c.sequence.desc()).limit(MAX_EXPERIMENTS)
-    rows = {row.id: row for row in connection.execute(newest)}
+    newest = select(*columns).order_by(EXPERIMENTS.c.sequence.desc())
+    nightly = EXPERIMENTS.c.spec.contains(NIGHTLY) & (EXPERIMENTS.c.submitted_at > time.time() - NIGHTLY_S)
+    every = connection.execute(newest.limit(MAX_EXPERIMENTS)).all()
+    further = connection.execute(newest.where(nightly).limit(MAX_NIGHTLY)).all()
+    rows = {row.id: row for row in (*every, *further)}
+    first = {row.id for row in every}
     found = ((row.id, readable(f"experiment {row.id}", partial(_name, row.spec))) for row in rows.values())
-    names = {experiment_id: name for experiment_id, name in found if name is not None}
+    names = {each: name for each, name in found if name is not None and (each in first or NIGHTLY in name)}
     states = _states(connection, names)
     yield _progress(states, names)
     begun = {name: rows[experiment_id] for experiment_id, name in reversed(names.items())}

@@ -35,16 +35,19 @@ def queueing_families(connection: Connection) -> Iterator[Metric]:
     runs = _newest(connection)
     began = GaugeMetricFamily("farm_queueing_timestamp_seconds", "When the newest run began.", labels=LABELS)
     requests = GaugeMetricFamily("farm_queueing_requests", "Requests of the newest run.", labels=LABELS)
+    doubts = GaugeMetricFamily("farm_queueing_doubts", "Doubts about the figures of the newest run.", labels=LABELS)
     sojourn = GaugeMetricFamily(
         "farm_queueing_sojourn_seconds", "From a request's intended arrival to its end.", labels=(*LABELS, "stat")
     )
     for key, found in runs.items():
         began.add_metric(key, found["began_at"])
         requests.add_metric(key, found["requests"])
+        if "doubts" in found:
+            doubts.add_metric(key, len(found["doubts"]))
         for stat in SOJOURN:
             if (value := found["sojourn_s"].get(stat)) is not None:
                 sojourn.add_metric([*key, stat], value)
-    yield from (began, requests, sojourn)
+    yield from (began, requests, doubts, sojourn)
     for name, (text, figure) in FIGURES.items():
         family = GaugeMetricFamily(name, text, labels=LABELS)
         for key, found in runs.items():

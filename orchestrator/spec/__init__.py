@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from orchestrator.errors import SpecError, StableError
 from orchestrator.expansion import device_selection as select
-from orchestrator.model.experiment import Experiment, why_taken
-from orchestrator.model.quantity import parse_celsius
+from orchestrator.model.experiment import Conditions, Experiment, why_taken
 
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate
 from .yaml_tree import YamlTree, read
 
-PERCENT = 100
 Refused = TypeVar("Refused", bound=StableError)
 
 __all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "located", "parse", "taken_names"]
@@ -62,20 +62,9 @@ def _selection(tree: YamlTree) -> list[Problem]:
 
 
 def _impossible(tree: YamlTree) -> list[Problem]:
-    """Conditions that no phone can ever meet: their jobs would wait for good. An old ledger may have some."""
-    found, wanted = [], at(tree.data, ("conditions",))
-    if not isinstance(wanted, dict):
-        return []
-    charge = wanted.get("battery_percent")
-    for name, end in charge.items() if isinstance(charge, dict) else ():
-        if isinstance(end, int | float) and not 0 <= end <= PERCENT:
-            path = ("conditions", "battery_percent", str(name))
-            found.append(Problem(tree.place(path), dotted(path), f"a charge is 0 to {PERCENT} %, got {end:g}"))
     try:
-        low, high = (parse_celsius(wanted[name]) for name in ("battery_temp_min", "battery_temp_max"))
-    except (KeyError, ValueError):
-        return found
-    if low > high:
-        least = ("conditions", "battery_temp_min")
-        found.append(Problem(tree.place(least), dotted(least), f"{low:g} C is above battery_temp_max, {high:g} C"))
-    return found
+        wanted = Conditions.model_validate(at(tree.data, ("conditions",)) or {})
+    except ValidationError:  # told already
+        return []
+    found = [(("conditions", *path), why) for path, why in wanted.impossible()]
+    return [Problem(tree.place(path), dotted(path), why) for path, why in found]

@@ -16,9 +16,12 @@ from .workload_files import with_files
 def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
     """The experiment with its files, which lie relative to `base`, kept and named by their content.
 
-    Raises SpecError for a name that nobody knows, ModelFileError where a file cannot be used.
+    Raises SpecError for a name that nobody knows and for what no phone can meet, ModelFileError where a file cannot be
+    used.
     """
     _check_names(experiment.matrix)
+    for path, why in experiment.conditions.impossible():
+        raise SpecError(f"{'.'.join(('conditions', *path))}: {why}")
     return with_files(experiment, base, artifacts)
 
 

@@ -159,9 +159,7 @@ def _run(
             while True:
                 line.now.state_before = held.state_before
                 report("preparing", 0, 0, None)
-                carried.coming = (
-                    partial(_coming, line.behind[0], held, means, ready[0], carried) if ready else held.closing
-                )
+                carried.coming = partial(_coming, line.behind[0], held, means, ready[0]) if ready else held.closing
                 measured = _measured(line.now, held, means, bench, report, given.inputs, carried)
                 is_over = bool(measured.run.killed or measured.run.error) or time.monotonic() > began + LINE_S
                 seen = _look(line.behind[0], held, means, ready[0], carried) if ready and not is_over else None

@@ -117,7 +117,7 @@ def measure(
             told = epochs_in(connection, journals) if request.resume else ()
         with _metered(meter) as series:
             files = small_outputs(stored, request)
-            then = () if meter or cut else carried.coming()
+            then = () if meter or cut else carried.coming(carried)
             done = _drive(member, request, check, _Counter(stored, total, report), cut, files, then)
             series += meter.stop(done.events) if meter else ()
         report("collecting", total, total, None)

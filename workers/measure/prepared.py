@@ -64,7 +64,7 @@ class Carried:
 
     ahead: Ahead
     verified: set[str] = field(default_factory=set)
-    coming: Callable[[], Sequence[Sequence[str]]] = tuple
+    coming: Callable[[Carried], Sequence[Sequence[str]]] = lambda _: ()
     """What is to be asked after the block that begins, in the trip that runs it: answered through `ahead`, if the run
     is over by then. Called when that trip is near."""
     _next: Prepared | None = None

@@ -35,15 +35,17 @@ class SingleFlightCache(Generic[Value]):
         """
         while True:
             future, is_mine = self._join(key)
-            if is_mine:
-                return self._make(key, future, make)
-            while not future.done():
-                checkpoint()
-                wait([future], POLL_S)
             try:
+                if is_mine:
+                    return self._make(key, future, make)
+                while not future.done():
+                    checkpoint()
+                    wait([future], POLL_S)
                 return future.result()
             except _Abandoned:
                 checkpoint()
+            finally:
+                del future  # else it and its exception, whose traceback has this frame, would keep each other
 
     def _join(self, key: Hashable) -> tuple[Future[Value], bool]:
         """The value to come, and whether the caller is to make it."""
@@ -66,8 +68,11 @@ class SingleFlightCache(Generic[Value]):
                     del self._futures[key]
             future.set_exception(_Abandoned() if _is_stopped() else e)
             raise
-        future.set_result(value)
-        return value
+        else:
+            future.set_result(value)
+            return value
+        finally:
+            del future
 
 
 def _is_stopped() -> bool:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,6 +58,12 @@ class Session:
     """Called before each step on the device. Raises LeaseLost or JobCancelled."""
     supply: SupplyJournal
     ahead: Ahead
+    saved: SavedSettings
+    watch: Callable[[DeviceState], DeviceState]
+    gated: Conditions | None
+    """None: any state of the device will do."""
+    reference_c: float | None
+    """Temperature of the battery at rest."""
     state_before: DeviceState | None = None
     state_after: DeviceState | None = None
     started_at: float = 0.0
@@ -68,13 +75,20 @@ class Session:
     """Of these, what is still to be run when another block begins: in whatever trip comes next."""
     prepared: tuple[ConditionProof, ...] = ()
     """Of the settings, as they were switched for all its blocks."""
-    look: Callable[[Sequence[Sequence[str]], Sequence[Sequence[str]]], Seen | None] = lambda _, __: None
-    """Between two blocks: the device as it is now; None where no other block is to follow. In the same trip it runs
-    commands that prepare the next one, answered through `ahead`; the others remove what these made, if it does not
-    begin."""
-    closing: Callable[[], Sequence[Sequence[str]]] = tuple
-    """What is asked after the last block, for the trip that runs it."""
-    gates: Callable[[DeviceState], list[ConditionProof]] = lambda _: []
+
+    def gates(self, state: DeviceState) -> list[ConditionProof]:
+        """Of a device that was just read."""
+        return proofs_of(state, self.gated) if self.gated else []
+
+    def look(self, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> Seen | None:
+        """Between two blocks: the device as it is now; None where no other block is to follow. In the same trip it runs
+        commands that prepare the next one, answered through `ahead`; the others remove what these made, if it does not
+        begin."""
+        return _look(self, then, undoing)
+
+    def closing(self, _: object = None) -> list[Sequence[str]]:
+        """What is asked after the last block, for the trip that runs it."""
+        return [*self.tidy, *_asked_back(self)]
 
     def coming(self, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> list[Sequence[str]]:
         """What `look` will ask after the block that is to run, for the trip that runs it: then there is nothing left
@@ -115,28 +129,24 @@ def session(
     with device_lock(state, serial, wait_s=LOCK_WAIT_S if lock_wait_s is None else lock_wait_s), ExitStack() as stack:
         check()
         ahead = Ahead(connection)
-        held = Session(member, check, SupplyJournal(state, serial), ahead, started_at=time.time())
+        saved = SavedSettings(state, ahead)
+        gated = conditions if member.facts.kind == "phone" else None
+        held = Session(
+            member, check, SupplyJournal(state, serial), ahead, saved, partial(watch, serial), gated, reference_c,
+            started_at=time.time(),
+        )  # fmt: skip
         if held.supply.restore(connection):
             await_device(connection, check)
         if member.facts.kind == "phone":
             claimant = claimant_of(state, member.facts.host, farm, token)
             check = held.check = _both(check, stack.enter_context(owned(connection, claimant)))
-        saved = SavedSettings(state, ahead)
         asked = state_commands(connection) + awake.SAVED if member.facts.kind == "phone" else []
         ahead.ask([stop_command(member, member.marker), *saved.asks, *asked])
         stop_agents(replace(member, connection=ahead), member.marker)
         saved.restore()
-        held.state_before = watch(serial, read_state(ahead, member.facts.kind))
-        gated = conditions if member.facts.kind == "phone" else None
+        held.state_before = held.watch(read_state(ahead, member.facts.kind))
         if gated:
             check_gates(serial, held.state_before, gated, reference_c)
-            held.gates = lambda state: proofs_of(state, gated)
-
-        def look(then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> Seen | None:
-            return _look(held, lambda state: watch(serial, state), gated, reference_c, then, undoing)
-
-        held.look = look
-        held.closing = lambda: [*held.tidy, *_asked_back(held, saved)]
         lost = False
         try:
             check()
@@ -144,7 +154,7 @@ def session(
                 held.prepared = saved.prepare(conditions or Conditions())
             held.proofs = [*held.gates(held.state_before), *held.prepared]
             yield held
-            _look_back(held, ahead, saved)
+            _look_back(held, ahead)
         except LeaseLost:
             lost = True
             raise
@@ -154,7 +164,7 @@ def session(
             else:
                 if held.tidy:  # the block has failed
                     _quietly(serial, lambda: connection.shells(held.tidy))
-                held.proofs = _put_back(serial, held, saved)
+                held.proofs = _put_back(serial, held)
                 _quietly(serial, ahead.settle)
 
 
@@ -179,14 +189,7 @@ def await_device(connection: DeviceConnection, check: Callable[[], None], wait_s
             time.sleep(0.5)
 
 
-def _look(
-    held: Session,
-    watch: Callable[[DeviceState], DeviceState],
-    gated: Conditions | None,
-    reference_c: float | None,
-    then: Sequence[Sequence[str]],
-    undoing: Sequence[Sequence[str]],
-) -> Seen | None:
+def _look(held: Session, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> Seen | None:
     """Tidy up after a block, and look whether the gates are open for another."""
     kind, serial, ahead = held.member.facts.kind, held.member.facts.serial, held.ahead
     try:
@@ -199,10 +202,10 @@ def _look(
             ahead.ask([*before, *asked], deadline_s=60.0)
             held.left = []
         held.tidy = [*held.left, *undoing]
-        state = watch(read_state(ahead, kind))
+        state = held.watch(read_state(ahead, kind))
         proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
-        if gated:
-            check_gates(serial, state, gated, reference_c)
+        if held.gated:
+            check_gates(serial, state, held.gated, held.reference_c)
     except LeaseLost:
         raise
     except FarmError as e:
@@ -217,9 +220,9 @@ def _seen_by(held: Session) -> list[list[str]]:
     return [*commands, awake.POWER] if held.member.facts.kind == "phone" else commands[:1]
 
 
-def _look_back(held: Session, ahead: Ahead, saved: SavedSettings) -> None:
+def _look_back(held: Session, ahead: Ahead) -> None:
     """The device and what kept it awake, as they are after the block."""
-    asked = _asked_back(held, saved)
+    asked = _asked_back(held)
     if asked and ahead.has(asked):  # the trip that ran the block has asked
         ahead.defer([command for command in held.tidy if not ahead.has([command])])
         held.tidy = []
@@ -231,9 +234,9 @@ def _look_back(held: Session, ahead: Ahead, saved: SavedSettings) -> None:
     held.proofs = [awake.at_end(ahead, each) if each.name == awake.NAME else each for each in held.proofs]
 
 
-def _asked_back(held: Session, saved: SavedSettings) -> list[list[str]]:
+def _asked_back(held: Session) -> list[list[str]]:
     """What is asked for a phone as it is after the last block, and for what is to be put back."""
-    return [*_seen_by(held), *saved.asks] if held.member.facts.kind == "phone" else []
+    return [*_seen_by(held), *held.saved.asks] if held.member.facts.kind == "phone" else []
 
 
 def _state_after(member: Member) -> DeviceState | None:
@@ -245,17 +248,17 @@ def _state_after(member: Member) -> DeviceState | None:
         return None
 
 
-def _put_back(serial: str, held: Session, saved: SavedSettings) -> list[ConditionProof]:
+def _put_back(serial: str, held: Session) -> list[ConditionProof]:
     """The supply first, then the settings; returns the proofs, which tell what was put back."""
     restored: set[str] = set()
     left: set[str] = set()
     try:
-        left = set(saved.changed)
+        left = set(held.saved.changed)
         held.supply.restore(held.member.connection)
-        restored = set(saved.restore())
+        restored = set(held.saved.restore())
     except FarmError as e:  # the journals stay: the next session tries again
         log.warning("%s: not everything could be put back yet: %s", serial, e)
-        restored = left - set(_still_changed(saved))
+        restored = left - set(_still_changed(held.saved))
     return [
         proof.model_copy(update={"restored": proof.name in restored}) if proof.name in left else proof
         for proof in held.proofs

@@ -11,7 +11,7 @@ from .compare import compare
 from .compared import Compared
 from .matching import COLUMNS, only, sides_of
 from .metrics import METRICS, Metric, Rules
-from .rows import SideRow, answers_of, rows_of
+from .rows import SideRow, answers_of, rows_of, time_of
 from .two_sides import alike
 
 __all__ = [
@@ -27,4 +27,5 @@ __all__ = [
     "only",
     "rows_of",
     "sides_of",
+    "time_of",
 ]

@@ -97,7 +97,8 @@ def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
         told.a, told.b = found.a, found.b
         yield Row(told, Examples(found.estimate, found.p))
     if not by_name and found is None:
-        yield _missing(cell, "latency")
+        for name in sorted({row.time for row in (*pair.a, *pair.b)}):
+            yield _missing(cell, name)
 
 
 @lru_cache(maxsize=1024)

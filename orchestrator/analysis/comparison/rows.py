@@ -21,6 +21,12 @@ NIGHT_GAP_S = 4 * 3600.0
 LATENCY_BASIS: Mapping[Mode, str] = {"steady": "", "cold": "cold start", "sustained": "sustained load"}
 """What tells the latencies of blocks of different modes apart."""
 
+
+def time_of(mode: Mode, *, trains: bool) -> str:
+    """Name of a block's time: modes answer different questions, and an epoch of a training is no inference."""
+    return "/".join(filter(None, ("latency", "epoch" if trains else LATENCY_BASIS[mode])))
+
+
 Value = int | float | str | bool
 
 
@@ -51,6 +57,8 @@ class SideRow:
     """Why the block does not count; then it has no values."""
     values: dict[str, FiniteFloat] = field(default_factory=dict)
     """By metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
+    time: str = "latency"
+    """Name among `values` of what it times, with its mode; in a baseline of an older version always this."""
     whole_ms: bool = False
     """Whether all times are whole milliseconds, so that they were rounded."""
     relative_energy: bool = False
@@ -116,12 +124,10 @@ class _CellText(NamedTuple):
     precision: str
     options: dict[str, Value]
     latency: str
-    """Name of its time: modes answer different questions, and an epoch of a training is no inference."""
 
     @staticmethod
     def of(cell: Cell, mode: Mode) -> _CellText:
-        basis = "epoch" if cell.workload.training else LATENCY_BASIS[mode]
-        latency = "/".join(filter(None, ("latency", basis)))
+        latency = time_of(mode, trains=cell.workload.training is not None)
         return _CellText(cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options), latency)
 
 
@@ -143,6 +149,7 @@ def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, nig
         ended_at=block.ended_at,
         problem="" if good else ": ".join(filter(None, (block.outcome, block.cause))),
         values=block.values if latency is None else {cell.latency: latency, **block.values},
+        time=cell.latency,
         whole_ms=block.whole_ms,
         relative_energy=block.relative_energy,
         first_example=answers.first_example if answers and good else 0,

@@ -88,11 +88,15 @@ def _first(table: Table, layout: Layout) -> Iterator[list[float]]:
 
 
 def _by_quantity(table: Table, line: int, cells: Sequence[str], told: Told) -> dict[str, list[int]]:
-    """The places of the columns of each quantity; of power the one that the user names."""
+    """The places of the columns of each quantity, the only one with a unit or all; of power the one that the user
+    names."""
     found: dict[str, list[int]] = {}
     for index, text in enumerate(cells):
         if (quantity := quantity_of(parse_title(text))) is not None:
             found.setdefault(quantity, []).append(index)
+    for quantity, places in found.items():
+        named = [place for place in places if parse_title(cells[place]).unit]
+        found[quantity] = named if len(named) == 1 else places
     if told.column is not None:
         if told.column not in cells:
             raise table.error(line, told.column, f"no such column among {', '.join(filter(None, cells))}")

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from . import counted
 from .begin import Start, begin, fail, mark_running
 from .end import end
 from .keep import Note, Sent, keep_all, note_new, record_columns
 
-__all__ = ["Note", "Sent", "Start", "begin", "end", "fail", "keep_all", "mark_running", "note_new", "record_columns"]
+__all__ = [
+    "Note",
+    "Sent",
+    "Start",
+    "begin",
+    "counted",
+    "end",
+    "fail",
+    "keep_all",
+    "mark_running",
+    "note_new",
+    "record_columns",
+]

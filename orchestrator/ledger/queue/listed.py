@@ -13,6 +13,7 @@ from orchestrator.ledger.database import Database
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
+from orchestrator.model.device import Source
 
 NEWEST = 50_000
 """Attempts of the farm among which those of one device are looked for: the newest ones."""
@@ -35,6 +36,8 @@ class AttemptRow:
     cause: str
     median_ms: float | None
     """Of its timed samples, where it went well."""
+    source: Source | None
+    """Where what it measured comes from; None: there are no figures of it."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +154,8 @@ def _listed(row: AnyRow, serial: str) -> ListedJob:
 def _attempts() -> Select[tuple[object, ...]]:
     of_job = NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id)
     own = (FIGURES.c.job_id == ATTEMPTS.c.job_id) & (FIGURES.c.attempt == ATTEMPTS.c.attempt)
-    named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label, JOBS.c.block, FIGURES.c.median_ms)
-    return select(ATTEMPTS, *named).select_from(of_job.outerjoin(FIGURES, own))
+    named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label, JOBS.c.block)
+    return select(ATTEMPTS, *named, FIGURES.c.median_ms, FIGURES.c.source).select_from(of_job.outerjoin(FIGURES, own))
 
 
 def _attempt(row: AnyRow) -> AttemptRow:
@@ -169,4 +172,5 @@ def _attempt(row: AnyRow) -> AttemptRow:
         outcome=row.outcome,
         cause=row.cause,
         median_ms=row.median_ms,
+        source=Source(row.source) if row.source else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -11,6 +12,7 @@ from orchestrator.model.quantity import Bytes, Celsius
 
 from .affinity import Affinity
 
+PERCENT = 100
 SETTLED_C, SETTLED_C_PER_MIN = 1.0, 0.2
 """How near its temperature at rest a settled battery is, and how little it changes: measurement protocol, step 6."""
 
@@ -63,3 +65,12 @@ class Conditions(Model):
     """Switch automatic synchronisation off for the block, restored afterwards."""
     background_stopped: bool = False
     """End background processes before the block."""
+
+    def impossible(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """What no phone can ever meet, so that jobs would wait for good: field and why. An old ledger may have such."""
+        for name, end in (("min", self.battery_percent.min), ("max", self.battery_percent.max)):
+            if end is not None and not 0 <= end <= PERCENT:
+                yield ("battery_percent", name), f"a charge is 0 to {PERCENT} %, got {end:g}"
+        low, high = self.battery_temp_min, self.battery_temp_max
+        if low is not None and low > high:
+            yield ("battery_temp_min",), f"{low:g} C is above battery_temp_max, {high:g} C"

@@ -4,7 +4,7 @@ from .energies import EnergyRow, energy, energy_basis, energy_groups, power_sour
 from .exclusions import group_exclusions
 from .intervals import interval, interval_note, joule_interval, latency_interval, percent, percent_interval
 from .names import Naming, cell, few, naming, shared_word, short_name, without
-from .quantities import joules, memory_size, ms, per_s, share, watts
+from .quantities import counted, joules, memory_size, ms, per_s, share, watts
 from .results import blocks, common_doubts, doubt_numbers, driver, instead, not_ok, outcomes, ran_on, source_word
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "blocks",
     "cell",
     "common_doubts",
+    "counted",
     "doubt_numbers",
     "driver",
     "energy",

@@ -1,4 +1,4 @@
-"""Times, rates, powers, energies, shares and sizes as text."""
+"""Counts, times, rates, powers, energies, shares and sizes as text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from math import floor, log10
 
 NS_DECIMALS = 6
 PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 cell`, `2 cells`, `1,000 jobs`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def ms(value: float) -> str:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import SetupError
 from orchestrator.ledger import lanes
-from orchestrator.ledger.attempts import record_columns
+from orchestrator.ledger.attempts import counted, record_columns
 from orchestrator.ledger.database import Database, count_up
 from orchestrator.ledger.experiments import is_there
 from orchestrator.ledger.figures import packing
@@ -51,6 +51,8 @@ def adopt(database: Database, file: Path) -> Adopted:
                 records += _fill(connection, row) if target is None else target.take(row, tokens)
             except (ValueError, KeyError, TypeError) as e:
                 raise SetupError(f"{file}: {row['job_id']} cannot be read: {e}", remedy="take another copy") from e
+        for name in made:
+            counted.come(connection, name)
     return Adopted(tuple(made), records)
 
 

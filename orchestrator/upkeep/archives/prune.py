@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import unpack
@@ -109,6 +110,7 @@ def _delete(connection: Connection, name: str) -> None:
     number = connection.scalar(select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.id == name))
     jobs = select(JOBS.c.id).where(JOBS.c.experiment == number)
     changes.note_lanes(connection, list(connection.scalars(select(LANES.c.id).where(LANES.c.experiment == number))))
+    counted.leave(connection, name)
     for table in (FIGURES, RECORDS, ATTEMPTS):
         connection.execute(delete(table).where(table.c.job_id.in_(jobs)))
     for table in (JOBS, TEMPLATES, LANES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import tempfile
 import threading
 import time
@@ -23,6 +24,7 @@ from farm.parts.part import free_port
 from farm.web.pages import Listening, app_of
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.exchange.samples import import_samples
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Health
 from orchestrator.model.experiment import Conditions
@@ -182,6 +184,15 @@ def test_names_from_outside_are_shown_as_they_are(pages: Farm, browser: Page) ->
     assert browser.locator("h1").inner_text() == f"A{HOSTILE}"
     browser.goto(f"{pages.url}/?q={quote(HOSTILE)}&show={quote(HOSTILE)}")
     assert browser.locator("input[name=q]").input_value() == HOSTILE[:200]
+
+
+def test_what_was_imported_under_a_serial_is_tagged(pages: Farm, tmp_path: Path) -> None:
+    table = tmp_path / "elsewhere.csv"
+    table.write_text(f"device,network,layer,backend,precision,sample_ms\n{pages.serial},n,,cpu,fp32,1.5\n")
+    import_samples(pages.ledger, table)
+    _, _, text = pages.get(f"/devices/{pages.serial}")
+    rows = re.findall(r'<tr id="l-p-.*?</tr>', text)
+    assert ["IMPORT" in row for row in rows] == ["elsewhere" in row for row in rows] and "elsewhere" in rows[0]
 
 
 def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:

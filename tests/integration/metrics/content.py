@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,12 +152,14 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     return content
 
 
-def queueing_run(ledger: Ledger, server: Device, seed: int = 1, began_at: float = 1.7e9) -> str:
+def queueing_run(
+    ledger: Ledger, server: Device, seed: int = 1, began_at: float = 1.7e9, doubts: tuple[str, ...] = ()
+) -> str:
     """A run of `burst` on one device: 140 requests a second at two servers that drop some."""
     phones = [{"name": "phone", "count": 2, "power": {"idle_w": 1, "busy_w": 3}}]
     spec = make([request_class(rate=140.0)], phones, name="burst", limits={"queue": 6}, duration="20 s")
     servers = [KeptServer(server=f"phone-{n}", device=server.facts, agent_sha256="") for n in (1, 2)]
-    return keep_run(ledger, spec, [LiveRun(run(spec, seed), began_at)], servers, [[], []])
+    return keep_run(ledger, spec, [LiveRun(replace(run(spec, seed), doubts=doubts), began_at)], servers, [[], []])
 
 
 def submit(ledger: Ledger, name: str, serials: list[str], network: str = "squeezenet_v1_0", **more: Any) -> None:

@@ -119,7 +119,7 @@ def test_the_text_is_openmetrics_with_the_exporters_names(state: Path) -> None:
         frozenset({("serial", "A"), ("farm", 'the "lab"')})
     }
     assert len(times) == len(families[CURRENT].samples) and max(times) > time.time() - 3600
-    assert backfill(state, "--device", "B") == "# EOF\n"
+    assert backfill(state, "--device", "A", "--since", "2100-01-01") == "# EOF\n"
 
 
 def test_what_a_phone_does_not_tell_has_no_sample() -> None:
@@ -148,6 +148,7 @@ def test_faults_are_told(state: Path, tmp_path: Path) -> None:
         assert done.exit_code != 0
         return f"{done.output} {done.exception}"
 
+    assert "there is no record of a device 'B'" in error("--device", "B") and "some: A" in error("--device", "B")
     assert "there is no folder" in error("--tsdb", str(tmp_path / "none"))
     assert "no-promtool" in error("--tsdb", str(tmp_path), "--promtool", "no-promtool")
     assert "made no blocks" in error("--tsdb", str(tmp_path), "--promtool", "false")

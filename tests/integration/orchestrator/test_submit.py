@@ -16,7 +16,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device
-from orchestrator.model.experiment import Experiment, Matrix, Side, Sides, Workload
+from orchestrator.model.experiment import Conditions, Experiment, Matrix, Range, Side, Sides, Workload
 from orchestrator.model.record import Outcome
 from orchestrator.submission.submit import Submission, submit
 from tests.unit.orchestrator import make
@@ -237,6 +237,14 @@ def test_what_cannot_run_is_refused(desk: Desk) -> None:
         desk.submit(make.experiment(matrix=Matrix(algorithm=("auto", "direkt"))))
     with pytest.raises(SpecError, match=r"nothing can run(.|\n)*the device has no vulkan"):
         desk.submit(make.experiment(matrix=Matrix(backend=("vulkan",))))
+
+
+def test_what_no_phone_can_meet_is_refused_also_without_a_file(desk: Desk) -> None:
+    never = Conditions(battery_percent=Range(min=80, max=101), battery_temp_min=50.0)
+    with pytest.raises(SpecError, match=r"conditions.battery_percent.max: a charge is 0 to 100 %, got 101"):
+        desk.submit(make.experiment(conditions=never))
+    with pytest.raises(SpecError, match=r"50 C is above battery_temp_max, 40 C"):
+        desk.submit(make.experiment(conditions=Conditions(battery_temp_min=50.0)))
 
 
 def test_artifacts_are_verified(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -23,6 +24,7 @@ from workers.execution.run_job import Workbench, run_line
 from workers.plans.plan_store import Plans
 from workers.session import owner
 from workers.session.conditions.awake import Awake
+from workers.session.session import Session
 
 from .conftest import Wiring
 from .jobs import assignment_of, charge, ok
@@ -65,7 +67,14 @@ def bench(lab_settings: Settings, lab: Wiring, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(run_job, "LINE_S", LIMIT_S)  # this machine may have other work
     monkeypatch.setattr(owner, "TTL_S", 3000.0)  # no claim is renewed meanwhile
     charge(lab, lab.phones.phones[0], lab.connection)
-    yield Bench(lab_settings, lab)
+    gc.collect()
+    gc.disable()
+    try:
+        yield Bench(lab_settings, lab)
+        left = [each for each in gc.get_objects() if isinstance(each, Session)]
+    finally:
+        gc.enable()
+    assert left == [], "a session is gone when it is over, not when garbage is searched for"
 
 
 @pytest.fixture

@@ -142,6 +142,20 @@ def test_a_saved_baseline_stands_for_what_it_was_made_of(farm: Farm, ledger: Led
         assert code == 2 and told in err and json.loads(out)["error"]["cause"] == "table"
 
 
+def test_a_baseline_from_before_times_had_modes_is_read_where_the_ledger_knows_them(
+    farm: Farm, ledger: Ledger, tmp_path: Path
+) -> None:
+    night(ledger, 1, name="cold", mode="cold")
+    night(ledger, 2, name="cold", mode="cold", slow={"cpu": 1.2})
+    farm("compare", "cold-1", "--save-baseline", "new.json")
+    text = (tmp_path / "new.json").read_text()
+    old = text.replace('"time":"latency/cold start",', "").replace("latency/cold start", "latency")
+    assert text.count("cold start") == 24 and old.count("cold start") == 0
+    (tmp_path / "old.json").write_text(old)
+    told = [farm("compare", name, "cold-2", "--json")[1] for name in ("new.json", "old.json")]
+    assert told[0] == told[1] and {each["verdict"] for each in json.loads(told[0])} == {"same", "different"}
+
+
 UNUSABLE = (
     (("nightly-1",), "one of B"),
     (("nightly-1", "nightly-1", "--sides", "backend=a,b"), "one of B"),

@@ -195,6 +195,12 @@ def test_what_is_on_one_side_only_is_a_row() -> None:
     assert "killed: out_of_memory" in reason
 
 
+def test_what_no_block_measured_is_told_with_its_mode() -> None:
+    a, b = ([row(None, time="latency/cold start", problem="killed: out_of_memory")] for _ in range(2))
+    (found,) = compare(a, b)
+    assert (found.verdict, found.metric, found.basis) == ("missing", "latency", "cold start")
+
+
 def test_metrics_that_do_not_compare_stand_apart() -> None:
     a = [replace(each, values={"energy/net gauge": 1.0}) for each in measured([1.0] * 5)]
     b = [replace(each, values={"energy/gross gauge": 1.0}) for each in measured([1.0] * 5)]

@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
+from orchestrator.metrics.queue import queue_families
 from orchestrator.model.record import Outcome
 from tests.integration.orchestrator import ledgers
 from workers.spool import old_dead
@@ -60,6 +61,13 @@ def _told(answer: tuple[int, str, str]) -> str:
     return re.sub('"generated_at": .*', "", answer[1])
 
 
+def counters() -> dict[tuple[str, ...], float]:
+    """Of attempts and records, as the exporter tells them."""
+    with ledgers.database(Settings().ledger) as database, database.read() as connection:
+        told = [each for family in queue_families(connection, None) for each in family.samples]
+    return {(each.name, *each.labels.values()): each.value for each in told if each.name.endswith("_total")}
+
+
 def faults(farm: Run) -> object:
     return json.loads(farm("ledger", "check", "--json")[1])["faults"]
 
@@ -86,13 +94,17 @@ def test_raw_records_are_pruned_and_come_back(filled: Run, tmp_path: Path) -> No
 
 
 def test_a_whole_experiment_is_pruned_and_comes_back_here_and_elsewhere(filled: Run) -> None:
-    before = shown(filled)
+    before, counted = shown(filled), counters()
+    assert (
+        counted["farm_attempts_total", "ok", ""] == 5 and counted["farm_attempts_total", "lost", "transport_lost"] == 1
+    )
     _told(filled("ledger", "archive", "a.parquet", "--older-than", "0d"))
     told = json.loads(_told(filled("ledger", "prune", "--older-than", "0d", "--whole", "--yes", "--json")))
     assert told["whole"] == ["first-1", "gone-1"]
     assert [each["experiment"] for each in json.loads(filled("status", "--json")[1])] == ["open-1"]
+    assert counters() == counted, "what was done stays done"
     assert json.loads(_told(filled("ledger", "adopt", "a.parquet", "--json")))["experiments"] == ["first-1", "gone-1"]
-    assert shown(filled) == before and faults(filled) == []
+    assert shown(filled) == before and faults(filled) == [] and counters() == counted
     _told(filled("ledger", "adopt", "a.parquet", "--state", "other"))
     there = shown(filled, "--state", "other")
     assert (there[0], there[2], there[3]) == (before[0], before[2], before[3])

@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from orchestrator.analysis.figures import timed_ms
 from orchestrator.exchange import long_rows, row_files
+from orchestrator.exchange.power_traces import read_trace
 from orchestrator.ledger import Ledger
 from orchestrator.model.experiment import Workload
 from orchestrator.model.power import GaugeCalibration, PowerSeries, PowerSource, Scope
@@ -119,6 +120,19 @@ def test_power_is_calibrated_and_told_with_its_source_and_phase() -> None:
     ]
     assert (rows[0]["current_a"], rows[0]["current_raw"], rows[0]["voltage_v"]) == (0.5, 500, 4.0)
     assert set(rows[0]) <= set(long_rows.columns("power", [cell]))
+
+
+def test_exported_power_is_a_trace_that_others_may_have_recorded(tmp_path: Path) -> None:
+    cell = made.cell("opencl")
+    record, path = made.powered(made.record(cell, [1.0]), 0.5, 2.5), tmp_path / "power.csv"
+    with path.open("wb") as file:
+        row_files.write(
+            "csv", long_rows.columns("power", [cell]), long_rows.rows("power", [record], {cell.cell_id: cell}), file
+        )
+    (found,) = read_trace(path)
+    assert (found.column, len(found.power_w)) == ("power_w", len(record.power))
+    assert found.duration_s == pytest.approx(30.0) and set(found.power_w.round(6)) == {0.5, 2.5}
+    assert [doubt.code for doubt in found.doubts] == []
 
 
 def test_rejected_records_are_exported_too() -> None:

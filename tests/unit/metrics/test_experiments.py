@@ -7,7 +7,7 @@ import random
 import pytest
 
 from orchestrator.ledger import Ledger
-from orchestrator.metrics.queue import queue_families
+from orchestrator.metrics.queue import MAX_EXPERIMENTS, queue_families
 from tests.integration.metrics.content import Content, device, finish, submit
 from tests.unit.comparison.conftest import farm, ledger
 
@@ -15,11 +15,26 @@ __all__ = ["farm", "ledger"]
 pytestmark = pytest.mark.unit
 
 
-def ended(ledger: Ledger) -> dict[str, float]:
+def told(ledger: Ledger, what: str) -> dict[str, float]:
     with ledger._database.read() as connection:
         families = {family.name: family for family in queue_families(connection, None)}
-    samples = families["farm_experiment_ended_timestamp_seconds"].samples
+    samples = families[f"farm_experiment_{what}_timestamp_seconds"].samples
     return {each.labels["experiment"]: each.value for each in samples}
+
+
+def ended(ledger: Ledger) -> dict[str, float]:
+    return told(ledger, "ended")
+
+
+def test_other_experiments_do_not_push_a_nightly_out(ledger: Ledger) -> None:
+    """The alert `NightlyWithoutResults` would find nothing to watch."""
+    submit(ledger, "cats-nightly", ["nexus-5"])
+    submit(ledger, "adhoc", ["nexus-5"], description="no nightly")
+    finish(ledger, ledger.jobs("cats-nightly-1")[0].job, Content([device("nexus-5", 1)]), random.Random(1))
+    for number in range(MAX_EXPERIMENTS):
+        submit(ledger, f"other{number}", ["nexus-5"])
+    assert told(ledger, "submitted").keys() == {"cats-nightly", *(f"other{n}" for n in range(MAX_EXPERIMENTS))}
+    assert told(ledger, "last_result").keys() == {"cats-nightly"}
 
 
 def test_an_experiment_ends_with_its_last_job(ledger: Ledger) -> None:

@@ -25,11 +25,13 @@ def scraped(ledger: Ledger) -> dict[str, dict[tuple[str, ...], float]]:
 
 def test_the_newest_run_counts_with_its_own_figures(ledger: Ledger) -> None:
     assert all(not samples for samples in scraped(ledger).values())
-    newest = queueing_run(ledger, device("nexus-5", 1), seed=2, began_at=2e9)
+    newest = queueing_run(ledger, device("nexus-5", 1), seed=2, began_at=2e9, doubts=("its gauge is slow",))
     queueing_run(ledger, device("nexus-5", 1), seed=1, began_at=1e9)
-    found, told = scraped(ledger), show_run(ledger, newest)["all"]
+    found, shown = scraped(ledger), show_run(ledger, newest)
+    told = shown["all"]
     key = ("burst", "fifo", "virtual")
     assert found["timestamp_seconds"] == {key: 2e9}
+    assert found["doubts"] == {key: len(shown["doubts"])} and "its gauge is slow" in shown["doubts"]
     assert found["offered_per_second"][key] == pytest.approx(140, rel=0.1)
     assert 0 < found["throughput_per_second"][key] < found["offered_per_second"][key]
     wanted = {
@@ -53,4 +55,4 @@ def test_a_run_of_an_older_farm_has_the_figures_that_it_has(ledger: Ledger) -> N
     found, key = scraped(ledger), ("old", "jsq", "phone")
     assert found["requests"] == {key: 90} and found["throughput_per_second"] == {key: 9.0}
     assert found["sojourn_seconds"] == {(*key, "mean"): 0.1, (*key, "p99"): 0.4}
-    assert found["offered_per_second"] == {} == found["utilisation_ratio"]
+    assert found["offered_per_second"] == {} == found["utilisation_ratio"] == found["doubts"]

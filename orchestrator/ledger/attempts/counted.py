@@ -1,0 +1,54 @@
+"""Count what this farm did, whatever its tables hold: experiments are deleted from them, and come from elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from sqlalchemy import Column, ColumnElement, Connection, Table, and_, func, insert, select, true, update
+
+from orchestrator.ledger.tables import ATTEMPTS, COUNTED, JOBS, RECORDS, number_of
+
+What = Literal["attempts", "records"]
+Key = tuple[str, str]
+"""Outcome, and cause of an attempt or source of a record."""
+_OF: dict[What, tuple[Table, Column[str]]] = {
+    "attempts": (ATTEMPTS, ATTEMPTS.c.cause),
+    "records": (RECORDS, RECORDS.c.source),
+}
+
+
+def count(connection: Connection, what: What) -> Counter[Key]:
+    """Attempts that began, of which those under way have no outcome, or records. None of these counts ever falls."""
+    found = _in_tables(connection, what, true())
+    beside = select(COUNTED.c.outcome, COUNTED.c.word, COUNTED.c.beside).where(COUNTED.c.what == what)
+    for outcome, word, number in connection.execute(beside):
+        found[outcome, word] += number
+    return found
+
+
+def leave(connection: Connection, experiment_id: str) -> None:
+    """An experiment is to be deleted: what was done for it stays done."""
+    _note(connection, experiment_id, 1)
+
+
+def come(connection: Connection, experiment_id: str) -> None:
+    """An experiment came from elsewhere, or again: nothing was done here for it now."""
+    _note(connection, experiment_id, -1)
+
+
+def _note(connection: Connection, experiment_id: str, times: int) -> None:
+    of_experiment = select(JOBS.c.id).where(JOBS.c.experiment == number_of(experiment_id))
+    for what, (table, _) in _OF.items():
+        for (outcome, word), number in _in_tables(connection, what, table.c.job_id.in_(of_experiment)).items():
+            mine = {"what": what, "outcome": outcome, "word": word}
+            change = update(COUNTED).where(and_(*(COUNTED.c[name] == value for name, value in mine.items())))
+            if not connection.execute(change.values(beside=COUNTED.c.beside + times * number)).rowcount:
+                connection.execute(insert(COUNTED).values(**mine, beside=times * number))
+
+
+def _in_tables(connection: Connection, what: What, which: ColumnElement[bool]) -> Counter[Key]:
+    table, word = _OF[what]
+    columns = (table.c.outcome, word)
+    rows = connection.execute(select(*columns, func.count()).where(which).group_by(*columns))
+    return Counter({(outcome, word): number for outcome, word, number in rows})
