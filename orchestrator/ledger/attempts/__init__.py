@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from .begin import Start, begin, fail, mark_running
 from .end import end
-from .keep import Note, Sent, keep_all, note_new, record_columns
+from .keep import Note, Sent, keep_all, record_columns, seeming_job
 
-__all__ = ["Note", "Sent", "Start", "begin", "end", "fail", "keep_all", "mark_running", "note_new", "record_columns"]
+__all__ = [
+    "Note",
+    "Sent",
+    "Start",
+    "begin",
+    "end",
+    "fail",
+    "keep_all",
+    "mark_running",
+    "record_columns",
+    "seeming_job",
+]
