@@ -15,9 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
+from typing import NamedTuple
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -34,6 +35,9 @@ GATHER_S = 0.03
 """Records that nobody waits for are sent together with those that come in this time."""
 ANSWER_S = 0.1
 """A new record's receipt is asked for after this."""
+OLDEST = 300
+"""Receipts of so many in memory are asked for more often than once in `PERIOD_S`: the ledger takes them in this order,
+and to ask for all that wait takes the longer the more wait."""
 FLUSH_S = 0.5
 """A record that has no receipt after this goes to the disk: until then it is part of the block under way."""
 BUNDLE = 4
@@ -51,8 +55,7 @@ TOGETHER, TOGETHER_BYTES = 100, 1 << 20
 """Of records that were never sent go so many in one trip to Redis, or so many bytes and the one that exceeds them."""
 
 
-@dataclass(frozen=True)
-class _Turn:
+class _Turn(NamedTuple):
     """When a record is looked at again, by the spool's clock."""
 
     due: float
@@ -76,8 +79,8 @@ class Spool:
         self._bundles = Bundles(self._folder)
         """Of files that are not on disk."""
         self._took_back = False
-        self._reviewed_at = -inf
-        """When receipts were asked for last."""
+        self._reviewed_at, self._all_reviewed_at = -inf, -inf
+        """When receipts were asked for last, and when those of all that wait."""
         self._added, self._awaited = threading.Event(), threading.Event()
         """There is something to do; and somebody waits for it."""
         self._flushing, self._probing = threading.Lock(), threading.Lock()
@@ -168,7 +171,8 @@ class Spool:
         while not stop.is_set():
             self._pass(lambda: self._send_new(stream))
             if self._clock() >= self._next_review():
-                self._pass(lambda: self._review(stream))
+                soon = self._clock() < self._all_reviewed_at + PERIOD_S
+                self._pass(partial(self._review, stream, oldest=soon))
             if self._added.wait(max(0.0, self._next_review() - self._clock())):
                 self._awaited.wait(GATHER_S)
             self._added.clear()
@@ -212,10 +216,13 @@ class Spool:
         for file in new:
             self._unsent.pop(file, None)
 
-    def _review(self, stream: RecordStream) -> None:
-        self._reviewed_at = self._clock()
+    def _review(self, stream: RecordStream, *, oldest: bool = False) -> None:
+        """Let go of what was answered; of all that waits, or of the oldest in memory alone."""
+        self._reviewed_at = now = self._clock()
+        if not oldest:
+            self._all_reviewed_at = now
         try:
-            files = {file: _name(file) for file in self._waiting()}
+            files = {file: _name(file) for file in (list(self._unwritten)[:OLDEST] if oldest else self._waiting())}
             words = stream.receipts(list(files.values()))
         except (RedisError, FarmError, OSError) as e:
             log.warning("records wait in %s: %s", self._folder, e)

@@ -155,17 +155,21 @@ def _work(redis: Redis, running: list[RunningRow], spool: Spool, like: Record) -
     def session(first: RunningRow) -> None:
         assignment = leases.claim(first.serial, first.token, WORKER)
         assert assignment is not None
-        before = assignment
+        mine, before = _of_device(like, first.serial), assignment
         for each in assignment.every:
             if each is not assignment:
                 assert leases.advance(each.serial, before.token, WORKER, each) == "held"
-            spool.add(_record(like, each, assignment))
+            spool.add(_record(mine, each, assignment))
             before = each
         leases.release(before.serial, before.token)
 
     first = {row.serial: row for row in reversed(running)}
     with ThreadPoolExecutor(SESSIONS) as threads:
         list(threads.map(session, first.values()))
+
+
+def _of_device(like: Record, serial: str) -> Record:
+    return like.model_copy(update={"device": like.device.model_copy(update={"serial": serial, "host": HOST})})
 
 
 def _record(like: Record, assignment: Assignment, first: Assignment) -> Record:
@@ -177,12 +181,11 @@ def _record(like: Record, assignment: Assignment, first: Assignment) -> Record:
         "block": job.block,
     }
     given: dict[str, object] = {"attempt": assignment.attempt, "token": assignment.token, "worker": WORKER}
-    facts = like.device.model_copy(update={"serial": assignment.serial, "host": HOST})
     if first.line:
         now = time.time()
         place = SessionPlace(first=first.token, number=1 + (assignment is not first))
         given |= {"session": place, "started_at": now - 0.01, "ended_at": now}
-    return like.model_copy(update={**own, **given, "device": facts})
+    return like.model_copy(update={**own, **given})
 
 
 def _submit(ledger: Ledger, phones: list[Device], blocks: int) -> None:
@@ -206,7 +209,7 @@ def _teach(ledger: Ledger, redis: Redis, like: Record) -> int:
             if (first := leases.claim(serial, lease.token, WORKER)) is not None:
                 sent += len(first.every)
                 for each in first.every:
-                    record = _record(like, each, first)
+                    record = _record(_of_device(like, serial), each, first)
                     stream.send(record.model_dump_json().encode(), f"{record.job_id}:{record.attempt}")
                 _until(lambda sent=sent: ledger.counts("commits").get("ok", 0) == sent)
                 leases.release(serial, first.token)

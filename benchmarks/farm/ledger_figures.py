@@ -107,14 +107,15 @@ def measured(state: Path, experiments: int, rounds: int, filler_bytes: int | Non
 
 def _intake(ledger: Ledger) -> tuple[float, float]:
     """Milliseconds of a record without and with its row, in turns."""
-    add, spent = figures.add, {False: [], True: []}  # type: dict[bool, list[float]]
+    made, put = figures.columns, figures.put
+    spent: dict[bool, list[float]] = {False: [], True: []}
     jobs = jobs_of(night(2 * TURNS * INTAKE_RECORDS // BLOCKS_A_ROUND), "intake")
     ledger.submit("intake", night(2 * TURNS * INTAKE_RECORDS // BLOCKS_A_ROUND), jobs)
     for turn in range(2 * TURNS):
         with_rows = turn % 2 == 1
-        figures.add = add if with_rows else lambda *_: None
+        figures.columns, figures.put = (made, put) if with_rows else (lambda *_: {}, lambda *_: None)
         spent[with_rows].append(_keep(ledger, jobs[turn * INTAKE_RECORDS : (turn + 1) * INTAKE_RECORDS]))
-    figures.add = add
+    figures.columns, figures.put = made, put
     return statistics.median(spent[False]), statistics.median(spent[True])
 
 

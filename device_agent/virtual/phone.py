@@ -24,6 +24,7 @@ from .processor_time import HOST_CORES, ProcessorTime, SteadyCount
 from .profile import Profile
 from .properties import properties
 from .pushed import PushedPrograms
+from .replacing import rewrite
 from .replay.player import Player
 from .supply import Supply
 from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
@@ -334,7 +335,7 @@ class Phone:
         return f"device::{facts}features={features}".encode()
 
     def save(self) -> None:
-        """Write `state.json`, atomically."""
+        """Write `state.json`, in one piece."""
         state = {
             "port": self.port,
             "programs": sorted(self.pushed.digests),
@@ -343,9 +344,7 @@ class Phone:
             "charge": self.body.charge,
             "charging": self.supply.plugged,
         }
-        fresh = self.folder / "state.json.new"
-        fresh.write_text(json.dumps(state))
-        fresh.replace(self.folder / "state.json")
+        rewrite(self.folder / "state.json", json.dumps(state).encode())
 
     def _saved(self) -> dict[str, Any]:
         try:

@@ -21,7 +21,7 @@ from redis.exceptions import (
 from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
 
-from .connections import Connections
+from .connections import Client, Connections
 
 CONNECT_S = 2.0
 REPLY_S = 10.0
@@ -74,7 +74,7 @@ def client_of(settings: Settings, *, reply_s: float = REPLY_S) -> Redis:
             **({} if settings.redis_url.startswith("unix:") else {"socket_connect_timeout": CONNECT_S}),
             **secret,
         )
-        return Redis.from_pool(connections)
+        return Client.from_pool(connections)
     except ValueError as e:
         raise SetupError(
             f"the Redis URL {shown_url(settings.redis_url)} cannot be used: {e}",

@@ -47,7 +47,8 @@ def adopt(connection: Connection, experiment_id: str, experiment: Experiment, fo
         for record in records:
             connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
             connection.execute(insert(RECORDS).values(**record_columns(record)))
-        figures.add(connection, records, {one.job.job_id: templates.Measured(one.job.cell, one.job.sampling.mode)})
+        measured = templates.Measured(one.job.cell, one.job.sampling.mode)
+        figures.put(connection, [figures.columns(record, measured) for record in records])
     counted.come(connection, experiment_id)
     return True
 

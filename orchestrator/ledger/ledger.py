@@ -255,7 +255,8 @@ class Ledger:
         text = body if body is not None else record.model_dump_json().encode()
         try:
             with self._database.write() as connection:
-                return self._keep(connection, [attempts.Sent(record, text, host)])[0]
+                one = attempts.Sent(record, text, host)
+                return attempts.keep_all(connection, [one], self._retries, self._quarantine_after)[0]
         except (DataError, OverflowError) as e:  # no column can hold it
             raise Unstorable(f"a value of the record does not fit into the ledger: {e}") from e
 
@@ -265,15 +266,11 @@ class Ledger:
 
     def offer_all(self, sent: Sequence[tuple[bytes, str]], note: Note = lambda _: None) -> list[KeepResult]:
         """The same of many records with their hosts, in one transaction: all of them or, where it raises, none. `note`
-        gets the new ones."""
-        found = [attempts.Sent(records.parsed(body), body, host) for body, host in sent]
+        gets the new ones, just before they are kept."""
+        found = (attempts.Sent(records.parsed(body), body, host) for body, host in sent)
+        jobs = {attempts.seeming_job(body) for body, _ in sent}
         with self._database.write() as connection:
-            results = self._keep(connection, found)
-        attempts.note_new(found, results, note)
-        return results
-
-    def _keep(self, connection: Connection, sent: Sequence[attempts.Sent]) -> list[KeepResult]:
-        return attempts.keep_all(connection, sent, self._retries, self._quarantine_after)
+            return attempts.keep_all(connection, found, self._retries, self._quarantine_after, jobs=jobs, note=note)
 
     def _fail(self, connection: Connection, job_id: str, attempt: int) -> None:
         """End an attempt whose record can never be stored."""

@@ -150,6 +150,11 @@ class Job(Model):
         """Its id is this one, whatever its content says."""
         self.__dict__["job_id"] = job_id
 
+    def share_cell(self, other: Job) -> None:
+        """Have the other's cell, where it is the same: what is once known of it, as its hash, is known of both."""
+        if self.cell is not other.cell and self.cell == other.cell:
+            self.__dict__["cell"] = other.cell
+
     @property
     def examples(self) -> range | None:
         """The part of the set that this block takes; None where there is no set."""

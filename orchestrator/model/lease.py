@@ -33,6 +33,8 @@ class Assignment(Model):
     @model_validator(mode="after")
     def _names_its_job(self) -> Assignment:
         self.job.know_id(self.job_id)
+        for each in self.line:
+            each.job.share_cell(self.job)
         return self
 
     @property

@@ -23,11 +23,11 @@ from orchestrator.model.record import Record
 
 log = logging.getLogger(__name__)
 
-BATCH = 100
-PER_TURN = 300
+BATCH = 200
+PER_TURN = 600
 """Entries taken in one call: the scheduler has more to do."""
 LEAST_OF_A_HOST = 20
-AT_ONCE = 100
+AT_ONCE = 200
 """Records of a transaction: other writers wait for its end."""
 FORGED = Forged.cause
 HOLD_S, MAX_HOLD_S = 1.0, 60.0

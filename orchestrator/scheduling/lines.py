@@ -21,6 +21,7 @@ NEWEST = 0.2
 MOST = 1000
 """Experiments that are remembered."""
 
+_MEASURED = (Outcome.OK, Outcome.INVALID)
 _Times = dict[str, dict[str, float]]
 """Seconds by experiment and cell."""
 
@@ -37,8 +38,10 @@ class Lines:
 
     def note(self, record: Record) -> None:
         """A block is over."""
+        if record.outcome not in _MEASURED:
+            return
         steps = [each for each in record.setup if each.step != "slot"]  # there it waited for others
-        if record.outcome not in (Outcome.OK, Outcome.INVALID) or not steps:
+        if not steps:
             return
         last_ns = max([each.t_ns for each in (*record.samples, *steps)])
         _average(self._agent_s, record, (last_ns - min([each.start_ns for each in steps])) / 1e9)

@@ -50,7 +50,9 @@ MAX_BACK_OFF_S = 5.0
 GATHER_S = 0.002
 FEW = 4
 """From one turn's begin to the next one's at least; where one saw to more than a few records and jobs, a pause as long
-as it took: what comes together is decided about together."""
+as it took, up to `GATHER_MOST_S`: what comes together is decided about together."""
+GATHER_MOST_S = 0.05
+"""A turn that lasted longer waited for a disk or a core: meanwhile enough has come."""
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
 DECIDE_S = 1.0
@@ -112,7 +114,7 @@ class Scheduler:
         if did.is_behind:
             return
         end, much = time.monotonic() + self._farm.tick_s, sum(did.taken.values()) + len(did.placed) > FEW
-        stop.wait(min(turn_s if much else max(0.0, GATHER_S - turn_s), self._farm.tick_s))
+        stop.wait(min(turn_s, GATHER_MOST_S, self._farm.tick_s) if much else max(0.0, GATHER_S - turn_s))
         try:
             while not stop.is_set() and (left_s := end - time.monotonic()) > 0:
                 began = time.monotonic()

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_agent.virtual.replacing import move
 from device_agent.virtual.tree import refusal
 
 from .registry import Call, CommandError, command, split_options
@@ -208,7 +209,7 @@ def _pairs(shell: Shell, arguments: list[str]) -> tuple[dict[str, str], list[tup
 async def mv(call: Call) -> int:
     for source, start, end in _pairs(call.shell, call.arguments)[1]:
         call.tree.check_writable(source, call.shell.cwd)
-        start.replace(end)
+        move(start, end)
     return 0
 
 

@@ -11,6 +11,7 @@ from orchestrator.model.record import Outcome
 from .setup import first_result_ms, total_setup_ms
 
 BATTERY_CYCLES = "battery cycles"
+_OK = Outcome.OK  # members of an enum are slow to look up
 
 
 class Brief(NamedTuple):
@@ -45,15 +46,15 @@ COLUMNS = Brief._fields[: Brief._fields.index("token")]
 
 
 def brief_of(block: BlockFigures) -> Brief:
-    good = block.outcome is Outcome.OK
+    good = block.outcome is _OK
     timed = good and not block.stream and block.times is not None
     return Brief(
         experiment_id=block.experiment_id,
         job_id=block.job_id,
         cell_id=block.cell_id,
         serial=block.serial,
-        source=block.source.value,
-        outcome=block.outcome.value,
+        source=str(block.source),
+        outcome=str(block.outcome),
         started_at=block.started_at,
         token=block.token,
         block=block.block,

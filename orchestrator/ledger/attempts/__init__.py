@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import counted
 from .begin import Start, begin, fail, mark_running
 from .end import end
-from .keep import Note, Sent, keep_all, note_new, record_columns
+from .keep import Note, Sent, keep_all, record_columns, seeming_job
 
 __all__ = [
     "Note",
@@ -17,6 +17,6 @@ __all__ = [
     "fail",
     "keep_all",
     "mark_running",
-    "note_new",
     "record_columns",
+    "seeming_job",
 ]

@@ -18,6 +18,7 @@ from orchestrator.ledger.tables import ATTEMPTS, JOBS
 from orchestrator.model.record import Outcome
 
 UNMEASURED = (Outcome.LOST, Outcome.CANCELLED)
+_CANCELLED, _WAITING = JobState.CANCELLED, JobState.WAITING  # members of an enum are slow to look up
 _ENDED = (
     update(ATTEMPTS)
     .where(ATTEMPTS.c.job_id == bindparam("job_"), ATTEMPTS.c.attempt == bindparam("attempt_"))
@@ -43,7 +44,7 @@ class Ended(NamedTuple):
     @property
     def is_measured(self) -> bool:
         """Whether the job is over by it, whatever was before, and nobody is to blame."""
-        alive = self.job.state != JobState.CANCELLED
+        alive = self.job.state != _CANCELLED
         return alive and self.outcome not in UNMEASURED and self.cause[:40] != KILLS_WORKER
 
 
@@ -91,7 +92,7 @@ def _conclude_measured(connection: Connection, ended: Sequence[Ended]) -> None:
     execute_many(connection, _ENDED, of_attempt)
     forgive(connection, {one.attempt.serial for one in ended}, {one.attempt.host for one in ended})
     execute_many(connection, _DONE, [{**row, "ended_at_": now} for row in rows])
-    changes.note_lanes(connection, [one.job.lane_id for one in ended if one.job.state == JobState.WAITING])
+    changes.note_lanes(connection, [one.job.lane_id for one in ended if one.job.state == _WAITING])
 
 
 def _began_at(one: Ended, now: float) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
@@ -38,6 +39,9 @@ _ADD = insert(RECORDS)
 
 
 Note = Callable[[Record], object]
+Row = dict[str, Any]
+_NEW = KeepResult.NEW  # members of an enum are slow to look up
+_JOB_ID = re.compile(rb'"job_id": ?"([\w.-]{1,32})"')
 
 
 class Sent(NamedTuple):
@@ -48,47 +52,79 @@ class Sent(NamedTuple):
     host: str | None
 
 
-def keep_all(connection: Connection, sent: Sequence[Sent], budget: int, quarantine_after: int) -> list[KeepResult]:
-    """Keep each record once, if it is of its job's newest attempt; conclude that attempt.
+def seeming_job(body: bytes) -> str:
+    """Of which job a record seems to be, before it is read; empty where that is not seen at once."""
+    found = _JOB_ID.search(body)
+    return found[1].decode() if found else ""
+
+
+def keep_all(
+    connection: Connection,
+    sent: Iterable[Sent],
+    budget: int,
+    quarantine_after: int,
+    *,
+    jobs: Iterable[str] = (),
+    note: Note = lambda _: None,
+) -> list[KeepResult]:
+    """Keep each record once, if it is of its job's newest attempt; conclude that attempt. `note` gets the new ones.
+
+    `sent` is read one by one, and no record is held on to: many at once are slow to handle. `jobs`: of which they will
+    be, as far as that is known; these are asked for together.
 
     Raises Unstorable where one is not of an attempt that this ledger began, Forged where `host`, which sends it, is not
     the one that was given the attempt: then the whole transaction is to be given up.
     """
-    known = _Known(connection, {one.record.job_id for one in sent})
-    results = [known.judge(one.record, one.host) for one in sent]
-    new = [one for one, result in zip(sent, results, strict=True) if result is KeepResult.NEW]
-    if new:
-        rows = [record_columns(one.record, one.body) for one in new]
+    known, rows, made, ended = _Known(connection, jobs), list[Row](), list[Row](), list[Ended]()
+    results = []
+    for one in sent:
+        result = known.judge(one.record, one.host)
+        results.append(result)
+        if result is _NEW:
+            rows.append(record_columns(one.record, one.body))
+            made.append(figures.columns(one.record, known.measured(one.record.job_id)))
+            ended.append(known.ended(one.record))
+            note(one.record)
+    if rows:
         execute_many(connection, _ADD, rows)
-        figures.add(connection, [one.record for one in new], known.measured(connection))
-        conclude_all(connection, [known.ended(one.record) for one in new], budget, quarantine_after)
+        figures.put(connection, made)
+        conclude_all(connection, ended, budget, quarantine_after)
     return results
 
 
-def note_new(sent: Sequence[Sent], results: Sequence[KeepResult], note: Note) -> None:
-    """Show the records that are new, once they are kept."""
-    for one, result in zip(sent, results, strict=True):
-        if result is KeepResult.NEW:
-            note(one.record)
-
-
 class _Known:
-    """What the ledger has of these jobs."""
+    """What the ledger has of the jobs that were asked for."""
 
-    def __init__(self, connection: Connection, job_ids: set[str]) -> None:
+    def __init__(self, connection: Connection, job_ids: Iterable[str]) -> None:
+        self._connection = connection
+        self._asked = set[str]()
+        self._jobs: dict[str, AnyRow] = {}
+        self._attempts: dict[tuple[str, int], AnyRow] = {}
+        self._kept = set[tuple[str, int]]()
+        self._measured: dict[int, templates.Measured] = {}
+        self._ask({job_id for job_id in job_ids if job_id})
+
+    def _ask(self, job_ids: set[str]) -> None:
+        self._asked |= job_ids
         these = {"these": sorted(job_ids)}
-        self._jobs: dict[str, AnyRow] = {row.id: row for row in connection.execute(_JOBS, these).all()}
-        attempts = connection.execute(_ATTEMPTS, these).all()  # rows one by one take three times as long
-        self._attempts: dict[tuple[str, int], AnyRow] = {(row.job_id, row.attempt): row for row in attempts}
-        self._kept = {key for key, row in self._attempts.items() if row.is_kept}
+        jobs = {row.id: row for row in self._connection.execute(_JOBS, these).all()} if job_ids else {}
+        if not jobs:
+            return
+        attempts = self._connection.execute(_ATTEMPTS, these).all()  # rows one by one take three times as long
+        found = {(row.job_id, row.attempt): row for row in attempts}
+        self._jobs |= jobs
+        self._attempts |= found
+        self._kept |= {key for key, row in found.items() if row.is_kept}
+        self._measured |= templates.measured(self._connection, {row.template_id for row in jobs.values()})
 
-    def measured(self, connection: Connection) -> dict[str, templates.Measured]:
-        """What each job measures that can be read."""
-        found = templates.measured(connection, {row.template_id for row in self._jobs.values()})
-        return {job_id: found[row.template_id] for job_id, row in self._jobs.items() if row.template_id in found}
+    def measured(self, job_id: str) -> templates.Measured | None:
+        """What a job measures; None where that cannot be read."""
+        return self._measured.get(self._jobs[job_id].template_id)
 
     def judge(self, record: Record, host: str | None) -> KeepResult:
         """What becomes of a record; one that is new counts as kept from now on. Raises Unstorable, Forged."""
+        if record.job_id not in self._asked:
+            self._ask({record.job_id})
         row, key = self._jobs.get(record.job_id), (record.job_id, record.attempt)
         if row is None:
             raise Unstorable(f"the ledger has no job {record.job_id}", remedy=ANOTHER_LEDGER)
@@ -107,7 +143,7 @@ class _Known:
         if row.token != record.token:
             return KeepResult.STALE
         self._kept.add(key)
-        return KeepResult.NEW
+        return _NEW
 
     def ended(self, record: Record) -> Ended:
         """The attempt that a record concludes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .energies import Energies, energies
-from .intake import add
+from .intake import columns, put
 from .packing import Apart
 from .reading import briefs, read
 from .renewal import BATCH, Renewed, keys, lacking, renew
@@ -15,11 +15,12 @@ __all__ = [
     "Energies",
     "Renewed",
     "Selector",
-    "add",
     "briefs",
+    "columns",
     "energies",
     "keys",
     "lacking",
+    "put",
     "read",
     "renew",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -24,15 +24,12 @@ log = logging.getLogger(__name__)
 
 LONGEST_ERROR = 500
 PARTS = ("body", "per_layer", "predictions", "brief")
-
-
-def add(connection: Connection, records: Sequence[Record], measured: Mapping[str, Measured]) -> None:
-    """Figures that cannot be made cost no record: their row says why. `measured`: what each job measures."""
-    put(connection, [columns(record, measured.get(record.job_id)) for record in records])
+_OK = Outcome.OK  # members of an enum are slow to look up
 
 
 def columns(record: Record, job: Measured | None) -> dict[str, Any]:
-    """The row of a record's figures, or of the reason why there are none. `job`: None where it cannot be read."""
+    """The row of a record's figures, or of the reason why there are none: figures that cannot be made cost no record.
+    `job`: what its job measures; None where that cannot be read."""
     try:
         if job is None:
             raise Unreadable("its job cannot be read, and so nothing is known of its cell")
@@ -47,7 +44,7 @@ def row_of(figures: BlockFigures) -> dict[str, Any]:
     """The row of a block's figures."""
     return {
         **_key(figures, figures.serial),
-        "median_ms": figures.times.median_ms if figures.times and figures.outcome is Outcome.OK else None,
+        "median_ms": figures.times.median_ms if figures.times and figures.outcome is _OK else None,
         "error": "",
         **packing.parts(figures),
     }

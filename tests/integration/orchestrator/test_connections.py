@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeout
 
 from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
@@ -65,6 +68,17 @@ def test_an_answer_that_nobody_read_is_not_the_next_one_s(redis: Redis) -> None:
     assert connection.can_read(timeout=60.0)
     redis.connection_pool.release(connection)
     assert redis.get("x") == "1"
+
+
+def test_an_answer_that_does_not_come_is_waited_for_in_vain(server: RedisServer, redis: Redis) -> None:
+    with client_of(Settings(redis_url=server.url), reply_s=0.3) as hasty:
+        hasty.connection_pool.connection_kwargs["retry"] = None
+        assert hasty.set("x", 1)
+        redis.client_pause(timeout=60_000)
+        began = time.monotonic()
+        with pytest.raises((RedisTimeout, RedisConnectionError)):
+            hasty.set("x", 2)
+        assert time.monotonic() - began < 30.0
 
 
 def test_a_forked_process_has_connections_of_its_own(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,10 @@ def test_state_survives_and_a_broken_state_starts_anew(phone: Phone) -> None:
 
 def test_a_phone_of_an_older_farm_has_the_settings_that_came_later(phone: Phone) -> None:
     phone.settings["system"]["screen_brightness"] = "77"
+    for more in ("", "x", "x" * 100, "", "x" * 10_000, "x", ""):
+        phone.settings["secure"]["note"] = more
+        phone.save()
+        assert Phone(phone.profile, 0, phone.folder, phone.table, None).settings["secure"]["note"] == more
     del phone.settings["global"]["bluetooth_on"], phone.settings["secure"]
     phone.save()
     again = Phone(phone.profile, 0, phone.folder, phone.table, None)

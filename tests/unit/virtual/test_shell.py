@@ -121,6 +121,8 @@ def test_files(sh: Sh) -> None:
         "chmod 755 a/z && stat -c '%a %s' a/z && ls a && rm -rf a && ls"
     )
     assert (done.code, done.out, done.err) == (0, "755 11\nb\nz\n", "")
+    over = sh(f"cd {TMP}; echo longer > x; echo new > y; chmod 711 y; mv -f y x; stat -c '%a' x; cat x; ls; mv x x; ls")
+    assert (over.code, over.out, over.err) == (0, "711\nnew\nx\nx\n", "")
 
 
 def test_globs_expand_where_they_are_not_quoted(sh: Sh) -> None:
