@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +35,7 @@ from workers.plans.plan_store import Arrays, Plans
 from workers.power import PowerMeter, sources_for
 from workers.power.clock_mapping import anchor
 from workers.session.conditions.affinity import listed
+from workers.session.owner import Orderly
 from workers.session.preconditions import check_possible
 from workers.session.session import Seen, Session, alone, session
 from workers.session.supply import PlannedCut, Switch
@@ -65,6 +66,7 @@ class Workbench:
     """Asks whose tokens the leases have; empty: nobody knows."""
     give: Callable[[str], None] = lambda _: None
     """Gives the farm a file that was made here, by its SHA-256."""
+    orderly: Orderly = field(default_factory=Orderly)
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,7 @@ def _run(
             reference_c=means.reference_c,
             farm=bench.farm(),
             token=token,
+            orderly=bench.orderly,
         ) as held:
             began, given, carried = time.monotonic(), ready.popleft(), Carried(held.ahead)
             while True:
@@ -170,6 +173,7 @@ def _run(
                 line.go_on()
                 held.go_on(seen)
                 given = ready.popleft()
+            held.has_no_agents = not (measured.run.killed or measured.run.error)
             report("restoring", 0, 0, None)
     finally:
         line.now.proofs = tuple(held.proofs) if held else ()

@@ -16,12 +16,14 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from orchestrator.errors import DeviceBusy, DeviceSick, FarmError, LeaseLost
+from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote
 from workers.durable_files import write_durably
@@ -77,6 +79,38 @@ class Owner:
         return self.left_s > 0 and mine.lock != other.lock and not newer
 
 
+class Claimed(NamedTuple):
+    """A claim, as far as it tells it from all others of a phone."""
+
+    number: int
+    boot: str
+    """Of the phone: its numbers may begin anew with its storage."""
+
+
+class Orderly:
+    """Phones that the latest session of this process left with all its agents ended, and the claim that it had. Where
+    that is still the newest one, nobody has started an agent there since. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, Claimed] = {}
+
+    def note(self, serial: str, claimed: Claimed) -> None:
+        """A session is over, and so are its agents."""
+        self._left[serial] = claimed
+
+    def take(self, serial: str) -> Claimed | None:
+        """What was noted, once: a session that does not end well notes nothing."""
+        return self._left.pop(serial, None)
+
+
+class Then(NamedTuple):
+    """What is asked once a phone is taken, and by whom its answers are kept."""
+
+    ahead: Ahead
+    asks: Callable[[Claimed], Sequence[Sequence[str]]]
+    """By the newest claim so far, where that was made under the same lock; else by no claim's number, 0."""
+
+
 @dataclass(frozen=True)
 class _Sight:
     """What lies on the phone, and the time there just before."""
@@ -122,14 +156,17 @@ def refuse(connection: DeviceConnection, owner: Owner) -> HeldElsewhere:
 class Ownership:
     """A claim of ours, renewed on a thread of its own until `release`."""
 
-    def __init__(self, connection: DeviceConnection, claimant: Claimant) -> None:
-        """Take the phone. Raises HeldElsewhere, TransportLost, DeviceSick."""
+    def __init__(self, connection: DeviceConnection, claimant: Claimant, then: Then | None = None) -> None:
+        """Take the phone; `then` is asked in the trip that takes it, if that goes well. Raises HeldElsewhere,
+        TransportLost, DeviceSick."""
         self._connection, self._claimant = connection, claimant
         self._folder = f"{connection.folder}/{FOLDER}"
         self._guard = threading.Lock()
         self._over = threading.Event()
         self._lost = ""
-        self._take()
+        self.claimed = self.before = Claimed(0, "")
+        """Its claim, and the newest one before it, where that was made under the same lock."""
+        self._take(then)
         self._thread = threading.Thread(target=self._keep, name=f"owner-{connection.serial}", daemon=True)
         self._thread.start()
 
@@ -148,7 +185,7 @@ class Ownership:
             if not self._lost:
                 self._connection.shell(["sh", "-c", self._until(0)])
 
-    def _take(self) -> None:
+    def _take(self, then: Then | None = None) -> None:
         for _ in range(_TRIES):
             asked_at = _now_s()
             sight = _look(self._connection)
@@ -159,9 +196,14 @@ class Ownership:
             claim = f"{c.lock}:{c.host}:{c.farm}:{c.token}:{sight.boot}:{until_s:.2f}"
             old = [f"{self._folder}/{n}{end}" for n in sight.numbers for end in ("", ".until")]
             script = f"mkdir -p {self._folder} && " + quote(["ln", "-s", claim, f"{self._folder}/{number}"])
-            done = self._connection.shell(["sh", "-c", script + (f" && {quote(['rm', '-f', *old])}" if old else "")])
+            is_ours = sight.owner is not None and sight.owner.claimant.lock == c.lock
+            self.before = Claimed(sight.highest, sight.boot) if is_ours else Claimed(0, "")
+            take = ["sh", "-c", script + (f" && {quote(['rm', '-f', *old])}" if old else "")]
+            told = then.ahead.shells([take, *then.asks(self.before)], deadline_s=30.0, guard=0) if then else []
+            done = told[0] if told else self._connection.shell(take)
             if done.code == 0:
                 self._number, self._phone_until_s = number, until_s
+                self.claimed = Claimed(number, sight.boot)
                 self._fence_s = asked_at + FENCE * TTL_S
                 self._offset_s = sight.now_s - asked_at
                 return
@@ -207,9 +249,9 @@ class Ownership:
 
 
 @contextmanager
-def owned(connection: DeviceConnection, claimant: Claimant) -> Iterator[Ownership]:
+def owned(connection: DeviceConnection, claimant: Claimant, then: Then | None = None) -> Iterator[Ownership]:
     """Hold a phone. Raises HeldElsewhere, TransportLost, DeviceSick. After LeaseLost it is not touched any more."""
-    held = Ownership(connection, claimant)
+    held = Ownership(connection, claimant, then)
     try:
         yield held
     finally:

@@ -22,7 +22,7 @@ from workers.devices.fleet import Member, stop_agents, stop_command
 from workers.devices.probe import read_state, state_commands
 
 from .conditions import awake
-from .owner import Ownership, claimant_of, owned
+from .owner import Orderly, Ownership, Then, claimant_of, owned
 from .preconditions import check_gates, proofs_of
 from .saved_settings import SavedSettings
 from .supply import SupplyJournal
@@ -75,6 +75,8 @@ class Session:
     """Of these, what is still to be run when another block begins: in whatever trip comes next."""
     prepared: tuple[ConditionProof, ...] = ()
     """Of the settings, as they were switched for all its blocks."""
+    has_no_agents: bool = False
+    """Said by whoever runs agents in it: each has told that it is over."""
 
     def gates(self, state: DeviceState) -> list[ConditionProof]:
         """Of a device that was just read."""
@@ -115,13 +117,16 @@ def session(
     reference_c: float | None = None,
     farm: str = "",
     token: int = 0,
+    orderly: Orderly | None = None,
 ) -> Iterator[Session]:
     """Lock, claim the phone, put back what a crashed session changed, end stale agents, check the gates, switch; at the
     end switch back.
 
     A phone is kept awake; without `conditions` nothing else is gated or switched, and on a workstation nothing ever is.
-    `reference_c`: temperature of the battery at rest. `farm`, `token`: whose lease this is. Raises DeviceBusy (where
-    another host has the phone: HeldElsewhere), ConditionNotMet, Unsupported, LeaseLost. A
+    `reference_c`: temperature of the battery at rest. `farm`, `token`: whose lease this is. `orderly`: what is known of
+    earlier sessions of this process: no stale agents are looked for where nobody can have left any.
+
+    Raises DeviceBusy (where another host has the phone: HeldElsewhere), ConditionNotMet, Unsupported, LeaseLost. A
     session that has lost its lease touches the device no more, but for a supply that it had cut: what it changed is
     journalled, and the next session puts it back.
     """
@@ -137,12 +142,15 @@ def session(
         )  # fmt: skip
         if held.supply.restore(connection):
             await_device(connection, check)
+        owner, stop = None, stop_command(member, member.marker)
         if member.facts.kind == "phone":
-            claimant = claimant_of(state, member.facts.host, farm, token)
-            check = held.check = _both(check, stack.enter_context(owned(connection, claimant)))
-        asked = state_commands(connection) + awake.SAVED if member.facts.kind == "phone" else []
-        ahead.ask([stop_command(member, member.marker), *saved.asks, *asked])
-        stop_agents(replace(member, connection=ahead), member.marker)
+            left = orderly.take(serial) if orderly else None
+            asked = [*saved.asks, *state_commands(connection), *awake.SAVED]
+            then = Then(ahead, lambda before: asked if before == left else [stop, *asked])
+            owner = stack.enter_context(owned(connection, claimant_of(state, member.facts.host, farm, token), then))
+            check = held.check = _both(check, owner)
+        if owner is None or owner.before != left:
+            stop_agents(replace(member, connection=ahead), member.marker)
         saved.restore()
         held.state_before = held.watch(read_state(ahead, member.facts.kind))
         if gated:
@@ -162,6 +170,8 @@ def session(
             if lost:  # the supply alone: nobody else switches it before this lock is free
                 _quietly(serial, lambda: held.supply.restore(connection))
             else:
+                if orderly and owner and held.has_no_agents:
+                    orderly.note(serial, owner.claimed)
                 if held.tidy:  # the block has failed
                     _quietly(serial, lambda: connection.shells(held.tidy))
                 held.proofs = _put_back(serial, held)

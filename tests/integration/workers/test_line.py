@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,7 +112,7 @@ def test_blocks_of_a_line_share_a_session(
     ]
     assert put_back == [line.every[2].job_id], "once, after the records of all blocks but the last were kept"
     times = {what: sum(what in each for each in asked) for what in ("ln -s", " stop --marker", "timeout 2147483647")}
-    assert times == {"ln -s": 2, " stop --marker": 1, "timeout 2147483647": 1}, asked
+    assert times == {"ln -s": 2, " stop --marker": 0, "timeout 2147483647": 1}, asked
     assert sum("sha256sum" in each for each in asked) == 1, "what is there is compared once a session"
     after = [each.count("mkdir -p") for each in asked if "df -k" in each][1:]
     assert after[-1] == 0 and set(after) == {0, 1}, "each prepares the next block, but the last"
@@ -123,6 +124,32 @@ def test_blocks_of_a_line_share_a_session(
         assert names["screen"].proven and names["screen"].restored is None
     assert all(proof.restored for proof in records[-1].conditions if proof.name in ("awake", "screen"))
     assert lab.connection.shell(["ls", f"{lab.connection.folder}/runs"]).stdout == b""
+
+
+def test_stale_agents_are_looked_for_unless_nobody_can_have_left_any(
+    bench: Bench, lab: Wiring, asked: list[str], tmp_path: Path
+) -> None:
+    def looks() -> int:
+        asked.clear()
+        bench(bench.line(1))
+        return sum(" stop --marker" in each for each in asked)
+
+    assert [looks(), looks()] == [1, 0]
+    with owner.owned(lab.connection, owner.claimant_of(lab_of(tmp_path), "another host")):
+        pass
+    assert [looks(), looks()] == [1, 0], "after another host's session"
+    lab.phones.control.fault(lab.serial, Garbage())
+    bench(bench.line(1))
+    lab.mend()
+    assert bench.kept[-1].outcome is not Outcome.OK
+    assert [looks(), looks()] == [1, 0], "after a session that did not end well"
+    bench.bench.orderly.take(lab.serial)
+    assert looks() == 1, "after a worker that was started anew"
+
+
+def lab_of(folder: Path) -> Path:
+    (folder / "locks").mkdir()
+    return folder
 
 
 def trips(asked: list[str]) -> list[str]:
