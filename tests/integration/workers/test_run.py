@@ -265,8 +265,9 @@ def test_a_device_that_is_not_here_is_lost(here: Runner, monkeypatch: pytest.Mon
     assert (record.outcome, record.cause) == (Outcome.LOST, "device_away")
 
 
-def test_a_full_disk_of_the_host_is_not_blamed_on_the_device(here: Runner) -> None:
-    """No file of this process may grow: what it writes fails as on a full disk, but for the errno."""
+def test_a_full_disk_of_the_host_is_not_blamed_on_the_device(here: Runner, tmp_path: Path) -> None:
+    """No file of this process may grow: a plan that is compiled cannot be written, as on a full disk."""
+    here.bench = replace(here.bench, plans=Plans(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
