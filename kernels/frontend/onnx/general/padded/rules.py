@@ -223,8 +223,9 @@ def _scattered(r: Rows) -> None:
     shape = r.shape(r.operand(0))
     elements = r.node.op != "ScatterND"
     axis = r.node.axis(r.attribute("axis", 0), len(shape)) if elements else 0
-    if not elements and r.shape(r.operand(1))[-1] != 1:
-        r.refuse("rows that several indices name are not supported")
+    named = [axis] if elements else range(r.shape(r.operand(1))[-1])
+    if len(named) > 1 and any(k in r.counts(0) for k in named):
+        r.refuse("several indices name such rows")
     r.only(1, (axis,), "is looked along")
     if r.counts(1).get(axis) != r.counts(2).get(axis):
         r.refuse("its operands may have different numbers of them")
@@ -235,7 +236,7 @@ def _scattered(r: Rows) -> None:
     if count := r.counts(0).get(axis):
         held = r.reshape(number(r, count), (1,) * len(r.shape(name)))
         name = r.map(("select", ("less", "a", 0.0), ("add", "a", "b"), "a"), r.tensor(name), held)
-    name = r.covered(name, {axis: r.counts(1)[axis]} if r.counts(1) else {}, float(shape[axis]))
+    name = r.covered(name, {axis: r.counts(1)[axis]} if r.counts(1) else {}, float(max(shape[k] for k in named)))
     if shared:
         name = r.expand(name, r.shape(indices))
     r.to.types[name] = np.dtype(np.int64)
