@@ -69,7 +69,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 _ROUNDED = 1.001
 """By what bounds may be too wide."""
 STANDARD_DOMAINS = ("", "ai.onnx")
-SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES})
+SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "Unique"})
 
 
 def is_known(op: str, domain: str) -> bool:
@@ -84,11 +84,6 @@ def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
     if constant and domain in STANDARD_DOMAINS and folding.can_compute(node):
         return
     where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
-    if where == "" and node.op == "Unique":
-        node.reject(
-            "how many results it gives depends on the input, and shapes are static: cut the model before it "
-            f"(onnx.utils.extract_model, outputs {', '.join(node.inputs[:2])}) and do this step afterwards"
-        )
     if where == "" and node.op in folding.RANDOM:
         node.reject(
             "it draws numbers that are others in every run, and no result could be checked: let the network take them "
@@ -98,6 +93,11 @@ def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
         node.reject(
             "ONNX has no such operator (tf2onnx leaves those of TensorFlow that it cannot convert): write this "
             "part of the network in other operations, and export it again"
+        )
+    if domain.startswith("com.microsoft"):
+        node.reject(
+            f"not supported{where}, as onnxruntime's optimiser writes it: bring the model as it was, or saved with "
+            "ORT_ENABLE_BASIC"
         )
     close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)
     hint = f"; did you mean {close[0]}?" if close else ""

@@ -14,7 +14,7 @@ from kernels.errors import UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
 
-from .onnx_models import run_onnxruntime, save_model
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 make = helper.make_node
 ROWS, WIDE = 12, 5
@@ -206,3 +206,18 @@ def test_what_needs_to_know_how_many_rows_there_are_is_refused(
     with pytest.raises(UnsupportedNode, match=why) as refused:
         load_onnx(path)
     assert "depends on the model's input" in str(refused.value)
+
+
+def test_a_fixed_number_of_updates_is_that_of_computed_places(tmp_path: Path, seed: int) -> None:
+    """Pictures' rows put where their tokens stand, as `masked_scatter` is exported: three of eight."""
+    nodes = [
+        make("Greater", ["tokens", "half"], ["c"]),
+        make("NonZero", ["c"], ["n"]),
+        make("Transpose", ["n"], ["t"]),
+        make("ScatterND", ["x", "t", "u"], ["y"]),
+    ]
+    rng = np.random.default_rng(seed)
+    given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in (("x", (8, 4)), ("u", (3, 4)))}
+    given["tokens"] = rng.permutation([1, 1, 1, 0, 0, 0, 0, 0]).astype(np.float32)
+    shapes = {name: value.shape for name, value in given.items()}
+    assert_agrees(save_model(tmp_path / "m.onnx", nodes, shapes, ["y"], {"half": np.float32(0.5)}), given)

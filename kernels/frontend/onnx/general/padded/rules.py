@@ -219,7 +219,7 @@ def _aligned(r: Rows) -> None:
 
 
 def _scattered(r: Rows) -> None:
-    """Updates that are padding go nowhere."""
+    """Updates that are padding go nowhere. ScatterND's may be of a fixed number, which is then that of its indices."""
     shape = r.shape(r.operand(0))
     elements = r.node.op != "ScatterND"
     axis = r.node.axis(r.attribute("axis", 0), len(shape)) if elements else 0
@@ -227,9 +227,10 @@ def _scattered(r: Rows) -> None:
     if len(named) > 1 and any(k in r.counts(0) for k in named):
         r.refuse("several indices name such rows")
     r.only(1, (axis,), "is looked along")
-    if r.counts(1).get(axis) != r.counts(2).get(axis):
+    indices, updates = r.operand(1), r.operand(2)
+    counted = r.counts(2).get(axis)
+    if counted != r.counts(1).get(axis) and (elements or counted):
         r.refuse("its operands may have different numbers of them")
-    indices = r.operand(1)
     source = r.to.spread.get(indices, "")
     shared = bool(source) and all(k == axis or extent == 1 for k, extent in enumerate(r.shape(source)))
     name = source if shared else indices
@@ -239,8 +240,11 @@ def _scattered(r: Rows) -> None:
     name = r.covered(name, {axis: r.counts(1)[axis]} if r.counts(1) else {}, float(max(shape[k] for k in named)))
     if shared:
         name = r.expand(name, r.shape(indices))
+    if not elements:
+        many = min(r.shape(indices)[0], r.shape(updates)[0])
+        name, updates = r.slice(name, 0, 0, many), r.slice(updates, 0, 0, many)
     r.to.types[name] = np.dtype(np.int64)
-    r.import_from(None, name)
+    r.import_from(None, name, updates)
     r.tell(r.counts(0))
 
 
