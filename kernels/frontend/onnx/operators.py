@@ -96,7 +96,7 @@ def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
         )
     if domain.startswith("com.microsoft"):
         node.reject(
-            f"not supported{where}, as onnxruntime's optimiser writes it: bring the model as it was, or saved with "
+            f"not supported{where}, as onnxruntime's tools write it: bring the model as it was before, or saved with "
             "ORT_ENABLE_BASIC"
         )
     close = get_close_matches(node.op, SUPPORTED, n=1, cutoff=0.8)

@@ -208,16 +208,21 @@ def test_what_needs_to_know_how_many_rows_there_are_is_refused(
     assert "depends on the model's input" in str(refused.value)
 
 
-def test_a_fixed_number_of_updates_is_that_of_computed_places(tmp_path: Path, seed: int) -> None:
-    """Pictures' rows put where their tokens stand, as `masked_scatter` is exported: three of eight."""
+@pytest.mark.parametrize("cut", [False, True])
+def test_rows_are_put_where_a_condition_holds(tmp_path: Path, seed: int, cut: bool) -> None:
+    """Pictures' rows at the places of their tokens, as `masked_scatter` is exported: three, or cut to three."""
     nodes = [
         make("Greater", ["tokens", "half"], ["c"]),
         make("NonZero", ["c"], ["n"]),
         make("Transpose", ["n"], ["t"]),
-        make("ScatterND", ["x", "t", "u"], ["y"]),
+        *length("t"),
+        make("Slice", ["u", "first", "t.n", "first"], ["v"]) if cut else make("Identity", ["u"], ["v"]),
+        make("ScatterND", ["x", "t", "v"], ["y"]),
     ]
     rng = np.random.default_rng(seed)
-    given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in (("x", (8, 4)), ("u", (3, 4)))}
-    given["tokens"] = rng.permutation([1, 1, 1, 0, 0, 0, 0, 0]).astype(np.float32)
+    given = {"x": rng.standard_normal((8, 4)), "u": rng.standard_normal((5 if cut else 3, 4))}
+    given["tokens"] = rng.permutation([1, 1, 1, 0, 0, 0, 0, 0])
+    given = {name: value.astype(np.float32) for name, value in given.items()}
+    constants = {"half": np.float32(0.5), "first": CONSTANTS["first"]}
     shapes = {name: value.shape for name, value in given.items()}
-    assert_agrees(save_model(tmp_path / "m.onnx", nodes, shapes, ["y"], {"half": np.float32(0.5)}), given)
+    assert_agrees(save_model(tmp_path / "m.onnx", nodes, shapes, ["y"], constants), given)

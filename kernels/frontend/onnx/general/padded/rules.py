@@ -219,7 +219,7 @@ def _aligned(r: Rows) -> None:
 
 
 def _scattered(r: Rows) -> None:
-    """Updates that are padding go nowhere. ScatterND's may be of a fixed number, which is then that of its indices."""
+    """Updates that are padding go nowhere. ScatterND's numbers may be computed apart: ONNX asks for as many of both."""
     shape = r.shape(r.operand(0))
     elements = r.node.op != "ScatterND"
     axis = r.node.axis(r.attribute("axis", 0), len(shape)) if elements else 0
@@ -229,7 +229,7 @@ def _scattered(r: Rows) -> None:
     r.only(1, (axis,), "is looked along")
     indices, updates = r.operand(1), r.operand(2)
     counted = r.counts(2).get(axis)
-    if counted != r.counts(1).get(axis) and (elements or counted):
+    if elements and counted != r.counts(1).get(axis):
         r.refuse("its operands may have different numbers of them")
     source = r.to.spread.get(indices, "")
     shared = bool(source) and all(k == axis or extent == 1 for k, extent in enumerate(r.shape(source)))
@@ -237,7 +237,8 @@ def _scattered(r: Rows) -> None:
     if count := r.counts(0).get(axis):
         held = r.reshape(number(r, count), (1,) * len(r.shape(name)))
         name = r.map(("select", ("less", "a", 0.0), ("add", "a", "b"), "a"), r.tensor(name), held)
-    name = r.covered(name, {axis: r.counts(1)[axis]} if r.counts(1) else {}, float(max(shape[k] for k in named)))
+    for count in dict.fromkeys(filter(None, (r.counts(1).get(axis), counted))):
+        name = r.covered(name, {axis: count}, float(max(shape[k] for k in named)))
     if shared:
         name = r.expand(name, r.shape(indices))
     if not elements:
