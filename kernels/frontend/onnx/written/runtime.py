@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import onnx
 
+from . import attention
 from .nodes import Nodes
 
 DOMAIN = "com.microsoft"
@@ -165,8 +166,10 @@ def _skip_norm(n: Nodes, op: str) -> None:
 
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 RUNTIME: dict[str, Write] = {
+    "Attention": attention.attention,
     "BiasGelu": partial(_gelu, approximate="none"),
     "DequantizeLinear": partial(_linear, dequantize=True),
+    "EmbedLayerNormalization": attention.embedding,
     "FastGelu": partial(_gelu, approximate="tanh"),
     "FusedConv": _conv,
     "FusedGemm": _fused_gemm,

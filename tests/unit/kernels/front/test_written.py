@@ -49,6 +49,13 @@ CASES: dict[str, list[onnx.NodeProto]] = {
     "FusedGemm": [helper.make_node("Reshape", ["x", "two"], ["a"]),
                   own("FusedGemm", "a g", transB=1, alpha=0.5, activation="Relu")],
     "SkipLayerNormalization": [own("SkipLayerNormalization", "x3 y3 b6 b6 b6", "out - - sum", epsilon=1e-5)],
+    "Attention": [helper.make_node("Cast", ["seen"], ["mask"], to=TensorProto.INT32),
+                  own("Attention", "x3 wide b18 mask", num_heads=3)],
+    "causal": [own("Attention", "x3 wide b18", num_heads=2, unidirectional=1)],
+    "EmbedLayerNormalization": [
+        helper.make_node("Cast", ["seen"], ["ids"], to=TensorProto.INT32),
+        own("EmbedLayerNormalization", "ids ids table table table b6 b6 ids", "e many sum", epsilon=1e-5),
+        own("Attention", "e wide b18 many", num_heads=3)],
     "SkipSimplifiedLayerNormalization": [own("SkipSimplifiedLayerNormalization", "x3 y3 b6 b6")],
 }  # fmt: skip
 
@@ -60,7 +67,8 @@ def constants(rng: np.random.Generator) -> dict[str, np.ndarray[Any, Any]]:
         "ws": np.float32(0.01), "wz": np.int8(0), "c": rng.integers(-999, 999, 4).astype(np.int32),
         "m": rng.integers(-99, 99, (6, 6)).astype(np.int8), "b6": rng.standard_normal(6).astype(np.float32),
         "w": rng.standard_normal((2, 2, 3, 3)).astype(np.float32), "b2": rng.standard_normal(2).astype(np.float32),
-        "g": rng.standard_normal((4, 30)).astype(np.float32),
+        "g": rng.standard_normal((4, 30)).astype(np.float32), "table": rng.standard_normal((9, 6)).astype(np.float32),
+        "wide": rng.standard_normal((6, 18)).astype(np.float32), "b18": rng.standard_normal(18).astype(np.float32),
     }  # fmt: skip
 
 
@@ -88,6 +96,7 @@ def test_operators_of_onnxruntime_are_what_it_computes(tmp_path: Path, seed: int
     rng, nodes = np.random.default_rng(seed), CASES[case]
     given = {name: rng.standard_normal((1, 2, 5, 6)).astype(np.float32) for name in ("x", "y")}
     given |= {f"{name}3": value.reshape(2, 5, 6) for name, value in given.items()}
+    given["seen"] = np.array([[1, 1, 0, 1, 1], [1, 0, 0, 1, 0]], np.float32)
     used = {name for node in nodes for name in node.input}
     stored = {name: value for name, value in constants(rng).items() if name in used}
     shapes = {name: value.shape for name, value in given.items() if name in used}
