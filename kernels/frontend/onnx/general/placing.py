@@ -242,7 +242,7 @@ def _image(s: Steps, x: str) -> Shape:
 
 
 def reverse_sequence(node: OnnxNode, to: Context) -> None:
-    """The first steps of each row in reverse order, as many as its length says; a computed one may be too long."""
+    """First steps of rows in reverse order, as many as lengths say; a computed length of more steps counts as all."""
     s = Steps(node, to)
     x, given = s.operand(0), s.operand(1)
     shape, lengths = s.shape(x), s.shape(given)
