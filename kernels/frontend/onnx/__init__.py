@@ -22,7 +22,6 @@ from kernels.ir.shapes import Shape
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
 from .control.nested import names_read
-from .expansion import expanded
 from .general.padded.counts import write_out as write_extents
 from .general.padded.rows import output_counts
 from .general.padded.suppression_limits import limit_suppression
@@ -32,6 +31,8 @@ from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_
 from .node_checker import NodeChecker
 from .obstacles import Obstacles
 from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
+from .written import is_written, write
+from .written.functions import expanded
 
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
 
@@ -78,7 +79,9 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         _import_one(_decode(proto, version, path.parent, read), proto.domain, to, each)
 
     def alone(proto: onnx.NodeProto) -> None:
-        check_known(_decode(proto, version, path.parent, read), proto.domain)
+        node = _decode(proto, version, path.parent, read)
+        if not is_written(node, proto.domain, to):
+            check_known(node, proto.domain)
         check(proto)
 
     obstacles = Obstacles(version, alone)
@@ -110,6 +113,8 @@ def _import_one(node: OnnxNode, domain: str, to: Context, each: Import) -> None:
             write_out(node, to, each)
         elif domain in STANDARD_DOMAINS and is_of_sequences(node, to):
             follow(node, to, each)
+        elif is_written(node, domain, to):
+            write(node, domain, to)
         else:
             import_node(node, domain, to)
     except ModelError as e:

@@ -1,4 +1,4 @@
-"""Single operators with random ranks, shapes, attributes and broadcasts, against onnxruntime.
+"""Single operators, chains and pairs with random ranks, shapes, attributes and broadcasts, against onnxruntime.
 
 python -m tests.contract.kernels.onnx_fuzz --minutes 10 --backends cpu,opencl,vulkan [--seed N] [--raw FILE]
 
@@ -22,7 +22,7 @@ import onnx
 import onnxruntime
 
 from .onnx_cases import Case, Found, agent_says, imported
-from .onnx_draws import OPERATORS, SINCE, STORED, TWO_RESULTS, ints, normal
+from .onnx_draws import OPERATORS, PAIRS, SINCE, STORED, TWO_RESULTS, Chain, ints, normal
 
 OPSET = 20
 TOGETHER = 24
@@ -33,8 +33,8 @@ Arrays = dict[str, Array]
 
 _UNARY = ("Abs", "Clip", "Erf", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Neg", "Relu", "Sigmoid", "Softplus",
           "Tanh")  # fmt: skip
-_CHAINS = 0.2
-"""The share of cases that are a layer and a chain behind it."""
+_CHAINS, _PAIRS = 0.2, 0.2
+"""The shares of cases that are a layer and a chain behind it, and a pair that hands places on."""
 
 
 def single(rng: np.random.Generator, op: str) -> tuple[onnx.GraphProto, Arrays]:
@@ -100,6 +100,13 @@ def chain(rng: np.random.Generator) -> tuple[onnx.GraphProto, Arrays]:
     return _graph(nodes, {"x": x}, weights, outputs), {"x": x}
 
 
+def pair(rng: np.random.Generator, name: str) -> tuple[onnx.GraphProto, Arrays]:
+    """Two operators of which the second takes places, numbers or sizes from the first."""
+    to = Chain(rng)
+    PAIRS[name](to)
+    return _graph(to.nodes, to.given, to.weights, to.outputs), to.given
+
+
 def _graph(nodes: list[onnx.NodeProto], given: Arrays, weights: Arrays, outputs: Sequence[str]) -> onnx.GraphProto:
     helper = onnx.helper
     ports = [
@@ -113,8 +120,14 @@ def _graph(nodes: list[onnx.NodeProto], given: Arrays, weights: Arrays, outputs:
 
 def drawn(rng: np.random.Generator, number: int) -> Case | None:
     """A case with the outputs that onnxruntime gives; None where it refuses, or they are not finite."""
-    op = "chain" if rng.random() < _CHAINS else str(rng.choice(list(OPERATORS)))
-    return judged(f"{op}.{number}", *(chain(rng) if op == "chain" else single(rng, op)))
+    share = rng.random()
+    if share < _CHAINS:
+        return judged(f"chain.{number}", *chain(rng))
+    if share < _CHAINS + _PAIRS:
+        name = str(rng.choice(list(PAIRS)))
+        return judged(f"{name}.{number}", *pair(rng, name))
+    op = str(rng.choice(list(OPERATORS)))
+    return judged(f"{op}.{number}", *single(rng, op))
 
 
 def judged(name: str, graph: onnx.GraphProto, given: Arrays) -> Case | None:

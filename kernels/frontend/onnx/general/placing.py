@@ -242,18 +242,35 @@ def _image(s: Steps, x: str) -> Shape:
 
 
 def reverse_sequence(node: OnnxNode, to: Context) -> None:
+    """First steps of rows in reverse order, as many as lengths say; a computed length of more steps counts as all."""
     s = Steps(node, to)
-    x, lengths = s.operand(0), s.whole_numbers(1) or []
-    shape = s.shape(x)
+    x, given = s.operand(0), s.operand(1)
+    shape, lengths = s.shape(x), s.shape(given)
     time, batch = int(s.attribute("time_axis", 0)), int(s.attribute("batch_axis", 1))
-    places = list(np.indices(shape))
-    if {time, batch} != {0, 1} or len(shape) < 2 or len(lengths) != shape[batch]:
+    if {time, batch} != {0, 1} or len(shape) < 2 or lengths != (shape[batch],):
         raise ModelError(
-            f"node {node.name!r} ({node.op}): lengths {lengths} and axes {time}, {batch} do not fit {shape}"
+            f"node {node.name!r} ({node.op}): lengths of shape {lengths} and axes {time}, {batch} do not fit {shape}"
         )
-    length = np.asarray(lengths)[places[batch]]
-    places[time] = np.where(places[time] < length, length - 1 - places[time], places[time])
-    s.end(s.elements(x, np.asarray(element_numbers(shape)[tuple(places)])))
+    known, places = s.value(given), list(np.indices(shape[:2]))
+    if known is not None:
+        length = known[places[batch]]
+        places[time] = np.where(places[time] < length, length - 1 - places[time], places[time])
+        rows: str | AnyArray = element_numbers(shape[:2])[tuple(places)]
+        s.end(s.reshape(s.pick(_rows(s, x), 0, np.reshape(rows, -1)), shape))
+        return
+    s.places(prod(shape[:2]))
+    steps, own = (shape[1], 1) if batch == 0 else (1, shape[1])
+    first = ("min", "a", float(shape[time]))
+    step = ("select", ("less", "b", first), ("sub", ("sub", first, 1.0), "b"), "b")
+    across = s.reshape(given, (shape[batch], 1) if batch == 0 else (1, shape[batch]))
+    rows = s.map(("add", ("mul", step, float(own)), "c"), across, places[time], places[batch] * steps)
+    s.end(s.reshape(s.gather(_rows(s, x), s.reshape(rows, (prod(shape[:2]),)), 0), shape))
+
+
+def _rows(s: Steps, x: str) -> str:
+    """The first two axes as one."""
+    shape = s.shape(x)
+    return s.reshape(x, (prod(shape[:2]), prod(shape[2:])))
 
 
 def compress(node: OnnxNode, to: Context) -> None:

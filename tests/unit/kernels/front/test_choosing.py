@@ -65,3 +65,15 @@ def test_a_last_output_is_itself_where_one_before_it_is_not_read(tmp_path: Path,
     ]
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (5, 2, 3)}, ["y"], weights)
     assert_agrees(path, {"x": rng.standard_normal((5, 2, 3)).astype(np.float32)})
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+def test_rows_are_reversed_up_to_a_computed_length(tmp_path: Path, seed: int, batch: int) -> None:
+    """None, some and all of their steps."""
+    nodes = [
+        helper.make_node("Cast", ["lengths"], ["n"], to=TensorProto.INT64),
+        helper.make_node("ReverseSequence", ["x", "n"], ["y"], batch_axis=batch, time_axis=1 - batch),
+    ]
+    x = np.random.default_rng(seed).standard_normal((4, 5, 3) if batch == 0 else (5, 4, 3)).astype(np.float32)
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": x.shape, "lengths": (4,)}, ["y"])
+    assert_agrees(path, {"x": x, "lengths": np.array([0, 1, 3, 5], np.float32)})

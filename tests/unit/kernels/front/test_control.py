@@ -189,7 +189,7 @@ def test_what_is_damaged_inside_names_the_node(tmp_path: Path) -> None:
 
 def test_what_is_refused_hides_a_branch_that_reads_it(tmp_path: Path) -> None:
     nodes = [
-        helper.make_node("Unique", ["data"], ["found"], name="first"),
+        helper.make_node("Unique", ["data"], ["found"], name="first", sorted=0),
         helper.make_node("Cast", ["found"], ["x"], to=TensorProto.FLOAT),
         helper.make_node("If", ["c"], ["y"], then_branch=branch("Exp"), else_branch=branch("Neg"), name="choice"),
     ]

@@ -62,8 +62,9 @@ def test_no_model(tmp_path: Path, content: bytes) -> None:
 
 
 def test_what_the_input_counts_is_refused_with_where_to_cut(tmp_path: Path) -> None:
-    path = save_model(tmp_path / "m.onnx", [helper.make_node("Unique", ["x"], ["y"])], {"x": (1, 5)}, ["y"])
-    refuse(path, "cut the model before it (onnx.utils.extract_model, outputs x)")
+    nodes = [helper.make_node("NonZero", ["x"], ["n"]), helper.make_node("Tile", ["n", "twice"], ["y"])]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (5,)}, ["y"], {"twice": np.array([1, 2])})
+    refuse(path, "Cut the model before it (onnx.utils.extract_model, outputs n, twice)")
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.999])
@@ -143,7 +144,7 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
         node("Cast", "numbers", "shape", to=TensorProto.INT64),
         node("Reshape", "x", "shape", "i"),  # only for the first's sake
         node("RandomNormalLike", "i", "j"),
-        node("Unique", "x", "k"),
+        node("Unique", "x", "k", sorted=0),
         node("Relu", "k", "l"),
         node("RandomNormalLike", "l", "m"),
     ]  # fmt: skip

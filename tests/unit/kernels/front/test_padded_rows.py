@@ -14,7 +14,7 @@ from kernels.errors import UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
 
-from .onnx_models import run_onnxruntime, save_model
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 make = helper.make_node
 ROWS, WIDE = 12, 5
@@ -105,6 +105,9 @@ CASES: dict[str, Sequence[NodeProto]] = {
                 make("ScatterElements", ["x", "e", "v"], ["y"], axis=0)],
     "scatter_rows": [*R, make("Unsqueeze", ["r.at", "second"], ["u"]), make("Exp", ["r"], ["v"]),
                      make("ScatterND", ["x", "u", "v"], ["y"])],
+    "scatter_elements": [make("Greater", ["x", "half"], ["c"]), make("NonZero", ["c"], ["n"]),
+                         make("Transpose", ["n"], ["t"]), make("GatherND", ["x", "t"], ["g"]),
+                         make("Exp", ["g"], ["v"]), make("ScatterND", ["x", "t", "v"], ["y"])],
     "places_of_rows": [*R, make("Greater", ["r", "half"], ["c"]), make("NonZero", ["c"], ["n"]),
                        make("Transpose", ["n"], ["t"]), make("GatherND", ["x", "t"], ["y"])],
     "aligned": [*R, make("Slice", ["r", "first", "four", "second"], ["boxes"]),
@@ -203,3 +206,23 @@ def test_what_needs_to_know_how_many_rows_there_are_is_refused(
     with pytest.raises(UnsupportedNode, match=why) as refused:
         load_onnx(path)
     assert "depends on the model's input" in str(refused.value)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_rows_are_put_where_a_condition_holds(tmp_path: Path, seed: int, cut: bool) -> None:
+    """Pictures' rows at the places of their tokens, as `masked_scatter` is exported: three, or cut to three."""
+    nodes = [
+        make("Greater", ["tokens", "half"], ["c"]),
+        make("NonZero", ["c"], ["n"]),
+        make("Transpose", ["n"], ["t"]),
+        *length("t"),
+        make("Slice", ["u", "first", "t.n", "first"], ["v"]) if cut else make("Identity", ["u"], ["v"]),
+        make("ScatterND", ["x", "t", "v"], ["y"]),
+    ]
+    rng = np.random.default_rng(seed)
+    given = {"x": rng.standard_normal((8, 4)), "u": rng.standard_normal((5 if cut else 3, 4))}
+    given["tokens"] = rng.permutation([1, 1, 1, 0, 0, 0, 0, 0])
+    given = {name: value.astype(np.float32) for name, value in given.items()}
+    constants = {"half": np.float32(0.5), "first": CONSTANTS["first"]}
+    shapes = {name: value.shape for name, value in given.items()}
+    assert_agrees(save_model(tmp_path / "m.onnx", nodes, shapes, ["y"], constants), given)

@@ -126,3 +126,21 @@ def test_tokens_that_are_given_are_looked_up_in_half_too(tmp_path: Path) -> None
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     compile_graph(load_onnx(tmp_path / "m.onnx"), Options("opencl", precision="fp16"), Limits())
+
+
+@pytest.mark.parametrize("factor", [2654435761, 300000])
+def test_products_beyond_what_fp32_holds_are_refused(tmp_path: Path, factor: int) -> None:
+    """By a constant that is too large, or by what the other factor may be: a hash of places up to 100."""
+    nodes = [
+        helper.make_node("Clip", ["x", "zero", "most"], ["between"]),
+        helper.make_node("Cast", ["between"], ["w"], to=TensorProto.INT64),
+        helper.make_node("Mul", ["w", "factor"], ["hash"]),
+        helper.make_node("Mod", ["hash", "size"], ["place"]),
+        helper.make_node("Cast", ["place"], ["y"], to=TensorProto.FLOAT),
+    ]
+    constants = {"zero": np.float32(0), "most": np.float32(100), "size": np.int64(97)}
+    small = save_model(tmp_path / "s.onnx", nodes, {"x": (4,)}, ["y"], {**constants, "factor": np.int64(160000)})
+    assert_agrees(small, {"x": np.array([3, 17, 55, 99], np.float32)})
+    large = save_model(tmp_path / "l.onnx", nodes, {"x": (4,)}, ["y"], {**constants, "factor": np.int64(factor)})
+    with pytest.raises(UnsupportedNode, match=r"hash.*beyond 2\^24"):
+        load_onnx(large)

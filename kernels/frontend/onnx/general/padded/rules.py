@@ -219,27 +219,33 @@ def _aligned(r: Rows) -> None:
 
 
 def _scattered(r: Rows) -> None:
-    """Updates that are padding go nowhere."""
+    """Updates that are padding go nowhere. ScatterND's numbers may be computed apart: ONNX asks for as many of both."""
     shape = r.shape(r.operand(0))
     elements = r.node.op != "ScatterND"
     axis = r.node.axis(r.attribute("axis", 0), len(shape)) if elements else 0
-    if not elements and r.shape(r.operand(1))[-1] != 1:
-        r.refuse("rows that several indices name are not supported")
+    named = [axis] if elements else range(r.shape(r.operand(1))[-1])
+    if len(named) > 1 and any(k in r.counts(0) for k in named):
+        r.refuse("several indices name such rows")
     r.only(1, (axis,), "is looked along")
-    if r.counts(1).get(axis) != r.counts(2).get(axis):
+    indices, updates = r.operand(1), r.operand(2)
+    counted = r.counts(2).get(axis)
+    if elements and counted != r.counts(1).get(axis):
         r.refuse("its operands may have different numbers of them")
-    indices = r.operand(1)
     source = r.to.spread.get(indices, "")
     shared = bool(source) and all(k == axis or extent == 1 for k, extent in enumerate(r.shape(source)))
     name = source if shared else indices
     if count := r.counts(0).get(axis):
         held = r.reshape(number(r, count), (1,) * len(r.shape(name)))
         name = r.map(("select", ("less", "a", 0.0), ("add", "a", "b"), "a"), r.tensor(name), held)
-    name = r.covered(name, {axis: r.counts(1)[axis]} if r.counts(1) else {}, float(shape[axis]))
+    for count in dict.fromkeys(filter(None, (r.counts(1).get(axis), counted))):
+        name = r.covered(name, {axis: count}, float(max(shape[k] for k in named)))
     if shared:
         name = r.expand(name, r.shape(indices))
+    if not elements:
+        many = min(r.shape(indices)[0], r.shape(updates)[0])
+        name, updates = r.slice(name, 0, 0, many), r.slice(updates, 0, 0, many)
     r.to.types[name] = np.dtype(np.int64)
-    r.import_from(None, name)
+    r.import_from(None, name, updates)
     r.tell(r.counts(0))
 
 

@@ -6,10 +6,9 @@ import onnx
 import onnx.inliner
 
 from kernels.errors import ModelError
-
-from .control.nested import every_node
-from .folding import RANDOM
-from .operators import STANDARD_DOMAINS, SUPPORTED
+from kernels.frontend.onnx.control.nested import every_node
+from kernels.frontend.onnx.folding import RANDOM
+from kernels.frontend.onnx.operators import STANDARD_DOMAINS, SUPPORTED
 
 _KEPT = SUPPORTED | RANDOM
 """What is not written out: what the import knows, and what it refuses by this name."""

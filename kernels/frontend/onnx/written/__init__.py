@@ -1,0 +1,30 @@
+"""Operators that are written out in standard ones: functions, onnxruntime's own, and those that keep some rows."""
+
+from __future__ import annotations
+
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.operators import STANDARD_DOMAINS
+
+from . import choosing
+from .nodes import Nodes
+from .runtime import DOMAIN, RUNTIME
+
+
+def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
+    """Whether `write` knows the node. What constants decide is computed otherwise."""
+    if domain == DOMAIN:
+        return node.op in RUNTIME
+    if domain not in STANDARD_DOMAINS or all(not name or name in to.constants for name in node.inputs):
+        return False
+    return node.op == "Unique" or (node.op == "Compress" and node.input(1) not in to.constants)
+
+
+def write(node: OnnxNode, domain: str, to: Context) -> None:
+    """Import what the node means. Raises ModelError, and UnsupportedNode for a kind that is not known."""
+    for index, name in enumerate(node.inputs):
+        if name:
+            to.require(node, name, f"input {index}")
+    if not any(node.outputs):
+        return
+    by_name = {"Unique": choosing.unique, "Compress": choosing.compress}
+    (RUNTIME if domain == DOMAIN else by_name)[node.op](Nodes(node, to))

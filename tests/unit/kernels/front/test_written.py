@@ -1,0 +1,150 @@
+"""What is written out in standard nodes: onnxruntime's own operators, unique elements, rows by a computed condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from kernels.errors import UnsupportedNode
+from kernels.frontend.onnx import load_onnx
+from kernels.reference import evaluate
+
+from .onnx_models import run_onnxruntime, save_model
+
+DOMAIN = "com.microsoft"
+Q = [helper.make_node("QuantizeLinear", [name, "s", "z"], [f"{name}q"]) for name in ("x", "y")]
+D = helper.make_node("DequantizeLinear", ["q", "t", "u"], ["out"])
+
+
+def own(op: str, inputs: str, outputs: str = "out", **attributes: Any) -> onnx.NodeProto:
+    given, made = ([name.strip("-") for name in names.split()] for names in (inputs, outputs))
+    return helper.make_node(op, given, made, domain=DOMAIN, **attributes)
+
+
+PAIR, ONE = "xq s z yq s z t u", "xq s z t u"
+CASES: dict[str, list[onnx.NodeProto]] = {
+    "QLinearAdd": [*Q, own("QLinearAdd", PAIR, "q"), D],
+    "QLinearMul": [*Q, own("QLinearMul", PAIR, "q"), D],
+    "QLinearSigmoid": [*Q, own("QLinearSigmoid", ONE, "q"), D],
+    "QLinearLeakyRelu": [*Q, own("QLinearLeakyRelu", ONE, "q", alpha=0.2), D],
+    "QLinearGlobalAveragePool": [*Q, own("QLinearGlobalAveragePool", ONE, "q"), D],
+    "QLinearAveragePool": [*Q, own("QLinearAveragePool", ONE, "q", kernel_shape=[2, 2], strides=[1, 2]), D],
+    "QLinearConcat": [*Q, own("QLinearConcat", "t u xq s z yq s z", "q", axis=1), D],
+    "QGemm": [*Q, helper.make_node("Reshape", ["xq", "two"], ["a"]),
+              own("QGemm", "a s z wq ws wz c t u", "q", transB=1), D],
+    "QuantizeLinear": [own("QuantizeLinear", "x s16 z16", "q"), own("DequantizeLinear", "q s16 z16")],
+    "MatMulIntegerToFloat": [*Q, own("MatMulIntegerToFloat", "xq m s ws z - b6")],
+    "BiasGelu": [own("BiasGelu", "x b6")],
+    "FastGelu": [own("FastGelu", "x b6")],
+    "QuickGelu": [own("QuickGelu", "x", alpha=1.5)],
+    "FusedMatMul": [own("FusedMatMul", "x y", alpha=0.25, transB=1)],
+    "FusedConv": [own("FusedConv", "x w b2", kernel_shape=[3, 3], pads=[1, 1, 1, 1], activation="LeakyRelu",
+                      activation_params=[0.3])],
+    "FusedGemm": [helper.make_node("Reshape", ["x", "two"], ["a"]),
+                  own("FusedGemm", "a g", transB=1, alpha=0.5, activation="Relu")],
+    "SkipLayerNormalization": [own("SkipLayerNormalization", "x3 y3 b6 b6 b6", "out - - sum", epsilon=1e-5)],
+    "Attention": [helper.make_node("Cast", ["seen"], ["mask"], to=TensorProto.INT32),
+                  own("Attention", "x3 wide b18 mask", num_heads=3)],
+    "causal": [own("Attention", "x3 wide b18", num_heads=2, unidirectional=1)],
+    "EmbedLayerNormalization": [
+        helper.make_node("Cast", ["seen"], ["ids"], to=TensorProto.INT32),
+        own("EmbedLayerNormalization", "ids ids table table table b6 b6 ids", "e many sum", epsilon=1e-5),
+        own("Attention", "e wide b18 many", num_heads=3)],
+    "SkipSimplifiedLayerNormalization": [own("SkipSimplifiedLayerNormalization", "x3 y3 b6 b6")],
+}  # fmt: skip
+
+
+def constants(rng: np.random.Generator) -> dict[str, np.ndarray[Any, Any]]:
+    return {
+        "s": np.float32(0.02), "z": np.uint8(120), "t": np.float32(0.03), "u": np.uint8(100), "two": np.array([2, -1]),
+        "s16": np.float32(0.001), "z16": np.uint16(30000), "wq": rng.integers(-99, 99, (4, 30)).astype(np.int8),
+        "ws": np.float32(0.01), "wz": np.int8(0), "c": rng.integers(-999, 999, 4).astype(np.int32),
+        "m": rng.integers(-99, 99, (6, 6)).astype(np.int8), "b6": rng.standard_normal(6).astype(np.float32),
+        "w": rng.standard_normal((2, 2, 3, 3)).astype(np.float32), "b2": rng.standard_normal(2).astype(np.float32),
+        "g": rng.standard_normal((4, 30)).astype(np.float32), "table": rng.standard_normal((9, 6)).astype(np.float32),
+        "wide": rng.standard_normal((6, 18)).astype(np.float32), "b18": rng.standard_normal(18).astype(np.float32),
+    }  # fmt: skip
+
+
+def with_domain(path: Path) -> Path:
+    model = onnx.load(path)
+    model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    onnx.save(model, path)
+    return path
+
+
+def agrees(path: Path, inputs: Mapping[str, Any], step: float = 0.0) -> None:
+    """Each output is within rounding, or within a step of what it is rounded to, of onnxruntime's."""
+    wanted, found = run_onnxruntime(path, inputs), evaluate(load_onnx(path), inputs)
+    for name, values in wanted.items():
+        got = found[name]
+        if f"{name}.count" in found:
+            got = got[: int(found[f"{name}.count"].item())]
+        assert got.shape == values.shape
+        np.testing.assert_allclose(got, values, rtol=1e-5, atol=2e-6 + 1.01 * step)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_operators_of_onnxruntime_are_what_it_computes(tmp_path: Path, seed: int, case: str) -> None:
+    """Half of a step may be rounded either way."""
+    rng, nodes = np.random.default_rng(seed), CASES[case]
+    given = {name: rng.standard_normal((1, 2, 5, 6)).astype(np.float32) for name in ("x", "y")}
+    given |= {f"{name}3": value.reshape(2, 5, 6) for name, value in given.items()}
+    given["seen"] = np.array([[1, 1, 0, 1, 1], [1, 0, 0, 1, 0]], np.float32)
+    used = {name for node in nodes for name in node.input}
+    stored = {name: value for name, value in constants(rng).items() if name in used}
+    shapes = {name: value.shape for name, value in given.items() if name in used}
+    outputs = [name for name in nodes[-1].output if name]
+    path = with_domain(save_model(tmp_path / "m.onnx", nodes, shapes, outputs, stored))
+    agrees(path, {name: given[name] for name in shapes}, step=0.03 if nodes[-1] is D else 0.0)
+
+
+@pytest.mark.parametrize("zeros", [True, False])
+def test_weights_of_four_bits_are_unpacked(tmp_path: Path, seed: int, zeros: bool) -> None:
+    """30 inputs in blocks of 16: the last one is not full."""
+    rng = np.random.default_rng(seed)
+    stored = {"w": rng.integers(0, 256, (5, 2, 8)).astype(np.uint8), "s": rng.random(10).astype(np.float32)}
+    stored |= {"z": rng.integers(0, 256, 5).astype(np.uint8)} if zeros else {}
+    node = own("MatMulNBits", f"x w s {'z' if zeros else ''}", K=30, N=5, bits=4, block_size=16)
+    path = with_domain(save_model(tmp_path / "m.onnx", [node], {"x": (3, 30)}, ["out"], stored))
+    agrees(path, {"x": rng.standard_normal((3, 30)).astype(np.float32)})
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 4), (40,)])
+def test_unique_elements_are_those_of_onnxruntime(tmp_path: Path, seed: int, shape: tuple[int, ...]) -> None:
+    """With where each came first, which each one is, and how often."""
+    names = ("first", "which", "often")
+    nodes = [helper.make_node("Unique", ["x"], ["y", *names])]
+    nodes += [helper.make_node("Cast", [name], [f"{name}.f"], to=TensorProto.FLOAT) for name in names]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": shape}, ["y", *(f"{name}.f" for name in names)])
+    agrees(path, {"x": np.random.default_rng(seed).integers(0, 6, shape).astype(np.float32)})
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_rows_are_kept_by_a_computed_condition(tmp_path: Path, seed: int, axis: int | None) -> None:
+    """Which may be shorter than the axis."""
+    rng = np.random.default_rng(seed)
+    nodes = [
+        helper.make_node("Cast", ["c"], ["kept"], to=TensorProto.BOOL),
+        helper.make_node("Compress", ["x", "kept"], ["z"], **({} if axis is None else {"axis": axis})),
+        helper.make_node("Transpose", ["z"], ["y"], perm=[1, 0])
+        if axis == 1
+        else helper.make_node("Neg", ["z"], ["y"]),
+    ]
+    condition = (rng.random(3) < 0.6).astype(np.float32)
+    condition[1] = 1
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (4, 5), "c": (3,)}, ["y"])
+    agrees(path, {"x": rng.standard_normal((4, 5)).astype(np.float32), "c": condition})
+
+
+def test_what_an_optimiser_wrote_for_one_machine_is_told(tmp_path: Path) -> None:
+    node = own("ReorderInput", "x")
+    path = with_domain(save_model(tmp_path / "m.onnx", [node], {"x": (1, 2, 3, 3)}, ["out"]))
+    with pytest.raises(UnsupportedNode, match=r"ReorderInput.*bring the model as it was"):
+        load_onnx(path)
