@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, pi
 
 from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_OPERANDS, Program
 
@@ -17,6 +17,9 @@ _ERF_ABOVE = (-1.60960333262415e-02, -2.95459980854025e-03, -7.34990630326855e-0
 _ERF_BELOW = (-1.42647390514189e-02, -7.37332916720468e-03, -1.68282697438203e-03, -2.13374055278905e-04,
               -1.45660718464996e-05)  # fmt: skip
 """Rational approximations as in Eigen, good to the last bits of fp32: coefficients of powers of x * x."""
+_ASIN = (1.6666752422e-01, 7.4953002686e-02, 4.5470025998e-02, 2.4181311049e-02, 4.2163199048e-02)
+_ATAN = (-3.33329491539e-01, 1.99777106478e-01, -1.38776856032e-01, 8.05374449538e-02)
+"""Of Cephes' asinf and atanf. Vulkan lets a driver be 4096 units in the last place off, and Mesa's asin is 5e-5 off."""
 
 
 def _series(coefficients: tuple[float, ...]) -> str:
@@ -45,6 +48,22 @@ def _rational(most: float, above: tuple[float, ...], below: tuple[float, ...]) -
     return steps, "{r}_x * {r}_p / {r}_q"
 
 
+_ARC = (
+    "const float {r}_m = {0} < 0.0f ? -{0} : {0}; const float {r}_h = {r}_m > 0.5f ? 1.0f : 0.0f; "
+    "const float {r}_z = {r}_h > 0.0f ? 0.5f - 0.5f * {r}_m : {r}_m * {r}_m; "
+    "const float {r}_b = {r}_h > 0.0f ? SQRT({r}_z) : {r}_m; "
+    f"const float {{r}}_p = MAD({{r}}_b * {{r}}_z, {_series(_ASIN)}, {{r}}_b);"
+)
+"""asin of |x|, or half of what it lacks to a right angle where |x| is large."""
+_ARC_TANGENT = (
+    "const float {r}_m = {0} < 0.0f ? -{0} : {0}; const float {r}_h = {r}_m > 2.41421356f ? 1.0f : 0.0f; "
+    "const float {r}_g = {r}_m > 0.41421356f ? 1.0f : 0.0f; "
+    "const float {r}_b = {r}_h > 0.0f ? DIVIDE(-1.0f, {r}_m) : {r}_g > 0.0f ? "
+    "DIVIDE(({r}_m - 1.0f), ({r}_m + 1.0f)) : {r}_m; const float {r}_z = {r}_b * {r}_b; "
+    f"const float {{r}}_s = MAD({{r}}_b * {{r}}_z, {_series(_ATAN)}, {{r}}_b); "
+    f"const float {{r}}_p = {{r}}_h > 0.0f ? {number(pi / 2)} + {{r}}_s : {{r}}_g > 0.0f ? "
+    f"{number(pi / 4)} + {{r}}_s : {{r}}_s;"
+)
 _POWER = (
     "const float {r}_s = {0} < 0.0f ? -{0} : {0}; "
     "const float {r}_w = {1} * 0.5f; "
@@ -75,9 +94,16 @@ TEXTS: dict[str, tuple[str, str]] = {
     "sin": ("", "sin({0})"),
     "cos": ("", "cos({0})"),
     "tan": ("", "tan({0})"),
-    "asin": ("", "asin({0})"),
-    "acos": ("", "acos({0})"),
-    "atan": ("", "atan({0})"),
+    "asin": (
+        f"{_ARC} const float {{r}}_q = {{r}}_h > 0.0f ? {number(pi / 2)} - 2.0f * {{r}}_p : {{r}}_p;",
+        "{0} < 0.0f ? -{r}_q : {r}_q",
+    ),
+    "acos": (
+        _ARC,
+        f"{{r}}_h > 0.0f ? ({{0}} < 0.0f ? {number(pi)} - 2.0f * {{r}}_p : 2.0f * {{r}}_p) : "
+        f"{{0}} < 0.0f ? {number(pi / 2)} + {{r}}_p : {number(pi / 2)} - {{r}}_p",
+    ),
+    "atan": (_ARC_TANGENT, "{0} < 0.0f ? -{r}_p : {r}_p"),
     "tanh": _rational(7.90531110763549805, _TANH_ABOVE, _TANH_BELOW),
     "erf": _rational(4.0, _ERF_ABOVE, _ERF_BELOW),
     "round": ("", "ROUND({0})"),
