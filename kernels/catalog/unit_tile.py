@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kernels.catalog.tile_text import numbers
 from kernels.catalog.work_group import group_conflict
-from kernels.options import WARPGROUP, Limits, Options
+from kernels.errors import OptionError
+from kernels.options import WARPGROUP, Backend, Limits, Options
 from kernels.source.kernel import LocalArray
 from kernels.source.tile import Tile, derived
 
@@ -40,6 +41,9 @@ class Costs:
 
 CONVOLUTIONS = Costs()
 """Fitted to 324 measurements on an H100 (docs/decisions/0109)."""
+_DIRECT = 4
+_KNOWN, _KNOWN_WIDTH, _INSTRUCTION = (16, 16, 16), 32, (16, 8, 16)
+"""Of matrices that `unit_fragments` is made for; and a shape that tells that a driver of Vulkan has them."""
 _PAD = 1
 """Vectors of eight halves (16 bytes) more a row, against conflicts of banks."""
 _AT_ONCE = 4
@@ -50,7 +54,8 @@ _AT_ONCE = 4
 class UnitTile(Tile):
     """`down` x `across` subgroups of `width` work-items, each `fr` x `fc` matrices; `parts` such sets of subgroups
     share out the depth, each of them `steps` matrices deep a stage; `sides` of local memory: 2, of which one is read
-    while the other is filled, or 1; 3 stands for two, with the matrices of the next step read ahead.
+    while the other is filled, or 1; 3 stands for two, with the matrices of the next step read ahead; 4 for two of the
+    left operand, while the right one is read so.
 
     `turned`: the right operand lies by columns. A matrix is `unit_rows` x `unit_columns`, a sum of products
     `unit_depth` deep: a shape that the device multiplies.
@@ -73,6 +78,11 @@ class UnitTile(Tile):
     def words(self) -> str:
         """As `--product 'matrix_units 2x2x4x4x2x1x2'` takes it."""
         return "x".join(map(str, (self.down, self.across, self.fr, self.fc, self.steps, self.parts, self.sides)))
+
+    @property
+    def direct(self) -> bool:
+        """Whether the right operand is read from memory as work-items have it."""
+        return self.sides == _DIRECT
 
     @property
     def local_bytes(self) -> int:
@@ -168,7 +178,7 @@ class UnitTile(Tile):
 
     @derived
     def side(self) -> int:
-        return self.start_b + self.vectors_b // self.row_b * self.pitch_b
+        return self.start_b + (0 if self.direct else self.vectors_b // self.row_b * self.pitch_b)
 
     @derived
     def strip_columns4(self) -> int:
@@ -215,6 +225,8 @@ TILES = (
     "2x2x4x2x2x1x2", "2x2x2x2x4x1x2", "2x2x2x2x2x1x2", "2x2x2x1x4x1x2", "2x2x1x2x4x1x2", "1x2x2x2x4x1x2",
     "1x4x2x1x4x1x2", "2x2x1x1x4x1x2", "1x2x1x1x4x1x2", "1x2x2x2x2x2x2", "1x2x2x2x2x4x1", "1x1x2x2x2x4x2",
     "1x1x2x2x2x8x1", "1x2x2x1x2x4x2", "1x1x1x1x4x8x1", "1x1x1x1x2x8x2",
+    "1x4x4x4x4x1x4", "1x4x3x4x4x1x4", "1x4x4x2x4x1x4", "1x4x3x3x4x1x4", "1x4x2x3x4x1x4", "1x4x2x2x4x1x4",
+    "1x4x2x2x2x1x4", "1x2x2x2x4x1x4", "1x4x2x1x4x1x4", "1x2x1x2x4x1x4", "1x2x2x1x4x1x4",
 )  # fmt: skip
 """Large first."""
 
@@ -235,17 +247,26 @@ def why_no_units(options: Options, limits: Limits) -> str | None:
 def unit_tile(words: str, limits: Limits, *, turned: bool) -> UnitTile:
     """The tile in words. Raises OptionError."""
     fields = (*numbers(words, MEANING, EXAMPLE), int(turned), *_unit(limits), limits.subgroup_size)
-    return UnitTile(*fields)
+    tile = UnitTile(*fields)
+    if tile.sides > _DIRECT or (tile.direct and (tile.parts > 1 or tile.steps % 2)):
+        raise OptionError(
+            f"tile {words!r}: there are up to 4 sides, and 4 ask for one part and an even number of steps"
+        )
+    return tile
 
 
-def unit_tiles(limits: Limits, *, turned: bool) -> list[UnitTile]:
-    """Those that fit the device, large ones first."""
+def unit_tiles(limits: Limits, backend: Backend, *, turned: bool) -> list[UnitTile]:
+    """Those that fit the device, large ones first. `turned`: the right operand is stored."""
     tiles = [unit_tile(words, limits, turned=turned) for words in TILES]
-    return [tile for tile in tiles if conflict(tile, limits) is None]
+    return [tile for tile in tiles if conflict(tile, limits, backend) is None]
 
 
-def conflict(tile: UnitTile, limits: Limits) -> str | None:
+def conflict(tile: UnitTile, limits: Limits, backend: Backend) -> str | None:
     """Why a tile does not fit the device; None where it does."""
+    if tile.direct and not tile.turned:
+        return "with four sides the right operand is stored, and it is computed"
+    if tile.direct and not _deals_out_as_known(limits, backend):
+        return "with four sides matrices are NVIDIA's of 16 x 16 x 16"
     return group_conflict(limits, group=tile.group, local_bytes=tile.local_bytes)
 
 
@@ -262,6 +283,13 @@ def cost(tile: UnitTile, limits: Limits, costs: Costs, *, rows: int, columns: in
     read = tile.down * tile.across * tile.tile_depth8 * matrix_rows
     waits = ((stages + costs.begin) * (loads + costs.stage) + costs.finish * tile.sums) * turns
     return (waits + (stages + 1) * rounds * read / costs.read) * (costs.ahead if tile.sides > 2 else 1.0)
+
+
+def _deals_out_as_known(limits: Limits, backend: Backend) -> bool:
+    """Whether work-items have of a matrix what `unit_fragments.fragments` says: in OpenCL it is part of NVIDIA's
+    instructions; in Vulkan kernels look themselves."""
+    is_known = _KNOWN in limits.matrix_units and _unit(limits) == _KNOWN and limits.subgroup_size == _KNOWN_WIDTH
+    return is_known and (backend == "opencl" or _INSTRUCTION in limits.matrix_units)
 
 
 def _spread(vectors: int, lines: int) -> int:

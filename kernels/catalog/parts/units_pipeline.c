@@ -1,11 +1,14 @@
     // Both operands pass through local memory, TILE_DEPTH deep a stage, while the next stage is fetched. With two SIDES
     // one is read while the other is filled, with one barrier a stage; with three there are two, and the matrices of the next
-    // step are read before this one is multiplied. DOWN x ACROSS subgroups multiply FR x FC matrices
+    // step are read before this one is multiplied; with four the right operand is read from memory as a subgroup's matrices have
+    // it, a step ahead, and two sides are the left one's. DOWN x ACROSS subgroups multiply FR x FC matrices
     // each, STEPS times a stage; PARTS such sets share out the depth. TURNED: the right operand lies by columns.
     MATRIX_SUM sums[SUMS];
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = NO_SUM;
     RAW8 next_a[LOADS_A];
+#if SIDES < 4
     RAW8 next_b[LOADS_B];
+#endif
     const int part = SUBGROUP / (DOWN * ACROSS);
     const int down = SUBGROUP / ACROSS % DOWN;
     const int across = SUBGROUP % ACROSS;
@@ -18,7 +21,40 @@
     INCLUDE units_put
     }
     BARRIER;
-#if SIDES > 2
+#if SIDES > 3
+    MATRIX_LEFT lefts[FR];
+    NEAR near[2 * FC];
+    int from_right[FC];
+    UNROLL for (int c = 0; c < FC; ++c) {
+        from_right[c] = FIRST_RIGHT(c);
+        LOAD_NEAR(near[c], from_right[c]);
+    }
+    for (int round = 0; round < stages; ++round) {
+        {
+            const int stage = AGAIN != 0 ? IMIN(round + 1, stages - 1) : round + 1;
+    INCLUDE fetch
+        }
+        const int from_a = (round & 1) * SIDE + start_a;
+        const int step = round * (STEPS * 32);
+        UNROLL for (int s = 0; s < STEPS; ++s) {
+            UNROLL for (int c = 0; c < FC; ++c) LOAD_NEAR(near[(s + 1) % 2 * FC + c], from_right[c] + step + (s + 1) * 32);
+            UNROLL for (int r = 0; r < FR; ++r) {
+                LOAD_LEFT(lefts[r], tile, from_a + r * UNIT_ROWS * PITCH_A + s * UNIT_DEPTH / 8, PITCH_A);
+            }
+            UNROLL for (int c = 0; c < FC; ++c) {
+                MATRIX_RIGHT right;
+                FRAGMENT(right, near[s % 2 * FC + c]);
+                UNROLL for (int r = 0; r < FR; ++r) sums[r * FC + c] = MULTIPLY_ADD(lefts[r], right, sums[r * FC + c]);
+            }
+        }
+        const int side = (1 - (round & 1)) * SIDE;
+    INCLUDE units_put
+        BARRIER;
+    }
+#ifdef ELEMENT
+    INCLUDE units_known
+#endif
+#elif SIDES > 2
     MATRIX_LEFT lefts[2 * FR];
     MATRIX_RIGHT rights[2 * FC];
     {

@@ -108,6 +108,9 @@ MATRICES = """\
 #define LOAD_ROWS(m, array, at, pitch) m = four_turned((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
 #define STORE_MATRIX(m, array, at, pitch) put_sum(m, (__local float2*)((array) + (at)), 2 * (pitch), LANE)
 #define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum)
+#define NEAR uint4
+#define LOAD_NEAR(near, at) near = RIGHT_AT((at) + LANE)
+#define FRAGMENT(m, near) m = near
 #define FROM_BITS(v) as_float4(v)
 #define TO_BITS(v) as_uint4(v)
 #define RAW8 uint4

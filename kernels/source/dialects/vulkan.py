@@ -147,6 +147,14 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 #define MULTIPLY_ADD(a, b, sum) coopMatMulAddNV((a), (b), (sum))
 #define FROM_BITS(v) uintBitsToFloat(v)
 #define TO_BITS(v) floatBitsToUint(v)
+#define NEAR uvec4
+#define LOAD_NEAR(near, at) near = RIGHT_AT((at) + LANE)
+#define FRAGMENT(m, near) { \\
+    f16vec2 two = unpackFloat2x16((near).x); m[0] = two.x; m[1] = two.y; \\
+    two = unpackFloat2x16((near).y); m[2] = two.x; m[3] = two.y; \\
+    two = unpackFloat2x16((near).z); m[4] = two.x; m[5] = two.y; \\
+    two = unpackFloat2x16((near).w); m[6] = two.x; m[7] = two.y; }
+#define ELEMENT(m, e) float(m[e])
 #define RAW8 uvec4
 #define RAW8_ZERO uvec4(0)
 #define SUBGROUP int(gl_SubgroupID)
@@ -156,6 +164,7 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 """Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
 own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
 UNITS = """\
+#define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
 #define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
 #define PUT_HALVES(array, at, a, b) \\
     array[at] = uvec4(packHalf2x16((a).xy), packHalf2x16((a).zw), packHalf2x16((b).xy), packHalf2x16((b).zw))

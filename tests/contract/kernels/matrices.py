@@ -19,8 +19,8 @@ _SAME = """\
 """
 IN_OPENCL = (
     """\
-typedef struct { __local const uint4* from; int pitch; int turned; } Place;
-Place place_of(__local const uint4* from, int pitch, int turned) { Place p = {from, pitch, turned}; return p; }
+typedef struct { __local const uint4* from; int pitch; int turned; __global const uint* direct; } Place;
+Place place_of(__local const uint4* from, int pitch, int turned) { Place p = {from, pitch, turned, 0}; return p; }
 #define PLACE_OF(array, at, pitch, turned) place_of((array) + (at), pitch, turned)
 float half_at(Place p, int row, int column) {
     return vload_half(column, (__local const half*)(p.from + row * p.pitch));
@@ -31,11 +31,16 @@ Sum multiply_add(Place a, Place b, Sum sum, int lane) {
     for (int e = 0; e < 8; ++e)
         for (int k = 0; k < 16; ++k) {
             const int column = lane % 2 * 8 + e;
-            const float right = b.turned ? half_at(b, column, k) : half_at(b, k, column);
+            const int place = (column % 8 * 4 + k % 8 / 2) * 8 + column / 8 * 4 + k / 8 * 2 + k % 2;
+            const float right = b.direct ? vload_half(place, (__global const half*)b.direct)
+                : b.turned ? half_at(b, column, k) : half_at(b, k, column);
             sum.at[e] += half_at(a, lane / 2, k) * right;
         }
     return sum;
 }
+#define NEAR __global const uint*
+#define LOAD_NEAR(near, at) near = (__global const uint*)&RIGHT_AT(at)
+#define FRAGMENT(m, near) m.direct = near
 #define MATRIX_SUM Sum
 #define NO_SUM no_sum()
 #define STORE_MATRIX(m, array, from, pitch) \\
@@ -58,6 +63,13 @@ Sum no_sum() { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum
 #define NO_SUM no_sum()
 #define HALF_OF(p, row, column) \\
     unpackHalf2x16(tile[(p).from + (row) * (p).pitch + (column) / 8][(column) % 8 / 2])[(column) % 2]
+#define NEAR int
+#define LOAD_NEAR(near, at) near = (at)
+#define FRAGMENT(m, near) m = Place(near, 0, 2)
+#define RIGHT_HALF(p, k, n) \\
+    unpackHalf2x16(RIGHT_AT((p).from + (n) % 8 * 4 + (k) % 8 / 2)[(n) / 8 * 2 + (k) / 8])[(k) % 2]
+#define RIGHT_OF(p, k, n) (p.turned == 0 ? HALF_OF(p, k, n) : HALF_OF(p, n, k))
+#define ELEMENT(m, e) RIGHT_OF(m, LANE % 4 * 2 + (e) / 2 % 2 * 8 + (e) % 2, LANE / 4 + (e) / 4 * 8)
 #define STORE_MATRIX(m, array, from, pitch) \\
     for (int e = 0; e < 8; ++e) \\
         array[(from) + LANE / 2 * (pitch) + LANE % 2 * 2 + e / 4][e % 4] = floatBitsToUint(m.at[e])
@@ -72,9 +84,15 @@ Sum no_sum() { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum
     for (int e = 0; e < 8; ++e) \\
         for (int k = 0; k < 16; ++k) \\
             sum.at[e] += HALF_OF(a, LANE / 2, k) \\
-                * (b.turned != 0 ? HALF_OF(b, LANE % 2 * 8 + e, k) : HALF_OF(b, k, LANE % 2 * 8 + e))
+                * RIGHT_OF(b, k, LANE % 2 * 8 + e)
 """
 )
+
+RIGHTS_IN_VULKAN = IN_VULKAN.replace(
+    "* RIGHT_OF(b, k, LANE % 2 * 8 + e)",
+    "* (b.turned == 2 ? RIGHT_HALF(b, k, LANE % 2 * 8 + e) : RIGHT_OF(b, k, LANE % 2 * 8 + e))",
+)
+"""The same where right operands lie as `fragments` of kernels/catalog/unit_fragments.py."""
 
 FRAGMENTS_IN_OPENCL = """\
 #define RAW8 uint4

@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernels.catalog.unit_tile import unit_tiles
+from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Choice, Limits, Options, matrix_units
 from kernels.source.dialects import opencl, vulkan
 from orchestrator.model.device import ApiFacts
 from tests.contract.agent.driver import Agent
-from tests.unit.kernels.back.graphs import Builder, side_by_side, some
+from tests.unit.kernels.back.graphs import Builder, inputs_of, side_by_side, some
 from tests.unit.kernels.back.test_convolution import SHAPES
 from tests.unit.kernels.back.test_products import dense, product
 from tests.unit.kernels.back.test_products import every as every_product
 
+from . import matrices
 from .test_agreement import check
 
 pytestmark = pytest.mark.long
@@ -139,6 +142,39 @@ def test_kernels_compute_the_same_where_matrices_are_written_out(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
+    agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(opencl, "MATRICES", matrices.IN_OPENCL)
+    monkeypatch.setattr(vulkan, "MATRICES", matrices.RIGHTS_IN_VULKAN)
+    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
+    limits = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
+    words = "matrix_units 1x2x1x1x2x1x4"
+    dense_layers = side_by_side({"odd": dense(9, 13, 22), "deep": dense(5, 256, 9), "wide": dense(20, 36, 70)})
+    some_convolutions = convolutions(some(sorted(SHAPES), 3))
+    for graph, asked in ((dense_layers, {"product": words}), (some_convolutions, {"algorithm": words})):
+        plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+        assert words in plan.options.values()
+
+
+@pytest.mark.slow
+def test_a_driver_that_deals_matrices_out_in_another_way_gives_nan(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    dealt = matrices.RIGHTS_IN_VULKAN.replace("LANE / 4 + (e) / 4 * 8)", "(LANE / 4 + (e) / 4 * 8) % 15)")
+    assert dealt != matrices.RIGHTS_IN_VULKAN
+    monkeypatch.setattr(vulkan, "MATRICES", dealt)
+    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
+    limits = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
+    graph = dense(9, 13, 22)
+    options = Options("vulkan", "fp16", product="matrix_units 1x2x1x1x2x1x4")
+    bundle = compile_graph(graph, options, limits, spirv_cache=tmp_path)
+    ended = agent.run(bundle, inputs_of(graph), "--warmup", 0, "--samples", 1)
+    assert ended.code == 0 and np.isnan(ended.output(0)).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api: Backend, tmp_path: Path) -> None:
     facts = _facts(agent, api)
     if not facts.matrix_units:
@@ -147,9 +183,11 @@ def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api:
         matrix_units=matrix_units(facts.matrix_units), subgroup_size=facts.subgroup_size,
         local_bytes=facts.local_bytes, max_work_group=facts.max_work_group,
     )  # fmt: skip
-    for words in (Choice("matrix_units", tile.words).words for tile in unit_tiles(limits, turned=False)):
+    stored = {name: dense(*sizes) for name, sizes in {"odd": (9, 13, 22), "deep": (70, 2064, 36)}.items()}
+    for tile in unit_tiles(limits, api, turned=True):
+        words = Choice("matrix_units", tile.words).words
         for graph, asked in (
-            (every_product(), {"product": words}),
+            (side_by_side(stored) if tile.direct else every_product(), {"product": words}),
             (convolutions(sorted(SHAPES)), {"algorithm": words}),
         ):
             plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kernels.catalog import unit_fragments
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, VIEWS, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
@@ -24,7 +25,7 @@ from kernels.catalog.unit_tile import (
     why_no_units,
 )
 from kernels.ir.graph import Array
-from kernels.options import Limits, Options
+from kernels.options import Backend, Limits, Options
 from kernels.source.kernel import Kernel
 
 KERNEL = Kernel(
@@ -54,16 +55,19 @@ class MatrixUnits:
             return f"its {conv.groups} groups are not whole stacks of four channels"
         within = limits.within(KERNEL.name)
         if tile:
-            return conflict(unit_tile(tile, limits, turned=True), within)
-        return None if unit_tiles(within, turned=True) else "no tile fits the device's work-groups and local memory"
+            return conflict(unit_tile(tile, limits, turned=True), within, options.backend)
+        fitting = unit_tiles(within, options.backend, turned=True)
+        return None if fitting else "no tile fits the device's work-groups and local memory"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         if self.why_not(conv, options, limits) is not None:
             return []
-        fitting = unit_tiles(limits.within(KERNEL.name), turned=True)
+        fitting = unit_tiles(limits.within(KERNEL.name), options.backend, turned=True)
+        directly = unit_fragments.pays(limits, **_work(conv))
         return [
-            tile.words for tile in sorted(fitting, key=lambda tile: cost(tile, limits, CONVOLUTIONS, **_work(conv)))
+            tile.words
+            for tile in sorted(fitting, key=lambda t: (t.direct != directly, _cost(t, conv, options.backend, limits)))
         ]
 
     def lower(
@@ -81,10 +85,16 @@ class MatrixUnits:
             {"AGAIN": 0, **conv.padding},
             {"in_stacks": in_stacks, "out_stacks": out_stacks, "rows": rows, **conv.window, **conv.dilation},
             shape.group,
-            weight=_pack(constants["weight"], conv.groups, channels, shape.tile_depth),
+            weight=_pack(constants["weight"], conv.groups, shape),
             bias=padded(constants["bias"].reshape(conv.groups, -1), 1, channels),
         )
         return (call,)
+
+
+def _cost(tile: UnitTile, conv: Convolution, backend: Backend, limits: Limits) -> float:
+    if tile.direct:
+        return unit_fragments.cost(tile, limits, unit_fragments.CONVOLUTIONS[backend], **_work(conv))
+    return cost(tile, limits, CONVOLUTIONS, **_work(conv))
 
 
 def _work(conv: Convolution) -> dict[str, int]:
@@ -95,13 +105,16 @@ def _work(conv: Convolution) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _pack(weight: Array, groups: int, channels: int, depth: int) -> Array:
-    """(K, C, kh, kw) -> [groups][K / channels][stages of `depth`][channels][depth], zero-padded.
+def _pack(weight: Array, groups: int, tile: UnitTile) -> Array:
+    """(K, C, kh, kw) -> [groups][K / channels][stages][channels][depth], of a tile, zero-padded; or `fragments` of it.
 
     The depth is [tap][C to a multiple of 8].
     """
+    channels, depth = 8 * tile.tile_columns8, tile.tile_depth
     k, c, kh, kw = weight.shape
     full = padded(padded(weight.reshape(groups, k // groups, c, kh * kw), 1, channels), 2, 8)
     rows = full.transpose(0, 1, 3, 2).reshape(groups, full.shape[1], -1)
+    if tile.direct:
+        return np.stack([unit_fragments.fragments(each.T, tile) for each in rows])
     stages = padded(rows, 2, depth).reshape(groups, -1, channels, -(-rows.shape[2] // depth), depth)
     return np.ascontiguousarray(stages.transpose(0, 1, 3, 2, 4))

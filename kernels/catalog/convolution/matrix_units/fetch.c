@@ -13,9 +13,11 @@
                 ky[f] += step_y + (kx[f] >= kw ? 1 : 0);
                 kx[f] -= kx[f] >= kw ? kw : 0;
             }
+#if SIDES < 4
             UNROLL for (int f = 0; f < LOADS_B; ++f) {
                 const int at = me + f * GROUP;
                 next_b[f] = RAW8_ZERO;
                 if ((EVEN_B != 0 || at < VECTORS_B) && stage < stages) next_b[f] = LOAD_RAW8_weight(weight_at + SPREAD(at / ROW_B, SPREAD_B) * ROW_B + at % ROW_B);
             }
             weight_at += VECTORS_B;
+#endif

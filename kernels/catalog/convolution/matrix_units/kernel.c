@@ -1,6 +1,7 @@
 // Implicit matrix product on matrix units: rows are the pixels of all pictures, the depth is (tap, pair of stacks).
 // Addresses of the window are computed where they are needed. in_stacks and out_stacks are those of one group.
-// Weights: [group][channel tile][stage][8 TILE_COLUMNS8 outputs][TILE_DEPTH inputs], these [tap][pair of stacks][8 inputs].
+// Weights: [group][channel tile][stage][8 TILE_COLUMNS8 outputs][TILE_DEPTH inputs], these [tap][pair of stacks][8 inputs]; with four
+// sides `fragments` of unit_fragments.py.
 {
     const int me = LOCAL_ID(0);
     const int group = GROUP_ID(2);
@@ -14,7 +15,11 @@
     const int step_pair = TILE_DEPTH8 - step_tap * in_pairs;
     const int step_y = step_tap / kw;
     const int step_x = step_tap - step_y * kw;
+#if SIDES < 4
     int weight_at = channel_tile * stages * VECTORS_B;
+#endif
+#define FIRST_RIGHT(c) ((channel_tile * (TILE_COLUMNS8 / 2) + across * FC + (c)) * (stages * STEPS + 1) * 32)
+#define RIGHT_AT(i) LOAD_RAW8_weight(i)
 
     int plane[LOADS_A];
     int top[LOADS_A];

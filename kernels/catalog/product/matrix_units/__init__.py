@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from kernels.catalog import unit_fragments
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import padded
 from kernels.catalog.product.depth_parts import depth_parts
@@ -66,15 +67,20 @@ class MatrixUnits:
             return why
         within = limits.within(KERNEL.name)
         if tile:
-            return conflict(unit_tile(tile, limits, turned=turned), within)
-        return None if unit_tiles(within, turned=turned) else "no tile fits the device's work-groups and local memory"
+            return conflict(unit_tile(tile, limits, turned=turned), within, options.backend)
+        fitting = unit_tiles(within, options.backend, turned=turned)
+        return None if fitting else "no tile fits the device's work-groups and local memory"
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         if self.why_not(product, options, limits) is not None:
             return []
-        fitting = unit_tiles(limits.within(KERNEL.name), turned=product.right_is_constant)
-        return [tile.words for tile in sorted(fitting, key=lambda tile: _cost(tile, product, options, limits))]
+        fitting = unit_tiles(limits.within(KERNEL.name), options.backend, turned=product.right_is_constant)
+        directly = unit_fragments.pays(limits, **_sizes(product))
+        return [
+            tile.words
+            for tile in sorted(fitting, key=lambda t: (t.direct != directly, _cost(t, product, options, limits)))
+        ]
 
     def lower(
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
@@ -90,16 +96,20 @@ class MatrixUnits:
             "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
-        weight = turned(constants["weight"]) if shape.turned else None
-        ints = {} if weight is None else {"b_stride": weight.shape[1] // 8}
+        weight = _packed(constants["weight"], shape) if shape.turned else None
+        ints = {} if weight is None else {"b_stride": weight[0].size // 8}
         parts = _parts(shape, product, limits)
         if parts > 1:
             deep = product.depth // parts
             switches["AGAIN"] = int(deep >= _MANY_STAGES * shape.tile_depth)
-            apart = deep // 8 if shape.turned else deep * product.columns4
+            apart = 2 * deep if shape.direct else deep // 8 if shape.turned else deep * product.columns4
             ints |= {"depth": deep, "a_batch": deep // 4, "b_batch": apart}
         items = (across * shape.group, down, parts * product.batch)
         return (Call(KERNEL, items, shape, switches, ints, shape.group, weight, parts=parts),)
+
+
+def _packed(weight: Array, tile: UnitTile) -> Array:
+    return unit_fragments.fragments(weight, tile) if tile.direct else turned(weight)
 
 
 def turned(weight: Array) -> Array:
@@ -114,7 +124,15 @@ def _parts(tile: UnitTile, product: Product, limits: Limits) -> int:
 
 def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) -> float:
     parts, many = _parts(tile, product, limits), product.rows >= _MANY_ROWS
+    sizes = _sizes(product) | {"depth": product.depth // parts, "matrices": product.batch * parts}
+    if tile.direct:
+        return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS, **sizes)
     costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))
-    sizes = {"rows": product.rows, "columns": 4 * product.columns4, "depth": product.depth // parts}
-    whole = cost(tile, limits, costs, **sizes, matrices=product.batch * parts)
+    whole = cost(tile, limits, costs, **sizes)
     return whole + (adding_up if parts > 1 else 0)
+
+
+def _sizes(product: Product) -> dict[str, int]:
+    return {
+        "rows": product.rows, "columns": 4 * product.columns4, "depth": product.depth, "matrices": product.batch
+    }  # fmt: skip

@@ -3,17 +3,18 @@
     INCLUDE place
                 const int k4 = 2 * (stage * TILE_DEPTH8 + depth_at);
                 const int row = first_row + row_at;
-                const int from = a_from + (WHOLE != 0 ? row : IMIN(row, rows - 1)) * a_stride + k4;
+                const int line = a_from + (WHOLE != 0 ? row : IMIN(row, rows - 1)) * a_stride;
                 next_a[f] = RAW8_ZERO;
                 if ((EVEN_A != 0 || at < VECTORS_A) && (AGAIN != 0 || 4 * k4 < depth)) {
                     if (EIGHTS_A != 0) {
-                        next_a[f] = LOAD_RAW8_a(from / 2);
+                        next_a[f] = LOAD_RAW8_a((line >> 1) + stage * TILE_DEPTH8 + depth_at);
                     } else {
-                        next_a[f].xy = LOAD_RAW_a(from);
-                        if (AGAIN != 0 || 4 * k4 + 4 < depth) next_a[f].zw = LOAD_RAW_a(from + 1);
+                        next_a[f].xy = LOAD_RAW_a(line + k4);
+                        if (AGAIN != 0 || 4 * k4 + 4 < depth) next_a[f].zw = LOAD_RAW_a(line + k4 + 1);
                     }
                 }
             }
+#if SIDES < 4
             UNROLL for (int f = 0; f < LOADS_B; ++f) {
                 const int at = me + f * GROUP;
                 next_b[f] = RAW8_ZERO;
@@ -37,3 +38,4 @@
                 }
 #endif
             }
+#endif

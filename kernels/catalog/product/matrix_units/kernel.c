@@ -8,6 +8,8 @@
     const int batch = GROUP_ID(2);
     const int a_from = a_start + batch * a_batch;
     const int b_from = batch * b_batch;
+#define FIRST_RIGHT(c) (b_from + IMIN(first_column / 4 + across * FC + (c), (columns4 - 1) / 4) * b_stride)
+#define RIGHT_AT(i) LOAD_RAW8_b(i)
     const int stages = (depth + TILE_DEPTH - 1) / TILE_DEPTH;
     INCLUDE units_pipeline
 }

@@ -110,7 +110,9 @@ def test_tiles_worth_trying_fit_the_device() -> None:
             tiles = [unit_tile(each, limits, turned=True) for each in words]
             assert all(tile.group <= limits.max_work_group and tile.local_bytes <= limits.local_bytes for tile in tiles)
             assert not [each for each in words if entry.why_not(sizes, HALVES, limits, each)]
-    units = {(tile.unit_rows, tile.unit_columns, tile.unit_depth) for tile in unit_tiles(DEVICE, turned=False)}
+    units = {
+        (tile.unit_rows, tile.unit_columns, tile.unit_depth) for tile in unit_tiles(DEVICE, "vulkan", turned=False)
+    }
     assert units == {(16, 16, 16)}
 
 

@@ -1,0 +1,80 @@
+"""Stored right operands of products on matrix units, read from memory as a subgroup's work-items have them.
+
+They need no local memory, no barrier and no instruction that deals them out (docs/decisions/0150).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.catalog.packing import padded
+from kernels.catalog.unit_tile import UnitTile
+from kernels.ir.graph import Array
+from kernels.options import Limits
+
+_RESULTS = 7500
+"""Of a compute unit: from so many on such tiles take less than others."""
+_UNITS, _REGISTERS = 64, 65536
+"""Compute units where the device does not tell, and registers of one."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a device's time is made of, in products of two matrices by a subgroup."""
+
+    begin: float
+    """Stages that pass before the first sum."""
+    finish: float
+    """A matrix that is written."""
+    stage: float
+    """A stage, beside its loads and products."""
+    load: float
+    """A matrix that is loaded."""
+    registers: float
+    """Of a work-item, beside its sums and what it loads."""
+    working: float
+    """Work-items that keep a compute unit busy."""
+
+
+PRODUCTS = Costs(2.0, 70, 62, 4.4, 58, 427)
+CONVOLUTIONS = {"opencl": Costs(0.61, 12.4, 24, 0.23, 37, 192), "vulkan": Costs(2.1, 58.8, 33.7, 0.19, 101, 295)}
+"""Fitted to 10 products and 11 convolutions on an H100."""
+
+
+def fragments(weight: Array, tile: UnitTile) -> Array:
+    """(depth, columns) -> [columns / 16][steps, and one of zeros][32 work-items][8], zero-padded to whole stages.
+
+    Work-item 4 i + j has of a matrix columns i and i + 8, and of each the rows 2 j, 2 j + 1, 2 j + 8 and 2 j + 9: what
+    PTX says of `mma.m16n8k16`, twice.
+    """
+    full = padded(padded(weight, 1, 16), 0, tile.tile_depth)
+    full = np.concatenate([full, np.zeros((16, full.shape[1]), full.dtype)])
+    steps, matrices = full.shape[0] // 16, full.shape[1] // 16
+    places = full.reshape(steps, 2, 4, 2, matrices, 2, 8)  # step, half of it, j, pair, matrix, half of it, i
+    return np.ascontiguousarray(places.transpose(4, 0, 6, 2, 5, 1, 3).reshape(matrices, steps, 32, 8))
+
+
+def pays(limits: Limits, *, rows: int, columns: int, matrices: int, **_: int) -> bool:
+    """Whether there are results enough for such tiles; fewer leave units idle, and others share out the depth."""
+    return rows * columns * matrices >= _RESULTS * (limits.compute_units or _UNITS)
+
+
+def cost(tile: UnitTile, limits: Limits, costs: Costs, *, rows: int, columns: int, depth: int, matrices: int) -> float:
+    """About the time of matrix products on a device, for comparing such tiles: a compute unit holds as many work-groups
+    at once as it has registers for, and the last ones may be too few to keep it busy."""
+    groups = -(-rows // tile.tile_rows) * -(-columns // (8 * tile.tile_columns8)) * matrices
+    turns = math.ceil(groups / (limits.compute_units or _UNITS))
+    wanted = 8 * tile.sums + 8 * tile.fc + 4 * tile.fr + 4 * tile.loads_a + costs.registers
+    at_once = max(1, _REGISTERS // (8 * math.ceil(min(255, wanted) / 8) * tile.group))
+    full, rest = divmod(turns, at_once)
+    times = full * at_once / _busy(tile, at_once, costs) + (rest / _busy(tile, rest, costs) if rest else 0)
+    products, loaded = tile.down * tile.across * tile.sums, tile.down * tile.fr + tile.across * tile.fc
+    stage = tile.steps * (products + costs.load * loaded) + costs.stage
+    return times * ((-(-depth // tile.tile_depth) + costs.begin) * stage + costs.finish * products)
+
+
+def _busy(tile: UnitTile, groups: int, costs: Costs) -> float:
+    return min(1.0, groups * tile.group / costs.working)
