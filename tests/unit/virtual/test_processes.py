@@ -17,9 +17,10 @@ def test_what_a_phone_runs_is_found_by_descent(tmp_path: Path) -> None:
     mine, other, over = tmp_path / "mine", tmp_path / "other", threading.Event()
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(root: Path | None, script: str) -> None:
+    def start(root: Path | None, script: str) -> subprocess.Popen[bytes]:
         environment = {"PATH": os.environ["PATH"], **({ROOT_VARIABLE: str(root)} if root else {})}
-        started.append(subprocess.Popen(["sh", "-c", script], env=environment))
+        started.append(process := subprocess.Popen(["sh", "-c", script], env=environment))
+        return process
 
     def start_and_stay() -> None:
         start(mine, "exec sleep 60")
@@ -29,7 +30,7 @@ def test_what_a_phone_runs_is_found_by_descent(tmp_path: Path) -> None:
     thread.start()
     start(mine, "sleep 61 & wait")
     start(other, "exec sleep 62")
-    start(None, "exec sleep 63")
+    stranger = start(None, "exec sleep 63")
     table = ProcessTable()
     try:
         eventually(lambda: sorted(each.name for each in table.of(mine)) == ["sh", "sleep", "sleep"])
@@ -40,7 +41,7 @@ def test_what_a_phone_runs_is_found_by_descent(tmp_path: Path) -> None:
         over.set()
         thread.join()
         send_signal(table.below(tmp_path), signal.SIGKILL)
-        started[-1].kill()
+        stranger.kill()
         for each in started:
             each.wait()
     end_all(table, tmp_path)
