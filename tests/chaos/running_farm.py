@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,10 +90,11 @@ class RunningFarm:
     def cut_power(self) -> None:
         """Kill the whole machine, leave of its files what was flushed, and start it again."""
         assert self._durable is not None
-        family = [self.process.pid, *(each.pid for each in psutil.Process(self.process.pid).children(recursive=True))]
-        for pid in family:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        top, family = psutil.Process(self.process.pid), set[int]()
+        while new := {top.pid, *(each.pid for each in top.children(recursive=True))} - family:
+            family |= new
+            _signal(new, signal.SIGSTOP)  # else one of them might start another that is not killed
+        _signal(family, signal.SIGKILL)
         self.process.wait()
         eventually(lambda: not processes.marked(self.state), what="processes outlive the power cut")
         self._durable.cut()
@@ -210,3 +211,9 @@ def health(farm: RunningFarm) -> dict[str, str]:
     """Device -> how it is, as its host says."""
     with farm.redis() as redis:
         return {device.serial: str(device.state.health) for device in Inventory(redis).devices()}
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
