@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -12,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from farm.parts.part import free_port
 from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, SetupError, TransportLost
+from tests.waiting import eventually
 from workers.connection.adb import MAX_OUTPUT_BYTES, AdbConnection, AdbServer, ListedDevice, parse_devices
 
 Handler = Callable[[socket.socket], None]
@@ -256,6 +260,30 @@ def test_many_at_once_wait_for_a_unix_socket_with_a_short_queue(short: Path) -> 
                 assert request(client) == "host:devices-l"
                 client.sendall(b"OKAY0009p1 device")
         assert {rows.result()[0].address for rows in asked} == {"p1"}
+
+
+def test_a_process_that_is_stopped_while_it_waits_for_its_turn_goes_on_waiting(short: Path) -> None:
+    waits = f"""from workers.connection.sockets import *
+print("now", flush=True)
+connect_unix(Path({str(short / "s")!r}), 60.0).sendall(b"here")"""
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as before:
+        listener.bind(str(short / "s"))
+        listener.listen(0)
+        listener.settimeout(20.0)
+        before.connect(str(short / "s"))
+        with subprocess.Popen([sys.executable, "-c", waits], stdout=subprocess.PIPE, text=True) as process:
+            stopped = psutil.Process(process.pid)
+            assert process.stdout and process.stdout.readline() == "now\n"
+            eventually(lambda: stopped.status() == psutil.STATUS_SLEEPING)
+            for _ in range(3):
+                stopped.suspend()
+                eventually(lambda: stopped.status() == psutil.STATUS_STOPPED)
+                stopped.resume()
+                eventually(lambda: stopped.status() != psutil.STATUS_STOPPED)
+            listener.accept()[0].close()
+            with listener.accept()[0] as client:
+                assert client.recv(4) == b"here"
+            assert process.wait(60) == 0
 
 
 def test_who_loses_a_phone_as_the_server_dies_blames_the_server(short: Path) -> None:
