@@ -1,4 +1,4 @@
-"""What of bitwise operators fp32 cannot hold is refused; their results are in the fuzzer (`onnx_draws.py`)."""
+"""What of bitwise operators fp32 cannot hold is refused; their results are in the fuzzer (`onnx_draws/`)."""
 
 from __future__ import annotations
 
