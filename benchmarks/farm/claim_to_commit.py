@@ -254,7 +254,7 @@ def _scheduler(farm: Settings) -> Iterator[None]:
     with (farm.state / "scheduler.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-c", SCHEDULER],
-            env={**os.environ, **own, "FARM_HOST": HOST}, stdout=log, stderr=log,
+            env={**os.environ, **own, "FARM_HOST": HOST}, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
         try:
             yield

@@ -179,11 +179,11 @@ def measured(farm: Settings, phones: int, jobs: int, lanes: Lanes) -> Turn:
 
 @contextmanager
 def private_redis(folder: Path) -> Iterator[str]:
-    """A Redis on a socket in the folder; its URL."""
+    """A Redis on a socket in the folder, in a session of its own as every part of a farm; its URL."""
     path, _ = find()
     socket = folder / "redis.sock"
     words = ["--port", "0", "--unixsocket", str(socket), "--dir", str(folder), "--save", "", "--loglevel", "warning"]
-    server = subprocess.Popen([path, *words], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([path, *words], stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         ready = Redis(unix_socket_path=str(socket))
         give_up_at = time.monotonic() + START_S

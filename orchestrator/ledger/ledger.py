@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 
 from sqlalchemy import Connection, Table
@@ -20,7 +22,7 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
 from . import attempts, experiments, figures, health, imports, queries, records, templates
-from .attempts import Note, Start
+from .attempts import Note, Prepared, Start
 from .database import Database
 from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
@@ -124,11 +126,7 @@ class Ledger:
         """Number of jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
         with self._database.read() as connection:
             found = queries.counts(connection, experiment_id)
-        total: dict[str, int] = {}
-        for by_word in found.values():
-            for word, count in by_word.items():
-                total[word] = total.get(word, 0) + count
-        return total
+        return dict(sum(map(Counter, found.values()), Counter[str]()))
 
     def device_counts(self, experiment_id: str | None = None) -> dict[str, tuple[int, int]]:
         """Device -> (jobs that are over, all jobs), of the jobs that only this device may run."""
@@ -252,11 +250,12 @@ class Ledger:
         Raises Unstorable where this ledger can never keep it (Forged: the attempt is another host's), ServiceDown where
         the store cannot now.
         """
-        text = body if body is not None else record.model_dump_json().encode()
+        sent = attempts.Sent(record, body if body is not None else record.model_dump_json().encode(), host)
         try:
-            with self._database.write() as connection:
-                one = attempts.Sent(record, text, host)
-                return attempts.keep_all(connection, [one], self._retries, self._quarantine_after)[0]
+            with self._database.read() as connection:
+                prepared = attempts.prepare(connection, [sent])
+            with self.keeping(prepared) as (result,):
+                return result
         except (DataError, OverflowError) as e:  # no column can hold it
             raise Unstorable(f"a value of the record does not fit into the ledger: {e}") from e
 
@@ -264,13 +263,18 @@ class Ledger:
         """Keep a record as `host` sent it: JSON of this version or a newer one. Raises as `keep` does."""
         return self.keep(records.parsed(body), body, host)
 
-    def offer_all(self, sent: Sequence[tuple[bytes, str]], note: Note = lambda _: None) -> list[KeepResult]:
-        """The same of many records with their hosts, in one transaction: all of them or, where it raises, none. `note`
-        gets the new ones, just before they are kept."""
+    def prepare(self, sent: Sequence[tuple[bytes, str]], note: Note = lambda _: lambda: None) -> list[Prepared]:
+        """Make records, with their hosts, into what is kept; nothing is locked meanwhile. Raises as `keep` does."""
         found = (attempts.Sent(records.parsed(body), body, host) for body, host in sent)
         jobs = {attempts.seeming_job(body) for body, _ in sent}
+        with self._database.read() as connection:
+            return attempts.prepare(connection, found, jobs=jobs, note=note)
+
+    @contextmanager
+    def keeping(self, prepared: Sequence[Prepared]) -> Iterator[list[KeepResult]]:
+        """Keep records in one transaction, all or none. They are kept when it is left, which another thread may do."""
         with self._database.write() as connection:
-            return attempts.keep_all(connection, found, self._retries, self._quarantine_after, jobs=jobs, note=note)
+            yield attempts.keep_all(connection, prepared, self._retries, self._quarantine_after)
 
     def _fail(self, connection: Connection, job_id: str, attempt: int) -> None:
         """End an attempt whose record can never be stored."""
@@ -290,10 +294,9 @@ class Ledger:
 
     def records_of(self, job_ids: Iterable[str]) -> Iterator[Record]:
         """All records of these jobs, read in batches."""
-        wanted = sorted(job_ids)
-        for start in range(0, len(wanted), records.BATCH):
+        for part in records.batches(job_ids):
             with self._database.read() as connection:
-                found = records.packed_of(connection, wanted[start : start + records.BATCH])
+                found = records.packed_of(connection, part)
             yield from records.unpacked(found)
 
     # figures
@@ -307,8 +310,7 @@ class Ledger:
 
     def figures_of(self, job_ids: Iterable[str]) -> list[BlockFigures]:
         """Of all attempts at these jobs; the same."""
-        wanted = sorted(job_ids)
-        parts = [wanted[start : start + records.BATCH] for start in range(0, len(wanted), records.BATCH)]
+        parts = records.batches(job_ids)
         return [found for part in parts for found in self._figures({"job_id": part})]
 
     def briefs(self, experiment_id: str) -> list[Brief]:

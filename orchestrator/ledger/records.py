@@ -85,6 +85,12 @@ def unpacked(found: Iterable[tuple[Key, bytes]]) -> Iterator[Record]:
             yield record
 
 
+def batches(job_ids: Iterable[str]) -> list[list[str]]:
+    """The same jobs in order, as many at a time as are read at once."""
+    wanted = sorted(job_ids)
+    return [wanted[start : start + BATCH] for start in range(0, len(wanted), BATCH)]
+
+
 def stored(body: bytes) -> Record:
     """A record of this version or of a newer one, from its column. Raises ValueError, zlib.error."""
     return Record.model_validate_json(unpack(body), extra="ignore")

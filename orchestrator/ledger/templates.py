@@ -22,6 +22,7 @@ from .tables import JOBS, TEMPLATES, number_of
 ORDINARY: TypeAdapter[Job] = TypeAdapter(Job)
 
 _BODIES = select(TEMPLATES.c.id, TEMPLATES.c.body).where(TEMPLATES.c.id.in_(bindparam("these", expanding=True)))
+_TEMPLATES_OF = select(JOBS.c.id, JOBS.c.template_id).where(JOBS.c.id.in_(bindparam("these", expanding=True)))
 JOB_PARTS = (JOBS.c.id, JOBS.c.template_id, JOBS.c.lane_id, JOBS.c.block)
 """The columns that `JobReader` asks for."""
 
@@ -129,6 +130,15 @@ def measured(connection: Connection, wanted: Collection[int]) -> dict[int, Measu
     found = _bodies(connection, wanted)
     read = {number: readable(f"template {number}", partial(_measured, body)) for number, body in found.items()}
     return {number: each for number, each in read.items() if each is not None}
+
+
+def measured_of(connection: Connection, job_ids: Collection[str]) -> dict[str, Measured | None]:
+    """What these jobs measure; None where that cannot be read, and without those that are not there."""
+    if not job_ids:
+        return {}
+    numbers = {row.id: row.template_id for row in connection.execute(_TEMPLATES_OF, {"these": sorted(job_ids)})}
+    found = measured(connection, set(numbers.values()))
+    return {job_id: found.get(number) for job_id, number in numbers.items()}
 
 
 def _measured(body: bytes) -> Measured:

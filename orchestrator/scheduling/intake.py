@@ -11,24 +11,25 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from redis import Redis
 
 from orchestrator.coordination.record_stream import DEAD, Entry, RecordStream, streams
 from orchestrator.errors import Forged, ServiceDown, Unstorable
-from orchestrator.ledger import Ledger
-from orchestrator.model.record import Record
+from orchestrator.ledger import KeepResult, Ledger
+from orchestrator.ledger.attempts import Note, Prepared
 
 log = logging.getLogger(__name__)
 
 BATCH = 200
+"""Records of a transaction, for whose end other writers wait."""
 PER_TURN = 600
 """Entries taken in one call: the scheduler has more to do."""
 LEAST_OF_A_HOST = 20
-AT_ONCE = 200
-"""Records of a transaction: other writers wait for its end."""
 FORGED = Forged.cause
 HOLD_S, MAX_HOLD_S = 1.0, 60.0
 """Wait before an entry is tried again that failed by itself; doubled each time."""
@@ -44,13 +45,26 @@ class _Held:
     wait_s: float
 
 
+@dataclass(frozen=True)
+class _UnderWay:
+    """A batch that is being committed and answered, beside which the next one is prepared."""
+
+    stream: RecordStream
+    entries: Sequence[Entry]
+    prepared: Sequence[Prepared]
+    words: Sequence[KeepResult]
+    end: Future[None]
+
+
 class Intake:
     """Remembers which entries failed by themselves, so that the others go on."""
 
-    def __init__(self, redis: Redis, ledger: Ledger, note: Callable[[Record], None] = lambda _: None) -> None:
-        """`note` gets each record that is new, as soon as it is kept."""
+    def __init__(self, redis: Redis, ledger: Ledger, note: Note = lambda _: lambda: None) -> None:
+        """`note` reads each record, and gives what is to be done as soon as that is kept, if it is new."""
         self._redis, self._ledger, self._note = redis, ledger, note
         self._held: dict[Key, _Held] = {}
+        self._committer = ThreadPoolExecutor(1, "intake")
+        self._under_way: _UnderWay | None = None
         self.is_behind = False
         """Whether the last call left records in a stream that it might have taken."""
 
@@ -62,19 +76,22 @@ class Intake:
         taken: Counter[str] = Counter()
         found = streams(self._redis)
         self.is_behind = False
-        for stream in found:  # each has its share: one that sends without end holds back no other
-            self._drain(stream, max(PER_TURN // len(found), LEAST_OF_A_HOST), taken)
+        try:
+            for stream in found:  # each has its share: one that sends without end holds back no other
+                self._drain(stream, max(PER_TURN // len(found), LEAST_OF_A_HOST), taken)
+        finally:
+            self._finish(taken)
         return taken
 
     def _drain(self, stream: RecordStream, most: int, taken: Counter[str]) -> None:
-        after, before = "", taken.total()
+        after, tried = "", 0
         seen: set[Key] = set()
-        while taken.total() - before < most:
+        while tried < most:
             entries = stream.read(after, min(BATCH, most))
             seen.update((entry.host, entry.entry_id) for entry in entries)
             due = [entry for entry in entries if self._is_due(entry)]
-            for start in range(0, len(due), AT_ONCE):
-                taken.update(self._take_all(stream, due[start : start + AT_ONCE]))
+            tried += len(due)
+            self._take_all(stream, due, taken)
             if len(entries) < min(BATCH, most):
                 self._held = {key: held for key, held in self._held.items() if key in seen or key[0] != stream.host}
                 return
@@ -85,27 +102,52 @@ class Intake:
         held = self._held.get((entry.host, entry.entry_id))
         return held is None or time.monotonic() >= held.until
 
-    def _take_all(self, stream: RecordStream, entries: Sequence[Entry]) -> list[str]:
+    def _take_all(self, stream: RecordStream, entries: Sequence[Entry], taken: Counter[str]) -> None:
         """In one transaction where each of them can be stored, and else by halves: so one that cannot be is found with
-        few transactions, and alone."""
+        few transactions, and alone. Returns before the commit: `_finish` waits for it."""
         if not entries:
-            return []
+            return
         try:
-            words = list(map(str, self._ledger.offer_all([(entry.body, entry.host) for entry in entries], self._note)))
+            prepared = self._ledger.prepare([(entry.body, entry.host) for entry in entries], self._note)
+            self._finish(taken)
+            with ExitStack() as stack:
+                words = stack.enter_context(self._ledger.keeping(prepared))
+                end = self._committer.submit(_conclude, stack.pop_all(), stream, entries, words)
+            self._under_way = _UnderWay(stream, entries, prepared, words, end)
         except ServiceDown:
             raise
         except Exception as e:  # one of them: the others are not to wait for it
-            log.info("event=by_halves records=%d error=%r", len(entries), e)
-            if len(entries) == 1:
-                return [self._take(stream, entries[0])]
-            middle = len(entries) // 2
-            return [word for half in (entries[:middle], entries[middle:]) for word in self._take_all(stream, half)]
-        names = [_name(entry) for entry in entries]
-        stream.acknowledge_all(zip(entries, names, words, strict=True))
-        for entry in entries:
-            self._held.pop((entry.host, entry.entry_id), None)
-        _log_kept(stream.host, names, words)
-        return words
+            self._finish(taken)
+            self._take_halves(stream, entries, taken, e)
+
+    def _take_halves(
+        self, stream: RecordStream, entries: Sequence[Entry], taken: Counter[str], error: Exception
+    ) -> None:
+        log.info("event=by_halves records=%d error=%r", len(entries), error)
+        if len(entries) == 1:
+            taken[self._take(stream, entries[0])] += 1
+            return
+        middle = len(entries) // 2
+        for half in (entries[:middle], entries[middle:]):
+            self._take_all(stream, half, taken)
+
+    def _finish(self, taken: Counter[str]) -> None:
+        """Wait for the batch under way, and for its halves where it could not be committed. Raises ServiceDown."""
+        while (last := self._under_way) is not None:
+            self._under_way = None
+            try:
+                last.end.result()
+            except ServiceDown:
+                raise
+            except Exception as e:
+                self._take_halves(last.stream, last.entries, taken, e)
+                continue
+            for entry, one, word in zip(last.entries, last.prepared, last.words, strict=True):
+                self._held.pop((entry.host, entry.entry_id), None)
+                if word is KeepResult.NEW:
+                    one.noted()
+            _log_kept(last.stream.host, list(map(_name, last.entries)), last.words)
+            taken.update(map(str, last.words))
 
     def _take(self, stream: RecordStream, entry: Entry) -> str:
         name = _name(entry)
@@ -136,6 +178,14 @@ class Intake:
         self._held[entry.host, entry.entry_id] = _Held(time.monotonic() + wait_s, wait_s)
         log.error("event=record_held record=%s retry_s=%g error=%r", name, wait_s, error, exc_info=known is None)
         return "held"
+
+
+def _conclude(
+    transaction: ExitStack, stream: RecordStream, entries: Sequence[Entry], words: Sequence[KeepResult]
+) -> None:
+    """Commit, and only then answer."""
+    transaction.close()
+    stream.acknowledge_all((entry, _name(entry), word) for entry, word in zip(entries, words, strict=True))
 
 
 def _log_kept(host: str, names: Sequence[str], words: Sequence[str]) -> None:

@@ -7,6 +7,9 @@ attempt, then two, and then knows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from orchestrator.model.lease import LINE_MOST, LINE_S
 from orchestrator.model.record import Outcome, Record
 
@@ -22,6 +25,8 @@ MOST = 1000
 """Experiments that are remembered."""
 
 _MEASURED = (Outcome.OK, Outcome.INVALID)
+_Cell = tuple[str, str]
+"""Experiment and cell."""
 _Times = dict[str, dict[str, float]]
 """Seconds by experiment and cell."""
 
@@ -36,19 +41,21 @@ class Lines:
         self._agent_s: _Times = {}
         """The agent's own, of any block."""
 
-    def note(self, record: Record) -> None:
-        """A block is over."""
-        if record.outcome not in _MEASURED:
-            return
+    def note(self, record: Record) -> Callable[[], None]:
+        """A block is over: what is learnt when its record is kept."""
         steps = [each for each in record.setup if each.step != "slot"]  # there it waited for others
-        if not steps:
-            return
+        if record.outcome not in _MEASURED or not steps:
+            return lambda: None
         last_ns = max([each.t_ns for each in (*record.samples, *steps)])
-        _average(self._agent_s, record, (last_ns - min([each.start_ns for each in steps])) / 1e9)
+        agent_s = (last_ns - min([each.start_ns for each in steps])) / 1e9
         took_s = record.ended_at - record.started_at
         stood_in_line = record.session is not None and record.session.number > 1
-        if stood_in_line or took_s < self._took_s.get(record.experiment_id, {}).get(record.cell_id, 0.0):
-            _average(self._took_s, record, took_s)  # what took a whole session would have taken no longer in line
+        return partial(self._learn, (record.experiment_id, record.cell_id), agent_s, took_s, stood_in_line)
+
+    def _learn(self, of: _Cell, agent_s: float, took_s: float, stood_in_line: bool) -> None:
+        _average(self._agent_s, of, agent_s)
+        if stood_in_line or took_s < self._took_s.get(of[0], {}).get(of[1], 0.0):
+            _average(self._took_s, of, took_s)  # what took a whole session would have taken no longer in line
 
     def behind(self, experiment_id: str, serial: str) -> int:
         """How many attempts may stand in line behind one of an experiment on a device."""
@@ -59,9 +66,10 @@ class Lines:
         return int(bool(alone) and 2 * max(alone.values()) <= line_s)
 
 
-def _average(known: _Times, of: Record, value: float) -> None:
-    cells = known.setdefault(of.experiment_id, {})
-    before = cells.get(of.cell_id, value)
-    cells[of.cell_id] = before + NEWEST * (value - before)
+def _average(known: _Times, of: _Cell, value: float) -> None:
+    experiment_id, cell_id = of
+    cells = known.setdefault(experiment_id, {})
+    before = cells.get(cell_id, value)
+    cells[cell_id] = before + NEWEST * (value - before)
     if len(known) > MOST:
         del known[next(iter(known))]

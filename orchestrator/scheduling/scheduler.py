@@ -48,9 +48,10 @@ log = logging.getLogger(__name__)
 
 MAX_BACK_OFF_S = 5.0
 GATHER_S = 0.002
-FEW = 4
+FEW, MANY = 4, 100
 """From one turn's begin to the next one's at least; where one saw to more than a few records and jobs, a pause as long
-as it took, up to `GATHER_MOST_S`: what comes together is decided about together."""
+as it took, up to `GATHER_MOST_S`: what comes together is decided about together. After many there is no pause: as many
+have come meanwhile."""
 GATHER_MOST_S = 0.05
 """A turn that lasted longer waited for a disk or a core: meanwhile enough has come."""
 LISTEN_S = 0.25
@@ -113,8 +114,10 @@ class Scheduler:
         where it left something."""
         if did.is_behind:
             return
-        end, much = time.monotonic() + self._farm.tick_s, sum(did.taken.values()) + len(did.placed) > FEW
-        stop.wait(min(turn_s, GATHER_MOST_S, self._farm.tick_s) if much else max(0.0, GATHER_S - turn_s))
+        end, much = time.monotonic() + self._farm.tick_s, sum(did.taken.values()) + len(did.placed)
+        if much < MANY:
+            gather_s = min(turn_s, GATHER_MOST_S, self._farm.tick_s) if much > FEW else max(0.0, GATHER_S - turn_s)
+            stop.wait(gather_s)
         try:
             while not stop.is_set() and (left_s := end - time.monotonic()) > 0:
                 began = time.monotonic()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from . import counted
 from .begin import Start, begin, fail, mark_running
 from .end import end
-from .keep import Note, Sent, keep_all, record_columns, seeming_job
+from .keep import Note, Prepared, Sent, keep_all, prepare, record_columns, seeming_job
 
 __all__ = [
     "Note",
+    "Prepared",
     "Sent",
     "Start",
     "begin",
@@ -17,6 +18,7 @@ __all__ = [
     "fail",
     "keep_all",
     "mark_running",
+    "prepare",
     "record_columns",
     "seeming_job",
 ]

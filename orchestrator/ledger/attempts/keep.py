@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
@@ -14,7 +14,7 @@ from orchestrator.ledger import figures, templates
 from orchestrator.ledger.database import execute_many
 from orchestrator.ledger.rows import AnyRow, KeepResult, pack, pack_json
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
-from orchestrator.model.record import Record
+from orchestrator.model.record import Outcome, Record
 
 from .end import Ended, conclude_all
 
@@ -38,7 +38,8 @@ _ATTEMPTS = (
 _ADD = insert(RECORDS)
 
 
-Note = Callable[[Record], object]
+Note = Callable[[Record], Callable[[], object]]
+"""Reads what it wants of a record, and gives what is to be done when the record is kept."""
 Row = dict[str, Any]
 _NEW = KeepResult.NEW  # members of an enum are slow to look up
 _JOB_ID = re.compile(rb'"job_id": ?"([\w.-]{1,32})"')
@@ -52,85 +53,106 @@ class Sent(NamedTuple):
     host: str | None
 
 
+class Prepared(NamedTuple):
+    """What of a record that was sent is judged and stored."""
+
+    job_id: str
+    attempt: int
+    token: int
+    experiment_id: str
+    host: str | None
+    outcome: Outcome
+    cause: str
+    took_s: float | None
+    """From the begin of its block, where it had waited in line before."""
+    row: Row
+    figures: Row
+    noted: Callable[[], object]
+
+
 def seeming_job(body: bytes) -> str:
     """Of which job a record seems to be, before it is read; empty where that is not seen at once."""
     found = _JOB_ID.search(body)
     return found[1].decode() if found else ""
 
 
-def keep_all(
+def prepare(
     connection: Connection,
     sent: Iterable[Sent],
-    budget: int,
-    quarantine_after: int,
     *,
-    jobs: Iterable[str] = (),
-    note: Note = lambda _: None,
-) -> list[KeepResult]:
-    """Keep each record once, if it is of its job's newest attempt; conclude that attempt. `note` gets the new ones.
+    jobs: Collection[str] = (),
+    note: Note = lambda _: lambda: None,
+) -> list[Prepared]:
+    """Everything about these records that needs no lock: a transaction that only reads is enough.
 
     `sent` is read one by one, and no record is held on to: many at once are slow to handle. `jobs`: of which they will
-    be, as far as that is known; these are asked for together.
+    be, as far as that is known; these are asked for together. Raises Unstorable where one is of no job.
+    """
+    measured, made = templates.measured_of(connection, [job_id for job_id in jobs if job_id]), list[Prepared]()
+    for record, body, host in sent:
+        if record.job_id not in measured:
+            measured |= templates.measured_of(connection, [record.job_id])
+        if record.job_id not in measured:
+            raise _of_no_job(record.job_id)
+        in_line = record.session is not None and record.session.number > 1
+        made.append(
+            Prepared(
+                record.job_id,
+                record.attempt,
+                record.token,
+                record.experiment_id,
+                host,
+                record.outcome,
+                record.cause,
+                record.ended_at - record.started_at if in_line else None,
+                record_columns(record, body),
+                figures.columns(record, measured[record.job_id]),
+                note(record),
+            )
+        )
+    return made
+
+
+def keep_all(
+    connection: Connection, records: Sequence[Prepared], budget: int, quarantine_after: int
+) -> list[KeepResult]:
+    """Keep each record once, if it is of its job's newest attempt; conclude that attempt.
 
     Raises Unstorable where one is not of an attempt that this ledger began, Forged where `host`, which sends it, is not
     the one that was given the attempt: then the whole transaction is to be given up.
     """
-    known, rows, made, ended = _Known(connection, jobs), list[Row](), list[Row](), list[Ended]()
-    results = []
-    for one in sent:
-        result = known.judge(one.record, one.host)
-        results.append(result)
-        if result is _NEW:
-            rows.append(record_columns(one.record, one.body))
-            made.append(figures.columns(one.record, known.measured(one.record.job_id)))
-            ended.append(known.ended(one.record))
-            note(one.record)
-    if rows:
-        execute_many(connection, _ADD, rows)
-        figures.put(connection, made)
-        conclude_all(connection, ended, budget, quarantine_after)
+    known = _Known(connection, {one.job_id for one in records})
+    results = [known.judge(one) for one in records]
+    new = [one for one, result in zip(records, results, strict=True) if result is _NEW]
+    if new:
+        execute_many(connection, _ADD, [one.row for one in new])
+        figures.put(connection, [one.figures for one in new])
+        conclude_all(connection, [known.ended(one) for one in new], budget, quarantine_after)
     return results
+
+
+def _of_no_job(job_id: str) -> Unstorable:
+    return Unstorable(f"the ledger has no job {job_id}", remedy=ANOTHER_LEDGER)
 
 
 class _Known:
     """What the ledger has of the jobs that were asked for."""
 
-    def __init__(self, connection: Connection, job_ids: Iterable[str]) -> None:
-        self._connection = connection
-        self._asked = set[str]()
-        self._jobs: dict[str, AnyRow] = {}
-        self._attempts: dict[tuple[str, int], AnyRow] = {}
-        self._kept = set[tuple[str, int]]()
-        self._measured: dict[int, templates.Measured] = {}
-        self._ask({job_id for job_id in job_ids if job_id})
-
-    def _ask(self, job_ids: set[str]) -> None:
-        self._asked |= job_ids
+    def __init__(self, connection: Connection, job_ids: Collection[str]) -> None:
         these = {"these": sorted(job_ids)}
-        jobs = {row.id: row for row in self._connection.execute(_JOBS, these).all()} if job_ids else {}
-        if not jobs:
-            return
-        attempts = self._connection.execute(_ATTEMPTS, these).all()  # rows one by one take three times as long
-        found = {(row.job_id, row.attempt): row for row in attempts}
-        self._jobs |= jobs
-        self._attempts |= found
-        self._kept |= {key for key, row in found.items() if row.is_kept}
-        self._measured |= templates.measured(self._connection, {row.template_id for row in jobs.values()})
+        self._jobs: dict[str, AnyRow] = {row.id: row for row in connection.execute(_JOBS, these).all()}
+        attempts = connection.execute(_ATTEMPTS, these).all()  # rows one by one take three times as long
+        self._attempts: dict[tuple[str, int], AnyRow] = {(row.job_id, row.attempt): row for row in attempts}
+        self._kept = {key for key, row in self._attempts.items() if row.is_kept}
 
-    def measured(self, job_id: str) -> templates.Measured | None:
-        """What a job measures; None where that cannot be read."""
-        return self._measured.get(self._jobs[job_id].template_id)
-
-    def judge(self, record: Record, host: str | None) -> KeepResult:
+    def judge(self, record: Prepared) -> KeepResult:
         """What becomes of a record; one that is new counts as kept from now on. Raises Unstorable, Forged."""
-        if record.job_id not in self._asked:
-            self._ask({record.job_id})
         row, key = self._jobs.get(record.job_id), (record.job_id, record.attempt)
         if row is None:
-            raise Unstorable(f"the ledger has no job {record.job_id}", remedy=ANOTHER_LEDGER)
+            raise _of_no_job(record.job_id)
         if row.experiment_id != record.experiment_id:
             raise Unstorable(f"job {record.job_id} is of {row.experiment_id}, not of {record.experiment_id}")
-        attempt = self._attempts.get(key)
+        attempt, host = self._attempts.get(key), record.host
         if attempt is not None and host is not None and attempt.host != host:
             whose = f"attempt {record.attempt} at job {record.job_id}, which {attempt.host} has"
             remedy = f"find out who has the secret of {host}; `farm host remove {host}`"
@@ -145,12 +167,10 @@ class _Known:
         self._kept.add(key)
         return _NEW
 
-    def ended(self, record: Record) -> Ended:
+    def ended(self, record: Prepared) -> Ended:
         """The attempt that a record concludes."""
         attempt = self._attempts[record.job_id, record.attempt]
-        in_line = record.session is not None and record.session.number > 1
-        took_s = record.ended_at - record.started_at if in_line else None
-        return Ended(self._jobs[record.job_id], attempt, record.outcome, record.cause, took_s)
+        return Ended(self._jobs[record.job_id], attempt, record.outcome, record.cause, record.took_s)
 
 
 def record_columns(record: Record, body: bytes | None = None) -> dict[str, object]:

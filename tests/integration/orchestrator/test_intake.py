@@ -6,12 +6,12 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from redis import Redis
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
@@ -45,15 +45,21 @@ def test_a_read_only_postgres_is_an_outage(postgres: str, redis: Redis, spool: S
         all_are_kept(ledger, spool, redis, records)
 
 
-def read_only(postgres: str, word: str) -> None:
-    """For every connection from now on; the present ones are ended."""
+@contextmanager
+def autocommit(postgres: str) -> Iterator[Connection]:
     engine = create_engine(postgres, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def read_only(postgres: str, word: str) -> None:
+    """For every connection from now on; the present ones are ended."""
+    with autocommit(postgres) as connection:
         connection.execute(text("SET default_transaction_read_only = off"))
         connection.execute(text(f"ALTER DATABASE postgres SET default_transaction_read_only = {word}"))
         others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'"
         connection.execute(text(f"{others} AND pid <> pg_backend_pid()"))
-    engine.dispose()
 
 
 def test_a_damaged_page_is_an_outage(farm: Settings, redis: Redis, spool: Spool) -> None:
@@ -117,6 +123,7 @@ def test_a_record_that_fails_by_itself_waits_and_holds_back_no_other(
                 "BEGIN SELECT RAISE(ABORT, 'not this one'); END"
             )
             intake = Intake(redis, ledger)
+            monkeypatch.setattr(intake_module, "BATCH", 2)  # one is committed while the next is prepared
             assert intake.drain() == {"new": 4, "held": 1}
             assert intake.drain() == {}, "not before its time"
             spool.send(redis)
@@ -125,6 +132,37 @@ def test_a_record_that_fails_by_itself_waits_and_holds_back_no_other(
         monkeypatch.setattr(intake_module.time, "monotonic", lambda: float("inf"))
         assert intake.drain() == {"new": 1}
         monkeypatch.undo()
+        all_are_kept(ledger, spool, redis, records)
+
+
+REFUSE_AT_COMMIT = """
+CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'check_violation', MESSAGE = 'not this one';
+END $$ LANGUAGE plpgsql;
+CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON records DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+WHEN (NEW.job_id = '{}') EXECUTE FUNCTION refuse()
+"""
+
+
+def test_a_record_that_fails_at_the_commit_waits_and_holds_back_no_other(
+    postgres: str, redis: Redis, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then it seemed kept, and the next batch was prepared: no receipt was sent before the commit."""
+    monkeypatch.setattr(intake_module, "BATCH", 2)
+    with autocommit(postgres) as connection:
+        connection.execute(text("CREATE DATABASE refusing"))
+    url = postgres.replace("/postgres?", "/refusing?")
+    with Ledger(url) as ledger:
+        records = measured(ledger, spool, redis)
+        refused, noted = records[1].job_id, list[str]()
+        with autocommit(url) as connection:
+            connection.execute(text(REFUSE_AT_COMMIT.format(refused)))
+            intake = Intake(redis, ledger, lambda record: lambda: noted.append(record.job_id))
+            assert intake.drain() == {"new": 4, "held": 1}
+            assert noted == [record.job_id for record in records if record.job_id != refused]
+            spool.send(redis)
+            assert [path.stem for path in spool.waiting()] == [f"{refused}-1"]
+            connection.execute(text("DROP TRIGGER refuse ON records"))
         all_are_kept(ledger, spool, redis, records)
 
 

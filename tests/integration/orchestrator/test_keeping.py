@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import create_engine, text
@@ -47,7 +48,7 @@ def _left(folder: Path, dice: random.Random, most: int) -> object:
         assert before is not None
         bodies = [(_as_sent(each, dice), "lab") for each in sent]
         parts = [bodies[start : start + most] for start in range(0, len(bodies), most)]
-        results = [result for part in parts for result in ledger.offer_all(part)]
+        results = [result for part in parts for result in _kept(ledger, part)]
         assert {KeepResult.NEW, KeepResult.DUPLICATE, KeepResult.STALE} == set(results)
         news = ledger.news(before.number)
     assert news is not None
@@ -59,6 +60,11 @@ def _left(folder: Path, dice: random.Random, most: int) -> object:
         }
     engine.dispose()
     return results, rows, set(news.lanes), set(news.attempts)
+
+
+def _kept(ledger: Ledger, part: Sequence[tuple[bytes, str]]) -> list[KeepResult]:
+    with ledger.keeping(ledger.prepare(part)) as results:
+        return results
 
 
 def _as_sent(record: Record, dice: random.Random) -> bytes:

@@ -114,11 +114,11 @@ def test_what_does_not_fit_is_not_given(ledger: Ledger, took_s: float, behind: i
     known = lines.Lines(QueueView(ledger))
     job = make.job()
     made = Assignment(serial="A", host="lab", job_id=job.job_id, job=job, attempt=1, token=1, ttl_s=15.0)
-    known.note(measured(made, took_s).model_copy(update={"session": None}))
+    known.note(measured(made, took_s).model_copy(update={"session": None}))()
     assert known.behind("first-1", "A") == int(took_s < 1.9), "by the agent's time, two"
-    known.note(measured(made, took_s))
+    known.note(measured(made, took_s))()
     assert known.behind("first-1", "A") == behind
-    known.note(measured(made, 1000.0).model_copy(update={"outcome": Outcome.LOST}))
+    known.note(measured(made, 1000.0).model_copy(update={"outcome": Outcome.LOST}))()
     assert known.behind("first-1", "A") == behind and known.behind("another", "A") == 0
 
 
@@ -127,11 +127,11 @@ def test_where_no_line_is_given_whole_sessions_tell_that_blocks_are_brief_again(
     job = make.job()
     made = Assignment(serial="A", host="lab", job_id=job.job_id, job=job, attempt=1, token=1, ttl_s=15.0)
     alone = {"session": None}
-    known.note(measured(made, 1.0))
-    known.note(measured(made, 60.0).model_copy(update=alone))
+    known.note(measured(made, 1.0))()
+    known.note(measured(made, 60.0).model_copy(update=alone))()
     assert known.behind("first-1", "A") == 0
     for _ in range(40):
-        known.note(measured(made, 0.1).model_copy(update=alone))
+        known.note(measured(made, 0.1).model_copy(update=alone))()
     assert known.behind("first-1", "A") > 10, "in line none takes longer than a whole session"
 
 
