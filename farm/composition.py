@@ -90,7 +90,7 @@ def compose_host(settings: Settings, profiles: list[str], *, real_phones: bool) 
 
 def _host_secrets(settings: Settings) -> dict[str, str]:
     with Ledger(settings.ledger) as ledger:
-        return {row.name: row.secret_sha256 for row in ledger.hosts() if row.secret_sha256}
+        return {row.name: row.secret_sha256 for row in ledger.standing.hosts() if row.secret_sha256}
 
 
 @dataclass(frozen=True)

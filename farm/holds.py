@@ -34,7 +34,7 @@ class Running:
 def check_known(serials: Collection[str], ledger: Ledger, redis: Redis | None) -> None:
     """Raises UnknownName for a device that no host announces and no experiment names."""
     announced = [device.serial for device in Inventory(redis).devices()] if redis is not None else []
-    unknown = sorted(set(serials) - set(announced) - ledger.known_devices(serials))
+    unknown = sorted(set(serials) - set(announced) - ledger.standing.known_devices(serials))
     if unknown:
         there = f"there are: {', '.join(sorted(announced)) or 'none'}" if redis is not None else "no farm runs to ask"
         raise UnknownName(f"no device {', '.join(map(repr, unknown))} is known; {there}", remedy="farm devices")
@@ -47,7 +47,7 @@ def hold(ledger: Ledger, serials: Collection[str], who: str, until: float | None
 
 
 def _take(ledger: Ledger, serials: Collection[str], who: str, until: float | None, note: str) -> None:
-    if others := ledger.hold(serials, who, until, note):
+    if others := ledger.standing.hold(serials, who, until, note):
         what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
         raise DeviceBusy(what, remedy=f"ask {others[0].who}; `farm release {others[0].serial}` ends it")
 
@@ -61,7 +61,8 @@ def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
     """
     who = getpass.getuser()
     lasts = time.time() + HOLD_S
-    mine = {hold.serial for hold in ledger.holds() if hold.who == who and (hold.until is None or hold.until > lasts)}
+    own = [hold for hold in ledger.standing.holds() if hold.who == who]
+    mine = {hold.serial for hold in own if hold.until is None or hold.until > lasts}
     fresh = [serial for serial in serials if serial not in mine]
     if not fresh:
         yield
@@ -84,7 +85,7 @@ def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
         renewing.join()
         with suppress(ServiceDown):  # they end by themselves; what was measured must not be lost by it
             for serial in renewal.still_held():
-                ledger.end_hold(serial)
+                ledger.standing.end_hold(serial)
 
 
 class Renewal:
@@ -98,19 +99,20 @@ class Renewal:
 
     def renew(self) -> None:
         """Raises ServiceDown."""
-        holds = {hold.serial: hold.who for hold in self._ledger.holds()}
+        holds = {hold.serial: hold.who for hold in self._ledger.standing.holds()}
         if time.time() < self.until:
             self._kept = [serial for serial in self._kept if holds.get(serial) == self._who]
             wanted = self._kept
         else:
             wanted = [serial for serial in self._kept if holds.get(serial, self._who) == self._who]
         until = time.time() + HOLD_S
-        if wanted and not self._ledger.hold(wanted, self._who, until, self._note):
+        if wanted and not self._ledger.standing.hold(wanted, self._who, until, self._note):
             self.until = until
 
     def still_held(self) -> list[str]:
         """Raises ServiceDown."""
-        return [hold.serial for hold in self._ledger.holds() if hold.who == self._who and hold.serial in self._kept]
+        found = self._ledger.standing.holds()
+        return [hold.serial for hold in found if hold.who == self._who and hold.serial in self._kept]
 
 
 def release(ledger: Ledger, state: Path, name: str) -> None:
@@ -118,9 +120,10 @@ def release(ledger: Ledger, state: Path, name: str) -> None:
     sick because settings cannot be put back. Raises Unsupported where it is none of these."""
     from workers.crash_recovery import let_be
 
-    kept = [each.serial for each in (*ledger.quarantined(), *ledger.quarantined_hosts())]
-    kept += [each.serial for each in ledger.holds()]
-    ended = [ledger.clear_quarantine(name), ledger.clear_host(name), let_be(state, name), ledger.end_hold(name)]
+    its = ledger.standing
+    kept = [each.serial for each in (*its.quarantined(), *its.quarantined_hosts())]
+    kept += [each.serial for each in its.holds()]
+    ended = [its.clear_quarantine(name), its.clear_host(name), let_be(state, name), its.end_hold(name)]
     if not any(ended):
         known = f"these are: {', '.join(kept)}" if kept else "nothing is"
         raise Unsupported(f"{name!r} is neither held nor in quarantine; {known}", remedy="farm devices")

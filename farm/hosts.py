@@ -43,7 +43,7 @@ def add(settings: Settings, ledger: Ledger, redis: Redis, name: str, path: Path)
     secret, secret_sha256 = join.new_secret()
     ca = authority_of(settings.state).certificate.read_text()
     join.write(path, join.Join(host=name, redis_url=redis_url, files_url=files_url, secret=secret, ca=ca))
-    ledger.admit_host(name, secret_sha256)
+    ledger.standing.admit_host(name, secret_sha256)
     access.admit(redis, name, secret_sha256)
 
 
@@ -67,11 +67,11 @@ def remove(ledger: Ledger, redis: Redis, name: str, *, force: bool) -> int:
 
     Raises DeviceBusy where it still runs something and `force` is not given: nothing is changed then.
     """
-    before = next((row.state for row in ledger.hosts() if row.name == name), HostState.ACTIVE)
-    ledger.say_of_host(name, HostState.REMOVED)  # first: what is counted now grows no more
+    before = next((row.state for row in ledger.standing.hosts() if row.name == name), HostState.ACTIVE)
+    ledger.standing.say_of_host(name, HostState.REMOVED)  # first: what is counted now grows no more
     in_hand = [row for row in ledger.running() if row.host == name]
     if in_hand and not force:
-        ledger.say_of_host(name, before)
+        ledger.standing.say_of_host(name, before)
         what = ", ".join(f"{row.label} on {row.serial}" for row in in_hand[:3])
         raise DeviceBusy(
             f"host {name} still runs {len(in_hand)} sessions: {what}{' ...' * (len(in_hand) > 3)}",
@@ -81,6 +81,6 @@ def remove(ledger: Ledger, redis: Redis, name: str, *, force: bool) -> int:
     for row in in_hand:
         leases.release(row.serial, row.token)  # its session finds that out before its next step
         ledger.end_attempt(row.job_id, row.attempt, Outcome.LOST, CAUSE)
-    ledger.admit_host(name, "")
+    ledger.standing.admit_host(name, "")
     access.expel(redis, name)
     return len(in_hand)

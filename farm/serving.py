@@ -218,7 +218,7 @@ def _expected_s(spec: QueueingSpec, resident: Resident, kind: int) -> float | No
 def choose(spec: QueueingSpec, settings: Settings, ledger: Ledger) -> list[Member]:
     """A device for each server, in the spec's order. Raises NoData, SpecError, TransportLost."""
     devices = announced(settings) if settings.redis_url else found(settings)
-    others = {hold.serial for hold in ledger.holds() if hold.who != getpass.getuser()}
+    others = {hold.serial for hold in ledger.standing.holds() if hold.who != getpass.getuser()}
     free = [each for each in devices if each.state.health == Health.READY and each.facts.serial not in others]
     chosen: list[Device] = []
     for group in spec.servers:

@@ -170,9 +170,9 @@ def _with_ledger(ledger: Ledger, announced: _Announced, queue: _Queue) -> Look:
         counts=queue.counts,
         reasons_told=queue.reasons_told,
         reasons=announced.reasons,
-        hosts=tuple(views(announced.hosts, ledger.hosts(), running)),
+        hosts=tuple(views(announced.hosts, ledger.standing.hosts(), running)),
         running={row.serial: row for row in running},
-        holds={hold.serial: hold for hold in ledger.holds()},
+        holds={hold.serial: hold for hold in ledger.standing.holds()},
     )
 
 

@@ -146,7 +146,7 @@ def status(
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
-        for held in ledger.quarantined_hosts():
+        for held in ledger.standing.quarantined_hosts():
             say(f"host {held.serial} gets no work: {held.reason}; {held.remedy}")
         for why in closed_hosts(settings, ledger):
             say(why)

@@ -63,7 +63,7 @@ def hold(
         running = holds.hold(ledger, set(serials), getpass.getuser(), end, note)
         if now and redis is not None:
             holds.hand_back(ledger, redis, set(serials))
-        made = [each for each in ledger.holds() if each.serial in serials]
+        made = [each for each in ledger.standing.holds() if each.serial in serials]
     if as_json:
         handed_back = [vars(each) for each in running] if now else []
         print_json({"holds": [vars(each) for each in made], "running": [vars(each) for each in running] * (not now),

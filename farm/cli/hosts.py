@@ -172,7 +172,7 @@ def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
         hosts.check_known(name, _views(settings, ledger))
-        ledger.say_of_host(name, HostState(word))
+        ledger.standing.say_of_host(name, HostState(word))
         (now,) = (host for host in _views(settings, ledger) if host.name == name)
     if as_json:
         print_json(asdict(now))
@@ -189,7 +189,7 @@ def _views(settings: Settings, ledger: Ledger) -> list[HostView]:
         announced = open_inventory(settings).hosts()
     except ServiceDown:
         announced = []
-    return hosts.views(announced, ledger.hosts(), ledger.running())
+    return hosts.views(announced, ledger.standing.hosts(), ledger.running())
 
 
 def closed_hosts(settings: Settings, ledger: Ledger) -> list[str]:

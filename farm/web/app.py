@@ -100,7 +100,7 @@ class Hosts:
     def _read(self) -> None:
         if self._ledger is None:
             self._ledger = self._open()
-        self._secrets = {row.name: row.secret_sha256 for row in self._ledger.hosts() if row.secret_sha256}
+        self._secrets = {row.name: row.secret_sha256 for row in self._ledger.standing.hosts() if row.secret_sha256}
         self._read_at = time.monotonic()
 
 

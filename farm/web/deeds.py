@@ -32,7 +32,7 @@ class Deeds:
         ledger = self._ledger()
         holds.check_known([serial], ledger, self._connected())
         running = holds.hold(ledger, {serial}, who, _end(lasting), note)
-        text = next(each.text for each in ledger.holds() if each.serial == serial)
+        text = next(each.text for each in ledger.standing.holds() if each.serial == serial)
         first = f"; {running[0].label} is finished first" if running else ""
         return f"{serial} is held {text}{first}"
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
 from orchestrator.analysis.figures import BlockFigures
@@ -21,7 +21,7 @@ from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
-from . import attempts, experiments, figures, health, imports, queries, records, templates
+from . import attempts, experiments, figures, imports, queries, records, templates
 from .attempts import Note, Prepared, Start
 from .database import Database
 from .dead_records import DeadRecords
@@ -34,22 +34,17 @@ from .queue.news import News, NewsReader
 from .queue.outlook import Outlook, outlook
 from .rows import (
     ExperimentRow,
-    Hold,
-    HostRow,
-    HostState,
     JobRow,
     JobState,
     KeepResult,
     Lane,
-    Quarantine,
     RunningRow,
     WaitingGroup,
 )
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
-from .said import holds, hosts
-from .said.bars import Bars, bars
-from .tables import DEVICE_HEALTH, HOST_HEALTH, JOBS, number_of
+from .said.standing import Standing
+from .tables import JOBS, number_of
 
 
 class Ledger:
@@ -71,11 +66,11 @@ class Ledger:
     ) -> None:
         self._database = Database(url)
         self._retries, self._quarantine_after = retries, quarantine_after
-        self._rest_s, self._quarantine_s = rest_s, quarantine_s
         self._specs: dict[str, Experiment] = {}
         self._reader = NewsReader(self._spec)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
         self.listed = Listed(self._database)
+        self.standing = Standing(self._database, quarantine_after, quarantine_s, rest_s)
         self.dead = DeadRecords(self._database, self.offer, self._fail)
 
     def __enter__(self) -> Ledger:
@@ -359,82 +354,6 @@ class Ledger:
         """A number that is another one each time that the ledger is put back from a copy; 0: it never was."""
         with self._database.read() as connection:
             return queries.restored(connection)
-
-    # devices and hosts
-
-    def bars(self) -> Bars:
-        """All that keeps devices from work, at one moment."""
-        with self._database.read() as connection:
-            return bars(connection, self._quarantine_after, self._quarantine_s, self._rest_s)
-
-    def quarantined(self) -> list[Quarantine]:
-        """Devices in quarantine."""
-        return self._quarantined(DEVICE_HEALTH)
-
-    def quarantined_hosts(self) -> list[Quarantine]:
-        return self._quarantined(HOST_HEALTH)
-
-    def clear_quarantine(self, serial: str) -> bool:
-        """Give a device work again and forget its losses; False where it was not in quarantine."""
-        with self._database.write() as connection:
-            return health.clear(connection, DEVICE_HEALTH, serial)
-
-    def clear_host(self, host: str) -> bool:
-        """Give a host work again and forget its faults; False where it was not in quarantine."""
-        with self._database.write() as connection:
-            return health.clear(connection, HOST_HEALTH, host)
-
-    def parole(self, serial: str) -> bool:
-        """Give a device work again on probation: one more loss puts it back. False where it was not in quarantine."""
-        with self._database.write() as connection:
-            return health.parole(connection, DEVICE_HEALTH, serial)
-
-    def parole_host(self, host: str) -> bool:
-        """The same of a host."""
-        with self._database.write() as connection:
-            return health.parole(connection, HOST_HEALTH, host)
-
-    def hosts(self) -> list[HostRow]:
-        """Hosts of which a person has said something, by name."""
-        with self._database.read() as connection:
-            return hosts.every(connection)
-
-    def say_of_host(self, name: str, state: HostState) -> None:
-        """Drain a host, remove it, or give it work again."""
-        with self._database.write() as connection:
-            hosts.say(connection, name, state)
-
-    def admit_host(self, name: str, secret_sha256: str) -> None:
-        """Give a host access of its own, under a new secret (empty: take it away), and work."""
-        with self._database.write() as connection:
-            hosts.say(connection, name, HostState.ACTIVE if secret_sha256 else HostState.REMOVED, secret_sha256)
-
-    def holds(self) -> list[Hold]:
-        """Devices that a person holds, by serial."""
-        with self._database.read() as connection:
-            return holds.every(connection)
-
-    def hold(self, serials: Collection[str], who: str, until: float | None = None, note: str = "") -> list[Hold]:
-        """Hold devices until then (Unix time; None: until they are released): no attempt begins on them any more.
-
-        The holds that other people have on them; where there are any, nothing is changed.
-        """
-        with self._database.write() as connection:
-            return holds.hold(connection, serials, who, until, note)
-
-    def end_hold(self, serial: str) -> bool:
-        """Give a device work again; False where nobody holds it."""
-        with self._database.write() as connection:
-            return holds.end(connection, serial)
-
-    def known_devices(self, serials: Iterable[str]) -> set[str]:
-        """Of these, the devices that some experiment was submitted for."""
-        with self._database.read() as connection:
-            return holds.known(connection, serials)
-
-    def _quarantined(self, table: Table) -> list[Quarantine]:
-        with self._database.read() as connection:
-            return health.quarantined(connection, table, self._quarantine_after, self._quarantine_s)
 
     def _spec(self, experiment_id: str) -> Experiment | None:
         """An experiment; None where it cannot be read: its jobs then end as failed, and the others go on."""

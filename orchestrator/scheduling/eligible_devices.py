@@ -49,7 +49,7 @@ class Barred:
 
 def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:
     """Raises ServiceDown."""
-    found = ledger.bars()
+    found = ledger.standing.bars()
     closed = closed_hosts(hosts, found.hosts, found.faults)
     return Barred(closed, found.quarantined, found.quarantined_hosts, found.resting, found.holds)
 

@@ -181,7 +181,7 @@ class Scheduler:
         """Whether a device or a host was given work again."""
         alive, freed = {host.host for host in hosts}, False
         for held in bars.quarantined_hosts:
-            if held.serial in alive and held.until <= time.time() and self._ledger.parole_host(held.serial):
+            if held.serial in alive and held.until <= time.time() and self._ledger.standing.parole_host(held.serial):
                 freed = True
                 log.warning("event=probation host=%s after_s=%.0f", held.serial, time.time() - held.since)
         names = {held.serial: f"{self._live.devices[held.serial].facts.host}:{held.serial}" for held in bars.quarantined
@@ -189,7 +189,7 @@ class Scheduler:
         fresh = self._inventory.announced(names.values()) if names else {}
         for held in bars.quarantined:
             device = fresh.get(names.get(held.serial, ""))
-            if device and has_recovered(held, {device.serial: device}) and self._ledger.parole(held.serial):
+            if device and has_recovered(held, {device.serial: device}) and self._ledger.standing.parole(held.serial):
                 freed = True
                 log.warning("event=probation serial=%s after_s=%.0f", held.serial, time.time() - held.since)
         return freed

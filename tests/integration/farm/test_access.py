@@ -66,7 +66,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
     with Ledger(Settings(state=state).ledger) as ledger:
         secrets = {name: new_secret() for name in ("lab", "evil")}
         for name, (_, sha256) in secrets.items():
-            ledger.admit_host(name, sha256)
+            ledger.standing.admit_host(name, sha256)
     own = RedisServer(state, reach, lambda: {name: sha256 for name, (_, sha256) in secrets.items()})
     settings = Settings(
         state=state, redis_url=own.url, redis_password=SecretStr(own.password), tls_ca=own.ca, host="lab"
@@ -365,8 +365,8 @@ def test_a_postgres_with_the_farm_s_certificate(farm: Farm, tmp_path_factory: py
     with private_postgres(folder, tls=(port, folder / "server.crt", folder / "server.key")):
         url = f"postgresql+psycopg://farm@127.0.0.1:{port}/postgres?sslmode=verify-full&sslrootcert="
         with Ledger(url + str(folder / "ca.crt")) as ledger:
-            ledger.admit_host("lab", "0" * 64)
-            assert [row.name for row in ledger.hosts()] == ["lab"]
+            ledger.standing.admit_host("lab", "0" * 64)
+            assert [row.name for row in ledger.standing.hosts()] == ["lab"]
         other = authority_of(folder / "other")
         other.issue("x", ["x"])
         with pytest.raises(ServiceDown, match="certificate verify failed"):

@@ -95,7 +95,7 @@ def test_a_device_is_held_for_one_person_and_released(
     assert back["handed_back"] == made["running"] and not back["running"]
     with Ledger(settings.ledger) as ledger:
         assert ledger.counts() == {"waiting": 1} and ledger.running() == []
-        assert [each.who for each in ledger.holds()] == ["bert"]
+        assert [each.who for each in ledger.standing.holds()] == ["bert"]
 
 
 def test_a_hold_of_what_nobody_knows_or_that_is_over_is_refused(settings: Settings, redis: Redis, cli: Cli) -> None:
@@ -105,7 +105,7 @@ def test_a_hold_of_what_nobody_knows_or_that_is_over_is_refused(settings: Settin
     assert cli("hold", "A", "--until", "2020-01-01 08:00")[0] == 2
     assert cli("hold", "A", "--until", "soon")[0] == 2
     with Ledger(settings.ledger) as ledger:
-        assert ledger.holds() == []
+        assert ledger.standing.holds() == []
 
 
 def test_a_lost_job_is_retried(quarantined: str, cli: Cli, settings: Settings) -> None:

@@ -220,7 +220,7 @@ def test_what_changes_is_shown_within_a_second_and_keeps_the_focus(pages: Farm, 
     row = browser.locator(f"[id='l-{pages.serial}']")
     row.locator("a").first.focus()
     browser.evaluate("window.stays = true")
-    pages.ledger.hold([pages.serial], "anna", None, "new battery")
+    pages.ledger.standing.hold([pages.serial], "anna", None, "new battery")
     began = time.monotonic()
     browser.wait_for_function("serial => document.getElementById('l-' + serial).innerText.includes('anna')",
                               arg=pages.serial, polling=10)  # fmt: skip
@@ -228,7 +228,7 @@ def test_what_changes_is_shown_within_a_second_and_keeps_the_focus(pages: Farm, 
     print(f"shown after {took_s:.2f} s")
     assert browser.evaluate("document.activeElement.textContent") == pages.serial
     assert browser.evaluate("window.stays"), "the page was not loaded again"
-    pages.ledger.end_hold(pages.serial)
+    pages.ledger.standing.end_hold(pages.serial)
     browser.wait_for_function("serial => !document.getElementById('l-' + serial).innerText.includes('anna')",
                               arg=pages.serial)  # fmt: skip
 
@@ -246,9 +246,9 @@ def test_who_shows_the_token_may_act(pages: Farm, browser: Page) -> None:
     browser.get_by_label("For how long").fill("2 h")
     browser.get_by_role("button", name="Hold it as anna <b>").click()
     assert "is held by anna <b>" in browser.locator(".said").inner_text()
-    assert [(each.serial, each.who) for each in pages.ledger.holds()] == [(pages.serial, "anna <b>")]
+    assert [(each.serial, each.who) for each in pages.ledger.standing.holds()] == [(pages.serial, "anna <b>")]
     browser.get_by_role("button", name="Release").click()
-    assert pages.ledger.holds() == [] and "released" in browser.locator(".said").inner_text()
+    assert pages.ledger.standing.holds() == [] and "released" in browser.locator(".said").inner_text()
     browser.goto(f"{pages.url}/jobs/{pages.hostile.job_id}")
     browser.get_by_role("button", name="Cancel this job").click()
     assert "cancelled 1 job" in browser.locator(".said").inner_text()
@@ -329,7 +329,7 @@ def test_nobody_else_may(pages: Farm) -> None:
             status, headers, _ = pages.post(f"/do/{deed}", {**target, "target": pages.serial}, Cookie=kept, **more)
             assert (status, headers["Location"]) == (303, "/sign-in")
         pages.post("/do/cancel", target, Cookie=kept, **more)
-    assert pages.ledger.holds() == []
+    assert pages.ledger.standing.holds() == []
     assert pages.get("/do/cancel")[0] in (404, 405)
     assert pages.ledger.counts("hostile-1").get("waiting"), "nothing was cancelled"
     assert pages.get("/", Host="evil.example")[0] == 421

@@ -63,7 +63,7 @@ def test_a_killed_run_leaves_the_device_usable(tmp_path: Path, environment: dict
         run.send_signal(signal.SIGKILL)
     eventually(lambda: not agents[0].is_running() or agents[0].status() == psutil.STATUS_ZOMBIE)
     with Ledger(f"sqlite:///{tmp_path / 'state' / 'ledger.sqlite'}") as ledger:
-        (hold,) = ledger.holds()
+        (hold,) = ledger.standing.holds()
         assert hold.until is not None and time.time() < hold.until <= time.time() + holds.HOLD_S
     done = subprocess.run(command(tmp_path, 1), env=environment, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -137,7 +137,7 @@ def fill(redis: Redis, ledger: Ledger, seed: int) -> Content:
     for row in ledger.jobs("streams-1"):
         content.streams.append(finish(ledger, row.job, Content(content.devices), rng, inferences=25))
     _quarantine(ledger, "nexus-5")
-    assert ledger.hold(["mate-10"], "anna", None, "new battery") == []
+    assert ledger.standing.hold(["mate-10"], "anna", None, "new battery") == []
     kept(ledger, nights(12, lambda night, *_: 1.3 if night >= 6 else 1.0, ("nexus-5",), ("lenet",)))
     ledger.nights.schedule("nightly", "nightly.yaml", "30 2 * * *", b"{}")
     queueing_run(ledger, content.devices[0])
@@ -225,12 +225,12 @@ def _quarantine(ledger: Ledger, serial: str) -> None:
         begun = ledger.begin_attempt(row.job_id, serial, "lab", 15.0)
         assert begun is not None
         ledger.end_attempt(row.job_id, begun.attempt, Outcome.LOST, "transport_lost")
-    assert [each.serial for each in ledger.quarantined()] == [serial]
+    assert [each.serial for each in ledger.standing.quarantined()] == [serial]
     for row in mine[-3:]:
         begun = ledger.begin_attempt(row.job_id, serial, "attic", 15.0)
         assert begun is not None
         ledger.end_attempt(row.job_id, begun.attempt, Outcome.LOST, "record_missing")
-    assert [each.serial for each in ledger.quarantined_hosts()] == ["attic"]
+    assert [each.serial for each in ledger.standing.quarantined_hosts()] == ["attic"]
 
 
 def state_settings(folder: Path, redis_url: str) -> dict[str, str]:

@@ -46,13 +46,13 @@ def test_what_waits_for_a_held_device_says_so_and_starts_when_the_hold_ends(
 ) -> None:
     submit(ledger, "A")
     scheduler = Scheduler(farm, ledger, redis)
-    ledger.hold(["A"], "anna", time.time() + 3600, "new battery")
+    ledger.standing.hold(["A"], "anna", time.time() + 3600, "new battery")
     report = scheduler.tick()
     (reason,) = report.waiting.values()
-    clock = time.strftime("%H:%M", time.localtime(ledger.holds()[0].until))
+    clock = time.strftime("%H:%M", time.localtime(ledger.standing.holds()[0].until))
     assert report.placed == () and reason.kind is WaitKind.HELD
     assert reason.text.startswith(f"held by anna until {clock}: new battery")
-    ledger.hold(["A"], "anna", time.time() + 0.2)  # the same person, another time
+    ledger.standing.hold(["A"], "anna", time.time() + 0.2)  # the same person, another time
     assert eventually(lambda: [a.serial for a in scheduler.tick().placed]) == ["A"]
 
 
@@ -64,7 +64,7 @@ def test_nothing_begins_on_a_device_that_is_held_while_a_turn_goes_on(
 
     def late(starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
         assert {start.serial for start in starts} == {"A", "B"}  # the turn knew nothing of it
-        ledger.hold(["A"], "anna")
+        ledger.standing.hold(["A"], "anna")
         return begin(starts, ttl_s)
 
     monkeypatch.setattr(ledger, "begin_attempts", late)
@@ -99,7 +99,8 @@ def test_what_is_handed_back_goes_elsewhere_and_pays_nothing(
     assert host.leases.standing(first.serial, first.token, host.worker) == "ended"
     send(redis, answered(first, Outcome.LOST, "lease_lost"))  # as its session finds it
     scheduler.tick()
-    assert ledger.counts() == {"placed": 1} and ledger.bars().resting == {} and ledger.quarantined() == []
+    assert ledger.counts() == {"placed": 1}
+    assert ledger.standing.bars().resting == {} and ledger.standing.quarantined() == []
 
 
 def test_times_of_day_are_the_next_ones() -> None:

@@ -175,7 +175,7 @@ def test_lost_failed_and_killed_jobs_are_retried_and_keep_their_records(ledger: 
 
 
 def test_a_host_is_quarantined_for_faults_of_its_own_not_for_each_session(ledger: Ledger) -> None:
-    host, sick = f"h{next(count)}", ledger.quarantined()  # PostgreSQL is shared by the tests of this module
+    host, sick = f"h{next(count)}", ledger.standing.quarantined()  # PostgreSQL is shared by the tests of this module
     _, jobs = submitted(ledger, blocks=1, serials="ABCDEF")
 
     def fault() -> bool:
@@ -184,15 +184,15 @@ def test_a_host_is_quarantined_for_faults_of_its_own_not_for_each_session(ledger
         for assignment in together:
             assert assignment is not None
             ledger.end_attempt(assignment.job_id, assignment.attempt, Outcome.LOST, "record_missing")
-        return host in [each.serial for each in ledger.quarantined_hosts()]
+        return host in [each.serial for each in ledger.standing.quarantined_hosts()]
 
     assert [fault() for _ in range(3)] == [False, False, True]
-    (held,) = (each for each in ledger.quarantined_hosts() if each.serial == host)
+    (held,) = (each for each in ledger.standing.quarantined_hosts() if each.serial == host)
     assert "3 faults of its own in a row, the last by record_missing" in held.reason
-    assert ledger.quarantined() == sick
-    assert ledger.parole_host(host) and not ledger.parole_host(host)
+    assert ledger.standing.quarantined() == sick
+    assert ledger.standing.parole_host(host) and not ledger.standing.parole_host(host)
     assert fault(), "one more on probation puts it back"
-    assert ledger.clear_host(host)
+    assert ledger.standing.clear_host(host)
     assert not fault()
     good = ledger.begin_attempt(jobs[0].job_id, "A", host, 15.0)
     assert good is not None
@@ -290,13 +290,13 @@ def test_a_device_that_keeps_losing_is_quarantined(ledger: Ledger) -> None:
     causes = ["transport_lost", "service_down", "device_sick", None, "transport_lost", "device_sick", "transport_lost"]
     for cause in causes:
         waiting = next(j for j in ledger.jobs(jobs[0].experiment_id, ["waiting"]))
-        assert serial not in [q.serial for q in ledger.quarantined()]
+        assert serial not in [q.serial for q in ledger.standing.quarantined()]
         assignment = begun(ledger, waiting.job, serial)
         outcome = Outcome.LOST if cause else Outcome.OK
         ledger.keep(answer(assignment, outcome, cause=cause or ""))
-    (found,) = [q for q in ledger.quarantined() if q.serial == serial]
+    (found,) = [q for q in ledger.standing.quarantined() if q.serial == serial]
     assert found.reason == "3 attempts in a row were lost on it, the last by transport_lost"
-    assert ledger.clear_quarantine(serial) and not ledger.clear_quarantine(serial)
+    assert ledger.standing.clear_quarantine(serial) and not ledger.standing.clear_quarantine(serial)
 
 
 def test_a_relapse_on_probation_doubles_the_quarantine_and_a_success_ends_it(ledger: Ledger) -> None:
@@ -308,24 +308,24 @@ def test_a_relapse_on_probation_doubles_the_quarantine_and_a_success_ends_it(led
         ledger.keep(answer(begun(ledger, waiting.job, serial), outcome, cause="device_sick"))
 
     def term_s() -> float | None:
-        return next((round(q.until - q.since) for q in ledger.quarantined() if q.serial == serial), None)
+        return next((round(q.until - q.since) for q in ledger.standing.quarantined() if q.serial == serial), None)
 
     terms: list[float | None] = []
     for _ in range(3):
         attempt(Outcome.LOST)
     for _ in range(8):
         terms.append(term_s())
-        assert ledger.parole(serial) and term_s() is None
+        assert ledger.standing.parole(serial) and term_s() is None
         attempt(Outcome.LOST)
     assert terms == [60, 120, 240, 480, 960, 1920, 3600, 3600]
-    ledger.parole(serial)
+    ledger.standing.parole(serial)
     attempt(Outcome.OK)
     for _ in range(2):
         attempt(Outcome.LOST)
     assert term_s() is None
     attempt(Outcome.LOST)
     assert term_s() == 60
-    assert not ledger.parole("unknown")
+    assert not ledger.standing.parole("unknown")
 
 
 def running(ledger: Ledger, experiment_id: str) -> int:

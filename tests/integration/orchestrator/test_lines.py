@@ -174,7 +174,7 @@ def test_a_dead_worker_costs_the_attempt_that_ran(
     assert eventually(lost) == 3
     causes = [(row.state, row.cause, row.attempts) for row in ledger.jobs("e-1")[1:]]
     assert causes == [("waiting", "worker_died", 1), ("waiting", "handed_back", 1), ("waiting", "handed_back", 1)]
-    assert ledger.bars().faults.keys() == {"lab"} and not ledger.quarantined()
+    assert ledger.standing.bars().faults.keys() == {"lab"} and not ledger.standing.quarantined()
     assert go_on(host, ours, 2) in ("ended", "superseded"), "who was stopped meanwhile begins nothing"
 
 
@@ -214,7 +214,7 @@ def test_no_further_attempt_begins_on_a_held_device(ledger: Ledger, scheduler: S
     holds.hold(ledger, ["A"], "anna", None, "")
     scheduler.tick()
     assert go_on(host, ours, 1) == "recalled"
-    ledger.end_hold("A")
+    ledger.standing.end_hold("A")
     scheduler.tick()
     assert go_on(host, ours, 1) == "held"
     holds.hand_back(ledger, host.redis, ["A"])

@@ -166,11 +166,11 @@ def test_a_dead_worker_costs_one_attempt(
     report = scheduler.tick()
     assert report.lost == 1
     assert report.placed == () and "has said nothing since it lost a session" in str(report.waiting), "it may be dead"
-    assert set(ledger.bars().faults) == {"lab"}
+    assert set(ledger.standing.bars().faults) == {"lab"}
     an_hour_ago = time.time() - 3600.0
     with monkeypatch.context() as back:
         back.setattr("orchestrator.ledger.health.time.time", lambda: an_hour_ago)
-        assert ledger.bars().faults == {}, "a clock that was put back closes no host"
+        assert ledger.standing.bars().faults == {}, "a clock that was put back closes no host"
     host.announce()
     (new,) = scheduler.tick().placed
     assert new.attempt == 2 and new.token > old.token
@@ -179,7 +179,7 @@ def test_a_dead_worker_costs_one_attempt(
     host.finish()
     assert scheduler.tick().taken == {"stale": 1, "new": 1}
     assert [r.attempt for r in ledger.records("e-1")] == [2]
-    assert ledger.quarantined() == []
+    assert ledger.standing.quarantined() == []
 
 
 def test_a_job_that_kills_its_worker_is_found_out_and_costs_the_others_nothing(
@@ -210,7 +210,7 @@ def test_a_job_that_kills_its_worker_is_found_out_and_costs_the_others_nothing(
         (lost,) = [row for row in ledger.jobs("e-1") if row.outcome == "lost"]
         assert (lost.job_id, lost.cause) == (poison, "kills_worker")
         assert beside[0] == 2 and len(beside) == blame.SUSPECT_AFTER + 1 and beside[-1] == 0
-        assert ledger.quarantined_hosts() == [] == ledger.quarantined()
+        assert ledger.standing.quarantined_hosts() == [] == ledger.standing.quarantined()
 
 
 def test_a_host_that_loses_every_record_is_quarantined_and_no_job_is_lost(
@@ -227,7 +227,7 @@ def test_a_host_that_loses_every_record_is_quarantined_and_no_job_is_lost(
                 host.leases.release("A", assignment.token)  # and its record never comes
                 host.running.clear()
             host.announce()
-        (held,) = ledger.quarantined_hosts()
+        (held,) = ledger.standing.quarantined_hosts()
         assert held.serial == "lab" and ledger.counts("e-1") == {"waiting": 8}
         (reason,) = {each.text for each in scheduler.tick().waiting.values() if "lab" in each.text}
         assert "its host lab had 3 faults of its own" in reason and "`farm release lab`" in reason
@@ -309,7 +309,7 @@ def test_lost_attempts_go_elsewhere_and_a_bad_device_ends_in_quarantine(
         host.claim()
         host.finish()
     assert ledger.counts("e-1") == {"ok": 8}
-    assert [q.serial for q in ledger.quarantined()] == ["A"]
+    assert [q.serial for q in ledger.standing.quarantined()] == ["A"]
     submit(ledger, host, experiment_id="e-2")
     assert any(reason.text.startswith("quarantined: 3 attempts") for reason in scheduler.tick().waiting.values())
 
@@ -326,7 +326,7 @@ def test_a_device_that_is_well_after_its_quarantine_is_tried_again(farm: Setting
             host.claim()
             host.finish()
             assert scheduler.tick().placed == ()
-            (held,) = ledger.quarantined()
+            (held,) = ledger.standing.quarantined()
             return held.until
 
         until = until_quarantined()
@@ -335,11 +335,11 @@ def test_a_device_that_is_well_after_its_quarantine_is_tried_again(farm: Setting
         host.devices = [make.device("A", health=Health.SICK, reason="no answer", seen_at=until + 0.01)]
         host.announce()
         scheduler.tick()
-        assert len(ledger.quarantined()) == 1  # its host does not find it well
+        assert len(ledger.standing.quarantined()) == 1  # its host does not find it well
         host.devices = [make.device("A", seen_at=until + 0.01)]
         host.announce()
         again = until_quarantined()
-        (held,) = ledger.quarantined()
+        (held,) = ledger.standing.quarantined()
         assert again - held.since == pytest.approx(0.6)
 
 

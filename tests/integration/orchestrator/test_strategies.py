@@ -109,7 +109,7 @@ def test_limits_are_searched_on_each_device_whatever_is_lost_on_the_way(
     assert (b.largest and b.largest.value, b.smallest and b.smallest.value) == (88, 92)
     assert a.smallest and b.smallest and (a.smallest.ended, b.smallest.ended) == ("killed", "refused")
     assert a.over and b.over and a.consistent and b.consistent and a.largest and a.largest.weights == 309_120
-    assert attempts["A"] > len(a.probes) == 13 and ledger.quarantined() == [] and ledger.stopped() == {}
+    assert attempts["A"] > len(a.probes) == 13 and ledger.standing.quarantined() == [] and ledger.stopped() == {}
     killed = [job.job_id for job in ledger.jobs(row.id) if job.outcome == "killed"]
     assert killed and not {*killed} & {*ledger.retry(row.id)}, "a kill answers the search"
     assert ledger.retry(killed[0]) == killed[:1], "asked for by its id, it is tried again"

@@ -45,7 +45,7 @@ def reference(farm: Farm) -> dict[str, str]:
     ledger, now = farm.ledger, time.time()
     inventory = farm.host.inventory
     devices = {d.serial: d for d in devices_for_work(inventory.devices(), inventory.hosts(), ledger)}
-    held = {hold.serial for hold in ledger.holds()}
+    held = {hold.serial for hold in ledger.standing.holds()}
     leased = {*farm.host.leases.all(), *(row.serial for row in ledger.running())}
     order = {row.id: number for number, row in enumerate(ledger.experiments())}
     jobs = [job for e in order for job in ledger.jobs(e, [JobState.WAITING])]
@@ -157,8 +157,8 @@ class Farm:
     def hold(self) -> None:
         """Somebody takes a phone for themselves, or has it back."""
         serial = self.random.choice("ABCDEF")
-        if not self.ledger.end_hold(serial):
-            self.ledger.hold([serial], "anna", self.random.choice([None, time.time() + 1000]))
+        if not self.ledger.standing.end_hold(serial):
+            self.ledger.standing.hold([serial], "anna", self.random.choice([None, time.time() + 1000]))
 
     def another(self) -> None:
         """A scheduler that starts beside, or instead."""
@@ -246,13 +246,13 @@ def test_a_record_that_comes_late_takes_its_job_out_of_the_queue(farm: Settings,
         tried.claim()
         (assignment,) = tried.host.running.values()
         tried.host.running.clear()
-        ledger.hold(["A"], "anna")
+        ledger.standing.hold(["A"], "anna")
         ledger.end_attempt(assignment.job_id, assignment.attempt, Outcome.LOST, "transport_lost")
         tried.host.leases.release("A", assignment.token)
         tried.turn()
         assert ledger.counts() == {"waiting": 1}
         send(redis, answered(assignment, Outcome.OK, ""))
-        ledger.end_hold("A")
+        ledger.standing.end_hold("A")
         tried.turn()
         assert ledger.counts() == {"ok": 1}
 
@@ -317,17 +317,17 @@ def test_what_keeps_devices_from_work_is_one_question_where_nothing_does(farm: S
         asked.append(statement)
 
     with Ledger(farm.ledger) as ledger:
-        nothing = ledger.bars()
+        nothing = ledger.standing.bars()
         event.listen(Engine, "before_cursor_execute", note)
         try:
-            assert ledger.bars() == nothing and not any(nothing)
+            assert ledger.standing.bars() == nothing and not any(nothing)
         finally:
             event.remove(Engine, "before_cursor_execute", note)
         assert len([each for each in asked if each.startswith("SELECT")]) == 1, asked
-        ledger.hold(["A"], "anna")
-        ledger.say_of_host("lab", HostState.DRAINING)
-        assert [hold.serial for hold in ledger.bars().holds] == ["A"]
-        assert [host.name for host in ledger.bars().hosts] == ["lab"]
+        ledger.standing.hold(["A"], "anna")
+        ledger.standing.say_of_host("lab", HostState.DRAINING)
+        assert [hold.serial for hold in ledger.standing.bars().holds] == ["A"]
+        assert [host.name for host in ledger.standing.bars().hosts] == ["lab"]
 
 
 def test_what_was_cancelled_is_told_at_once_and_again_after_a_wipe(

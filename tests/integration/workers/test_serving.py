@@ -120,8 +120,9 @@ def test_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Ledger) -> None
     }
     spec = make(classes=[*CLASSES, lenet], batch={"size": 2})
     holds: list[str] = []
-    ran = run(spec, lab_settings, ledger, lambda: holds.extend(f"{each.serial} {each.who}" for each in ledger.holds()))
-    assert holds == [f"{lab.serial} {getpass.getuser()}"] and ledger.holds() == []
+    held = ledger.standing.holds
+    ran = run(spec, lab_settings, ledger, lambda: holds.extend(f"{each.serial} {each.who}" for each in held()))
+    assert holds == [f"{lab.serial} {getpass.getuser()}"] and held() == []
     (live,), (phone,) = ran.runs, ran.residents
     rows = live.run.requests
     assert set(rows.column("kind")) == {0, 1} and set(rows.column("outcome")) == {DONE}
@@ -159,13 +160,13 @@ def test_a_load_curve_on_a_phone(lab: Wiring, lab_settings: Settings, ledger: Le
     told: list[str] = []
     held, carried, full, wires = set(), {}, {}, []
     for load, ran in serving.run_at_loads(spec, [0.4, 2.0], lab_settings, ledger, told.append):
-        held.add(tuple(each.serial for each in ledger.holds()))
+        held.add(tuple(each.serial for each in ledger.standing.holds()))
         total = measure(ran.spec, [each.run for each in ran.runs]).total
         carried[load] = total.throughput_per_s.value
         full[load] = (ran.runs[0].run.requests.column("outcome") == FULL).mean()
         wires += [each.wire for each in ran.residents]
         ran.keep(ledger)
-    assert held == {(lab.serial,)} and ledger.holds() == []
+    assert held == {(lab.serial,)} and ledger.standing.holds() == []
     assert wires[0] is wires[1] is not None
     assert "capacity: 25 requests/s" in told
     assert 0 < carried[0.4] < 15 and 0 < carried[2.0] < 30, "more than the phone can serve was carried"
@@ -204,7 +205,7 @@ def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) ->
         run(make(classes=[*CLASSES, *low], preemption="resume"), lab_settings, ledger)
     with pytest.raises(NoData, match="needs 7 devices"):
         run(make(servers=[{"name": "s", "count": 7, "devices": "true"}]), lab_settings, ledger)
-    ledger.hold(["local-cpu"], "somebody else")
+    ledger.standing.hold(["local-cpu"], "somebody else")
     with pytest.raises(NoData, match="needs 1 devices, and 0 are free"):
         run(make(servers=[{"name": "s", "devices": 'kind == "workstation"'}]), lab_settings, ledger)
     with pytest.raises(DeviceBusy, match="is held"), holds.held(ledger, ["local-cpu"], "n"):
@@ -216,41 +217,42 @@ def test_a_hold_is_renewed_as_long_as_its_block_lasts(ledger: Ledger, monkeypatc
     with holds.held(ledger, ["A", "B"], "n"):
         first_end = time.time() + holds.HOLD_S
         monkeypatch.setattr(holds, "HOLD_S", 60.0)  # what is renewed lasts, however busy this machine is
-        eventually(lambda: [hold.serial for hold in ledger.holds() if (hold.until or 0.0) > first_end] == ["A", "B"])
-    assert ledger.holds() == []
+        found = ledger.standing.holds
+        eventually(lambda: [hold.serial for hold in found() if (hold.until or 0.0) > first_end] == ["A", "B"])
+    assert ledger.standing.holds() == []
 
 
 def test_a_hold_of_a_run_that_was_killed_is_taken_over(ledger: Ledger) -> None:
     """One that the same user has for longer than a run says that it lives stays as it is."""
     me, now = getpass.getuser(), time.time()
-    ledger.hold(["A"], me, now + holds.HOLD_S, "killed")
-    ledger.hold(["B"], me, now + 3600.0, "lent")
-    ledger.hold(["C"], me, None, "mine")
-    before = {hold.serial: hold.since for hold in ledger.holds()}
+    ledger.standing.hold(["A"], me, now + holds.HOLD_S, "killed")
+    ledger.standing.hold(["B"], me, now + 3600.0, "lent")
+    ledger.standing.hold(["C"], me, None, "mine")
+    before = {hold.serial: hold.since for hold in ledger.standing.holds()}
     with holds.held(ledger, ["A", "B", "C"], "n"):
-        assert [hold.note for hold in ledger.holds()] == ["n", "lent", "mine"]
-        assert {hold.serial: hold.since for hold in ledger.holds()} == before
-    assert [hold.serial for hold in ledger.holds()] == ["B", "C"]
+        assert [hold.note for hold in ledger.standing.holds()] == ["n", "lent", "mine"]
+        assert {hold.serial: hold.since for hold in ledger.standing.holds()} == before
+    assert [hold.serial for hold in ledger.standing.holds()] == ["B", "C"]
 
 
 def test_a_hold_that_ended_by_itself_is_taken_again_and_a_released_one_is_not(ledger: Ledger) -> None:
     """As after a while in which the ledger was away."""
     serials = ["A", "B", "C", "D"]
-    ledger.hold(serials, "me", time.time() + 60.0)
-    since = {hold.serial: hold.since for hold in ledger.holds()}
+    ledger.standing.hold(serials, "me", time.time() + 60.0)
+    since = {hold.serial: hold.since for hold in ledger.standing.holds()}
     renewal = holds.Renewal(ledger, serials, "me", "n")
-    ledger.end_hold("A")
-    ledger.end_hold("D")
-    ledger.hold(["D"], "somebody else")
+    ledger.standing.end_hold("A")
+    ledger.standing.end_hold("D")
+    ledger.standing.hold(["D"], "somebody else")
     renewal.renew()
-    kept = {hold.serial: hold.since for hold in ledger.holds() if hold.who == "me"}
+    kept = {hold.serial: hold.since for hold in ledger.standing.holds() if hold.who == "me"}
     assert kept == {serial: since[serial] for serial in "BC"}
     for serial in "BC":
-        ledger.end_hold(serial)
-    ledger.hold(["C"], "somebody else")
+        ledger.standing.end_hold(serial)
+    ledger.standing.hold(["C"], "somebody else")
     renewal.until = time.time() - 1.0
     renewal.renew()
-    found = [(hold.serial, hold.who) for hold in ledger.holds()]
+    found = [(hold.serial, hold.who) for hold in ledger.standing.holds()]
     assert found == [("B", "me"), ("C", "somebody else"), ("D", "somebody else")]
     assert renewal.still_held() == ["B"] and renewal.until > time.time() + holds.HOLD_S / 2
 
@@ -268,7 +270,7 @@ def test_the_capacity_of_a_device(settings: Settings, ledger: Ledger, monkeypatc
     assert rate.low is not None and rate.value is not None and rate.low <= rate.value < 37.5
     runs = [read_run(ledger, each) for each in kept]
     assert 5 <= len(runs) <= 8 and {each.kept.spec.seed for each in runs} == {1, 2}
-    assert {each.row.name for each in runs} == {"live"} and ledger.holds() == []
+    assert {each.row.name for each in runs} == {"live"} and ledger.standing.holds() == []
     assert [text for text in told if text.startswith("kept")] == [f"kept as {each}" for each in kept]
     with pytest.raises(SpecError, match="has no target"):
         serving.capacity_on_devices(make(), settings, ledger, told.append)

@@ -1,0 +1,97 @@
+"""What keeps devices and hosts from work: quarantines, hosts that are drained, devices that are held."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from sqlalchemy import Table
+
+from orchestrator.ledger import health
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.rows import Hold, HostRow, HostState, Quarantine
+from orchestrator.ledger.tables import DEVICE_HEALTH, HOST_HEALTH
+
+from . import holds, hosts
+from .bars import Bars, bars
+
+
+class Standing:
+    """Of a ledger's devices and hosts; one transaction a call. Every method raises ServiceDown where it is away."""
+
+    def __init__(self, database: Database, quarantine_after: int, quarantine_s: float, rest_s: float) -> None:
+        self._database = database
+        self._quarantine_after, self._quarantine_s, self._rest_s = quarantine_after, quarantine_s, rest_s
+
+    def bars(self) -> Bars:
+        """All that keeps devices from work, at one moment."""
+        with self._database.read() as connection:
+            return bars(connection, self._quarantine_after, self._quarantine_s, self._rest_s)
+
+    def quarantined(self) -> list[Quarantine]:
+        """Devices in quarantine."""
+        return self._quarantined(DEVICE_HEALTH)
+
+    def quarantined_hosts(self) -> list[Quarantine]:
+        return self._quarantined(HOST_HEALTH)
+
+    def clear_quarantine(self, serial: str) -> bool:
+        """Give a device work again and forget its losses; False where it was not in quarantine."""
+        with self._database.write() as connection:
+            return health.clear(connection, DEVICE_HEALTH, serial)
+
+    def clear_host(self, host: str) -> bool:
+        """Give a host work again and forget its faults; False where it was not in quarantine."""
+        with self._database.write() as connection:
+            return health.clear(connection, HOST_HEALTH, host)
+
+    def parole(self, serial: str) -> bool:
+        """Give a device work again on probation: one more loss puts it back. False where it was not in quarantine."""
+        with self._database.write() as connection:
+            return health.parole(connection, DEVICE_HEALTH, serial)
+
+    def parole_host(self, host: str) -> bool:
+        """The same of a host."""
+        with self._database.write() as connection:
+            return health.parole(connection, HOST_HEALTH, host)
+
+    def hosts(self) -> list[HostRow]:
+        """Hosts of which a person has said something, by name."""
+        with self._database.read() as connection:
+            return hosts.every(connection)
+
+    def say_of_host(self, name: str, state: HostState) -> None:
+        """Drain a host, remove it, or give it work again."""
+        with self._database.write() as connection:
+            hosts.say(connection, name, state)
+
+    def admit_host(self, name: str, secret_sha256: str) -> None:
+        """Give a host access of its own, under a new secret (empty: take it away), and work."""
+        with self._database.write() as connection:
+            hosts.say(connection, name, HostState.ACTIVE if secret_sha256 else HostState.REMOVED, secret_sha256)
+
+    def holds(self) -> list[Hold]:
+        """Devices that a person holds, by serial."""
+        with self._database.read() as connection:
+            return holds.every(connection)
+
+    def hold(self, serials: Collection[str], who: str, until: float | None = None, note: str = "") -> list[Hold]:
+        """Hold devices until then (Unix time; None: until they are released): no attempt begins on them any more.
+
+        The holds that other people have on them; where there are any, nothing is changed.
+        """
+        with self._database.write() as connection:
+            return holds.hold(connection, serials, who, until, note)
+
+    def end_hold(self, serial: str) -> bool:
+        """Give a device work again; False where nobody holds it."""
+        with self._database.write() as connection:
+            return holds.end(connection, serial)
+
+    def known_devices(self, serials: Iterable[str]) -> set[str]:
+        """Of these, the devices that some experiment was submitted for."""
+        with self._database.read() as connection:
+            return holds.known(connection, serials)
+
+    def _quarantined(self, table: Table) -> list[Quarantine]:
+        with self._database.read() as connection:
+            return health.quarantined(connection, table, self._quarantine_after, self._quarantine_s)
