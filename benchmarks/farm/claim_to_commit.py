@@ -205,6 +205,7 @@ def _teach(ledger: Ledger, redis: Redis, like: Record) -> int:
     """That blocks of this experiment are over in a moment: then they come in lines. Returns how many it took."""
     leases, stream, sent = Leases(redis), RecordStream(redis, HOST), 0
     while sent < TAUGHT:
+        _until(leases.all)
         for serial, lease in leases.all().items():
             if (first := leases.claim(serial, lease.token, WORKER)) is not None:
                 sent += len(first.every)
@@ -263,9 +264,9 @@ def _scheduler(farm: Settings) -> Iterator[None]:
             process.wait()
 
 
-def _until(is_so: object) -> None:
+def _until(is_so: Callable[[], object]) -> None:
     end = time.monotonic() + LIMIT_S
-    while not is_so():  # type: ignore[operator]
+    while not is_so():
         if time.monotonic() > end:
             raise TimeoutError(f"not done after {LIMIT_S:g} s")
         time.sleep(0.01)
