@@ -3,7 +3,8 @@
     python -m benchmarks.farm.footprint --phones 400 --minutes 5 [-o raw.json]
 
 A whole farm of virtual phones: at rest, after a no-op job on every phone, then under jobs without end. Memory is the
-proportional share (PSS). Growth is the slope of a line through the samples of the second half.
+proportional share (PSS). Growth is the slope of a line through the samples of the second half, with its standard error:
+each sample resembles the one before, which is reckoned with (`orchestrator/analysis/autoregression.py`).
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import inf, nan
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import psutil
 from redis import Redis
 
 from benchmarks.command_line import run_command
 from benchmarks.farm.overhead import Desk, no_op
 from benchmarks.farm.running import RunningFarm, running_farm
+from orchestrator.analysis.autoregression import resemblance, with_error
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
@@ -58,6 +62,17 @@ class Sample:
     """In the state folder, without those of the phones."""
 
 
+class Slope(NamedTuple):
+    size: float
+    error: float
+    """Standard error."""
+
+
+class Growth(NamedTuple):
+    an_hour: Slope
+    a_thousand_jobs: Slope
+
+
 @dataclass(frozen=True)
 class Found:
     phones: int
@@ -66,8 +81,8 @@ class Found:
     worked: Sample
     """After a job on every phone."""
     soak: tuple[Sample, ...]
-    growth: dict[str, tuple[float, float]]
-    """Of each figure: an hour, and a thousand jobs, in the second half of the soak."""
+    growth: dict[str, Growth]
+    """Of each figure, in the second half of the soak."""
 
 
 def sample(farm: RunningFarm, ledger: Ledger, redis: Redis, began: float) -> Sample:
@@ -102,8 +117,8 @@ def _files(state: Path) -> int:
     return sum(len(files) for folder, _, files in os.walk(state) if "virtual" not in Path(folder).parts)
 
 
-def growth(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:
-    """Figure -> (an hour, a thousand jobs)."""
+def growth(samples: Sequence[Sample]) -> dict[str, Growth]:
+    """By figure."""
     late = samples[len(samples) // 2 :]
     figures: dict[str, list[float]] = {"redis_keys": [], "lasting_keys": [], "files": []}
     for each in late:
@@ -113,10 +128,15 @@ def growth(samples: Sequence[Sample]) -> dict[str, tuple[float, float]]:
             for name, value in asdict(found).items():
                 figures.setdefault(f"{part} {name}", []).append(value)
     hours, jobs = [each.at_s / 3600 for each in late], [each.jobs / 1000 for each in late]
-    return {
-        name: tuple(round(statistics.linear_regression(by, values).slope, 2) for by in (hours, jobs))  # type: ignore[misc]
-        for name, values in figures.items()
-    }
+    return {name: Growth(_slope(hours, values), _slope(jobs, values)) for name, values in figures.items()}
+
+
+def _slope(by: Sequence[float], values: Sequence[float]) -> Slope:
+    """Not a number where too few samples tell it."""
+    columns, found = np.column_stack([np.ones(len(by)), by]), np.array(values, dtype=float)
+    rest = found - columns @ np.linalg.lstsq(columns, found)[0]
+    size, error = with_error(found, columns, resemblance([rest]))
+    return Slope(round(size, 3), round(error, 3)) if error < inf else Slope(nan, nan)
 
 
 def measured(state: Path, phones: int, minutes: float) -> Found:

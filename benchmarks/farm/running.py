@@ -20,7 +20,8 @@ from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.model.device import Health
 
-READY_S = 600.0
+READY_S = 300.0
+"""How long it may take until one more phone is ready: on a machine with other work 400 take more than ten minutes."""
 PARTS = {
     "worker": "timed_worker",
     "scheduler": "orchestrator.scheduling.scheduler",
@@ -95,10 +96,13 @@ def running_farm(state: Path, phones: int, sessions: int = 32) -> Iterator[Runni
 def _until_ready(settings: Settings, phones: int) -> None:
     """Raises TimeoutError."""
     with connect(settings) as redis:
-        end = time.monotonic() + READY_S
-        while sum(_is_ready(device.facts.kind, device.state.health) for device in Inventory(redis).devices()) < phones:
-            if time.monotonic() > end:
-                raise TimeoutError(f"{phones} virtual phones were not ready after {READY_S:g} s")
+        most, end = 0, time.monotonic() + READY_S
+        while most < phones:
+            ready = sum(_is_ready(each.facts.kind, each.state.health) for each in Inventory(redis).devices())
+            if ready > most:
+                most, end = ready, time.monotonic() + READY_S
+            elif time.monotonic() > end:
+                raise TimeoutError(f"{most} of {phones} virtual phones were ready, and no other in {READY_S:g} s")
             time.sleep(0.2)
 
 

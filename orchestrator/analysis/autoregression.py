@@ -54,15 +54,22 @@ def last_column(values: np.ndarray, columns: np.ndarray, alike: float) -> Fitted
     """By least squares of values whose neighbours have the correlation `alike`."""
     from scipy.special import stdtr
 
+    size, error = with_error(values, columns, alike)
+    if error == inf:
+        return Fitted(0.0, 1.0)
+    if error <= abs(1e-12 * size):
+        return Fitted(size, 0.0 if size else 1.0)
+    return Fitted(size, 2 * float(stdtr(len(values) - columns.shape[1], -abs(size) / error)))
+
+
+def with_error(values: np.ndarray, columns: np.ndarray, alike: float) -> tuple[float, float]:
+    """The same weight with its standard error, which is infinite where too few values tell it."""
     freed = _freed(columns, alike)
     square, free = freed.T @ freed, len(values) - columns.shape[1]
     if free < 1 or np.linalg.matrix_rank(square) < columns.shape[1]:
-        return Fitted(0.0, 1.0)
+        return 0.0, inf
     size, rest = _fit(_freed(values, alike), freed)
-    variance = rest / free * float(np.linalg.inv(square)[-1, -1])
-    if variance <= (1e-12 * size) ** 2:
-        return Fitted(size, 0.0 if size else 1.0)
-    return Fitted(size, 2 * float(stdtr(free, -abs(size) / sqrt(variance))))
+    return size, sqrt(rest / free * float(np.linalg.inv(square)[-1, -1]))
 
 
 def evidence(values: np.ndarray, columns: np.ndarray, others: np.ndarray, alike: float) -> float:

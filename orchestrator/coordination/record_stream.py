@@ -18,7 +18,10 @@ from . import keys
 from .client import translated
 from .news import TELL
 
-RECEIPT_S = 86_400
+NAME_S = 86_400
+"""How long it is known that a record is in a stream, and that the ledger has set one aside."""
+RECEIPT_S = 600
+"""Life of a receipt that a record is stored: its host asks every second, and sends again what has no receipt."""
 MAX_ENTRIES = 100_000
 DEAD = "dead"
 """A receipt's word: the ledger could not store the record and has set it aside."""
@@ -43,13 +46,13 @@ _IN_STREAM = """
 local id = redis.call('GET', KEYS[2])
 return id and #redis.call('XRANGE', KEYS[1], id, id) or 0
 """
-# KEYS: stream. ARGV: life of a receipt; then of each entry its number, its word, and the keys of its receipt and of its
-# name (empty: its name is not known).
+# KEYS: stream. ARGV: of each entry its number, its word, the word's life, and the keys of its receipt and of its name
+# (empty: its name is not known).
 _ACKNOWLEDGE = """
-for i = 2, #ARGV, 4 do
-  if ARGV[i + 2] ~= '' then
-    redis.call('SET', ARGV[i + 2], ARGV[i + 1], 'EX', ARGV[1])
-    redis.call('DEL', ARGV[i + 3])
+for i = 1, #ARGV, 5 do
+  if ARGV[i + 3] ~= '' then
+    redis.call('SET', ARGV[i + 3], ARGV[i + 1], 'EX', ARGV[i + 2])
+    redis.call('DEL', ARGV[i + 4])
   end
   redis.call('XDEL', KEYS[1], ARGV[i])
 end
@@ -78,14 +81,14 @@ class RecordStream:
 
     @translated
     def send(self, body: bytes, name: str) -> None:
-        self._send([self._key, self._sent(name)], [self.host, MAX_ENTRIES, RECEIPT_S, 1, body, name])
+        self._send([self._key, self._sent(name)], [self.host, MAX_ENTRIES, NAME_S, 1, body, name])
 
     @translated
     def send_all(self, records: Iterable[tuple[bytes, str]], *, tell: bool = True) -> None:
         """The same of many in one trip. Where it raises, some may have been sent. Without `tell` the scheduler takes
         them in at its next turn, for which it is not woken."""
         names = [self._key]
-        said: list[bytes | str | int] = [self.host, MAX_ENTRIES, RECEIPT_S, int(tell)]
+        said: list[bytes | str | int] = [self.host, MAX_ENTRIES, NAME_S, int(tell)]
         for body, name in records:
             names.append(self._sent(name))
             said += [body, name]
@@ -117,10 +120,10 @@ class RecordStream:
     @translated
     def acknowledge_all(self, answers: Iterable[tuple[Entry, str, str]]) -> None:
         """The same of many at once, each with its name and its word."""
-        said: list[str | int] = [RECEIPT_S]
+        said: list[str | int] = []
         for entry, name, word in answers:
             known = (keys.receipt(self.host, name), self._sent(name)) if name else ("", "")
-            said += [entry.entry_id, word, *known]
+            said += [entry.entry_id, word, RECEIPT_S if word in STORED else NAME_S, *known]
         self._acknowledge([self._key], said)
 
     @translated

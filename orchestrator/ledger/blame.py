@@ -2,23 +2,24 @@
 
 What a host, an outage or a person did says nothing against the job: it is tried again however often that happens, ever
 later. Only a job in whose attempts the worker falls silent again and again is under suspicion: it then runs alone on
-its host, and if the worker dies of it there too, it is over.
+its host, and if the worker dies there too, time and again, it is over. Those that ran beside it are then acquitted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 UNMET = frozenset({"condition_not_met", "device_busy", "busy_elsewhere"})
 """A fact about the device, which may never be otherwise."""
 NOBODY = UNMET | {
     "device_away", "device_held", "not_claimed", "lease_refused", "lease_missing", "lease_lost", "host_stopping",
-    "host_removed", "handed_back", "service_down", "cancelled",
+    "host_removed", "handed_back", "service_down", "cancelled", "worker_killed",
 }  # fmt: skip
 """A fact, an outage or a person."""
-SILENCE = frozenset({"worker_died", "lease_expired"})
+DIED = "worker_died"
+SILENCE = frozenset({DIED, "lease_expired"})
 """Its lease ran out: another worker has taken the dead one's place; or nobody knows why it fell silent."""
 HOST = SILENCE | {"record_missing", "claim_overdue", "file_unavailable", "host_fault", "adb_down"}
 """The worker or its machine: killed, suspended, cut off, stuck, out of disk, memory, files or an adb server."""
@@ -28,9 +29,13 @@ NOT_THE_JOB = NOBODY | HOST | DEVICE_ALONE
 NOT_THE_DEVICE = NOBODY | HOST
 
 KILLS_WORKER = "kills_worker"
-"""Cause of a job's end: its worker died while it ran alone."""
+"""Cause of a job's end: its worker died again and again while it ran alone."""
+ACQUITTED = "worker_killed"
+"""Cause that takes the place of a silence where a job beside it turns out to kill workers."""
 SUSPECT_AFTER = 3
 """Silences of its worker after which a job runs alone."""
+LONE_DEATHS = 3
+"""Deaths of its worker after which a job that runs alone is over: one may be a person's or the kernel's doing."""
 UNMET_LIMIT = 50
 """A condition that is never met ends a job at some time; an outage or a person never does."""
 LATER_AFTER = ((HOST, 1), (NOBODY - UNMET, 10))
@@ -51,16 +56,23 @@ class Verdict:
     """Wait before the next attempt."""
 
 
-def is_suspect(lost: Mapping[str, int]) -> bool:
-    """Whether a job runs alone on its host. `lost`: its lost attempts by cause."""
-    return sum(lost.get(cause, 0) for cause in SILENCE) >= SUSPECT_AFTER
+def is_suspect(lost: Sequence[str]) -> bool:
+    """Whether a job runs alone on its host. `lost`: causes of its lost attempts."""
+    return sum(cause in SILENCE for cause in lost) >= SUSPECT_AFTER
 
 
-def verdict_on(cause: str, before: Mapping[str, int], counted: int, budget: int) -> Verdict:
-    """`before`: the job's earlier losses by cause; `counted`: those that are its own fault, with this one."""
-    if cause == "worker_died" and is_suspect(before):
+def died_alone(cause: str, before: Sequence[str]) -> bool:
+    """Whether its worker died while a job ran alone; so the job is the likelier reason, not the host."""
+    return cause == DIED and is_suspect(before)
+
+
+def verdict_on(cause: str, before: Sequence[str], counted: int, budget: int) -> Verdict:
+    """`before`: causes of the job's earlier losses, in their order; `counted`: those that are its own fault, with this
+    one."""
+    every = [*before, cause]
+    if died_alone(cause, before) and sum(died_alone(each, every[:n]) for n, each in enumerate(every)) >= LONE_DEATHS:
         return Verdict(True, KILLS_WORKER)
-    lost = Counter(before) + Counter([cause])
+    lost = Counter(every)
     if counted >= budget or sum(lost[each] for each in UNMET) > UNMET_LIMIT:
         return Verdict(True, cause)
     pause_s = PAUSES_S.get(cause, 0.0)

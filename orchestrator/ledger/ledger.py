@@ -30,7 +30,7 @@ from .imports import Imported
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
 from .queue.listed import Listed
-from .queue.news import News, NewsReader
+from .queue.news import News, NewsReader, Served, served
 from .queue.outlook import Outlook, outlook
 from .rows import (
     ExperimentRow,
@@ -66,7 +66,6 @@ class Ledger:
     ) -> None:
         self._database = Database(url)
         self._retries, self._quarantine_after = retries, quarantine_after
-        self._specs: dict[str, Experiment] = {}
         self._reader = NewsReader(self._spec)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
         self.listed = Listed(self._database)
@@ -154,6 +153,11 @@ class Ledger:
         """What changed in the queue after the change of this number, or everything; None where nothing did."""
         with self._database.read() as connection:
             return self._reader.read(connection, since)
+
+    def served(self, experiment_ids: Iterable[str]) -> dict[str, Served]:
+        """The latest attempt of each of these experiments."""
+        with self._database.read() as connection:
+            return served(connection, experiment_ids)
 
     def waiting(self) -> list[WaitingJob]:
         """The jobs whose turn is next in each lane, in order of priority and submission."""
@@ -357,12 +361,9 @@ class Ledger:
 
     def _spec(self, experiment_id: str) -> Experiment | None:
         """An experiment; None where it cannot be read: its jobs then end as failed, and the others go on."""
-        if experiment_id not in self._specs:
-            with self._database.read() as connection:
-                found = experiments.spec(connection, experiment_id)
-            if found is None:
-                with self._database.write() as connection:
-                    attempts.fail(connection, JOBS.c.experiment == number_of(experiment_id), Unreadable.cause)
-                return None
-            self._specs[experiment_id] = found
-        return self._specs[experiment_id]
+        with self._database.read() as connection:
+            found = experiments.spec(connection, experiment_id)
+        if found is None:
+            with self._database.write() as connection:
+                attempts.fail(connection, JOBS.c.experiment == number_of(experiment_id), Unreadable.cause)
+        return found

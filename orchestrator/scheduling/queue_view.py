@@ -6,11 +6,14 @@ The ledger says what changed; the view can be built anew at any moment, and is w
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.ledger import Ledger, RunningRow, WaitingLane
 from orchestrator.ledger.queue.news import Served
 from orchestrator.model.queue_view import Share, WaitingJob
+
+MOST = 1000
+"""Experiments of which nothing waits whose latest attempt is remembered: more jobs of theirs may follow."""
 
 
 class QueueView:
@@ -28,7 +31,10 @@ class QueueView:
         """Choices that are in the index above."""
         self._alone: set[int] = set()
         """Lanes with jobs that run alone on their host."""
+        self._waits: Counter[str] = Counter()
+        """Experiment -> lanes in which its jobs wait."""
         self._served: dict[str, Served] = {}
+        """Of these at least."""
         self._count: Counter[str] = Counter()
         """Experiment -> attempts under way."""
         self.running: dict[int, RunningRow] = {}
@@ -51,21 +57,30 @@ class QueueView:
             self._note_lane(number, lane)
         for token, row in news.attempts.items():
             self._note_attempt(token, row)
-        self._served |= news.served
+        self._follow_served(news.served)
         self._number = news.number
         self.ended = self.ended or None in news.lanes.values() or None in news.attempts.values()
         self.version += 1
         return True
 
+    def _follow_served(self, served: Mapping[str, Served]) -> None:
+        self._served |= served
+        if lacking := self._waits.keys() - self._served.keys():
+            self._served |= self._ledger.served(lacking)
+        if len(self._served) > 2 * len(self._waits) + MOST:
+            self._served = {each: self._served[each] for each in self._waits}
+
     def _note_lane(self, number: int, lane: WaitingLane | None) -> None:
         before = self._lanes.pop(number, None)
         if before is not None:
             self._of_choice[before.choice].discard(number)
+            _count_down(self._waits, before.experiment_id)
         self._alone.discard(number)
         if lane is None:
             return
         self._lanes[number] = lane
         self._of_choice[lane.choice].add(number)
+        self._waits[lane.experiment_id] += 1
         if any(job.alone for job in lane.tried):
             self._alone.add(number)
         if lane.choice not in self._known:
@@ -77,7 +92,7 @@ class QueueView:
         self.changed.add(token)
         before = self.running.pop(token, None)
         if before is not None:
-            self._count[before.experiment_id] -= 1
+            _count_down(self._count, before.experiment_id)
             self.token_of[before.serial].discard(token)
         if row is not None:
             self.running[token] = row
@@ -86,8 +101,8 @@ class QueueView:
 
     @property
     def shares(self) -> dict[str, Share]:
-        """What each experiment has of the farm."""
-        return {e: Share(self._count[e], served.at, served.serial) for e, served in self._served.items()}
+        """What each experiment whose jobs wait has of the farm."""
+        return {e: Share(self._count[e], self._served[e].at, self._served[e].serial) for e in self._waits}
 
     @property
     def is_empty(self) -> bool:
@@ -107,3 +122,9 @@ class QueueView:
             choices = {choice for serial in free for choice in self._of_device.get(serial, ())}
             lanes = {lane for choice in choices for lane in self._of_choice.get(choice, ())} | self._alone
         return [group for lane in lanes for group in self._lanes[lane].groups]
+
+
+def _count_down(counter: Counter[str], name: str) -> None:
+    counter[name] -= 1
+    if not counter[name]:
+        del counter[name]

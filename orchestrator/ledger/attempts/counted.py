@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Literal
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, func, insert, select, true, update
@@ -37,14 +38,28 @@ def come(connection: Connection, experiment_id: str) -> None:
     _note(connection, experiment_id, -1)
 
 
+def correct(connection: Connection, what: What, outcome: str, words: Mapping[str, int], word: str) -> None:
+    """So many rows of each of these words have another one now: they stay counted as they were."""
+    _add(
+        connection,
+        what,
+        {**{(outcome, each): many for each, many in words.items()}, (outcome, word): -sum(words.values())},
+    )
+
+
 def _note(connection: Connection, experiment_id: str, times: int) -> None:
     of_experiment = select(JOBS.c.id).where(JOBS.c.experiment == number_of(experiment_id))
     for what, (table, _) in _OF.items():
-        for (outcome, word), number in _in_tables(connection, what, table.c.job_id.in_(of_experiment)).items():
-            mine = {"what": what, "outcome": outcome, "word": word}
-            change = update(COUNTED).where(and_(*(COUNTED.c[name] == value for name, value in mine.items())))
-            if not connection.execute(change.values(beside=COUNTED.c.beside + times * number)).rowcount:
-                connection.execute(insert(COUNTED).values(**mine, beside=times * number))
+        found = _in_tables(connection, what, table.c.job_id.in_(of_experiment))
+        _add(connection, what, {key: times * number for key, number in found.items()})
+
+
+def _add(connection: Connection, what: What, beside: Mapping[Key, int]) -> None:
+    for (outcome, word), number in beside.items():
+        mine = {"what": what, "outcome": outcome, "word": word}
+        change = update(COUNTED).where(and_(*(COUNTED.c[name] == value for name, value in mine.items())))
+        if not connection.execute(change.values(beside=COUNTED.c.beside + number)).rowcount:
+            connection.execute(insert(COUNTED).values(**mine, beside=number))
 
 
 def _in_tables(connection: Connection, what: What, which: ColumnElement[bool]) -> Counter[Key]:

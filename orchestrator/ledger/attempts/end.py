@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
-from orchestrator.ledger.blame import KILLS_WORKER, NOT_THE_JOB, verdict_on
+from orchestrator.ledger.blame import KILLS_WORKER, NOT_THE_JOB, died_alone, verdict_on
 from orchestrator.ledger.database import count_up, execute_many
 from orchestrator.ledger.health import absolve_host, forgive, update_health
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.tables import ATTEMPTS, JOBS
 from orchestrator.model.record import Outcome
+
+from .acquit import acquit_beside
 
 UNMEASURED = (Outcome.LOST, Outcome.CANCELLED)
 _CANCELLED, _WAITING = JobState.CANCELLED, JobState.WAITING  # members of an enum are slow to look up
@@ -121,11 +122,12 @@ def conclude(
     connection.execute(ended)
     if known_lost or job.state == JobState.CANCELLED:
         return JobState(job.state)
-    before = _lost(connection, attempt) if outcome in UNMEASURED else Counter()
+    before = _lost(connection, attempt) if outcome in UNMEASURED else []
     columns = {"cause": cause[:40], **_after(job, outcome, cause, before, budget)}
     if columns["cause"] == KILLS_WORKER:
         absolve_host(connection, attempt.host)
-    else:
+        acquit_beside(connection, attempt.job_id)
+    elif not died_alone(cause, before):
         update_health(connection, attempt, outcome, cause, quarantine_after)
     connection.execute(update(JOBS).where(JOBS.c.id == job.id).values(**columns))
     if JobState.WAITING in (job.state, columns["state"]):  # else what waits is what it was
@@ -133,15 +135,15 @@ def conclude(
     return JobState(str(columns["state"]))
 
 
-def _lost(connection: Connection, attempt: AnyRow) -> Counter[str]:
-    """Causes of the other attempts of the same job that were lost."""
+def _lost(connection: Connection, attempt: AnyRow) -> list[str]:
+    """Causes of the other attempts of the same job that were lost, in their order."""
     others = (ATTEMPTS.c.job_id == attempt.job_id) & (ATTEMPTS.c.attempt != attempt.attempt)
-    rows = select(ATTEMPTS.c.cause, func.count().label("lost")).where(others, ATTEMPTS.c.outcome == Outcome.LOST)
-    return Counter({row.cause: row.lost for row in connection.execute(rows.group_by(ATTEMPTS.c.cause))})
+    lost = select(ATTEMPTS.c.cause).where(others, ATTEMPTS.c.outcome == Outcome.LOST).order_by(ATTEMPTS.c.attempt)
+    return list(connection.scalars(lost))
 
 
-def _after(job: AnyRow, outcome: Outcome, cause: str, before: Counter[str], budget: int) -> dict[str, object]:
-    """The columns of a job after an attempt with this outcome. `before`: its earlier losses by cause."""
+def _after(job: AnyRow, outcome: Outcome, cause: str, before: Sequence[str], budget: int) -> dict[str, object]:
+    """The columns of a job after an attempt with this outcome. `before`: causes of its earlier losses."""
     now = time.time()
     if outcome not in UNMEASURED:
         return {"state": JobState.DONE, "outcome": outcome, "ended_at": now}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Integer, Select, bindparam, func, select
 
@@ -24,6 +26,8 @@ HEADS = 64
 """Jobs of a lane that are read ahead: no turn begins more."""
 MAX_TRIED = 1000
 """Jobs of a lane that were tried before and are looked at one by one."""
+MOST = 1000
+"""Experiments of which is remembered what they ask."""
 ONE_BY_ONE = 300
 """Changed lanes that are read singly, each by an index; more are ranked in one statement."""
 
@@ -35,6 +39,7 @@ Spec = Callable[[str], Experiment | None]
 class WaitingLane:
     """The jobs that wait in a lane."""
 
+    experiment_id: str
     choice: int
     """Number of its choice of devices, of which all lanes of that choice have the same tuple."""
     untried: Sequence[WaitingJob]
@@ -47,11 +52,6 @@ class WaitingLane:
         """Alike jobs together, as placement wants them."""
         return [*([self.untried] if self.untried else []), *((job,) for job in self.tried)]
 
-    @property
-    def experiment_id(self) -> str:
-        """Whose jobs they are."""
-        return (self.untried or self.tried)[0].experiment_id
-
 
 class Served(NamedTuple):
     """The latest attempt of an experiment."""
@@ -59,7 +59,26 @@ class Served(NamedTuple):
     at: float
     """Unix time."""
     serial: str
-    """Its device; empty where that was not looked for."""
+    """Its device; empty where there was none."""
+
+
+class _Asked(NamedTuple):
+    """What placement asks of an experiment."""
+
+    conditions: Conditions
+    """Equal ones are one object."""
+    policy: str | None
+    deadline: float | None
+
+
+class _Histories(NamedTuple):
+    """Of jobs that were tried."""
+
+    failed: Mapping[str, set[str]]
+    suspects: set[str]
+
+    def failed_on(self, job_id: str) -> frozenset[str]:
+        return frozenset(self.failed.get(job_id, ()))
 
 
 @dataclass(frozen=True)
@@ -71,18 +90,19 @@ class News:
     attempts: dict[int, RunningRow | None] = field(default_factory=dict)
     """By token."""
     served: dict[str, Served] = field(default_factory=dict)
-    """By experiment."""
+    """By experiment, of those attempts."""
 
 
 class NewsReader:
-    """Remembers what never changes: choices of devices and conditions, of each of which there is one object."""
+    """Remembers what never changes: choices of devices, of each of which there is one object, and for a while what
+    experiments ask."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._choices: dict[int, tuple[str, ...]] = {}
-        self._conditions: dict[str, Conditions] = {}
-        """By experiment; equal ones are one object."""
-        self._distinct: dict[str, Conditions] = {}
+        self._asked: dict[str, _Asked] = {}
+        """By experiment."""
+        self._conditions: WeakValueDictionary[str, Conditions] = WeakValueDictionary()
 
     def read(self, connection: Connection, since: int | None) -> News | None:
         """None where nothing is newer. `since` None: everything."""
@@ -101,9 +121,6 @@ class NewsReader:
         for row in rows:  # the oldest first
             at = max(row.started_at, served[row.experiment_id].at if row.experiment_id in served else 0.0)
             served[row.experiment_id] = Served(at, row.serial)
-        if since is None:
-            known, last = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.served_at)), _latest(connection)
-            served = {row.id: Served(float(row.served_at), last.get(row.id, "")) for row in known}
         return {row.token: under_way.get(row.token) for row in rows}, served
 
     def _lanes(self, connection: Connection, since: int | None) -> dict[int, WaitingLane | None]:
@@ -133,51 +150,63 @@ class NewsReader:
         self, connection: Connection, lanes: Sequence[AnyRow], untried: Iterable[AnyRow], tried: Sequence[AnyRow]
     ) -> dict[int, WaitingLane | None]:
         ids = [row.id for row in tried]
-        failed, suspects = _failed_on(connection, ids), _suspects(connection, ids)
-        heads: dict[int, list[AnyRow]] = defaultdict(list)
-        others: dict[int, list[WaitingJob]] = defaultdict(list)
-        choice = {row.id: row.choice_id for row in lanes}
-        for row in untried:
-            if self._spec(row.experiment_id) is not None:
-                heads[row.lane_id].append(row)
-        for row in tried:
-            if self._spec(row.experiment_id) is not None:
-                history = frozenset(failed.get(row.id, ()))
-                others[row.lane_id].append(self._job(row, choice[row.lane_id], history, alone=row.id in suspects))
+        histories = _Histories(_failed_on(connection, ids), _suspects(connection, ids))
+        first: dict[int, list[AnyRow]] = defaultdict(list)
+        again: dict[int, list[AnyRow]] = defaultdict(list)
+        for rows, of_lane in ((untried, first), (tried, again)):
+            for row in rows:
+                of_lane[row.lane_id].append(row)
         return {
-            lane: WaitingLane(number, self._untried(heads.get(lane, []), number), tuple(others.get(lane, ())))
-            if lane in heads or lane in others
-            else None
-            for lane, number in choice.items()
+            row.id: self._lane(row.choice_id, first.get(row.id, []), again.get(row.id, []), histories) for row in lanes
         }
 
-    def _untried(self, rows: Sequence[AnyRow], choice: int) -> Sequence[WaitingJob]:
-        return Untried(rows[: self._most(choice)], lambda row: self._job(row, choice, frozenset(), alone=False))
+    def _lane(
+        self, choice: int, untried: Sequence[AnyRow], tried: Sequence[AnyRow], histories: _Histories
+    ) -> WaitingLane | None:
+        experiment_id = next((row.experiment_id for row in (*untried[:1], *tried[:1])), None)
+        asked = None if experiment_id is None else self._asked_by(experiment_id)
+        if experiment_id is None or asked is None:
+            return None
+        make = partial(_job, asked, self._choices[choice])
+        known = tuple(make(row, histories.failed_on(row.id), alone=row.id in histories.suspects) for row in tried)
+        return WaitingLane(experiment_id, choice, Untried(untried[: self._most(choice)], make), known)
 
-    def _job(self, row: AnyRow, choice: int, failed_on: frozenset[str], *, alone: bool) -> WaitingJob:
-        experiment = self._spec(row.experiment_id)
-        assert experiment is not None
-        return WaitingJob(
-            job_id=row.id,
-            experiment_id=row.experiment_id,
-            label=block_label(row.label, row.block),
-            candidates=self._choices[choice],
-            conditions=self._conditions_of(row.experiment_id, experiment),
-            priority=row.priority,
-            order=(row.experiment, row.sequence),
-            failed_on=failed_on,
-            alone=alone,
-            not_before=row.not_before,
-            submitted_at=row.submitted_at,
-            policy=experiment.placement.policy,
-            deadline=experiment.placement.deadline,
-        )
+    def _asked_by(self, experiment_id: str) -> _Asked | None:
+        """None where the experiment cannot be read."""
+        if experiment_id not in self._asked:
+            found = self._spec(experiment_id)
+            if found is None:
+                return None
+            conditions = self._conditions.setdefault(found.conditions.model_dump_json(), found.conditions)
+            self._asked[experiment_id] = _Asked(conditions, found.placement.policy, found.placement.deadline)
+            if len(self._asked) > MOST:
+                del self._asked[next(iter(self._asked))]
+        return self._asked[experiment_id]
 
-    def _conditions_of(self, experiment_id: str, experiment: Experiment) -> Conditions:
-        if experiment_id not in self._conditions:
-            found = self._distinct.setdefault(experiment.conditions.model_dump_json(), experiment.conditions)
-            self._conditions[experiment_id] = found
-        return self._conditions[experiment_id]
+
+def _job(
+    asked: _Asked,
+    candidates: tuple[str, ...],
+    row: AnyRow,
+    failed_on: frozenset[str] = frozenset(),
+    *,
+    alone: bool = False,
+) -> WaitingJob:
+    return WaitingJob(
+        job_id=row.id,
+        experiment_id=row.experiment_id,
+        label=block_label(row.label, row.block),
+        candidates=candidates,
+        conditions=asked.conditions,
+        priority=row.priority,
+        order=(row.experiment, row.sequence),
+        failed_on=failed_on,
+        alone=alone,
+        not_before=row.not_before,
+        submitted_at=row.submitted_at,
+        policy=asked.policy,
+        deadline=asked.deadline,
+    )
 
 
 _THESE: BindParameter[Any] = bindparam("these", expanding=True)
@@ -241,15 +270,29 @@ def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
     return list(connection.scalars(_LANES_TRIED, {"these": lanes}))
 
 
-def _latest(connection: Connection) -> dict[str, str]:
-    """Experiment with jobs that wait -> device of its latest attempt."""
-    waits = select(JOBS.c.experiment).where(JOBS.c.state == JobState.WAITING).distinct()
-    tried = JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id)
-    newest = select(func.max(ATTEMPTS.c.token)).select_from(tried).where(JOBS.c.experiment.in_(waits))
-    named = NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id)
-    found = select(EXPERIMENTS.c.id, ATTEMPTS.c.serial).select_from(named)
-    rows = connection.execute(found.where(ATTEMPTS.c.token.in_(newest.group_by(JOBS.c.experiment))))
-    return {row.id: row.serial for row in rows}
+_SERVED = select(EXPERIMENTS.c.id, EXPERIMENTS.c.sequence, EXPERIMENTS.c.served_at).where(EXPERIMENTS.c.id.in_(_THESE))
+_NEWEST = (
+    select(func.max(ATTEMPTS.c.token))
+    .select_from(JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id))
+    .where(JOBS.c.experiment.in_(_THESE))
+    .group_by(JOBS.c.experiment)
+)
+_LATEST = (
+    select(EXPERIMENTS.c.id, ATTEMPTS.c.serial)
+    .select_from(NAMED_JOBS.join(ATTEMPTS, JOBS.c.id == ATTEMPTS.c.job_id))
+    .where(ATTEMPTS.c.token.in_(_NEWEST))
+)
+
+
+def served(connection: Connection, experiments: Iterable[str]) -> dict[str, Served]:
+    """The latest attempt of each of these experiments."""
+    found: dict[str, Served] = {}
+    for part in _parts(sorted(experiments)):
+        rows = connection.execute(_SERVED, {"these": part}).all()
+        begun = [row.sequence for row in rows if row.served_at]
+        last = {row.id: row.serial for row in connection.execute(_LATEST, {"these": begun})} if begun else {}
+        found |= {row.id: Served(float(row.served_at), last.get(row.id, "")) for row in rows}
+    return found
 
 
 _LOST = (ATTEMPTS.c.job_id.in_(_THESE), ATTEMPTS.c.outcome == Outcome.LOST)

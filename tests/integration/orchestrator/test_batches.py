@@ -11,6 +11,7 @@ from redis import Redis
 from sqlalchemy import Engine, event
 
 from orchestrator.config import Settings
+from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger, Start
@@ -58,6 +59,7 @@ def test_one_of_many_that_cannot_be_stored_is_set_aside_alone(farm: Settings, re
         bodies[20] = bodies[20].replace(b'"schema_version":1', b'"schema_version":2')
         names = [f"{job.job_id}:1" for job in jobs]
         stream.send_all(zip(bodies, names, strict=True))
+        assert redis.ttl(keys.sent(stream.host, names[0])) > 3600, "it may wait for its ledger long"
         event.listen(Engine, "commit", note)
         try:
             assert Intake(redis, ledger).drain() == {"new": 31, "dead": 1}
@@ -65,6 +67,10 @@ def test_one_of_many_that_cannot_be_stored_is_set_aside_alone(farm: Settings, re
             event.remove(Engine, "commit", note)
         assert len(commits) <= 6, "31 records, and one that is set aside"
         assert stream.receipts(names) == {name: "dead" if name == names[20] else "new" for name in names}
+        lives_s = {name: redis.ttl(keys.receipt(stream.host, name)) for name in names}
+        assert lives_s.pop(names[20]) > 3600, "what a person then drops is not to come back"
+        assert 60 < max(lives_s.values()) <= 600, "a day's jobs would fill Redis"
+        assert not redis.exists(*(keys.sent(stream.host, name) for name in names))
         assert sorted(r.job_id for r in ledger.records("first-1")) == sorted(
             job.job_id for job in jobs if job != jobs[20]
         )

@@ -142,15 +142,15 @@ def test_what_others_did_uses_up_no_budget_of_a_job(ledger: Ledger, cause: str) 
 
 def test_a_job_whose_workers_die_runs_alone_and_then_is_lost(ledger: Ledger) -> None:
     experiment_id, (job,) = submitted(ledger, blocks=1)
-    for _ in range(blame.SUSPECT_AFTER):
-        assert not waiting_job(ledger, experiment_id).alone
-        ledger.end_attempt(job.job_id, begun(ledger, job).attempt, Outcome.LOST, "worker_died")
-    assert waiting_job(ledger, experiment_id).alone
-    last = begun(ledger, job)
-    assert [row.alone for row in ledger.running() if row.experiment_id == experiment_id] == [True]
-    assert ledger.end_attempt(job.job_id, last.attempt, Outcome.LOST, "worker_died") is JobState.DONE
+    for number in range(blame.SUSPECT_AFTER + blame.LONE_DEATHS):
+        assert not ledger.jobs(experiment_id, ["lost"])
+        alone = number >= blame.SUSPECT_AFTER
+        assert waiting_job(ledger, experiment_id).alone is alone
+        last = begun(ledger, job)
+        assert [row.alone for row in ledger.running() if row.experiment_id == experiment_id] == [alone]
+        ledger.end_attempt(job.job_id, last.attempt, Outcome.LOST, "worker_died")
     (row,) = ledger.jobs(experiment_id)
-    assert (row.outcome, row.cause) == ("lost", "kills_worker")
+    assert (row.state, row.outcome, row.cause) == ("done", "lost", "kills_worker")
 
 
 def test_lost_failed_and_killed_jobs_are_retried_and_keep_their_records(ledger: Ledger) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from redis import Redis
+from sqlalchemy import select
 
 from orchestrator import spec
 from orchestrator.config import Settings
@@ -24,6 +25,8 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.errors import ServiceDown, SpecError
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, blame
+from orchestrator.ledger.attempts import counted
+from orchestrator.ledger.tables import ATTEMPTS
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
@@ -185,32 +188,44 @@ def test_a_dead_worker_costs_one_attempt(
 def test_a_job_that_kills_its_worker_is_found_out_and_costs_the_others_nothing(
     farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """No other job is over before the worker dies: all that run beside it come under suspicion."""
     monkeypatch.setattr(blame, "MAX_PAUSE_S", 0.0)
     with Ledger(farm.ledger, rest_s=0.0, quarantine_s=0.01) as ledger:
         scheduler, host = Scheduler(farm, ledger, redis), host_of(farm, redis, "ABC")
         submit(ledger, host, blocks=6)
         poison = ledger.jobs("e-1")[0].job_id
-        beside = []
+        beside: list[set[str]] = []
+        suspects: set[str] = set()
 
         def turn() -> bool:
             host.announce()
             scheduler.tick()
             host.claim()
+            suspects.update(job.job_id for job in ledger.waiting() if job.alone)
             if poison in [each.job_id for each in host.running.values()]:
-                beside.append(len(host.running) - 1)
+                beside.append({each.job_id for each in host.running.values()} - {poison})
                 for assignment in host.running.values():
                     expire(host, assignment)
                 host.running.clear()
                 host.worker = f"lab:{len(beside)}"  # as the supervisor starts it again
-            host.finish()
+                return False
+            if ledger.counts("e-1").get("lost"):
+                host.finish()
             return ledger.experiment("e-1").finished
 
         eventually(turn)
         assert ledger.counts("e-1") == {"ok": 17, "lost": 1}
         (lost,) = [row for row in ledger.jobs("e-1") if row.outcome == "lost"]
         assert (lost.job_id, lost.cause) == (poison, "kills_worker")
-        assert beside[0] == 2 and len(beside) == blame.SUSPECT_AFTER + 1 and beside[-1] == 0
+        assert [len(each) for each in beside] == [2] * blame.SUSPECT_AFTER + [0] * blame.LONE_DEATHS
+        assert suspects == {poison}.union(*beside)
         assert ledger.standing.quarantined_hosts() == [] == ledger.standing.quarantined()
+        with ledger._database.read() as connection:
+            ends = counted.count(connection, "attempts")
+            acquitted = connection.scalars(select(ATTEMPTS.c.job_id).where(ATTEMPTS.c.cause == blame.ACQUITTED)).all()
+        assert sorted(acquitted) == sorted([*beside[0]] * blame.SUSPECT_AFTER)
+        assert ends["lost", "worker_died"] == 3 * blame.SUSPECT_AFTER + blame.LONE_DEATHS, "no counter falls"
+        assert ends["lost", blame.ACQUITTED] == 0
 
 
 def test_a_host_that_loses_every_record_is_quarantined_and_no_job_is_lost(

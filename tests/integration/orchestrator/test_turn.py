@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sqlite3
 import time
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -22,8 +24,10 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, JobRow, JobState, Ledger, Start
 from orchestrator.model.device import Health
 from orchestrator.model.lease import Assignment
+from orchestrator.model.queue_view import Share
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.eligible_devices import devices_for_work
+from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
@@ -397,3 +401,41 @@ def test_a_host_that_spoils_its_change_log_is_placed_on_all_the_same(farm: Setti
             tried.host.claim()
             tried.finish()
         assert done == 3
+
+
+def test_experiments_that_are_over_take_no_memory_and_come_back_as_they_were(
+    farm: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("orchestrator.scheduling.queue_view", "orchestrator.ledger.queue.news"):
+        monkeypatch.setattr(f"{module}.MOST", 3)
+    with Ledger(farm.ledger) as ledger:
+        view = QueueView(ledger)
+        for number in range(60):
+            if number == 30:
+                gc.collect()
+                tracemalloc.start()
+            name, serial = f"e{number}", "AB"[number % 2]
+            jobs = expand(make.many(1), name, [make.device(serial)]).jobs
+            ledger.submit(name, make.many(1), jobs)
+            view.refresh()
+            assert set(view.shares) == {name}
+            assert view.groups()[0][0].job_id == jobs[0].job_id
+            begun = ledger.begin_attempt(jobs[0].job_id, serial, "lab", 15.0)
+            assert begun is not None
+            view.refresh()
+            ledger.end_attempt(begun.job_id, begun.attempt, Outcome.FAILED, "compile")
+            view.refresh()
+            assert not view.shares
+        gc.collect()
+        used, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert used / 30 < 5000, "an experiment's file alone is 10000 bytes"
+        ledger.retry("e1")
+        ledger.submit("fresh", make.many(1), expand(make.many(1), "fresh", [make.device("A")]).jobs)
+        view.refresh()
+        back = view.shares
+        assert back.keys() == {"e1", "fresh"} and back["fresh"] == Share()
+        assert (back["e1"].running, back["e1"].serial) == (0, "B") and back["e1"].served_at > 0
+        again = QueueView(ledger)
+        again.refresh()
+        assert again.shares == back
