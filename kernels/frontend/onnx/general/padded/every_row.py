@@ -164,6 +164,13 @@ def _by_first_axis(e: EveryRow, node: Node) -> str:
     return s.reshape(s.emit(node.op, (flat, *others), node.attributes), (e.rows, *e.shape(node.output)))
 
 
+def _suppress(e: EveryRow, node: Node) -> str:
+    """Boxes, orders and their lengths of one row behind those of the row before."""
+    s = e.s
+    flat = [s.reshape(e.of(name), (e.rows * e.shape(name)[0], *e.shape(name)[1:])) for name in node.inputs]
+    return s.reshape(s.emit(node.op, flat, node.attributes), (e.rows, *e.shape(node.output)))
+
+
 _RULES: Mapping[str, Callable[[EveryRow, Node], str]] = {
     **dict.fromkeys(ACTIVATIONS, _same),
     **dict.fromkeys(("add", "map", "mul"), _map),
@@ -174,6 +181,7 @@ _RULES: Mapping[str, Callable[[EveryRow, Node], str]] = {
     "reshape": _reshape,
     "slice": _slice,
     "softmax": _softmax,
+    "suppress": _suppress,
     "take": _take,
     "transpose": _transpose,
 }
