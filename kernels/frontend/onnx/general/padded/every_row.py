@@ -23,11 +23,14 @@ from .extent import Count
 class EveryRow:
     """`made`: by the name of a tensor of one row that of the tensor (rows, ...) of all."""
 
-    def __init__(self, s: Steps, number: str, rows: int) -> None:
-        self.s, self.rows = s, rows
-        self.made: dict[str, str] = {}
-        shape = s.to.shapes[number]
-        self.made[number] = s.constant(np.arange(rows, dtype=np.float32).reshape(rows, *(1,) * len(shape)))
+    def __init__(self, s: Steps, rows: int, made: Mapping[str, str]) -> None:
+        self.s, self.rows, self.made = s, rows, dict(made)
+
+    @classmethod
+    def by_number(cls, s: Steps, rows: int, number: str) -> EveryRow:
+        """Of rows that differ in a tensor of their number."""
+        shape = (rows, *(1,) * len(s.to.shapes[number]))
+        return cls(s, rows, {number: s.constant(np.arange(rows, dtype=np.float32).reshape(shape))})
 
     def extend(self, nodes: Iterable[Node]) -> None:
         """Append nodes to the graph, those that depend on the row's number for all rows."""
