@@ -10,6 +10,7 @@ import pytest
 from onnx import NodeProto, helper
 
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.general.padded import lanes
 from kernels.ir.graph import Graph
 from kernels.reference import evaluate
 
@@ -89,6 +90,18 @@ def test_a_class_that_differs_keeps_all_by_themselves(tmp_path: Path, seed: int)
     path = model(tmp_path, nodes, ["y"])
     assert sorts(load_onnx(path)).count((1, BOXES)) == 15
     assert_agrees(path, inputs(seed))
+
+
+def test_lanes_keep_to_the_places_that_are_known_to_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one class fit into halves, those of all would not; or a tensor would be too large."""
+    nodes = [node for i in range(CLASSES) for node in of_class(i)]
+    nodes.append(make("Concat", [f"v{i}" for i in range(CLASSES)], ["y"], axis=0))
+    path = model(tmp_path, nodes, ["y"])
+    for name, most in (("_HALF_PLACES", BOXES * CLASSES - 1), ("MAX_PLACES", BOXES * CLASSES * 4 - 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(lanes, name, most)
+            assert sorts(load_onnx(path)).count((1, BOXES)) == 3 * CLASSES
+    assert sorts(load_onnx(path)).count((CLASSES, BOXES)) == 3
 
 
 def test_all_may_read_what_one_of_them_made(tmp_path: Path, seed: int) -> None:

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from kernels.frontend.onnx.context import Context, OnnxNode
-from kernels.frontend.onnx.general.steps import Steps
+from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Node
 
@@ -38,7 +38,7 @@ def join_lanes(to: Context, outputs: Iterable[str]) -> None:
     """Rewrite the nodes; what is read of a lane, an output or the model's own node's keeps its name."""
     for slices in _slices(to.nodes):
         following = _Following(to, slices)
-        if any(node.op == "sort" for node in following.body) and not following.is_beyond_halves():
+        if any(node.op == "sort" for node in following.body) and following.fits():
             _join(to, slices, following, {*outputs, *to.reserved})
 
 
@@ -106,17 +106,15 @@ class _Following:
             weights[a], weights[b]
         )  # fmt: skip
 
-    def is_beyond_halves(self) -> bool:
-        """Whether places of all lanes would be more than halves hold, where those of one are not."""
-        most = max(
-            (
-                self.count * self._to.shapes[node.inputs[0]][node.attributes["axis"]]
-                for node in self.body
-                if node.op == "gather" and self.lanes.keys() >= {*node.inputs}
-            ),
-            default=0,
-        )
-        return self._to.places <= _HALF_PLACES < most
+    def fits(self) -> bool:
+        """Whether no tensor of all lanes is too large, and places of all are no more than halves hold where those of
+        one are not."""
+        shapes = self._to.shapes
+        gathers = [node for node in self.body if node.op == "gather" and self.lanes.keys() >= {*node.inputs}]
+        places = [self.count * shapes[node.inputs[0]][node.attributes["axis"]] for node in gathers]
+        elements = [self.count * prod(shapes[name]) for name in self.lanes]
+        allowed = _HALF_PLACES if self._to.places <= _HALF_PLACES else MAX_PLACES
+        return max(elements) <= MAX_PLACES and max(places, default=0) <= allowed
 
 
 def _join(to: Context, slices: Sequence[Node], following: _Following, named: set[str]) -> None:
