@@ -50,7 +50,7 @@ def suppressions(rng: np.random.Generator) -> tuple[Graph, dict[str, np.ndarray[
     graphs, inputs = {}, {}
     for batch, classes, n, rounds in BOXES:
         build, rows = Builder(), batch * classes
-        low = rng.integers(0, 60, (batch, n, 2)) / 4
+        low = rng.integers(0, 24, (batch, n, 2)) / 4
         high = low + rng.integers(0, 24, (batch, n, 2)) / 4
         given = {
             "boxes": np.concatenate([low, high, (high - low).prod(2, keepdims=True)], 2),
