@@ -32,6 +32,8 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | take | x, table (constant) | see `taking.py`: each element of the result is one of x, or `value` |
 | gather | x, indices (any shape) | axis (>= 0): elements along it, by whole numbers; negative ones count from the end |
 | reduce | x -> the axes from start on have extent 1 | start, stop (axes), kind (see `shapes.py`) |
+| sort | x (rows, n) -> (rows, k): the best elements of each row | k, largest, gives: see `sorting.py` |
+| suppress | boxes, order, valid -> (rows, rounds): boxes of which none overlaps | rounds, overlap: see `sorting.py` |
 
 A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not repeated); absent: zeros.
 

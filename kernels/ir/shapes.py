@@ -16,6 +16,7 @@ from .graph import Node
 from .operands import Shape as Shape
 from .operands import bind
 from .resampling import check_coordinates
+from .sorting import GIVES
 
 Attributes = Mapping[str, Any]
 
@@ -75,6 +76,8 @@ OPERANDS: dict[str, dict[str, str]] = {
     "take": {"x": "...", "table": "k"},
     "gather": {"x": "...", "indices": "..."},
     "reduce": _ANY,
+    "sort": {"x": "rows n"},
+    "suppress": {"boxes": "batch n five", "order": "rows m", "valid": "rows one"},
 }
 """Operands of each canonical operation in their order, `?` where they may be absent, with the pattern of their shape
 (`operands.py`). A concat has any number."""
@@ -293,6 +296,21 @@ def _reduce(shapes: list[Shape], a: Attributes) -> Shape:
     return tuple(1 if start <= axis < stop else extent for axis, extent in enumerate(shape))
 
 
+def _sort(shapes: list[Shape], a: Attributes) -> Shape:
+    rows, n = shapes[0]
+    if not 0 < a["k"] <= n or a["gives"] not in GIVES:
+        raise ModelError(f"{a['k']} {a['gives']} of {n} elements; expected 1 to {n} {' or '.join(GIVES)}")
+    return (rows, a["k"])
+
+
+def _suppress(shapes: list[Shape], a: Attributes) -> Shape:
+    (batch, _, numbers), (rows, _), (_, one) = shapes
+    if numbers != 5 or one != 1 or rows % batch:
+        raise ModelError(f"shapes {shapes} do not fit; expected (batch, n, 5), (rows, m) and (rows, 1)")
+    _at_least(1, a, "rounds")
+    return (rows, a["rounds"])
+
+
 _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "conv": _conv,
     "im2col": _im2col,
@@ -316,4 +334,6 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "take": _take,
     "gather": _gather,
     "reduce": _reduce,
+    "sort": _sort,
+    "suppress": _suppress,
 }

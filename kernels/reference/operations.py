@@ -201,6 +201,34 @@ def _reduce(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
 _ARGUMENTS = ("argmax", "argmin", "last_argmax", "last_argmin")
 
 
+def _sort(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    a, (x,) = node.attributes, inputs
+    keys = x if a["largest"] else -x
+    places = np.argsort(-np.where(np.isnan(keys), -np.inf, keys), axis=1, kind="stable")[:, : a["k"]]
+    out: AnyArray = np.take_along_axis(x, places, 1) if a["gives"] == "values" else places.astype(x.dtype)
+    return out
+
+
+def _suppress(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
+    boxes, order, valid = inputs
+    out = np.full(shape, -1, boxes.dtype)
+    for row in range(shape[0]):
+        own, taken = boxes[row * len(boxes) // shape[0]], np.zeros(0, np.int64)
+        for place in order[row, : int(valid[row, 0])].astype(np.int64):
+            if len(taken) < shape[1] and not _overlaps(own[place], own[taken], node.attributes["overlap"]).any():
+                taken = np.append(taken, place)
+        out[row, : len(taken)] = taken
+    return out
+
+
+def _overlaps(box: AnyArray, others: AnyArray, most: float) -> AnyArray:
+    sides = np.minimum(box[2:4], others[:, 2:4]) - np.maximum(box[:2], others[:, :2])
+    common = np.maximum(sides, 0).prod(1)
+    both = np.maximum(box[4] + others[:, 4] - common, np.finfo(np.float32).tiny)
+    out: AnyArray = common / both > most
+    return out
+
+
 OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
     "im2col": _im2col,
@@ -226,5 +254,7 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "take": _take,
     "gather": _gather,
     "reduce": _reduce,
+    "sort": _sort,
+    "suppress": _suppress,
 }
 """Every canonical operation of `graph.py`."""

@@ -23,6 +23,7 @@ from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
 from .control.nested import names_read
 from .general.padded.counts import write_out as write_extents
+from .general.padded.lanes import join_lanes
 from .general.padded.rows import output_counts
 from .general.padded.suppression_limits import limit_suppression
 from .general.sequences import follow, is_of_sequences
@@ -97,6 +98,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         if name in to.extents:
             write_extents(OnnxNode(name, "Shape", version, (name,), (name,), {}), to, name)
     further = output_counts(to, outputs)
+    join_lanes(to, (*outputs, *further))
     _check_outputs(graph, inputs, to)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}

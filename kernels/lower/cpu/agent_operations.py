@@ -149,6 +149,13 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (outer, n, inner), dst (outer, inner) times `scale`; kind 0 sum, 1 max, 2 min, 3 product, place of the 4 first
     # largest, 5 first smallest, 6 last largest, 7 last smallest
     "reduce": _parameters("src dst*", "kind outer n inner", "scale"),
+    # the k best of each row (n), the best first: values and places, each (rows, k); of equal ones the first comes
+    # first, NaN counts as the worst; places are kept if they are below 2^24
+    "sort_rows": _parameters("src values* places*", "rows n k largest"),
+    # boxes (batch, n, 5: two corners, the lower first, and the area), order (rows, length), valid (rows): a row takes
+    # boxes in its order, as long as there are `valid`, where none before overlaps by more than `overlap` of what both
+    # cover; dst (rows, rounds): their places, then -1; places outside are clipped
+    "suppress_rows": _parameters("boxes order valid dst*", "batch n rows length rounds", "overlap"),
     # between row-major (n, c, hw) and blocks
     "to_nc16": _parameters("src dst*", "n c hw"),
     "from_nc16": _parameters("src dst*", "n c hw"),

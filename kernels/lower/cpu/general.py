@@ -1,4 +1,4 @@
-"""The operations of which any other is made: map, take, gather, reduce."""
+"""The general operations: map, take, gather, reduce, sort, suppress."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kernels.errors import UnsupportedNode
 from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
 from kernels.ir.graph import Node
 from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
+from kernels.ir.sorting import GIVES, twin
 from kernels.ir.strides import MAX_AXES, along_channels, strided
 from kernels.ir.taking import axes_of, joined
 
@@ -124,3 +125,26 @@ def lower_reduce(context: CpuContext, node: Node) -> None:
     buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
     scale = float(np.float32(1 / n)) if a["kind"] == "mean" else 1.0
     context.call("reduce", node, buffers, ints, {"scale": scale}, prod(shape))
+
+
+def lower_sort(context: CpuContext, node: Node) -> None:
+    """Both results at once where both are asked for."""
+    if node.output in context.buffers:
+        return
+    (rows, n), a, other = context.graph.shapes[node.inputs[0]], node.attributes, twin(context.graph, node)
+    targets = {a["gives"]: context.write(node.output)}
+    for gives in GIVES:
+        if gives not in targets:
+            unread = f"{node.name}:{gives}"
+            targets[gives] = context.write(other.output) if other else context.scratch(unread, rows * a["k"])
+    ints = {"rows": rows, "n": n, "k": a["k"], "largest": int(a["largest"])}
+    context.call("sort_rows", node, {"src": context.read(node.inputs[0]), **targets}, ints)
+
+
+def lower_suppress(context: CpuContext, node: Node) -> None:
+    batch, n, _ = context.graph.shapes[node.inputs[0]]
+    rows, length = context.graph.shapes[node.inputs[1]]
+    boxes, order, valid = map(context.read, node.inputs)
+    buffers = {"boxes": boxes, "order": order, "valid": valid, "dst": context.write(node.output)}
+    ints = {"batch": batch, "n": n, "rows": rows, "length": length, "rounds": node.attributes["rounds"]}
+    context.call("suppress_rows", node, buffers, ints, {"overlap": float(node.attributes["overlap"])})

@@ -28,7 +28,7 @@ from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_sof
 from .product import lower_dense, lower_matmul
 from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize
-from .rows import lower_attention, lower_row_norm
+from .rows import lower_attention, lower_row_norm, lower_sort, lower_suppress
 from .taking import lower_gather, lower_take
 from .values import Value
 from .windows import lower_im2col
@@ -58,6 +58,8 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "take": lower_take,
     "gather": lower_gather,
     "reduce": lower_reduce,
+    "sort": lower_sort,
+    "suppress": lower_suppress,
     "row_norm": lower_row_norm,
     "attention": lower_attention,
 }

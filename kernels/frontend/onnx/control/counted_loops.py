@@ -92,7 +92,7 @@ def _by_rows(inside: Inside, count: Count, axes: Sequence[int]) -> None:
             write_out_extents(node, to, name)
     own = to.nodes[before:]
     del to.nodes[before:]
-    every = EveryRow(s, turn, rows)
+    every = EveryRow.by_number(s, rows, turn)
     every.extend(own)
     for index, name in enumerate(results):
         if index >= len(node.outputs) or not node.outputs[index]:

@@ -208,6 +208,9 @@ class Steps:
         return self.emit("gather", (self.tensor(x), self.tensor(indices)), {"axis": axis})
 
     def concat(self, parts: Sequence[str], axis: int) -> str:
+        known = [self.value(part) for part in parts]
+        if len(parts) > 1 and all(value is not None for value in known):
+            return self.constant(np.concatenate(known, axis))  # type: ignore[arg-type]
         tensors = [self.tensor(part) for part in parts]
         return tensors[0] if len(tensors) == 1 else self.emit("concat", tensors, {"axis": axis})
 

@@ -1,6 +1,7 @@
-"""What a transformer does to rows (`kernels/passes/fuse_attention.py`, `fuse_rows.py`)."""
+"""What a transformer does to rows (`kernels/passes/fuse_attention.py`, `fuse_rows.py`), and what is best in each."""
 
 from .attention import lower_attention
 from .norm import lower_row_norm
+from .sorting import lower_sort, lower_suppress
 
-__all__ = ["lower_attention", "lower_row_norm"]
+__all__ = ["lower_attention", "lower_row_norm", "lower_sort", "lower_suppress"]

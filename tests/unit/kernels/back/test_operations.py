@@ -41,6 +41,11 @@ def _places(b: Builder, *places: float) -> str:
     return name
 
 
+def _row(b: Builder, *places: float) -> str:
+    name = _places(b, *places)
+    return b.node("reshape", [name], (1, len(places)), shape=(1, len(places)))
+
+
 def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
     """Of what a convolution wrote, read by another: views of stacks must reach both ways."""
     shape = [2, 10, 5, 7]
@@ -128,6 +133,10 @@ CASES: dict[str, Case] = {
     "mean_of_long_rows": lambda b: b.node("reduce", [b.input(3, 2, 130)], (3, 2, 1), start=2, stop=3, kind="mean"),
     "max_of_long_rows": lambda b: b.node("reduce", [b.input(5, 2, 65)], (5, 1, 1), start=1, stop=3, kind="max"),
     "min_of_long_rows": lambda b: b.node("reduce", [b.input(5, 1, 64)], (5, 1, 1), start=2, stop=3, kind="min"),
+    "sort": lambda b: b.node("sort", [b.input(2, 37)], (2, 9), k=9, largest=False, gives="values"),
+    "suppress": lambda b: b.node(
+        "suppress", [b.input(1, 6, 5), _row(b, 3, 0, 4, 5, 1, 2), _row(b, 5)], (1, 4), rounds=4, overlap=0.5
+    ),
     "take": lambda b: b.node(
         "take",
         [b.input(4, 6), _places(b, 3, 0, 1, 2, 0, 5, NOTHING, 2)],

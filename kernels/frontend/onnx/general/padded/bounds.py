@@ -104,6 +104,12 @@ class _Reading:
             return own if table is not None and np.all(table >= 0) else _hull(own, (value, value))
         if node.op == "clip":
             return _clipped(self.bounds(node.inputs[0], depth + 1), node.attributes["min"], node.attributes["max"])
+        if node.op == "sort":
+            places = node.attributes["gives"] == "places"
+            last = float(self.to.shapes[node.inputs[0]][1] - 1)
+            return (0.0, last) if places else self.bounds(node.inputs[0], depth + 1)
+        if node.op == "suppress":
+            return -1.0, float(self.to.shapes[node.inputs[0]][1] - 1)
         if node.op == "relu":
             return _clipped(self.bounds(node.inputs[0], depth + 1), 0.0, inf)
         if node.op in ("sigmoid", "softmax", "hard_sigmoid"):

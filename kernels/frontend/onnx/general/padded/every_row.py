@@ -23,11 +23,14 @@ from .extent import Count
 class EveryRow:
     """`made`: by the name of a tensor of one row that of the tensor (rows, ...) of all."""
 
-    def __init__(self, s: Steps, number: str, rows: int) -> None:
-        self.s, self.rows = s, rows
-        self.made: dict[str, str] = {}
-        shape = s.to.shapes[number]
-        self.made[number] = s.constant(np.arange(rows, dtype=np.float32).reshape(rows, *(1,) * len(shape)))
+    def __init__(self, s: Steps, rows: int, made: Mapping[str, str]) -> None:
+        self.s, self.rows, self.made = s, rows, dict(made)
+
+    @classmethod
+    def by_number(cls, s: Steps, rows: int, number: str) -> EveryRow:
+        """Of rows that differ in a tensor of their number."""
+        shape = (rows, *(1,) * len(s.to.shapes[number]))
+        return cls(s, rows, {number: s.constant(np.arange(rows, dtype=np.float32).reshape(shape))})
 
     def extend(self, nodes: Iterable[Node]) -> None:
         """Append nodes to the graph, those that depend on the row's number for all rows."""
@@ -164,6 +167,13 @@ def _by_first_axis(e: EveryRow, node: Node) -> str:
     return s.reshape(s.emit(node.op, (flat, *others), node.attributes), (e.rows, *e.shape(node.output)))
 
 
+def _suppress(e: EveryRow, node: Node) -> str:
+    """Boxes, orders and their lengths of one row behind those of the row before."""
+    s = e.s
+    flat = [s.reshape(e.of(name), (e.rows * e.shape(name)[0], *e.shape(name)[1:])) for name in node.inputs]
+    return s.reshape(s.emit(node.op, flat, node.attributes), (e.rows, *e.shape(node.output)))
+
+
 _RULES: Mapping[str, Callable[[EveryRow, Node], str]] = {
     **dict.fromkeys(ACTIVATIONS, _same),
     **dict.fromkeys(("add", "map", "mul"), _map),
@@ -174,6 +184,7 @@ _RULES: Mapping[str, Callable[[EveryRow, Node], str]] = {
     "reshape": _reshape,
     "slice": _slice,
     "softmax": _softmax,
+    "suppress": _suppress,
     "take": _take,
     "transpose": _transpose,
 }

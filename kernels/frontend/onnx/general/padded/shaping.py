@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
+from operator import add
 
 import numpy as np
 
 from kernels.frontend.onnx.context import AnyArray
+from kernels.frontend.onnx.general.ordering import true_places
 from kernels.ir import compositions as c
 
 from .counts import number, whole_numbers
@@ -245,26 +248,26 @@ def joined(r: Rows) -> None:
             if other != axis and found.setdefault(other, count) != count:
                 r.refuse("its operands may have different numbers of them")
     every = [r.to.counts.get(name, {}).get(axis, r.shape(name)[axis]) for name in names]
-    joined, width = r.concat(names, axis), 0
-    starts: list[Extent] = [0]
-    for extent in every:
-        starts.append(starts[-1] + extent)
-    if any(isinstance(start, Count) for start in starts[:-1]):
-        total = sum(r.shape(name)[axis] for name in names)
-        numbers = np.arange(total, dtype=np.float32)
-        places: str | AnyArray = numbers
-        for name, start in zip(names, starts, strict=False):
-            before: Extent = width - start
-            if width:
-                held, shift = number(r, start), number(r, before)
-                places = r.map(("select", ("less", "a", "b"), "c", ("add", "a", "d")), numbers, held, places, shift)
-            width += r.shape(name)[axis]
-        r.places(total)
-        joined = r.gather(joined, r.tensor(places), axis)
+    joined, whole = r.concat(names, axis), reduce(add, every)
+    if any(isinstance(extent, Count) for extent in every[:-1]):
+        joined = r.gather(joined, _valid_first(r, every, [r.shape(name)[axis] for name in names]), axis)
     r.end(joined)
-    if isinstance(starts[-1], Count):
-        found[axis] = starts[-1]
+    if isinstance(whole, Count):
+        found[axis] = whole
     r.tell(found)
+
+
+def _valid_first(r: Rows, every: Sequence[Extent], sizes: Sequence[int]) -> str:
+    """Of parts of these sizes, one behind the other, the places of the valid elements, then of the others."""
+    key = ("valid first", *every, *sizes)
+    if key not in r.to.made:
+        held = r.concat([number(r, extent) for extent in every], 0)
+        part = np.repeat(np.arange(len(sizes)), sizes)
+        inside = np.concatenate([np.arange(size, dtype=np.float32) for size in sizes])
+        valid = r.map(("less", "a", "b"), inside, r.pick(held, 0, part))
+        r.to.made[key], total = true_places(r, valid)
+        r.to.made.setdefault(reduce(add, every), total)
+    return r.to.made[key]
 
 
 def divided(r: Rows) -> None:
