@@ -14,7 +14,6 @@ from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
 from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
 from kernels.source.dialects import opencl, vulkan
-from kernels.source.kernel import LocalArray
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
 from tests.unit.kernels.back.rows import encoder
@@ -74,20 +73,23 @@ def test_attention_on_matrix_units_computes_the_same(
 
 
 @pytest.mark.parametrize(("units", "parts"), [(1, 1), (1000, 4)])
+@APIS
 def test_attention_in_registers_computes_the_same(
-    agent: Agent, units: int, parts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, api: Backend, units: int, parts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    all_of = tuple(LocalArray(f"{name}_of_all", "GROUP") for name in ("lefts", "rights"))
-    kernel = replace(attention.REGISTER_KERNEL, locals=(*attention.REGISTER_KERNEL.locals, *all_of))
+    kernel = replace(attention.REGISTER_KERNEL, locals=(*attention.REGISTER_KERNEL.locals, *matrices.OF_ALL))
     monkeypatch.setattr(attention, "REGISTER_KERNEL", kernel)
-    monkeypatch.setattr(opencl, "MATRICES", "")
-    monkeypatch.setattr(opencl, "FRAGMENTS", matrices.FRAGMENTS_IN_OPENCL)
-    limits = Limits(matrix_units=((16, 16, 16),), subgroup_size=32, max_work_group=1024, compute_units=units)
+    monkeypatch.setattr(opencl, "MATRICES", matrices.HELD_IN_OPENCL)
+    monkeypatch.setattr(opencl, "FRAGMENTS", "")
+    monkeypatch.setattr(vulkan, "MATRICES", matrices.HELD_IN_VULKAN)
+    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "")
+    units_of = {"matrix_units": ((16, 16, 16), (16, 8, 16)), "subgroup_size": 32, "compute_units": units}
+    limits = Limits(max_work_group=1024, **units_of)  # type: ignore[arg-type]
     graph = encoder(1, 37, 3, 64, keys=70)
-    plan = check(agent, graph, Options("opencl", "fp16", product="registers"), limits, tmp_path)
+    plan = check(agent, graph, Options(api, "fp16", product="registers"), limits, tmp_path)
     (program,) = [program for program in plan.programs if program.kernel == "attention_registers"]
     assert program.work_group[0] == 128
-    assert (program.local_bytes > 2 * 128 * 16 + 64) == (parts > 1)
+    assert (program.local_bytes > 4 * 128 * 16 + 64) == (parts > 1)
 
 
 @APIS

@@ -67,20 +67,22 @@ class MatrixUnits:
             return why
         within = limits.within(KERNEL.name)
         if tile:
-            return conflict(unit_tile(tile, limits, turned=turned), within, options.backend)
-        fitting = unit_tiles(within, options.backend, turned=turned)
+            return conflict(unit_tile(tile, limits, turned=turned), within, options.backend, depth=product.depth)
+        fitting = unit_tiles(within, options.backend, turned=turned, depth=product.depth)
         return None if fitting else "no tile fits the device's work-groups and local memory"
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         if self.why_not(product, options, limits) is not None:
             return []
-        fitting = unit_tiles(limits.within(KERNEL.name), options.backend, turned=product.right_is_constant)
-        directly = unit_fragments.pays(limits, **_sizes(product))
-        return [
-            tile.words
-            for tile in sorted(fitting, key=lambda t: (t.direct != directly, _cost(t, product, options, limits)))
-        ]
+        within = limits.within(KERNEL.name)
+        fitting = unit_tiles(within, options.backend, turned=product.right_is_constant, depth=product.depth)
+        wanted = _wanted(product, limits)
+
+        def order(tile: UnitTile) -> tuple[bool, bool, float]:
+            return _kind(tile) != wanted, tile.straight, _cost(tile, product, options, limits)
+
+        return [tile.words for tile in sorted(fitting, key=order)]
 
     def lower(
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
@@ -108,7 +110,22 @@ class MatrixUnits:
         return (Call(KERNEL, items, shape, switches, ints, shape.group, weight, parts=parts),)
 
 
+def _wanted(product: Product, limits: Limits) -> str:
+    """The kind of tiles that takes the least time for so many results."""
+    sizes = _sizes(product)
+    return (
+        "straight" if unit_fragments.pays_straight(limits, **sizes)
+        else "direct" if unit_fragments.pays(limits, **sizes) else ""
+    )  # fmt: skip
+
+
+def _kind(tile: UnitTile) -> str:
+    return "straight" if tile.straight else "direct" if tile.direct else ""
+
+
 def _packed(weight: Array, tile: UnitTile) -> Array:
+    if tile.straight:
+        return unit_fragments.fragments(unit_fragments.straight(weight), tile)
     return unit_fragments.fragments(weight, tile) if tile.direct else turned(weight)
 
 
@@ -125,6 +142,8 @@ def _parts(tile: UnitTile, product: Product, limits: Limits) -> int:
 def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) -> float:
     parts, many = _parts(tile, product, limits), product.rows >= _MANY_ROWS
     sizes = _sizes(product) | {"depth": product.depth // parts, "matrices": product.batch * parts}
+    if tile.straight:
+        return unit_fragments.straight_cost(tile, limits, **sizes) + (unit_fragments.ADDING_UP if parts > 1 else 0)
     if tile.direct:
         return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS, **sizes)
     costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))
