@@ -223,6 +223,11 @@ class UnitTile(Tile):
         return min(_AT_ONCE, -(-self.strip_vectors // (self.parts * self.width)))
 
     @derived
+    def statistics(self) -> int:
+        """Two numbers of each row: of each part, and of all."""
+        return 2 * (self.parts + 1) * self.tile_rows
+
+    @derived
     def pitch_strip(self) -> int:
         return self.strip_columns4 + _PAD
 

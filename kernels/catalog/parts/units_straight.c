@@ -11,6 +11,14 @@
         from_left[2 * r + 1] = a_from + (WHOLE != 0 ? row + 8 : IMIN(row + 8, rows - 1)) * a_stride + 2 * (LANE % 4);
     }
     UNROLL for (int c = 0; c < FC; ++c) from_right[c] = FIRST_RIGHT(c);
+#ifdef NORMALISED
+    MATRIX_SUM totals[FR];
+    MATRIX_SUM squares[FR];
+    MATRIX_RIGHT ones;
+    FRAGMENT(ones, RAW8_OF(0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u));
+    UNROLL for (int r = 0; r < FR; ++r) totals[r] = NO_SUM;
+    UNROLL for (int r = 0; r < FR; ++r) squares[r] = NO_SUM;
+#endif
 #if LOOK
     UNROLL for (int r = 0; r < TWICE_ROWS; ++r) near_left[r] = LEFT_AT(from_left[r] + part * 8);
     UNROLL for (int h = 0; h < 2; ++h) {
@@ -34,6 +42,15 @@
                 const RAW8 low = near_left[s % CHUNKS * TWICE_ROWS + 2 * r + 1];
                 LEFT_OF(lefts[r], up.x, low.x, up.y, low.y);
                 LEFT_OF(lefts[FR + r], up.z, low.z, up.w, low.w);
+#ifdef NORMALISED
+                MATRIX_RIGHT turned;
+                FRAGMENT(turned, RAW8_OF(up.x, up.y, low.x, low.y));
+                squares[r] = MULTIPLY_ADD(lefts[r], turned, squares[r]);
+                totals[r] = MULTIPLY_ADD(lefts[r], ones, totals[r]);
+                FRAGMENT(turned, RAW8_OF(up.z, up.w, low.z, low.w));
+                squares[r] = MULTIPLY_ADD(lefts[FR + r], turned, squares[r]);
+                totals[r] = MULTIPLY_ADD(lefts[FR + r], ones, totals[r]);
+#endif
             }
             UNROLL for (int h = 0; h < 2; ++h) {
                 UNROLL for (int c = 0; c < FC; ++c) {
@@ -46,3 +63,6 @@
             }
         }
     }
+#ifdef NORMALISED
+    INCLUDE row_statistics
+#endif

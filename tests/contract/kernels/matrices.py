@@ -6,7 +6,17 @@ each work-item has whole (`test_matrix_units.py`), for kernels that keep several
 
 from __future__ import annotations
 
-from kernels.source.kernel import LocalArray
+from dataclasses import replace
+
+import pytest
+
+from kernels.catalog.convolution import matrix_units as convolutions
+from kernels.catalog.product import matrix_units as products
+from kernels.lower.gpu import product as rows_product
+from kernels.lower.gpu.rows import attention
+from kernels.options import Limits
+from kernels.source.dialects import opencl, vulkan
+from kernels.source.kernel import Kernel, LocalArray
 
 _SAME = """\
 #define MATRIX_LEFT Place
@@ -150,4 +160,19 @@ HELD_IN_VULKAN = (
 """Matrices of which it is known who holds what, as PTX ISA defines `mma.m16n8k16`, and in
 Vulkan as NVIDIA's driver deals them out: a work-item holds words, and has those
 of others through arrays of the kernel, `lefts_of_all` and `rights_of_all`, a vector of 16 bytes each."""
-OF_ALL = tuple(LocalArray(f"{name}_of_all", "GROUP", storage="raw8") for name in ("lefts", "rights"))
+_OF_ALL = tuple(LocalArray(f"{name}_of_all", "GROUP", storage="raw8") for name in ("lefts", "rights"))
+HELD = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
+"""Of a device whose matrices are NVIDIA's."""
+
+
+def hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels have such matrices."""
+    monkeypatch.setattr(opencl, "MATRICES", HELD_IN_OPENCL)
+    monkeypatch.setattr(opencl, "FRAGMENTS", "")
+    monkeypatch.setattr(vulkan, "MATRICES", HELD_IN_VULKAN)
+    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "")
+    for module, name in (
+        (products, "KERNEL"), (rows_product, "NORMALISING"), (convolutions, "KERNEL"), (attention, "REGISTER_KERNEL"),
+    ):  # fmt: skip
+        kernel: Kernel = getattr(module, name)
+        monkeypatch.setattr(module, name, replace(kernel, locals=(*kernel.locals, *_OF_ALL)))

@@ -7,14 +7,11 @@ computing the whole; and as they are where a device is found that has units.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernels.catalog.convolution import matrix_units as convolution_units
-from kernels.catalog.product import matrix_units as product_units
 from kernels.catalog.unit_tile import UnitTile, unit_tiles
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
@@ -31,9 +28,6 @@ from . import matrices
 from .test_agreement import check
 
 pytestmark = pytest.mark.long
-
-HELD = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
-"""Of a device whose matrices are NVIDIA's."""
 
 WRITTEN_OUT = """
 struct Left { float at[UNIT_ROWS * UNIT_DEPTH]; };
@@ -151,12 +145,12 @@ def test_kernels_compute_the_same_where_matrices_are_written_out(
 def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
     agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _hold(monkeypatch)
+    matrices.hold(monkeypatch)
     words = "matrix_units 1x2x1x1x2x1x4"
     dense_layers = side_by_side({"odd": dense(9, 13, 22), "deep": dense(5, 256, 9), "wide": dense(20, 36, 70)})
     some_convolutions = convolutions(some(sorted(SHAPES), 3))
     for graph, asked in ((dense_layers, {"product": words}), (some_convolutions, {"algorithm": words})):
-        plan = check(agent, graph, Options(api, "fp16", **asked), HELD, tmp_path)  # type: ignore[arg-type]
+        plan = check(agent, graph, Options(api, "fp16", **asked), matrices.HELD, tmp_path)  # type: ignore[arg-type]
         assert words in plan.options.values()
 
 
@@ -166,10 +160,10 @@ def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
 def test_products_of_which_no_operand_lies_in_local_memory_give_the_same(
     agent: Agent, api: Backend, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _hold(monkeypatch)
+    matrices.hold(monkeypatch)
     words = f"matrix_units {tile}"
     graph = side_by_side({"odd": dense(9, 128, 22), "deep": dense(37, 384, 9), "wide": dense(32, 256, 64)})
-    plan = check(agent, graph, Options(api, "fp16", product=words), HELD, tmp_path)
+    plan = check(agent, graph, Options(api, "fp16", product=words), matrices.HELD, tmp_path)
     assert words in plan.options.values()
     assert {"matmul_units"} <= {program.kernel for program in plan.programs}
 
@@ -187,11 +181,13 @@ def test_products_of_which_no_operand_lies_in_local_memory_give_the_same(
 def test_a_driver_that_deals_matrices_out_in_another_way_gives_nan(
     agent: Agent, held: str, dealt: str, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    _hold(monkeypatch)
+    matrices.hold(monkeypatch)
     assert held in matrices.HELD_IN_VULKAN
     monkeypatch.setattr(vulkan, "MATRICES", matrices.HELD_IN_VULKAN.replace(held, dealt))
     graph = dense(9, 32, 22)
-    bundle = compile_graph(graph, Options("vulkan", "fp16", product=f"matrix_units {tile}"), HELD, spirv_cache=tmp_path)
+    bundle = compile_graph(
+        graph, Options("vulkan", "fp16", product=f"matrix_units {tile}"), matrices.HELD, spirv_cache=tmp_path
+    )
     ended = agent.run(bundle, inputs_of(graph), "--warmup", 0, "--samples", 1)
     assert ended.code == 0 and np.isnan(ended.output(0)).any()
 
@@ -222,16 +218,6 @@ def stored_for(tile: UnitTile) -> Graph:
         return every_product()
     sizes = ((9, 384, 22), (70, 768, 36)) if tile.straight else ((9, 13, 22), (70, 2064, 36))
     return side_by_side({f"p{rows}": dense(rows, depth, columns) for rows, depth, columns in sizes})
-
-
-def _hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Matrices that work-items hold as NVIDIA's do."""
-    monkeypatch.setattr(opencl, "MATRICES", matrices.HELD_IN_OPENCL)
-    monkeypatch.setattr(vulkan, "MATRICES", matrices.HELD_IN_VULKAN)
-    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "")
-    for module in (product_units, convolution_units):
-        kernel = replace(module.KERNEL, locals=(*module.KERNEL.locals, *matrices.OF_ALL))
-        monkeypatch.setattr(module, "KERNEL", kernel)
 
 
 def _facts(agent: Agent, api: Backend) -> ApiFacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from kernels.catalog.unit_tile import (
 )
 from kernels.ir.graph import Array
 from kernels.options import Limits, Options
-from kernels.source.kernel import Kernel
+from kernels.source.kernel import Buffer, Kernel, LocalArray
 
 _MANY_ROWS = 512
 _COSTS = {
@@ -51,6 +52,17 @@ KERNEL = Kernel(
     (LOCAL,),
     matrix_units=True,
 )
+
+_READ = (*KERNEL.buffers[:3], Buffer("columns_sum", storage="f32"))
+NORMALISING = replace(
+    KERNEL,
+    name="matmul_units_norm",
+    buffers=(*_READ, KERNEL.buffers[3]),
+    floats=(*BOUNDS, "epsilon"),
+    locals=(LOCAL, LocalArray("statistics", "STATISTICS", 1)),
+)
+"""Of rows that are normalised on the way: it finds their means and deviations beside their products, and takes from
+these the mean times `columns_sum`, the sum of each column of the right operand."""
 
 
 class MatrixUnits:
@@ -83,6 +95,12 @@ class MatrixUnits:
             return _kind(tile) != wanted, tile.straight, _cost(tile, product, options, limits)
 
         return [tile.words for tile in sorted(fitting, key=order)]
+
+    def normalises(self, product: Product, options: Options, limits: Limits, tile: str) -> bool:
+        """Whether a work-group of this tile reads whole rows, as work-items have them of a matrix."""
+        words = tile or self.tiles(product, options, limits)[0]
+        shape = unit_tile(words, limits, turned=product.right_is_constant)
+        return shape.straight and _parts(shape, product, limits) == 1
 
     def lower(
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""

@@ -22,18 +22,17 @@ _BUSY = 16
 @dataclass(frozen=True)
 class RegisterAttentionTile(Tile):
     """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`.
-    `looks`: whether the kernel looks at matrices of known numbers (docs/decisions/0150)."""
+
+    `keys_ahead`: whether a turn reads the next one's keys. `looks`: whether the kernel looks at matrices of known
+    numbers (docs/decisions/0150).
+    """
 
     high: int
     down: int
     parts: int
     depth32: int
+    keys_ahead: int = 1
     looks: int = 0
-
-    @derived
-    def keys_ahead(self) -> int:
-        """Whether a turn reads the next one's keys: with more rows there are no registers for them."""
-        return int(self.high == 1)
 
     @derived
     def keys8(self) -> int:
@@ -139,6 +138,8 @@ def register_tile(node: Node, options: Options, limits: Limits) -> RegisterAtten
     looks = int(options.backend == "vulkan")
     enough, single = _BUSY * (limits.compute_units or _UNITS), batch * heads * -(-rows // _ROWS)
     if single >= 2 * enough:
-        return RegisterAttentionTile(2, 4, 1, depth // 32, looks)
-    parts = next((parts for parts in (1, 2) if 2 * single * parts >= enough), 4)
-    return RegisterAttentionTile(1, 4 // parts, parts, depth // 32, looks)
+        return RegisterAttentionTile(2, 4, 1, depth // 32, 0, looks)
+    if 2 * single >= enough:
+        return RegisterAttentionTile(2, 2, 1, depth // 32, 1, looks)
+    parts = 2 if 4 * single >= enough else 4
+    return RegisterAttentionTile(1, 4 // parts, parts, depth // 32, 1, looks)
