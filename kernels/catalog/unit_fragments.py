@@ -17,6 +17,7 @@ from kernels.options import Limits
 
 _RESULTS = 7500
 """Of a compute unit: from so many on such tiles take less than others."""
+_ROWS = 64
 _UNITS, _REGISTERS = 64, 65536
 """Compute units where the device does not tell, and registers of one."""
 
@@ -42,6 +43,8 @@ class Costs:
 PRODUCTS = Costs(2.0, 70, 62, 4.4, 58, 427)
 CONVOLUTIONS = {"opencl": Costs(0.61, 12.4, 24, 0.23, 37, 192), "vulkan": Costs(2.1, 58.8, 33.7, 0.19, 101, 295)}
 """Fitted to 10 products and 11 convolutions on an H100."""
+STRAIGHT, ADDING_UP = Costs(0.75, 17.7, 13.5, 4.2, 66, 208), 3000
+"""Fitted to 8 products of 197 rows; and what adding up parts of the depth costs."""
 
 
 def fragments(weight: Array, tile: UnitTile) -> Array:
@@ -57,9 +60,35 @@ def fragments(weight: Array, tile: UnitTile) -> Array:
     return np.ascontiguousarray(places.transpose(4, 0, 6, 2, 5, 1, 3).reshape(matrices, steps, 32, 8))
 
 
+def straight(weight: Array) -> Array:
+    """(depth, columns) -> the same with rows in another order: of 32 a work-item 4 i + j has of the two matrices of
+    `fragments` the rows 8 j to 8 j + 7, as it has of the left operand's."""
+    rows = weight.reshape(-1, 4, 2, 2, 2, weight.shape[1])  # j, matrix, half of it, pair
+    return rows.transpose(0, 2, 3, 1, 4, 5).reshape(weight.shape)
+
+
 def pays(limits: Limits, *, rows: int, columns: int, matrices: int, **_: int) -> bool:
     """Whether there are results enough for such tiles; fewer leave units idle, and others share out the depth."""
     return rows * columns * matrices >= _RESULTS * (limits.compute_units or _UNITS)
+
+
+def pays_straight(limits: Limits, *, rows: int, columns: int, matrices: int, **_: int) -> bool:
+    """Whether there are too few results for other tiles, but rows enough for these."""
+    return rows >= _ROWS and not pays(limits, rows=rows, columns=columns, matrices=matrices)
+
+
+def straight_cost(tile: UnitTile, limits: Limits, *, rows: int, columns: int, depth: int, matrices: int) -> float:
+    """As `cost`, of tiles that read both operands so: a step by a subgroup costs something beside its products."""
+    groups = -(-rows // tile.tile_rows) * -(-columns // (8 * tile.tile_columns8)) * matrices
+    turns = math.ceil(groups / (limits.compute_units or _UNITS))
+    wanted = 8 * tile.sums + 4 * (tile.twice_rows + tile.twice_columns) * tile.chunks + STRAIGHT.registers
+    at_once = max(1, _REGISTERS // (8 * math.ceil(min(255, wanted) / 8) * tile.group))
+    full, rest = divmod(turns, at_once)
+    times = full * at_once / _busy(tile, at_once, STRAIGHT) + (rest / _busy(tile, rest, STRAIGHT) if rest else 0)
+    subgroups, own = tile.down * tile.across * tile.parts, tile.sums + STRAIGHT.load * (tile.fr + tile.fc)
+    stage = subgroups * (tile.steps * own + STRAIGHT.stage)
+    finish = STRAIGHT.finish * tile.down * tile.across * tile.sums * (1 + tile.parts)
+    return times * ((depth / tile.tile_depth + STRAIGHT.begin) * stage + finish) * (1 + max(0, wanted - 255) / 900)
 
 
 def cost(tile: UnitTile, limits: Limits, costs: Costs, *, rows: int, columns: int, depth: int, matrices: int) -> float:

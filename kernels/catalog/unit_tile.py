@@ -41,7 +41,8 @@ class Costs:
 
 CONVOLUTIONS = Costs()
 """Fitted to 324 measurements on an H100 (docs/decisions/0109)."""
-_DIRECT = 4
+_DIRECT, _STRAIGHT = 4, 5
+_CHUNK = 2
 _KNOWN, _KNOWN_WIDTH, _INSTRUCTION = (16, 16, 16), 32, (16, 8, 16)
 """Of matrices that `unit_fragments` is made for; and a shape that tells that a driver of Vulkan has them."""
 _PAD = 1
@@ -55,7 +56,7 @@ class UnitTile(Tile):
     """`down` x `across` subgroups of `width` work-items, each `fr` x `fc` matrices; `parts` such sets of subgroups
     share out the depth, each of them `steps` matrices deep a stage; `sides` of local memory: 2, of which one is read
     while the other is filled, or 1; 3 stands for two, with the matrices of the next step read ahead; 4 for two of the
-    left operand, while the right one is read so.
+    left operand, while the right one is read from memory; 5 for none: both are read so.
 
     `turned`: the right operand lies by columns. A matrix is `unit_rows` x `unit_columns`, a sum of products
     `unit_depth` deep: a shape that the device multiplies.
@@ -82,7 +83,12 @@ class UnitTile(Tile):
     @property
     def direct(self) -> bool:
         """Whether the right operand is read from memory as work-items have it."""
-        return self.sides == _DIRECT
+        return self.sides >= _DIRECT
+
+    @property
+    def straight(self) -> bool:
+        """Whether the left one is, too."""
+        return self.sides == _STRAIGHT
 
     @property
     def local_bytes(self) -> int:
@@ -181,6 +187,23 @@ class UnitTile(Tile):
         return self.start_b + (0 if self.direct else self.vectors_b // self.row_b * self.pitch_b)
 
     @derived
+    def chunks(self) -> int:
+        """Of two steps, in a stage; of two the next one is read while one is multiplied."""
+        return max(1, self.steps // _CHUNK)
+
+    @derived
+    def look(self) -> int:
+        return self.chunks - 1
+
+    @derived
+    def twice_rows(self) -> int:
+        return 2 * self.fr
+
+    @derived
+    def twice_columns(self) -> int:
+        return 2 * self.fc
+
+    @derived
     def strip_columns4(self) -> int:
         return self.fc * self.unit_columns // 4
 
@@ -200,6 +223,11 @@ class UnitTile(Tile):
         return min(_AT_ONCE, -(-self.strip_vectors // (self.parts * self.width)))
 
     @derived
+    def statistics(self) -> int:
+        """Two numbers of each row: of each part, and of all."""
+        return 2 * (self.parts + 1) * self.tile_rows
+
+    @derived
     def pitch_strip(self) -> int:
         return self.strip_columns4 + _PAD
 
@@ -215,7 +243,7 @@ class UnitTile(Tile):
     @derived
     def local(self) -> int:
         """The sides; afterwards a strip of sums a subgroup."""
-        return max(min(self.sides, 2) * self.side, self.parts * self.part_strips)
+        return max(0 if self.straight else min(self.sides, 2) * self.side, self.parts * self.part_strips)
 
 
 LOCAL = LocalArray("tile", "LOCAL", storage="raw8")
@@ -227,6 +255,8 @@ TILES = (
     "1x1x2x2x2x8x1", "1x2x2x1x2x4x2", "1x1x1x1x4x8x1", "1x1x1x1x2x8x2",
     "1x4x4x4x4x1x4", "1x4x3x4x4x1x4", "1x4x4x2x4x1x4", "1x4x3x3x4x1x4", "1x4x2x3x4x1x4", "1x4x2x2x4x1x4",
     "1x4x2x2x2x1x4", "1x2x2x2x4x1x4", "1x4x2x1x4x1x4", "1x2x1x2x4x1x4", "1x2x2x1x4x1x4",
+    "2x2x2x2x4x2x5", "1x2x2x4x2x4x5", "1x2x3x3x2x4x5", "1x2x2x2x4x6x5", "1x2x2x2x4x4x5", "1x1x3x4x2x4x5",
+    "1x1x2x4x2x4x5", "1x1x2x3x4x6x5", "1x1x2x4x4x4x5", "1x1x3x2x4x4x5", "1x1x2x2x4x4x5",
 )  # fmt: skip
 """Large first."""
 
@@ -248,25 +278,29 @@ def unit_tile(words: str, limits: Limits, *, turned: bool) -> UnitTile:
     """The tile in words. Raises OptionError."""
     fields = (*numbers(words, MEANING, EXAMPLE), int(turned), *_unit(limits), limits.subgroup_size)
     tile = UnitTile(*fields)
-    if tile.sides > _DIRECT or (tile.direct and (tile.parts > 1 or tile.steps % 2)):
+    if tile.sides > _STRAIGHT or (tile.sides == _DIRECT and (tile.parts > 1 or tile.steps % 2)):
         raise OptionError(
-            f"tile {words!r}: there are up to 4 sides, and 4 ask for one part and an even number of steps"
+            f"tile {words!r}: there are up to 5 sides, and 4 ask for one part and an even number of steps"
         )
+    if tile.straight and tile.steps not in (_CHUNK, 2 * _CHUNK):
+        raise OptionError(f"tile {words!r}: 5 sides ask for 2 or 4 steps")
     return tile
 
 
-def unit_tiles(limits: Limits, backend: Backend, *, turned: bool) -> list[UnitTile]:
-    """Those that fit the device, large ones first. `turned`: the right operand is stored."""
+def unit_tiles(limits: Limits, backend: Backend, *, turned: bool, depth: int = 0) -> list[UnitTile]:
+    """Those that fit the device, large ones first. `turned`: the right operand is stored; `depth`: see `conflict`."""
     tiles = [unit_tile(words, limits, turned=turned) for words in TILES]
-    return [tile for tile in tiles if conflict(tile, limits, backend) is None]
+    return [tile for tile in tiles if conflict(tile, limits, backend, depth=depth) is None]
 
 
-def conflict(tile: UnitTile, limits: Limits, backend: Backend) -> str | None:
-    """Why a tile does not fit the device; None where it does."""
+def conflict(tile: UnitTile, limits: Limits, backend: Backend, *, depth: int = 0) -> str | None:
+    """Why a tile does not fit the device; None where it does. `depth`: of rows that lie side by side, else 0."""
+    if tile.straight and (not depth or depth % tile.tile_depth):
+        return f"with five sides rows lie side by side, and their depth is a multiple of {tile.tile_depth}"
     if tile.direct and not tile.turned:
-        return "with four sides the right operand is stored, and it is computed"
-    if tile.direct and not _deals_out_as_known(limits, backend):
-        return "with four sides matrices are NVIDIA's of 16 x 16 x 16"
+        return "with four and more sides the right operand is stored, and it is computed"
+    if tile.direct and not deals_out_as_known(limits, backend):
+        return "with four and more sides matrices are NVIDIA's of 16 x 16 x 16"
     return group_conflict(limits, group=tile.group, local_bytes=tile.local_bytes)
 
 
@@ -285,7 +319,7 @@ def cost(tile: UnitTile, limits: Limits, costs: Costs, *, rows: int, columns: in
     return (waits + (stages + 1) * rounds * read / costs.read) * (costs.ahead if tile.sides > 2 else 1.0)
 
 
-def _deals_out_as_known(limits: Limits, backend: Backend) -> bool:
+def deals_out_as_known(limits: Limits, backend: Backend) -> bool:
     """Whether work-items have of a matrix what `unit_fragments.fragments` says: in OpenCL it is part of NVIDIA's
     instructions; in Vulkan kernels look themselves."""
     is_known = _KNOWN in limits.matrix_units and _unit(limits) == _KNOWN and limits.subgroup_size == _KNOWN_WIDTH

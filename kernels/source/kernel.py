@@ -79,7 +79,7 @@ class Kernel:
     matrix_units: bool = False
     """Whether subgroups multiply matrices of halves at once (`kernels/catalog/unit_tile.py`)."""
     fragments: bool = False
-    """Whether it knows which work-item holds what of a matrix (NVIDIA's, through OpenCL)."""
+    """Whether work-items hand each other what they hold of a matrix."""
     warpgroups: bool = False
     """Whether 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
     whole_numbers: bool = False

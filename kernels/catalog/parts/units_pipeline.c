@@ -1,11 +1,13 @@
     // Both operands pass through local memory, TILE_DEPTH deep a stage, while the next stage is fetched. With two SIDES
     // one is read while the other is filled, with one barrier a stage; with three there are two, and the matrices of the next
     // step are read before this one is multiplied; with four the right operand is read from memory as a subgroup's matrices have
-    // it, a step ahead, and two sides are the left one's. DOWN x ACROSS subgroups multiply FR x FC matrices
+    // it, a step ahead, and two sides are the left one's; with five neither passes through it. DOWN x ACROSS subgroups multiply FR x FC matrices
     // each, STEPS times a stage; PARTS such sets share out the depth. TURNED: the right operand lies by columns.
     MATRIX_SUM sums[SUMS];
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = NO_SUM;
+#if SIDES < 5
     RAW8 next_a[LOADS_A];
+#endif
 #if SIDES < 4
     RAW8 next_b[LOADS_B];
 #endif
@@ -14,6 +16,7 @@
     const int across = SUBGROUP % ACROSS;
     const int start_a = down * FR * UNIT_ROWS * PITCH_A + part * STEPS * UNIT_DEPTH / 8;
     const int start_b = START_B + across * FC * RIGHT_COLUMNS + part * STEPS * RIGHT_DEPTH;
+#if SIDES < 5
     {
         const int side = 0;
         const int stage = 0;
@@ -21,7 +24,13 @@
     INCLUDE units_put
     }
     BARRIER;
-#if SIDES > 3
+#endif
+#if SIDES > 4
+    INCLUDE units_straight
+#ifdef ELEMENT
+    INCLUDE units_known
+#endif
+#elif SIDES > 3
     MATRIX_LEFT lefts[FR];
     NEAR near[2 * FC];
     int from_right[FC];

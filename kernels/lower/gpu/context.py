@@ -48,6 +48,9 @@ class GpuContext:
         self.half = options.half
         self.dtype: Dtype = "f16" if self.half else "f32"
         self.values: dict[str, Value] = {}
+        self.writers = {name: node for node in graph.nodes for name in node.outputs}
+        self.folded_norms: set[str] = set()
+        """Normalised rows that exist as they were before: what reads them normalises them."""
         self.position = 0
         """Index of the node that is lowered; it only grows."""
         self._unread: list[str] = []

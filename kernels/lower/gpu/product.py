@@ -11,6 +11,7 @@ from math import prod
 from kernels.catalog.family import Call
 from kernels.catalog.packing import padded
 from kernels.catalog.product import PRODUCTS
+from kernels.catalog.product.matrix_units import NORMALISING
 from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
@@ -24,6 +25,7 @@ from .convolution import constant
 from .expression_text import statements
 from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
+from .rows.folding import FoldedNorm, add_columns_sum, folded
 from .values import Value, View
 
 _INTS = ("columns", "vectors", "count")
@@ -58,12 +60,16 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     if image is not None:
         pixels = context.dims(image).hw
         weight = rows_by_stack(weight, pixels)
+    given = constant(context, node, 2) if has_bias else None
+    norm = folded(context, node, weight, given) if image is None else None
+    if norm is not None:
+        weight, given = norm.weight, norm.bias
     product, (call,) = context.calls(PRODUCTS, node, {"weight": weight})
     weight = padded(weight, 1, 4) if call.weight is None else call.weight
     source = packed(context, image or node.inputs[0])
     target = context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
-    bias = context.weight(f"{node.name}:bias", padded(constant(context, node, 2), 0, 4)) if has_bias else weights
+    bias = weights if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
     residual = _rows(context, node.inputs[3], n, m) if len(node.inputs) > 3 else ""
     _product(
         context, node, call, product.flops, source, weights, bias, target,
@@ -71,9 +77,9 @@ def lower_dense(context: GpuContext, node: Node) -> None:
             "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0 * pixels,
             "a_stride": source.stacks * pixels, "a_batch": 0, "b_stride": -(-m // 4), "b_batch": 0,
             "dst_start": target.stack0,
-            "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(has_bias),
+            "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(given is not None),
         },
-        residual,
+        residual, norm,
     )  # fmt: skip
 
 
@@ -105,7 +111,7 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
 
 def _product(
     context: GpuContext, node: Node, call: Call, flops: int, a: str | View, b: str, bias: str, target: str | View,
-    ints: dict[str, int], residual: str = "",
+    ints: dict[str, int], residual: str = "", norm: FoldedNorm | None = None,
 ) -> None:  # fmt: skip
     code, lo, hi = activation_scalars(node)
     ints = {**ints, **call.ints, "activation": code}
@@ -113,6 +119,9 @@ def _product(
     if "EIGHTS_A" in switches and (ints["a_start"] % 2 or ints["a_stride"] % 2):
         switches["EIGHTS_A"] = 0
     kernel, last, buffers = call.kernel, SUM_PARTS, {"a": a, "b": b, "bias": bias, "dst": target}
+    if norm is not None:
+        kernel, switches = NORMALISING, {**switches, "NORMALISED": 1}
+        buffers["columns_sum"] = add_columns_sum(context, node, norm.columns_sum)
     if call.parts > 1:
         parts = _new_parts(context, node, call.parts, ints["rows"], ints["columns4"])
         own = {"dst_start": 0, "dst_stride": ints["columns4"], "dst_batch": ints["rows"] * ints["columns4"]}
@@ -132,20 +141,21 @@ def _product(
     if call.parts > 1:
         _dispatch(context, node, kernel, buffers, ints, (ints["count"], 1, 1), (lo, hi), PartsTile(call.parts), {}, 0)
     else:
-        _dispatch(context, node, kernel, buffers, ints, call.work_items, (lo, hi), call, switches, flops)
+        floats = (lo, hi) if norm is None else (lo, hi, norm.epsilon)
+        _dispatch(context, node, kernel, buffers, ints, call.work_items, floats, call, switches, flops)
 
 
 def _dispatch(
     context: GpuContext, node: Node, kernel: Kernel, buffers: Mapping[str, str | View], ints: Mapping[str, int],
-    work_items: tuple[int, int, int], bounds: tuple[float, float], call: Call | Tile, switches: Mapping[str, int],
+    work_items: tuple[int, int, int], floats: tuple[float, ...], call: Call | Tile, switches: Mapping[str, int],
     flops: int,
 ) -> None:  # fmt: skip
     wanted = {parameter.name for parameter in kernel.parameters}
     tile, group = (call.tile, call.group) if isinstance(call, Call) else (call, 0)
     context.dispatch(
         kernel, node.name, buffers, {name: value for name, value in ints.items() if name in wanted}, work_items,
-        floats={"lo": bounds[0], "hi": bounds[1]}, tile=tile, switches=switches, group=group, flops=flops,
-        traffic=context.traffic(node),
+        floats=dict(zip(("lo", "hi", "epsilon"), floats, strict=False)), tile=tile, switches=switches, group=group,
+        flops=flops, traffic=context.traffic(node),
     )  # fmt: skip
 
 

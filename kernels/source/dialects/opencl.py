@@ -111,6 +111,10 @@ MATRICES = """\
 #define NEAR uint4
 #define LOAD_NEAR(near, at) near = RIGHT_AT((at) + LANE)
 #define FRAGMENT(m, near) m = near
+#define LEFT_OF(m, a, b, c, d) m = (uint4)((a), (b), (c), (d))
+#define SUM_UP(m) (m).s0145
+#define SUM_LOW(m) (m).s2367
+#define SCALE_SUM(m, up, low) m *= (float8)((up), (up), (low), (low), (up), (up), (low), (low))
 #define FROM_BITS(v) as_float4(v)
 #define TO_BITS(v) as_uint4(v)
 #define RAW8 uint4
@@ -148,7 +152,6 @@ void put_sum(float8 m, __local float2* to, int pitch, int lane) {
 """Matrices of 16 x 16 by NVIDIA's own instructions (PTX ISA: `ldmatrix`, `mma.m16n8k16`), which its
 compiler of OpenCL C takes as inline assembly. Which work-item holds what is part of their definition."""
 FRAGMENTS = """\
-#define MULTIPLY_HALF(sum, a, b) sum = multiply_half(a, b, sum)
 #define EXCHANGE(to, v, mask) \\
     __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(to) : "f"(v), "n"(mask))
 #define EXP2(a) native_exp2(a)
@@ -193,7 +196,7 @@ UNITS = """\
 #define PUT_HALVES(array, at, a, b) \\
     PUT_HALF4(a, 0, (array) + (at)); PUT_HALF4(b, 1, (array) + (at))
 #define RAW8_OF(a, b, c, d) ((uint4)((a), (b), (c), (d)))
-#define RAW4_OF(a, b) ((uint2)((a), (b)))
+#define RAW8_PAIR(a, b) ((uint4)((a), (b)))
 #define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)
 #define HIGH_HALVES(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
 #if TURNED

@@ -154,7 +154,17 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
     two = unpackFloat2x16((near).y); m[2] = two.x; m[3] = two.y; \\
     two = unpackFloat2x16((near).z); m[4] = two.x; m[5] = two.y; \\
     two = unpackFloat2x16((near).w); m[6] = two.x; m[7] = two.y; }
+#define LEFT_OF(m, a, b, c, d) FRAGMENT(m, uvec4((a), (c), (b), (d)))
 #define ELEMENT(m, e) float(m[e])
+#define SUM_UP(m) vec4((m)[0], (m)[1], (m)[2], (m)[3])
+#define SUM_LOW(m) vec4((m)[4], (m)[5], (m)[6], (m)[7])
+#define SCALE_SUM(m, up, low) { \\
+    m[0] *= (up); m[1] *= (up); m[2] *= (up); m[3] *= (up); \\
+    m[4] *= (low); m[5] *= (low); m[6] *= (low); m[7] *= (low); }
+#define LOAD_SUM(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), false)
+#define EXCHANGE(to, v, mask) to = subgroupShuffleXor((v), (mask))
+#define EXP2(a) exp2(a)
+#define TWO_HALVES(a, b) packHalf2x16(vec2((a), (b)))
 #define RAW8 uvec4
 #define RAW8_ZERO uvec4(0)
 #define SUBGROUP int(gl_SubgroupID)
@@ -164,6 +174,10 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 """Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
 own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
 UNITS = """\
+#define RAW8_OF(a, b, c, d) uvec4((a), (b), (c), (d))
+#define RAW8_PAIR(a, b) uvec4((a), (b))
+#define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)
+#define HIGH_HALVES(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
 #define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
 #define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
 #define PUT_HALVES(array, at, a, b) \\
@@ -177,8 +191,11 @@ UNITS = """\
 """What follows from `MATRICES`."""
 MATRIX_EXTENSIONS = "".join(
     f"#extension GL_{name} : require\n"
-    for name in ("NV_cooperative_matrix", "KHR_memory_scope_semantics", "KHR_shader_subgroup_basic")
-)
+    for name in (
+        "NV_cooperative_matrix", "KHR_memory_scope_semantics", "KHR_shader_subgroup_basic",
+        "KHR_shader_subgroup_shuffle",
+    )
+)  # fmt: skip
 _STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
 _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 

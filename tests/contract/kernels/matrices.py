@@ -6,6 +6,18 @@ each work-item has whole (`test_matrix_units.py`), for kernels that keep several
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from kernels.catalog.convolution import matrix_units as convolutions
+from kernels.catalog.product import matrix_units as products
+from kernels.lower.gpu import product as rows_product
+from kernels.lower.gpu.rows import attention
+from kernels.options import Limits
+from kernels.source.dialects import opencl, vulkan
+from kernels.source.kernel import Kernel, LocalArray
+
 _SAME = """\
 #define MATRIX_LEFT Place
 #define MATRIX_RIGHT Place
@@ -17,42 +29,6 @@ _SAME = """\
 #define LANE (LOCAL_ID(0) % WIDTH)
 #define SUBGROUP_BARRIER BARRIER
 """
-IN_OPENCL = (
-    """\
-typedef struct { __local const uint4* from; int pitch; int turned; __global const uint* direct; } Place;
-Place place_of(__local const uint4* from, int pitch, int turned) { Place p = {from, pitch, turned, 0}; return p; }
-#define PLACE_OF(array, at, pitch, turned) place_of((array) + (at), pitch, turned)
-float half_at(Place p, int row, int column) {
-    return vload_half(column, (__local const half*)(p.from + row * p.pitch));
-}
-typedef struct { float at[8]; } Sum;
-Sum no_sum(void) { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum; }
-Sum multiply_add(Place a, Place b, Sum sum, int lane) {
-    for (int e = 0; e < 8; ++e)
-        for (int k = 0; k < 16; ++k) {
-            const int column = lane % 2 * 8 + e;
-            const int place = (column % 8 * 4 + k % 8 / 2) * 8 + column / 8 * 4 + k / 8 * 2 + k % 2;
-            const float right = b.direct ? vload_half(place, (__global const half*)b.direct)
-                : b.turned ? half_at(b, column, k) : half_at(b, k, column);
-            sum.at[e] += half_at(a, lane / 2, k) * right;
-        }
-    return sum;
-}
-#define NEAR __global const uint*
-#define LOAD_NEAR(near, at) near = (__global const uint*)&RIGHT_AT(at)
-#define FRAGMENT(m, near) m.direct = near
-#define MATRIX_SUM Sum
-#define NO_SUM no_sum()
-#define STORE_MATRIX(m, array, from, pitch) \\
-    for (int e = 0; e < 8; ++e) \\
-        ((__local float*)((array) + (from) + LANE / 2 * (pitch)))[LANE % 2 * 8 + e] = m.at[e]
-#define FROM_BITS(v) as_float4(v)
-#define TO_BITS(v) as_uint4(v)
-#define RAW8 uint4
-#define RAW8_ZERO ((uint4)(0))
-"""
-    + _SAME
-)
 IN_VULKAN = (
     """\
 struct Place { int from; int pitch; int turned; };
@@ -63,13 +39,7 @@ Sum no_sum() { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum
 #define NO_SUM no_sum()
 #define HALF_OF(p, row, column) \\
     unpackHalf2x16(tile[(p).from + (row) * (p).pitch + (column) / 8][(column) % 8 / 2])[(column) % 2]
-#define NEAR int
-#define LOAD_NEAR(near, at) near = (at)
-#define FRAGMENT(m, near) m = Place(near, 0, 2)
-#define RIGHT_HALF(p, k, n) \\
-    unpackHalf2x16(RIGHT_AT((p).from + (n) % 8 * 4 + (k) % 8 / 2)[(n) / 8 * 2 + (k) / 8])[(k) % 2]
 #define RIGHT_OF(p, k, n) (p.turned == 0 ? HALF_OF(p, k, n) : HALF_OF(p, n, k))
-#define ELEMENT(m, e) RIGHT_OF(m, LANE % 4 * 2 + (e) / 2 % 2 * 8 + (e) % 2, LANE / 4 + (e) / 4 * 8)
 #define STORE_MATRIX(m, array, from, pitch) \\
     for (int e = 0; e < 8; ++e) \\
         array[(from) + LANE / 2 * (pitch) + LANE % 2 * 2 + e / 4][e % 4] = floatBitsToUint(m.at[e])
@@ -88,43 +58,63 @@ Sum no_sum() { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum
 """
 )
 
-RIGHTS_IN_VULKAN = IN_VULKAN.replace(
-    "* RIGHT_OF(b, k, LANE % 2 * 8 + e)",
-    "* (b.turned == 2 ? RIGHT_HALF(b, k, LANE % 2 * 8 + e) : RIGHT_OF(b, k, LANE % 2 * 8 + e))",
-)
-"""The same where right operands lie as `fragments` of kernels/catalog/unit_fragments.py."""
-
-FRAGMENTS_IN_OPENCL = """\
+_HELD = """\
+#define RAW8_ZERO RAW8_OF(0, 0, 0, 0)
+#define MATRIX_LEFT RAW8
+#define MATRIX_RIGHT RAW8
+#define NEAR RAW8
+#define LOAD_COLUMNS(m, array, from, pitch) HELD(m, array, (from) + LANE / 4 * (pitch), 1, 8 * (pitch))
+#define HELD(m, array, from, low, late) \\
+    m.x = WORD(array[from], LANE % 4); m.y = WORD(array[(from) + (low)], LANE % 4); \\
+    m.z = WORD(array[(from) + (late)], LANE % 4); m.w = WORD(array[(from) + (low) + (late)], LANE % 4)
+#define MULTIPLY_ADD(a, b, sum) sum; \\
+    lefts_of_all[LOCAL_ID(0)] = a; rights_of_all[LOCAL_ID(0)] = b; BARRIER; \\
+    for (int e = 0; e < 8; ++e) { \\
+        const int left = LOCAL_ID(0) / 4 * 4; \\
+        const int right = LOCAL_ID(0) / 32 * 32 + LANE % 4 * 8 + e % 2 * 4; \\
+        for (int k = 0; k < 16; ++k) \\
+            AT(sum, e) += HALF_OF(WORD(lefts_of_all[left + k % 8 / 2], LEFT_WORD(LOW_OF(e), k / 8)), k % 2) \\
+                * HALF_OF(WORD(rights_of_all[right + k % 8 / 2], LATE_OF(e) * 2 + k / 8), k % 2); \\
+    } \\
+    BARRIER
+#define LOAD_NEAR(near, at) near = RIGHT_AT((at) + LANE)
+#define FRAGMENT(m, near) m = near
+#define SUBGROUP (LOCAL_ID(0) / 32)
+#define LANE (LOCAL_ID(0) % 32)
+#define SUBGROUP_BARRIER BARRIER
+#define EXCHANGE(to, v, mask) \\
+    lefts_of_all[LOCAL_ID(0)].x = BITS(v); BARRIER; to = OF_BITS(lefts_of_all[LOCAL_ID(0) ^ (mask)].x); BARRIER
+#define EXP2(a) exp2(a)
+"""
+HELD_IN_OPENCL = (
+    """\
 #define RAW8 uint4
-#define RAW8_ZERO ((uint4)(0))
+#define MATRIX_SUM float8
+#define NO_SUM ((float8)(0.0f))
+uint word_of(uint4 v, int i) { return ((const uint*)&v)[i]; }
+#define WORD(v, i) word_of(v, i)
+#define AT(sum, e) ((float*)&(sum))[e]
 float half_of_word(uint word, int place) {
     ushort bits = (ushort)(word >> 16 * place);
     return vload_half(0, (const half*)&bits);
 }
-float4 fragment_product(const uint4* left, const uint2* right, float4 sum, int lane) {
-    float sums[4] = {sum.x, sum.y, sum.z, sum.w};
-    for (int e = 0; e < 4; ++e) {
-        const int row = lane / 4, column = lane % 4 * 2 + e % 2;
-        for (int k = 0; k < 16; ++k) {
-            const uint4 a = left[row * 4 + k % 8 / 2];
-            const uint2 b = right[column * 4 + k % 8 / 2];
-            const uint word = k < 8 ? (e < 2 ? a.x : a.y) : (e < 2 ? a.z : a.w);
-            sums[e] += half_of_word(word, k % 2) * half_of_word(k < 8 ? b.x : b.y, k % 2);
-        }
-    }
-    return (float4)(sums[0], sums[1], sums[2], sums[3]);
-}
-#define MULTIPLY_HALF(sum, a, b) { \\
-    lefts_of_all[LOCAL_ID(0)] = as_float4(a); \\
-    rights_of_all[LOCAL_ID(0)] = as_float4((uint4)((b), (uint2)(0))); BARRIER; \\
-    uint2 rights[32]; \\
-    for (int i = 0; i < 32; ++i) rights[i] = as_uint4(rights_of_all[LOCAL_ID(0) / 32 * 32 + i]).xy; \\
-    uint4 lefts[32]; \\
-    for (int i = 0; i < 32; ++i) lefts[i] = as_uint4(lefts_of_all[LOCAL_ID(0) / 32 * 32 + i]); \\
-    sum = fragment_product(lefts, rights, sum, LOCAL_ID(0) % 32); BARRIER; }
-#define EXCHANGE(to, v, mask) { \\
-    lefts_of_all[LOCAL_ID(0)].x = (v); BARRIER; to = lefts_of_all[LOCAL_ID(0) ^ (mask)].x; BARRIER; }
-#define EXP2(a) exp2(a)
+#define HALF_OF(word, place) half_of_word(word, place)
+#define LOAD_LEFT(m, array, from, pitch) HELD(m, array, (from) + LANE / 4 * (pitch), 8 * (pitch), 1)
+#define LEFT_WORD(low, late) ((low) + 2 * (late))
+#define LEFT_OF(m, a, b, c, d) m = (uint4)((a), (b), (c), (d))
+#define LOW_OF(e) ((e) / 2 % 2)
+#define LATE_OF(e) ((e) / 4)
+#define SUM_UP(m) (m).s0145
+#define SUM_LOW(m) (m).s2367
+#define SCALE_SUM(m, up, low) m *= (float8)((up), (up), (low), (low), (up), (up), (low), (low))
+#define STORE_MATRIX(m, array, from, pitch) \\
+    for (int e = 0; e < 8; ++e) \\
+        ((__local float*)((array) + (from) + (LANE / 4 + LOW_OF(e) * 8) * (pitch))) \\
+            [LANE % 4 * 2 + e % 2 + LATE_OF(e) * 8] = AT(m, e)
+#define FROM_BITS(v) as_float4(v)
+#define TO_BITS(v) as_uint4(v)
+#define BITS(v) as_uint(v)
+#define OF_BITS(v) as_float(v)
 uint TWO_HALVES(float a, float b) {
     ushort bits[2];
     vstore_half(a, 0, (half*)&bits[0]);
@@ -132,5 +122,57 @@ uint TWO_HALVES(float a, float b) {
     return (uint)bits[0] | (uint)bits[1] << 16;
 }
 """
-"""Matrices of which it is known who holds what, as PTX ISA defines `mma.m16n8k16`; work-items exchange by local memory,
-through arrays `lefts_of_all` and `rights_of_all` of a vector each."""
+    + _HELD
+)
+HELD_IN_VULKAN = (
+    """\
+#define RAW8 uvec4
+#define MATRIX_SUM mat2x4
+#define NO_SUM mat2x4(0.0f)
+#define WORD(v, i) v[i]
+#define AT(sum, e) sum[(e) / 4][(e) % 4]
+#define HALF_OF(word, place) unpackHalf2x16(word)[place]
+#define LOAD_LEFT(m, array, from, pitch) LOAD_COLUMNS(m, array, from, pitch)
+#define LEFT_WORD(low, late) (2 * (low) + (late))
+#define LEFT_OF(m, a, b, c, d) m = uvec4((a), (c), (b), (d))
+#define LOW_OF(e) ((e) / 4)
+#define LATE_OF(e) ((e) / 2 % 2)
+#define SUM_UP(m) (m)[0]
+#define SUM_LOW(m) (m)[1]
+#define SCALE_SUM(m, up, low) m[0] *= (up); m[1] *= (low)
+#define LOAD_SUM(m, array, from, pitch) \\
+    for (int e = 0; e < 8; ++e) \\
+        AT(m, e) = uintBitsToFloat( \\
+            array[(from) + (LANE / 4 + LOW_OF(e) * 8) * (pitch) + LANE % 4 / 2 + LATE_OF(e) * 2][LANE % 2 * 2 + e % 2])
+#define STORE_MATRIX(m, array, from, pitch) \\
+    for (int e = 0; e < 8; ++e) \\
+        array[(from) + (LANE / 4 + LOW_OF(e) * 8) * (pitch) + LANE % 4 / 2 + LATE_OF(e) * 2][LANE % 2 * 2 + e % 2] \\
+            = floatBitsToUint(AT(m, e))
+#define FROM_BITS(v) uintBitsToFloat(v)
+#define TO_BITS(v) floatBitsToUint(v)
+#define BITS(v) floatBitsToUint(v)
+#define OF_BITS(v) uintBitsToFloat(v)
+#define ELEMENT(m, e) unpackHalf2x16(m[(e) / 2])[(e) % 2]
+#define TWO_HALVES(a, b) packHalf2x16(vec2((a), (b)))
+"""
+    + _HELD
+)
+"""Matrices of which it is known who holds what, as PTX ISA defines `mma.m16n8k16`, and in
+Vulkan as NVIDIA's driver deals them out: a work-item holds words, and has those
+of others through arrays of the kernel, `lefts_of_all` and `rights_of_all`, a vector of 16 bytes each."""
+_OF_ALL = tuple(LocalArray(f"{name}_of_all", "GROUP", storage="raw8") for name in ("lefts", "rights"))
+HELD = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
+"""Of a device whose matrices are NVIDIA's."""
+
+
+def hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels have such matrices."""
+    monkeypatch.setattr(opencl, "MATRICES", HELD_IN_OPENCL)
+    monkeypatch.setattr(opencl, "FRAGMENTS", "")
+    monkeypatch.setattr(vulkan, "MATRICES", HELD_IN_VULKAN)
+    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "")
+    for module, name in (
+        (products, "KERNEL"), (rows_product, "NORMALISING"), (convolutions, "KERNEL"), (attention, "REGISTER_KERNEL"),
+    ):  # fmt: skip
+        kernel: Kernel = getattr(module, name)
+        monkeypatch.setattr(module, name, replace(kernel, locals=(*kernel.locals, *_OF_ALL)))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.catalog.unit_tile import unit_tiles
+from kernels.catalog.unit_tile import UnitTile, unit_tiles
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Choice, Limits, Options, matrix_units
@@ -145,30 +145,49 @@ def test_kernels_compute_the_same_where_matrices_are_written_out(
 def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
     agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(opencl, "MATRICES", matrices.IN_OPENCL)
-    monkeypatch.setattr(vulkan, "MATRICES", matrices.RIGHTS_IN_VULKAN)
-    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
-    limits = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
+    matrices.hold(monkeypatch)
     words = "matrix_units 1x2x1x1x2x1x4"
     dense_layers = side_by_side({"odd": dense(9, 13, 22), "deep": dense(5, 256, 9), "wide": dense(20, 36, 70)})
     some_convolutions = convolutions(some(sorted(SHAPES), 3))
     for graph, asked in ((dense_layers, {"product": words}), (some_convolutions, {"algorithm": words})):
-        plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+        plan = check(agent, graph, Options(api, "fp16", **asked), matrices.HELD, tmp_path)  # type: ignore[arg-type]
         assert words in plan.options.values()
 
 
 @pytest.mark.slow
-def test_a_driver_that_deals_matrices_out_in_another_way_gives_nan(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("tile", ["1x1x2x1x2x2x5", *some(["2x1x1x2x4x1x5", "1x2x1x1x4x2x5"], 1)])
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_products_of_which_no_operand_lies_in_local_memory_give_the_same(
+    agent: Agent, api: Backend, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    dealt = matrices.RIGHTS_IN_VULKAN.replace("LANE / 4 + (e) / 4 * 8)", "(LANE / 4 + (e) / 4 * 8) % 15)")
-    assert dealt != matrices.RIGHTS_IN_VULKAN
-    monkeypatch.setattr(vulkan, "MATRICES", dealt)
-    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
-    limits = Limits(matrix_units=((16, 16, 16), (16, 8, 16)), subgroup_size=32, max_work_group=1024)
-    graph = dense(9, 13, 22)
-    options = Options("vulkan", "fp16", product="matrix_units 1x2x1x1x2x1x4")
-    bundle = compile_graph(graph, options, limits, spirv_cache=tmp_path)
+    matrices.hold(monkeypatch)
+    words = f"matrix_units {tile}"
+    graph = side_by_side({"odd": dense(9, 128, 22), "deep": dense(37, 384, 9), "wide": dense(32, 256, 64)})
+    plan = check(agent, graph, Options(api, "fp16", product=words), matrices.HELD, tmp_path)
+    assert words in plan.options.values()
+    assert {"matmul_units"} <= {program.kernel for program in plan.programs}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("held", "dealt", "tile"),
+    [
+        ("#define ELEMENT(m, e) ", "#define ELEMENT(m, e) (LANE == 31 ? 0.0f : 1.0f) * ", "1x2x1x1x2x1x4"),
+        ("#define LOAD_LEFT(m, array, from, pitch) LOAD_COLUMNS(m, array, from, pitch)",
+         "#define LOAD_LEFT(m, array, from, pitch) HELD(m, array, (from) + LANE / 4 * (pitch), 8 * (pitch), 1)",
+         "1x1x1x1x2x1x5"),
+    ],
+)  # fmt: skip
+def test_a_driver_that_deals_matrices_out_in_another_way_gives_nan(
+    agent: Agent, held: str, dealt: str, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    matrices.hold(monkeypatch)
+    assert held in matrices.HELD_IN_VULKAN
+    monkeypatch.setattr(vulkan, "MATRICES", matrices.HELD_IN_VULKAN.replace(held, dealt))
+    graph = dense(9, 32, 22)
+    bundle = compile_graph(
+        graph, Options("vulkan", "fp16", product=f"matrix_units {tile}"), matrices.HELD, spirv_cache=tmp_path
+    )
     ended = agent.run(bundle, inputs_of(graph), "--warmup", 0, "--samples", 1)
     assert ended.code == 0 and np.isnan(ended.output(0)).any()
 
@@ -183,15 +202,22 @@ def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api:
         matrix_units=matrix_units(facts.matrix_units), subgroup_size=facts.subgroup_size,
         local_bytes=facts.local_bytes, max_work_group=facts.max_work_group,
     )  # fmt: skip
-    stored = {name: dense(*sizes) for name, sizes in {"odd": (9, 13, 22), "deep": (70, 2064, 36)}.items()}
-    for tile in unit_tiles(limits, api, turned=True):
+    for tile in unit_tiles(limits, api, turned=True, depth=768):
         words = Choice("matrix_units", tile.words).words
         for graph, asked in (
-            (side_by_side(stored) if tile.direct else every_product(), {"product": words}),
-            (convolutions(sorted(SHAPES)), {"algorithm": words}),
+            (stored_for(tile), {"product": words}),
+            *([] if tile.straight else [(convolutions(sorted(SHAPES)), {"algorithm": words})]),
         ):
             plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
             assert words in plan.options.values()
+
+
+def stored_for(tile: UnitTile) -> Graph:
+    """Products that the tile takes."""
+    if not tile.direct:
+        return every_product()
+    sizes = ((9, 384, 22), (70, 768, 36)) if tile.straight else ((9, 13, 22), (70, 2064, 36))
+    return side_by_side({f"p{rows}": dense(rows, depth, columns) for rows, depth, columns in sizes})
 
 
 def _facts(agent: Agent, api: Backend) -> ApiFacts:

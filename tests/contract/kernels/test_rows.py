@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from kernels.ir.graph import Graph
-from kernels.lower.gpu.rows import attention
 from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
 from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
-from kernels.source.dialects import opencl, vulkan
-from kernels.source.kernel import LocalArray
+from kernels.source.dialects import vulkan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
 from tests.unit.kernels.back.rows import encoder
@@ -59,7 +57,8 @@ def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str
 def test_a_depth_that_several_work_groups_share_out_is_added_up(agent: Agent, api: Backend, tmp_path: Path) -> None:
     desktop = Limits(unified_memory=False, compute_units=128, max_work_group=1024, local_bytes=32768)
     plan = check(agent, encoder(1, 37, 4, 64), Options(api, product="tiled"), desktop, tmp_path)
-    assert any(program.kernel.startswith("sum_parts") for program in plan.programs)
+    kernels = [program.kernel for program in plan.programs]
+    assert "row_norm_held" in kernels and any(name.startswith("sum_parts") for name in kernels)
 
 
 def test_attention_on_matrix_units_computes_the_same(
@@ -73,21 +72,24 @@ def test_attention_on_matrix_units_computes_the_same(
     assert "attention_units" in {program.kernel for program in plan.programs}
 
 
-@pytest.mark.parametrize(("units", "parts"), [(1, 1), (1000, 4)])
-def test_attention_in_registers_computes_the_same(
-    agent: Agent, units: int, parts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("units", "group", "parts"), [(1, 64, 1), (1000, 128, 4)])
+@APIS
+def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
+    agent: Agent, api: Backend, units: int, group: int, parts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    all_of = tuple(LocalArray(f"{name}_of_all", "GROUP") for name in ("lefts", "rights"))
-    kernel = replace(attention.REGISTER_KERNEL, locals=(*attention.REGISTER_KERNEL.locals, *all_of))
-    monkeypatch.setattr(attention, "REGISTER_KERNEL", kernel)
-    monkeypatch.setattr(opencl, "MATRICES", "")
-    monkeypatch.setattr(opencl, "FRAGMENTS", matrices.FRAGMENTS_IN_OPENCL)
-    limits = Limits(matrix_units=((16, 16, 16),), subgroup_size=32, max_work_group=1024, compute_units=units)
+    matrices.hold(monkeypatch)
+    words = "matrix_units 1x1x2x2x2x2x5"
+    limits = replace(matrices.HELD, compute_units=units)
     graph = encoder(1, 37, 3, 64, keys=70)
-    plan = check(agent, graph, Options("opencl", "fp16", product="registers"), limits, tmp_path)
+    graph = replace(graph, outputs=graph.outputs[:1])  # no rows that are normalised
+    plan = check(agent, graph, Options(api, "fp16", product=words), limits, tmp_path)
+    assert words in plan.options.values()
+    kernels = {program.kernel for program in plan.programs}
+    assert len([name for name in kernels if name.startswith("matmul_units_norm")]) == 2
+    assert not [name for name in kernels if name.startswith("row_norm")]
     (program,) = [program for program in plan.programs if program.kernel == "attention_registers"]
-    assert program.work_group[0] == 128
-    assert (program.local_bytes > 2 * 128 * 16 + 64) == (parts > 1)
+    assert program.work_group[0] == group
+    assert (program.local_bytes > 4 * 128 * 16 + 64 + 2 * 128 * 16) == (parts > 1)
 
 
 @APIS

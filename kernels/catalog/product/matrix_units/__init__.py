@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from kernels.catalog.unit_tile import (
 )
 from kernels.ir.graph import Array
 from kernels.options import Limits, Options
-from kernels.source.kernel import Kernel
+from kernels.source.kernel import Buffer, Kernel, LocalArray
 
 _MANY_ROWS = 512
 _COSTS = {
@@ -52,6 +53,17 @@ KERNEL = Kernel(
     matrix_units=True,
 )
 
+_READ = (*KERNEL.buffers[:3], Buffer("columns_sum", storage="f32"))
+NORMALISING = replace(
+    KERNEL,
+    name="matmul_units_norm",
+    buffers=(*_READ, KERNEL.buffers[3]),
+    floats=(*BOUNDS, "epsilon"),
+    locals=(LOCAL, LocalArray("statistics", "STATISTICS", 1)),
+)
+"""Of rows that are normalised on the way: it finds their means and deviations beside their products, and takes from
+these the mean times `columns_sum`, the sum of each column of the right operand."""
+
 
 class MatrixUnits:
     """Products of halves, added up in single."""
@@ -67,20 +79,28 @@ class MatrixUnits:
             return why
         within = limits.within(KERNEL.name)
         if tile:
-            return conflict(unit_tile(tile, limits, turned=turned), within, options.backend)
-        fitting = unit_tiles(within, options.backend, turned=turned)
+            return conflict(unit_tile(tile, limits, turned=turned), within, options.backend, depth=product.depth)
+        fitting = unit_tiles(within, options.backend, turned=turned, depth=product.depth)
         return None if fitting else "no tile fits the device's work-groups and local memory"
 
     def tiles(self, product: Product, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         if self.why_not(product, options, limits) is not None:
             return []
-        fitting = unit_tiles(limits.within(KERNEL.name), options.backend, turned=product.right_is_constant)
-        directly = unit_fragments.pays(limits, **_sizes(product))
-        return [
-            tile.words
-            for tile in sorted(fitting, key=lambda t: (t.direct != directly, _cost(t, product, options, limits)))
-        ]
+        within = limits.within(KERNEL.name)
+        fitting = unit_tiles(within, options.backend, turned=product.right_is_constant, depth=product.depth)
+        wanted = _wanted(product, limits)
+
+        def order(tile: UnitTile) -> tuple[bool, bool, float]:
+            return _kind(tile) != wanted, tile.straight, _cost(tile, product, options, limits)
+
+        return [tile.words for tile in sorted(fitting, key=order)]
+
+    def normalises(self, product: Product, options: Options, limits: Limits, tile: str) -> bool:
+        """Whether a work-group of this tile reads whole rows, as work-items have them of a matrix."""
+        words = tile or self.tiles(product, options, limits)[0]
+        shape = unit_tile(words, limits, turned=product.right_is_constant)
+        return shape.straight and _parts(shape, product, limits) == 1
 
     def lower(
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
@@ -108,7 +128,22 @@ class MatrixUnits:
         return (Call(KERNEL, items, shape, switches, ints, shape.group, weight, parts=parts),)
 
 
+def _wanted(product: Product, limits: Limits) -> str:
+    """The kind of tiles that takes the least time for so many results."""
+    sizes = _sizes(product)
+    return (
+        "straight" if unit_fragments.pays_straight(limits, **sizes)
+        else "direct" if unit_fragments.pays(limits, **sizes) else ""
+    )  # fmt: skip
+
+
+def _kind(tile: UnitTile) -> str:
+    return "straight" if tile.straight else "direct" if tile.direct else ""
+
+
 def _packed(weight: Array, tile: UnitTile) -> Array:
+    if tile.straight:
+        return unit_fragments.fragments(unit_fragments.straight(weight), tile)
     return unit_fragments.fragments(weight, tile) if tile.direct else turned(weight)
 
 
@@ -125,6 +160,8 @@ def _parts(tile: UnitTile, product: Product, limits: Limits) -> int:
 def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) -> float:
     parts, many = _parts(tile, product, limits), product.rows >= _MANY_ROWS
     sizes = _sizes(product) | {"depth": product.depth // parts, "matrices": product.batch * parts}
+    if tile.straight:
+        return unit_fragments.straight_cost(tile, limits, **sizes) + (unit_fragments.ADDING_UP if parts > 1 else 0)
     if tile.direct:
         return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS, **sizes)
     costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))

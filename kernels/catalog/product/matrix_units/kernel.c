@@ -10,6 +10,11 @@
     const int b_from = batch * b_batch;
 #define FIRST_RIGHT(c) (b_from + IMIN(first_column / 4 + across * FC + (c), (columns4 - 1) / 4) * b_stride)
 #define RIGHT_AT(i) LOAD_RAW8_b(i)
+#if EIGHTS_A
+#define LEFT_AT(i) LOAD_RAW8_a((i) / 2)
+#else
+#define LEFT_AT(i) RAW8_PAIR(LOAD_RAW_a(i), LOAD_RAW_a((i) + 1))
+#endif
     const int stages = (depth + TILE_DEPTH - 1) / TILE_DEPTH;
     INCLUDE units_pipeline
 }

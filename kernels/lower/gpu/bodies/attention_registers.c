@@ -3,6 +3,11 @@
 // so that scores become the left operand of the second product where they are. Of the depth, and of the result's columns,
 // a work-item takes eight that lie side by side, which only names them differently. Parts meet in local memory.
 {
+#define ONLY_KEYS(v) \
+    if (there < 1) v.x = -3.4028234e38f; \
+    if (there < 2) v.y = -3.4028234e38f; \
+    if (there < 9) v.z = -3.4028234e38f; \
+    if (there < 10) v.w = -3.4028234e38f
     const int me = LOCAL_ID(0);
     const int line = me % 32 / 4;
     const int quarter = me % 4;
@@ -24,8 +29,8 @@
             below[m * DEPTH32 + d] = LOAD_RAW8_q(q_from + IMIN(row + 8, rows - 1) * (q_row / 2) + 4 * d);
         }
     }
-    WIDE4 sums[SUMS];
-    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = WIDE_SPLAT(0.0f);
+    MATRIX_SUM sums[SUMS];
+    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = NO_SUM;
     float most[ROWS];
     float whole[ROWS];
     UNROLL for (int r = 0; r < ROWS; ++r) most[r] = -3.4028234e38f;
@@ -41,20 +46,29 @@
     for (int turn = 0; turn < keys; turn += 32 * PARTS) {
         const int first_key = turn + 32 * part;
         const int left_keys = keys - first_key;
-        WIDE4 score[SCORES];
-        UNROLL for (int i = 0; i < SCORES; ++i) score[i] = WIDE_SPLAT(0.0f);
-        UNROLL for (int j = 0; j < 4; ++j) {
+        MATRIX_SUM score[SCORES];
+        UNROLL for (int i = 0; i < SCORES; ++i) score[i] = NO_SUM;
+        UNROLL for (int j = 0; j < 2; ++j) {
             UNROLL for (int d = 0; d < DEPTH32; ++d) {
 #if KEYS_AHEAD
-                const RAW8 k8 = next_k[j * DEPTH32 + d];
+                const RAW8 k0 = next_k[2 * j * DEPTH32 + d];
+                const RAW8 k8 = next_k[(2 * j + 1) * DEPTH32 + d];
 #else
-                const RAW8 k8 = LOAD_RAW8_k(k_from + IMIN(first_key + 8 * j + line, keys - 1) * (k_row / 2) + 4 * d);
+                const RAW8 k0 = LOAD_RAW8_k(k_from + IMIN(first_key + 16 * j + line, keys - 1) * (k_row / 2) + 4 * d);
+                const RAW8 k8 = LOAD_RAW8_k(k_from + IMIN(first_key + 16 * j + 8 + line, keys - 1) * (k_row / 2) + 4 * d);
 #endif
+                MATRIX_RIGHT early;
+                MATRIX_RIGHT late;
+                FRAGMENT(early, RAW8_OF(k0.x, k0.y, k8.x, k8.y));
+                FRAGMENT(late, RAW8_OF(k0.z, k0.w, k8.z, k8.w));
                 UNROLL for (int m = 0; m < HIGH; ++m) {
                     const RAW8 a8 = above[m * DEPTH32 + d];
                     const RAW8 b8 = below[m * DEPTH32 + d];
-                    MULTIPLY_HALF(score[m * 4 + j], RAW8_OF(a8.x, b8.x, a8.y, b8.y), RAW4_OF(k8.x, k8.y));
-                    MULTIPLY_HALF(score[m * 4 + j], RAW8_OF(a8.z, b8.z, a8.w, b8.w), RAW4_OF(k8.z, k8.w));
+                    MATRIX_LEFT left;
+                    LEFT_OF(left, a8.x, b8.x, a8.y, b8.y);
+                    score[m * 2 + j] = MULTIPLY_ADD(left, early, score[m * 2 + j]);
+                    LEFT_OF(left, a8.z, b8.z, a8.w, b8.w);
+                    score[m * 2 + j] = MULTIPLY_ADD(left, late, score[m * 2 + j]);
                 }
             }
         }
@@ -74,18 +88,22 @@
             }
         }
 #endif
+        MATRIX_LEFT weights[SCORES];
         UNROLL for (int m = 0; m < HIGH; ++m) {
             float up = most[2 * m];
             float low = most[2 * m + 1];
-            UNROLL for (int j = 0; j < 4; ++j) {
-                score[m * 4 + j] *= WIDE_SPLAT(factor2);
+            WIDE4 ups[2];
+            WIDE4 lows[2];
+            UNROLL for (int j = 0; j < 2; ++j) {
+                ups[j] = SUM_UP(score[m * 2 + j]) * WIDE_SPLAT(factor2);
+                lows[j] = SUM_LOW(score[m * 2 + j]) * WIDE_SPLAT(factor2);
                 if (left_keys < 32) {
-                    const int there = left_keys - 8 * j - 2 * quarter;
-                    if (there < 1) score[m * 4 + j].xz = -3.4028234e38f;
-                    if (there < 2) score[m * 4 + j].yw = -3.4028234e38f;
+                    const int there = left_keys - 16 * j - 2 * quarter;
+                    ONLY_KEYS(ups[j]);
+                    ONLY_KEYS(lows[j]);
                 }
-                up = MAX(up, MAX(score[m * 4 + j].x, score[m * 4 + j].y));
-                low = MAX(low, MAX(score[m * 4 + j].z, score[m * 4 + j].w));
+                up = MAX(up, MAX(MAX(ups[j].x, ups[j].y), MAX(ups[j].z, ups[j].w)));
+                low = MAX(low, MAX(MAX(lows[j].x, lows[j].y), MAX(lows[j].z, lows[j].w)));
             }
             float other;
             EXCHANGE(other, up, 1);
@@ -102,34 +120,27 @@
             most[2 * m + 1] = low;
             whole[2 * m] *= up_factor;
             whole[2 * m + 1] *= low_factor;
-            const WIDE4 factors = WIDE_VEC4(up_factor, up_factor, low_factor, low_factor);
-            UNROLL for (int c = 0; c < 8; ++c) sums[m * 8 + c] *= factors;
-            UNROLL for (int j = 0; j < 4; ++j) {
-                const WIDE4 of = score[m * 4 + j];
-                const WIDE4 e = WIDE_VEC4(EXP2(of.x - up), EXP2(of.y - up), EXP2(of.z - low), EXP2(of.w - low));
-                whole[2 * m] += e.x + e.y;
-                whole[2 * m + 1] += e.z + e.w;
-                score[m * 4 + j] = e;
+            UNROLL for (int c = 0; c < 4; ++c) SCALE_SUM(sums[m * 4 + c], up_factor, low_factor);
+            UNROLL for (int j = 0; j < 2; ++j) {
+                const WIDE4 u = WIDE_VEC4(EXP2(ups[j].x - up), EXP2(ups[j].y - up), EXP2(ups[j].z - up), EXP2(ups[j].w - up));
+                const WIDE4 l = WIDE_VEC4(EXP2(lows[j].x - low), EXP2(lows[j].y - low), EXP2(lows[j].z - low), EXP2(lows[j].w - low));
+                whole[2 * m] += u.x + u.y + u.z + u.w;
+                whole[2 * m + 1] += l.x + l.y + l.z + l.w;
+                LEFT_OF(weights[m * 2 + j], TWO_HALVES(u.x, u.y), TWO_HALVES(l.x, l.y), TWO_HALVES(u.z, u.w), TWO_HALVES(l.z, l.w));
             }
         }
-        UNROLL for (int u = 0; u < 2; ++u) {
-            const RAW8 v0 = values[4 * u];
-            const RAW8 v1 = values[4 * u + 1];
-            const RAW8 v8 = values[4 * u + 2];
-            const RAW8 v9 = values[4 * u + 3];
+        UNROLL for (int j = 0; j < 2; ++j) {
+            const RAW8 v0 = values[4 * j];
+            const RAW8 v1 = values[4 * j + 1];
+            const RAW8 v8 = values[4 * j + 2];
+            const RAW8 v9 = values[4 * j + 3];
+            MATRIX_RIGHT of[4];
+            FRAGMENT(of[0], RAW8_OF(LOW_HALVES(v0.x, v1.x), LOW_HALVES(v8.x, v9.x), HIGH_HALVES(v0.x, v1.x), HIGH_HALVES(v8.x, v9.x)));
+            FRAGMENT(of[1], RAW8_OF(LOW_HALVES(v0.y, v1.y), LOW_HALVES(v8.y, v9.y), HIGH_HALVES(v0.y, v1.y), HIGH_HALVES(v8.y, v9.y)));
+            FRAGMENT(of[2], RAW8_OF(LOW_HALVES(v0.z, v1.z), LOW_HALVES(v8.z, v9.z), HIGH_HALVES(v0.z, v1.z), HIGH_HALVES(v8.z, v9.z)));
+            FRAGMENT(of[3], RAW8_OF(LOW_HALVES(v0.w, v1.w), LOW_HALVES(v8.w, v9.w), HIGH_HALVES(v0.w, v1.w), HIGH_HALVES(v8.w, v9.w)));
             UNROLL for (int m = 0; m < HIGH; ++m) {
-                const WIDE4 one = score[m * 4 + 2 * u];
-                const WIDE4 two = score[m * 4 + 2 * u + 1];
-                const RAW8 p = RAW8_OF(
-                    TWO_HALVES(one.x, one.y), TWO_HALVES(one.z, one.w), TWO_HALVES(two.x, two.y), TWO_HALVES(two.z, two.w));
-                MULTIPLY_HALF(sums[m * 8 + 0], p, RAW4_OF(LOW_HALVES(v0.x, v1.x), LOW_HALVES(v8.x, v9.x)));
-                MULTIPLY_HALF(sums[m * 8 + 1], p, RAW4_OF(HIGH_HALVES(v0.x, v1.x), HIGH_HALVES(v8.x, v9.x)));
-                MULTIPLY_HALF(sums[m * 8 + 2], p, RAW4_OF(LOW_HALVES(v0.y, v1.y), LOW_HALVES(v8.y, v9.y)));
-                MULTIPLY_HALF(sums[m * 8 + 3], p, RAW4_OF(HIGH_HALVES(v0.y, v1.y), HIGH_HALVES(v8.y, v9.y)));
-                MULTIPLY_HALF(sums[m * 8 + 4], p, RAW4_OF(LOW_HALVES(v0.z, v1.z), LOW_HALVES(v8.z, v9.z)));
-                MULTIPLY_HALF(sums[m * 8 + 5], p, RAW4_OF(HIGH_HALVES(v0.z, v1.z), HIGH_HALVES(v8.z, v9.z)));
-                MULTIPLY_HALF(sums[m * 8 + 6], p, RAW4_OF(LOW_HALVES(v0.w, v1.w), LOW_HALVES(v8.w, v9.w)));
-                MULTIPLY_HALF(sums[m * 8 + 7], p, RAW4_OF(HIGH_HALVES(v0.w, v1.w), HIGH_HALVES(v8.w, v9.w)));
+                UNROLL for (int c = 0; c < 4; ++c) sums[m * 4 + c] = MULTIPLY_ADD(weights[m * 2 + j], of[c], sums[m * 4 + c]);
             }
         }
     }
@@ -140,6 +151,10 @@
         EXCHANGE(other, whole[r], 2);
         whole[r] += other;
     }
+#ifdef ELEMENT
+    INCLUDE units_known
+    UNROLL for (int r = 0; r < ROWS; ++r) whole[r] += unlike;
+#endif
     const int to = dst_start + batch * dst_batch + head * dst_head;
 #if PARTS == 1
     UNROLL for (int m = 0; m < HIGH; ++m) {
@@ -148,17 +163,17 @@
         const WIDE4 up = WIDE_SPLAT(1.0f / whole[2 * m]);
         const WIDE4 low = WIDE_SPLAT(1.0f / whole[2 * m + 1]);
         UNROLL for (int i = 0; i < 2; ++i) {
-            const WIDE4 s0 = sums[m * 8 + 4 * i];
-            const WIDE4 s1 = sums[m * 8 + 4 * i + 1];
-            const WIDE4 s2 = sums[m * 8 + 4 * i + 2];
-            const WIDE4 s3 = sums[m * 8 + 4 * i + 3];
+            const WIDE4 u0 = SUM_UP(sums[m * 4 + 2 * i]);
+            const WIDE4 u1 = SUM_UP(sums[m * 4 + 2 * i + 1]);
+            const WIDE4 l0 = SUM_LOW(sums[m * 4 + 2 * i]);
+            const WIDE4 l1 = SUM_LOW(sums[m * 4 + 2 * i + 1]);
             if (row < rows) {
-                STORE_dst(at + i, WIDE_VEC4(s0.x, s1.x, s2.x, s3.x) * up);
-                STORE_dst(at + 2 + i, WIDE_VEC4(s0.y, s1.y, s2.y, s3.y) * up);
+                STORE_dst(at + i, WIDE_VEC4(u0.x, u0.z, u1.x, u1.z) * up);
+                STORE_dst(at + 2 + i, WIDE_VEC4(u0.y, u0.w, u1.y, u1.w) * up);
             }
             if (row + 8 < rows) {
-                STORE_dst(at + 8 * dst_row + i, WIDE_VEC4(s0.z, s1.z, s2.z, s3.z) * low);
-                STORE_dst(at + 8 * dst_row + 2 + i, WIDE_VEC4(s0.w, s1.w, s2.w, s3.w) * low);
+                STORE_dst(at + 8 * dst_row + i, WIDE_VEC4(l0.x, l0.z, l1.x, l1.z) * low);
+                STORE_dst(at + 8 * dst_row + 2 + i, WIDE_VEC4(l0.y, l0.w, l1.y, l1.w) * low);
             }
         }
     }
@@ -172,14 +187,14 @@
             extents[2 * row + 17] = whole[2 * m + 1];
         }
         UNROLL for (int i = 0; i < 2; ++i) {
-            const WIDE4 s0 = sums[m * 8 + 4 * i];
-            const WIDE4 s1 = sums[m * 8 + 4 * i + 1];
-            const WIDE4 s2 = sums[m * 8 + 4 * i + 2];
-            const WIDE4 s3 = sums[m * 8 + 4 * i + 3];
-            parts[row * 17 + 4 * quarter + i] = WIDE_VEC4(s0.x, s1.x, s2.x, s3.x);
-            parts[row * 17 + 4 * quarter + 2 + i] = WIDE_VEC4(s0.y, s1.y, s2.y, s3.y);
-            parts[(row + 8) * 17 + 4 * quarter + i] = WIDE_VEC4(s0.z, s1.z, s2.z, s3.z);
-            parts[(row + 8) * 17 + 4 * quarter + 2 + i] = WIDE_VEC4(s0.w, s1.w, s2.w, s3.w);
+            const WIDE4 u0 = SUM_UP(sums[m * 4 + 2 * i]);
+            const WIDE4 u1 = SUM_UP(sums[m * 4 + 2 * i + 1]);
+            const WIDE4 l0 = SUM_LOW(sums[m * 4 + 2 * i]);
+            const WIDE4 l1 = SUM_LOW(sums[m * 4 + 2 * i + 1]);
+            parts[row * 17 + 4 * quarter + i] = WIDE_VEC4(u0.x, u0.z, u1.x, u1.z);
+            parts[row * 17 + 4 * quarter + 2 + i] = WIDE_VEC4(u0.y, u0.w, u1.y, u1.w);
+            parts[(row + 8) * 17 + 4 * quarter + i] = WIDE_VEC4(l0.x, l0.z, l1.x, l1.z);
+            parts[(row + 8) * 17 + 4 * quarter + 2 + i] = WIDE_VEC4(l0.y, l0.w, l1.y, l1.w);
         }
     }
     BARRIER;

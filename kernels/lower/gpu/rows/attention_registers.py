@@ -1,9 +1,10 @@
-"""Attention whose operands stay in registers, by NVIDIA's instructions, of which it is known who holds what."""
+"""Attention whose operands stay in registers, where it is known which work-item holds what of a matrix."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernels.catalog.unit_tile import deals_out_as_known
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.options import Limits, Options
@@ -20,17 +21,18 @@ _BUSY = 16
 
 @dataclass(frozen=True)
 class RegisterAttentionTile(Tile):
-    """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`."""
+    """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`.
+
+    `keys_ahead`: whether a turn reads the next one's keys. `looks`: whether the kernel looks at matrices of known
+    numbers (docs/decisions/0150).
+    """
 
     high: int
     down: int
     parts: int
     depth32: int
-
-    @derived
-    def keys_ahead(self) -> int:
-        """Whether a turn reads the next one's keys: with more rows there are no registers for them."""
-        return int(self.high == 1)
+    keys_ahead: int = 1
+    looks: int = 0
 
     @derived
     def keys8(self) -> int:
@@ -60,11 +62,37 @@ class RegisterAttentionTile(Tile):
 
     @derived
     def scores(self) -> int:
-        return 4 * self.high
+        return 2 * self.high
 
     @derived
     def sums(self) -> int:
-        return 8 * self.high
+        return 4 * self.high
+
+    @derived
+    def unit_rows(self) -> int:
+        return _ROWS
+
+    @derived
+    def unit_columns(self) -> int:
+        return _ROWS
+
+    @derived
+    def unit_depth(self) -> int:
+        return _ROWS
+
+    @derived
+    def sides(self) -> int:
+        """None of local memory, as `UnitTile` has it."""
+        return 5
+
+    @derived
+    def known_sums(self) -> int:
+        return 1
+
+    @derived
+    def known(self) -> int:
+        """Vectors of matrices of known numbers."""
+        return 2 * self.group if self.looks else 1
 
     @derived
     def local_parts(self) -> int:
@@ -90,7 +118,11 @@ REGISTER_KERNEL = Kernel(
     ("rows", "keys", *PLACES),
     ("scale",),
     tile=RegisterAttentionTile,
-    locals=(LocalArray("parts", "LOCAL_PARTS"), LocalArray("extents", "LOCAL_EXTENTS", 1)),
+    locals=(
+        LocalArray("parts", "LOCAL_PARTS"),
+        LocalArray("extents", "LOCAL_EXTENTS", 1),
+        LocalArray("tile", "KNOWN", storage="raw8"),
+    ),
     matrix_units=True,
     fragments=True,
 )
@@ -100,11 +132,14 @@ def register_tile(node: Node, options: Options, limits: Limits) -> RegisterAtten
     """The tile; None where the kernel does not fit."""
     batch, heads, rows, _, depth, columns = node.attributes["sizes"]
     in_eights = not any(number % 8 for word in "qkv" for number in node.attributes[word])
-    is_known = options.backend == "opencl" and options.half and (_ROWS,) * 3 in limits.matrix_units
-    if not is_known or limits.subgroup_size != _WIDTH or columns != _COLUMNS or depth % (8 * _EIGHTS) or not in_eights:
+    is_known = options.half and deals_out_as_known(limits, options.backend)
+    if not is_known or columns != _COLUMNS or depth % (8 * _EIGHTS) or not in_eights:
         return None
+    looks = int(options.backend == "vulkan")
     enough, single = _BUSY * (limits.compute_units or _UNITS), batch * heads * -(-rows // _ROWS)
     if single >= 2 * enough:
-        return RegisterAttentionTile(2, 4, 1, depth // 32)
-    parts = next((parts for parts in (1, 2) if 2 * single * parts >= enough), 4)
-    return RegisterAttentionTile(1, 4 // parts, parts, depth // 32)
+        return RegisterAttentionTile(2, 4, 1, depth // 32, 0, looks)
+    if 2 * single >= enough:
+        return RegisterAttentionTile(2, 2, 1, depth // 32, 1, looks)
+    parts = 2 if 4 * single >= enough else 4
+    return RegisterAttentionTile(1, 4 // parts, parts, depth // 32, 1, looks)

@@ -15,9 +15,11 @@ from kernels.codegen.cooperative_matrices import as_khronos
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
-from kernels.options import Limits, Options, matrix_units
+from kernels.options import Backend, Limits, Options, Precision, matrix_units
+from kernels.plan.model import Dispatch
 
 from .graphs import Builder
+from .rows import encoder
 from .test_spirv import instructions
 
 DEVICE = Limits(
@@ -118,3 +120,29 @@ def test_tiles_worth_trying_fit_the_device() -> None:
 
 def test_shapes_that_vectors_do_not_make_up_are_left_out() -> None:
     assert matrix_units(["16x16x16", "16x8x8", "8x4x16", "8x8x4"]) == ((16, 16, 16), (16, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "sides"), [(197, 768, "5"), (64, 1024, "5"), (1, 768, ""), (197, 776, ""), (6304, 768, "4")]
+)
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_few_rows_are_read_as_work_items_have_them(api: Backend, rows: int, depth: int, sides: str) -> None:
+    known = replace(DEVICE, matrix_units=((16, 8, 16), (16, 16, 16)))
+    sizes = Product(1, rows, depth, 768, right_is_constant=True)
+    for device, wanted in ((known, sides), (DEVICE, sides if api == "opencl" else "")):
+        last = ALGORITHMS["matrix_units"].tiles(sizes, Options(api, "fp16"), device)[0][-1]
+        assert (last if last in "45" else "") == wanted
+
+
+def test_rows_are_normalised_where_a_work_group_reads_them_whole() -> None:
+    known = replace(DEVICE, matrix_units=((16, 8, 16), (16, 16, 16)))
+    graph = encoder(1, 197, 12, 64)
+    sum_, rows = graph.outputs  # the latter are normalised
+    cases: list[tuple[tuple[str, ...], Precision, int]] = [
+        ((sum_,), "fp16", 0), ((sum_,), "fp32", 2), ((sum_, rows), "fp16", 1)
+    ]  # fmt: skip
+    for outputs, precision, left in cases:
+        plan = compile_graph(replace(graph, outputs=outputs), Options("opencl", precision), known).plan
+        norms = [step for step in plan.steps if isinstance(step, Dispatch) and step.program.startswith("row_norm_held")]
+        assert len(norms) == left
+        assert any(program.kernel.startswith("matmul_units_norm") for program in plan.programs) == (left < 2)

@@ -56,7 +56,7 @@ def texts_of(reading: vulkan.Reading) -> list[str]:
         for kernel in KERNELS.values()
         for precision in ("fp32", "fp16", *some(sorted(set(GPU_PRECISIONS) - {"fp32", "fp16"}), 1, kernel.name))
         for size in _sizes(kernel, precision)
-        if not (kernel.warpgroups or kernel.fragments)  # OpenCL's alone
+        if not kernel.warpgroups  # OpenCL's alone
         if not kernel.matrix_units or (precision in HALF and not reading.texels)
     ]
 

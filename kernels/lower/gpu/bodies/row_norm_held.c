@@ -1,0 +1,37 @@
+// One work-group a row of `columns4` vectors, of which a work-item holds EACH, with all that it needs of scale and shift: mean,
+// mean squared distance from it, then each element. Each work-item adds up what all have found.
+{
+    const int me = LOCAL_ID(0);
+    const int row = GROUP_ID(0) * columns4;
+    const float count = FLOAT(4 * columns4);
+    WIDE4 held[EACH];
+    WIDE4 scales[EACH];
+    WIDE4 shifts[EACH];
+    UNROLL for (int e = 0; e < EACH; ++e) held[e] = TO_WIDE4(LOAD_src(row + IMIN(me + e * KY, columns4 - 1)));
+    UNROLL for (int e = 0; e < EACH; ++e) {
+        scales[e] = TO_WIDE4(LOAD_scale(IMIN(me + e * KY, columns4 - 1)));
+        shifts[e] = TO_WIDE4(LOAD_shift(IMIN(me + e * KY, columns4 - 1)));
+    }
+    WIDE4 own = WIDE_SPLAT(0.0f);
+    UNROLL for (int e = 0; e < EACH; ++e) {
+        if (me + e * KY < columns4) own += held[e];
+    }
+    SET_LANE(partial, me / 4, me % 4, own.x + own.y + own.z + own.w);
+    BARRIER;
+    WIDE4 all = WIDE_SPLAT(0.0f);
+    UNROLL for (int i = 0; i < QUARTERS; ++i) all += partial[i];
+    const WIDE4 mean = WIDE_SPLAT((all.x + all.y + all.z + all.w) / count);
+    own = WIDE_SPLAT(0.0f);
+    UNROLL for (int e = 0; e < EACH; ++e) {
+        held[e] -= mean;
+        if (me + e * KY < columns4) own = MAD(held[e], held[e], own);
+    }
+    SET_LANE(partial, QUARTERS + me / 4, me % 4, own.x + own.y + own.z + own.w);
+    BARRIER;
+    all = WIDE_SPLAT(0.0f);
+    UNROLL for (int i = 0; i < QUARTERS; ++i) all += partial[QUARTERS + i];
+    const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT((all.x + all.y + all.z + all.w) / count + epsilon));
+    UNROLL for (int e = 0; e < EACH; ++e) {
+        if (me + e * KY < columns4) STORE_dst(row + me + e * KY, MAD(held[e] * inverse, scales[e], shifts[e]));
+    }
+}

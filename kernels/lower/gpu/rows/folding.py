@@ -1,0 +1,88 @@
+"""Layer normalisation that the products behind it compute on the way.
+
+A row x becomes (x - mean) / deviation * scale + shift, and a product of that with w is
+(x w' - mean * s) / deviation + b', with w' = scale * w, s the sums of its columns, b' = shift * w + b: there is no step
+for it, and nothing is rounded to half between the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.catalog.product import ALGORITHMS, PRODUCTS
+from kernels.catalog.product.matrix_units import MatrixUnits
+from kernels.ir.graph import Array, Graph, Node
+from kernels.lower.gpu.context import GpuContext
+from kernels.lower.gpu.convolution import constant
+from kernels.plan.model import Tensor
+
+_HALF_MAX = 65504.0
+
+
+@dataclass(frozen=True)
+class FoldedNorm:
+    """What a product computes of rows that are to be normalised."""
+
+    weight: Array
+    bias: Array
+    columns_sum: Array
+    epsilon: float
+
+
+def folds(context: GpuContext, norm: Node) -> bool:
+    """Whether all that reads the normalised rows are products that can normalise them."""
+    products = _products(context.graph, norm.output) if context.half else None
+    return bool(products) and all(_normalises(context, norm, node) for node in products or ())
+
+
+def folded(context: GpuContext, node: Node, weight: Array, bias: Array | None) -> FoldedNorm | None:
+    """Of a dense layer whose input is a norm that folds; None where it is something else."""
+    name, writers = node.inputs[0], context.writers
+    while name in writers and writers[name].op == "reshape":
+        name = writers[name].inputs[0]
+    if name not in context.folded_norms:
+        return None
+    norm = writers[name]
+    scale, shift = (constant(context, norm, i).astype(np.float64) for i in (1, 2))
+    scaled = (scale[:, None] * weight).astype(np.float16)
+    whole = shift @ weight + (0 if bias is None else bias)
+    sums = scaled.astype(np.float64).sum(0)
+    return FoldedNorm(
+        scaled.astype(np.float32), whole.astype(np.float32), sums.astype(np.float32), norm.attributes["epsilon"]
+    )
+
+
+def add_columns_sum(context: GpuContext, node: Node, columns_sum: Array) -> str:
+    """The sums of columns in single, in whole vectors."""
+    full = np.pad(columns_sum, (0, -columns_sum.size % 4)).astype("<f4")
+    return context.draft.add_weight(f"{node.name}:columns", full.tobytes(), Tensor(shape=full.shape, dtype="f32"))
+
+
+def _products(graph: Graph, name: str) -> list[Node] | None:
+    """The dense layers that read a tensor, through reshapes; None where something else does."""
+    if name in graph.outputs:
+        return None
+    found: list[Node] = []
+    for reader in graph.consumers(name):
+        if reader.op == "reshape":
+            behind = _products(graph, reader.output)
+            if behind is None:
+                return None
+            found += behind
+        elif reader.op == "dense" and reader.inputs.count(name) == 1 and reader.inputs[0] == name:
+            found.append(reader)
+        else:
+            return None
+    return found
+
+
+def _normalises(context: GpuContext, norm: Node, node: Node) -> bool:
+    if np.abs(constant(context, norm, 1)).max() * np.abs(constant(context, node, 1)).max() > _HALF_MAX:
+        return False
+    sizes = PRODUCTS.sizes(context.graph, node)
+    options = context.options.of(node.name)
+    choice = PRODUCTS.choose(options, context.limits, node.name, sizes)
+    units = ALGORITHMS[choice.algorithm]
+    return isinstance(units, MatrixUnits) and units.normalises(sizes, options, context.limits, choice.tile)
