@@ -2,9 +2,10 @@
 
     python -m benchmarks.farm.footprint --phones 400 --minutes 5 [-o raw.json]
 
-A whole farm of virtual phones: at rest, after a no-op job on every phone, then under jobs without end. Memory is the
-proportional share (PSS). Growth is the slope of a line through the samples of the second half, with its standard error:
-each sample resembles the one before, which is reckoned with (`orchestrator/analysis/autoregression.py`).
+A whole farm of virtual phones: at rest, after a no-op job on every phone, then under jobs without end; with each sample
+its metrics are scraped and its first page is opened. Memory is the proportional share (PSS). Growth is the slope of a
+line through the samples of the second half, with its standard error: each sample resembles the one before, which is
+reckoned with (`orchestrator/analysis/autoregression.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from http.client import HTTPConnection
 from math import inf, nan
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +41,8 @@ PERIOD_S = 10.0
 AHEAD = 100
 """Jobs that wait at least, so that no phone is idle for want of them."""
 JOBS_S = 600.0
+ANSWER_S = 60.0
+"""Of the exporter and of the pages."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,16 @@ class Found:
 def sample(farm: RunningFarm, ledger: Ledger, redis: Redis, began: float) -> Sample:
     done = sum(count for word, count in ledger.counts().items() if word in ("ok", "invalid", "failed", "lost"))
     keys, lasting = _keys(redis)
-    parts = {name: _part(found) for name, found in farm.parts().items()}
+    for port, path in ((farm.exporter_port, "/metrics"), (farm.pages_port, "/")):
+        _look(port, path)
+    parts = {name: _part(found) for name, found in {**farm.parts(), "keepers": farm.keepers()}.items()}
     return Sample(round(time.monotonic() - began, 1), done, parts, keys, lasting, _files(farm.settings.state))
+
+
+def _look(port: int, path: str) -> None:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=ANSWER_S)) as connection:
+        connection.request("GET", path)
+        connection.getresponse().read()
 
 
 def _part(processes: Sequence[psutil.Process]) -> Part:

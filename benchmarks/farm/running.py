@@ -26,6 +26,8 @@ PARTS = {
     "worker": "timed_worker",
     "scheduler": "orchestrator.scheduling.scheduler",
     "exporter": "orchestrator.metrics",
+    "nightly": "farm.nightly",
+    "pages": "farm.web.pages",
     "phones": "device_agent.virtual",
     "adb": "nodaemon",
     "redis": "redis-server",
@@ -39,6 +41,9 @@ class RunningFarm:
 
     settings: Settings
     notes: Path
+    exporter_port: int
+    pages_port: int
+    """On loopback."""
 
     def adb(self) -> list[dict[str, object]]:
         """What the worker noted so far, see `timed_worker`."""
@@ -48,10 +53,14 @@ class RunningFarm:
         """Seconds of the processor by part, with those of its children that have ended."""
         return {part: sum(map(_spent_s, found)) for part, found in self.parts().items()}
 
+    def keepers(self) -> list[psutil.Process]:
+        """One of each part."""
+        return psutil.Process().children()
+
     def parts(self) -> dict[str, list[psutil.Process]]:
         """The processes of each part, without their keepers."""
         found: dict[str, list[psutil.Process]] = {part: [] for part in PARTS}
-        for keeper in psutil.Process().children():
+        for keeper in self.keepers():
             for process in keeper.children(recursive=True):
                 words = _words(process)
                 part = next((part for part, word in PARTS.items() if word in words), None)
@@ -88,7 +97,7 @@ def running_farm(state: Path, phones: int, sessions: int = 32) -> Iterator[Runni
         found = composed.endpoints
         settings = own.model_copy(update={"redis_url": found.redis_url, "redis_password": found.redis_password})
         _until_ready(settings, phones)
-        yield RunningFarm(settings, notes)
+        yield RunningFarm(settings, notes, found.exporter_port, found.pages_port)
     finally:
         supervisor.stop()
 

@@ -141,16 +141,20 @@ def test_what_others_did_uses_up_no_budget_of_a_job(ledger: Ledger, cause: str) 
 
 
 def test_a_job_whose_workers_die_runs_alone_and_then_is_lost(ledger: Ledger) -> None:
+    """What ran beside it does not run alone from then on."""
     experiment_id, (job,) = submitted(ledger, blocks=1)
+    beside_id, (beside,) = submitted(ledger, blocks=1, serials="B")
     for number in range(blame.SUSPECT_AFTER + blame.LONE_DEATHS):
         assert not ledger.jobs(experiment_id, ["lost"])
         alone = number >= blame.SUSPECT_AFTER
-        assert waiting_job(ledger, experiment_id).alone is alone
-        last = begun(ledger, job)
-        assert [row.alone for row in ledger.running() if row.experiment_id == experiment_id] == [alone]
-        ledger.end_attempt(job.job_id, last.attempt, Outcome.LOST, "worker_died")
+        assert waiting_job(ledger, experiment_id).alone is waiting_job(ledger, beside_id).alone is alone
+        attempts = [begun(ledger, job), *([] if alone else [begun(ledger, beside, "B")])]
+        assert {row.alone for row in ledger.running() if row.experiment_id == experiment_id} == {alone}
+        for one in attempts:
+            ledger.end_attempt(one.job_id, one.attempt, Outcome.LOST, "worker_died")
     (row,) = ledger.jobs(experiment_id)
     assert (row.state, row.outcome, row.cause) == ("done", "lost", "kills_worker")
+    assert not waiting_job(ledger, beside_id).alone
 
 
 def test_lost_failed_and_killed_jobs_are_retried_and_keep_their_records(ledger: Ledger) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
 
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import GaugeCalibration
@@ -47,3 +52,19 @@ def test_a_damaged_file_gives_way_to_the_one_before(tmp_path: Path) -> None:
     found = store.load(tmp_path, SERIAL, "google/a:14")
     assert found is not None and found.enrolled_at == 1.0
     assert store.save(tmp_path, profile()).version == 3, "numbers are not given twice"
+
+
+def test_the_nodes_of_a_phone_take_little_memory() -> None:
+    """Four processes hold the profiles of 400 phones."""
+    nodes = [{"path": f"/sys/class/power_supply/battery/node_{number}", "value": str(number)} for number in range(500)]
+    text = json.dumps({"serial": "A", "fingerprint": "b", "enrolled_at": 1.0, "nodes": nodes})
+    Enrolment.model_validate_json(text)
+    tracemalloc.start()
+    found = Enrolment.model_validate_json(text)
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.nodes) == 500 and Enrolment.model_validate_json(found.model_dump_json()) == found
+    assert taken / 500 < 200, "460 as models"
+    with pytest.raises(ValidationError):
+        Enrolment.model_validate_json(text.replace('"value"', '"worth"'))
+    assert Enrolment.model_validate_json(text.replace('"value"', '"worth"'), extra="ignore").nodes[0].value == ""
