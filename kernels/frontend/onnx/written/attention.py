@@ -14,25 +14,21 @@ TOO_MUCH = -10000.0
 
 
 def attention(n: Nodes) -> None:
-    """Of one tensor with itself. Its mask: (batch, steps), 1 where a step may be seen, or (batch,), how many may."""
-    x, weight, bias, mask, *more = n.node.inputs + ("",) * 4
+    """Of one tensor with itself, and with what came before it: (2, batch, heads, older steps, size)."""
+    x, weight, bias, mask, past, added, *more = [*n.node.inputs, *[""] * 6]
     further = [key for key in ("qkv_hidden_sizes", "do_rotary", "past_present_share_buffer") if n.attribute(key, 0)]
-    if any(more) or further or n.wants(1):
-        n.node.reject(
-            f"only attention without a past, added scores, {', '.join(further) or 'and further outputs'} is known"
-        )
-    steps, heads = n.shape(x)[1], int(n.attribute("num_heads", 0))
-    hidden = n.shape(weight)[1] // 3
+    if any(more) or further:
+        n.node.reject(f"{', '.join(further) or 'a buffer of older steps with room for more'} is not supported")
+    hidden, heads = n.shape(weight)[1] // 3, int(n.attribute("num_heads", 0))
     every = n.add("MatMul", x, weight)
     every = n.add("Add", every, bias) if bias else every
     query, key, value = (split(n, part(n, every, index * hidden, (index + 1) * hidden), heads) for index in range(3))
-    found = scores(n, query, key, float(n.attribute("scale", 0.0)) or 1 / sqrt(hidden // heads))
-    too_much = float(n.attribute("mask_filter_value", TOO_MUCH))
-    if mask:
-        found = n.add("Add", found, padding(n, mask, steps, too_much))
-    if n.attribute("unidirectional", 0):
-        found = n.add("Add", found, later(n, steps, steps, too_much))
-    n.end(join(n, n.add("MatMul", n.add("Softmax", found, axis=-1), value)))
+    if past:
+        old = [n.add("Gather", past, n.store(index), axis=0) for index in (0, 1)]
+        key, value = (n.add("Concat", *pair, axis=2) for pair in zip(old, (key, value), strict=True))
+    if n.wants(1):
+        n.end(n.add("Concat", *(n.add("Unsqueeze", each, n.store([0])) for each in (key, value)), axis=0), 1)
+    _attend(n, query, key, value, mask, added)
 
 
 def multi_head(n: Nodes) -> None:
@@ -54,6 +50,11 @@ def multi_head(n: Nodes) -> None:
         key, value = n.add("Concat", past_key, key, axis=2), n.add("Concat", past_value, value, axis=2)
     n.end(key, 1)
     n.end(value, 2)
+    _attend(n, query, key, value, mask, added)
+
+
+def _attend(n: Nodes, query: str, key: str, value: str, mask: str, added: str) -> None:
+    """The node's first output, of parts in heads; the last query's own key is the last one."""
     (_, _, steps, size), keys = n.shape(query), n.shape(key)[2]
     found = scores(n, query, key, float(n.attribute("scale", 0.0)) or 1 / sqrt(size))
     too_much = float(n.attribute("mask_filter_value", TOO_MUCH))

@@ -56,6 +56,20 @@ def test_attention_of_projected_parts(tmp_path: Path, seed: int, case: str) -> N
     agrees(written(tmp_path / "m.onnx", [node], given, stored), given)
 
 
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("past", [True, False], ids=["past", "scores"])
+def test_attention_with_what_came_before(tmp_path: Path, seed: int, past: bool, causal: int) -> None:
+    rng = np.random.default_rng(seed)
+    shapes = {"x": (B, S, 12)} | ({"past": (2, B, HEADS, OLD, 3)} if past else {"added": (B, HEADS, S, S)})
+    given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    stored = {"wide": rng.standard_normal((12, 36)).astype(np.float32)}
+    stored |= {"bias": rng.standard_normal(36).astype(np.float32)}
+    stored |= {"mask": (rng.random((B, OLD + S)) < 0.6).astype(np.int32)}
+    names = "x wide bias mask past" if past else "x wide bias - - added"
+    node = own("Attention", names, "out present", num_heads=HEADS, unidirectional=causal)
+    agrees(written(tmp_path / "m.onnx", [node], given, stored), given)
+
+
 @pytest.mark.parametrize("flat", [True, False], ids=["flat", "heads"])
 @pytest.mark.parametrize("interleaved", [0, 1])
 @pytest.mark.parametrize("turned", [SIZE, SIZE // 2])
