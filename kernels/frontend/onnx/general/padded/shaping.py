@@ -15,9 +15,6 @@ from .counts import number, whole_numbers
 from .extent import Count, Extent, factors, larger, most, quotient, smaller
 from .rows import Counts, Rows
 
-_FAR = 1 << 30
-"""Beyond the end of any axis."""
-
 
 def transposed(r: Rows) -> None:
     perm = list(r.attribute("perm", range(len(r.shape(r.operand(0))))[::-1]))
@@ -199,7 +196,7 @@ def sliced(r: Rows) -> None:
         if not any(isinstance(each, Count) for each in (extent, start, end)):
             x = _constant_part(r, x, axis, start, end, step)  # type: ignore[arg-type]
             continue
-        if isinstance(extent, Count) and (step, start) == (-1, -1) and not isinstance(end, Count) and end <= -_FAR:
+        if isinstance(extent, Count) and (start, step) == (-1, -1) and _is_before(end, r.shape(x)[axis]):
             x, found[axis] = _turned_round(r, x, axis, extent), extent
             continue
         if step != 1:
@@ -221,6 +218,11 @@ def sliced(r: Rows) -> None:
     r.tell(found)
     if kind != np.float32:
         r.to.types[r.node.outputs[0]] = kind
+
+
+def _is_before(end: Extent, most: int) -> bool:
+    """Whether a slice that goes backwards to there takes the first element, too."""
+    return not isinstance(end, Count) and end < -most
 
 
 def _turned_round(r: Rows, x: str, axis: int, count: Count) -> str:
