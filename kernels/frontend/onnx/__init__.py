@@ -103,7 +103,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
-    whole = frozenset(name for name in inputs if to.type_of(name).kind != "f")
+    whole = frozenset(name for name in inputs if to.type_of(name).kind in "biu")
     outputs = (*outputs, *further)
     return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
 
@@ -151,7 +151,7 @@ def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[s
 _INPUT_TYPES = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL,
     onnx.TensorProto.INT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16,
-    onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE,
+    onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE,
 )  # fmt: skip
 """All are given, and computed, as fp32, which holds whole numbers up to 2^24."""
 

@@ -67,7 +67,7 @@ def einsum(node: OnnxNode, to: Context) -> None:
     """Of one or two operands: axes of both are multiplied and added, as a matrix product."""
     s = Steps(node, to)
     names = [s.operand(index) for index in range(len(node.inputs))]
-    terms, result = _terms(s, str(s.attribute("equation")).replace(" ", ""), names)
+    terms, result = letters_of(s, str(s.attribute("equation")).replace(" ", ""), names)
     extents: dict[str, int] = {}
     for name, term in zip(names, terms, strict=True):
         for letter, extent in zip(term, s.shape(name), strict=True):
@@ -82,7 +82,7 @@ def einsum(node: OnnxNode, to: Context) -> None:
     s.end(s.transpose(found, [letters.index(letter) for letter in result]))
 
 
-def _terms(s: Steps, equation: str, names: list[str]) -> tuple[list[str], str]:
+def letters_of(s: Steps, equation: str, names: list[str]) -> tuple[list[str], str]:
     """Letters of each operand and of the result; what `...` stands for gets letters too."""
     left, arrow, result = equation.partition("->")
     terms = left.split(",")

@@ -50,13 +50,16 @@ def reduction(node: OnnxNode, to: Context) -> None:
     s.end(s.map(after, found) if after else found)
 
 
+_FINITE: Expression = ("select", ("less", ("abs", "a"), 3e38), "a", 0.0)
+
+
 def log_sum_exp(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x = s.operand(0)
     if np.issubdtype(to.type_of(x), np.integer):
         node.reject("of whole numbers a logarithm is not supported; cast them to FLOAT")
     axes, keep = axes_of(s, len(s.shape(x))), bool(s.attribute("keepdims", 1))
-    most = s.reduce(x, axes, "max")
+    most = s.map(_FINITE, s.reduce(x, axes, "max"))  # of nothing but infinite numbers it is infinite, and no NaN
     total = s.reduce(s.map(("exp", ("sub", "a", "b")), x, most), axes, "sum", keep=keep)
     s.end(s.map(("add", ("log", "a"), "b"), total, s.reshape(most, s.shape(total))))
 

@@ -7,7 +7,13 @@ from kernels.frontend.onnx.operators import STANDARD_DOMAINS
 
 from . import choosing
 from .nodes import Nodes
-from .runtime import DOMAIN, RUNTIME
+from .runtime import DOMAIN, RUNTIME, simplified_norm
+
+STANDARD = {
+    "Compress": choosing.compress,
+    "SimplifiedLayerNormalization": simplified_norm,
+    "Unique": choosing.unique,
+}
 
 
 def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
@@ -16,7 +22,7 @@ def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
         return node.op in RUNTIME
     if domain not in STANDARD_DOMAINS or all(not name or name in to.constants for name in node.inputs):
         return False
-    return node.op == "Unique" or (node.op == "Compress" and node.input(1) not in to.constants)
+    return node.op in STANDARD and not (node.op == "Compress" and node.input(1) in to.constants)
 
 
 def write(node: OnnxNode, domain: str, to: Context) -> None:
@@ -26,5 +32,4 @@ def write(node: OnnxNode, domain: str, to: Context) -> None:
             to.require(node, name, f"input {index}")
     if not any(node.outputs):
         return
-    by_name = {"Unique": choosing.unique, "Compress": choosing.compress}
-    (RUNTIME if domain == DOMAIN else by_name)[node.op](Nodes(node, to))
+    (RUNTIME if domain == DOMAIN else STANDARD)[node.op](Nodes(node, to))

@@ -5,47 +5,74 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-import onnx
 
+from .heads import join, later, padding, part, scores, split
 from .nodes import Nodes
 
-_TOO_MUCH = -10000.0
+TOO_MUCH = -10000.0
 """What onnxruntime adds where nothing may be looked at."""
 
 
 def attention(n: Nodes) -> None:
-    """Of one tensor with itself. Its mask: (batch, steps), 1 where a step may be seen, or (batch,), how many may."""
-    x, weight, bias, mask, *more = n.node.inputs + ("",) * 4
+    """Of one tensor with itself, and with what came before it: (2, batch, heads, older steps, size)."""
+    x, weight, bias, mask, past, added, *more = [*n.node.inputs, *[""] * 6]
     further = [key for key in ("qkv_hidden_sizes", "do_rotary", "past_present_share_buffer") if n.attribute(key, 0)]
-    if any(more) or further or n.wants(1):
-        n.node.reject(
-            f"only attention without a past, added scores, {', '.join(further) or 'and further outputs'} is known"
-        )
-    (batch, steps, _), heads = n.shape(x), int(n.attribute("num_heads", 0))
-    hidden = n.shape(weight)[1] // 3
-    if mask and n.shape(mask) not in ((batch, steps), (batch,)):
-        n.node.reject(f"its mask has shape {n.shape(mask)}; only {(batch, steps)} and {(batch,)} are supported")
+    if any(more) or further:
+        n.node.reject(f"{', '.join(further) or 'a buffer of older steps with room for more'} is not supported")
+    hidden, heads = n.shape(weight)[1] // 3, int(n.attribute("num_heads", 0))
     every = n.add("MatMul", x, weight)
     every = n.add("Add", every, bias) if bias else every
-    parts = []
-    for index in range(3):
-        ends = (n.store([index * hidden]), n.store([(index + 1) * hidden]), n.store([2]))
-        split = n.add("Reshape", n.add("Slice", every, *ends), n.store([batch, steps, heads, hidden // heads]))
-        parts.append(n.add("Transpose", split, perm=[0, 2, 3, 1] if index == 1 else [0, 2, 1, 3]))
-    scale = float(n.attribute("scale", 0.0)) or 1 / sqrt(hidden // heads)
-    scores = n.add("Mul", n.add("MatMul", parts[0], parts[1]), n.store(scale, np.float32))
-    too_much = float(n.attribute("mask_filter_value", _TOO_MUCH))
+    query, key, value = (split(n, part(n, every, index * hidden, (index + 1) * hidden), heads) for index in range(3))
+    if past:
+        old = [n.add("Gather", past, n.store(index), axis=0) for index in (0, 1)]
+        key, value = (n.add("Concat", *pair, axis=2) for pair in zip(old, (key, value), strict=True))
+    if n.wants(1):
+        n.end(n.add("Concat", *(n.add("Unsqueeze", each, n.store([0])) for each in (key, value)), axis=0), 1)
+    _attend(n, query, key, value, mask, added)
+
+
+def multi_head(n: Nodes) -> None:
+    """MultiHeadAttention: queries, keys and values that are projected already, the older keys and values before them.
+
+    Keys and values of another sequence may come in heads.
+    """
+    query, key, value, bias, mask, added, past_key, past_value, *more = [*n.node.inputs, *[""] * 9]
+    if any(more) or n.wants(3) or not key or not value or len(n.shape(key)) not in (3, 4):
+        n.node.reject("only queries, keys and values of their own are known, without beams and further outputs")
+    heads = int(n.attribute("num_heads", 0))
+    in_heads = len(n.shape(key)) == 4
+    if bias:
+        query, key, value = _biased(n, (query, key, value), bias, 1 if in_heads else 3)
+    query = split(n, query, heads)
+    if not in_heads:
+        key, value = split(n, key, heads), split(n, value, heads)
+    if past_key:
+        key, value = n.add("Concat", past_key, key, axis=2), n.add("Concat", past_value, value, axis=2)
+    n.end(key, 1)
+    n.end(value, 2)
+    _attend(n, query, key, value, mask, added)
+
+
+def _attend(n: Nodes, query: str, key: str, value: str, mask: str, added: str) -> None:
+    """The node's first output, of parts in heads; the last query's own key is the last one."""
+    (_, _, steps, size), keys = n.shape(query), n.shape(key)[2]
+    found = scores(n, query, key, float(n.attribute("scale", 0.0)) or 1 / sqrt(size))
+    too_much = float(n.attribute("mask_filter_value", TOO_MUCH))
     if mask:
-        seen = n.add("Reshape", n.add("Cast", mask, to=onnx.TensorProto.FLOAT), n.store([batch, 1, 1, -1]))
-        if n.shape(mask) == (batch,):
-            less = n.add("Less", n.store(np.arange(steps), np.float32), seen)
-            seen = n.add("Cast", less, to=onnx.TensorProto.FLOAT)
-        away = n.add("Mul", n.add("Sub", n.store(1, np.float32), seen), n.store(too_much, np.float32))
-        scores = n.add("Add", scores, away)
+        found = n.add("Add", found, padding(n, mask, keys, too_much))
     if n.attribute("unidirectional", 0):
-        scores = n.add("Add", scores, n.store(np.triu(np.full((steps, steps), too_much), 1), np.float32))
-    mixed = n.add("Transpose", n.add("MatMul", n.add("Softmax", scores, axis=-1), parts[2]), perm=[0, 2, 1, 3])
-    n.end(n.add("Reshape", mixed, n.store([batch, steps, hidden])))
+        found = n.add("Add", found, later(n, steps, keys, too_much))
+    found = n.add("Add", found, added) if added else found
+    n.end(join(n, n.add("MatMul", n.add("Softmax", found, axis=-1), value)))
+
+
+def _biased(n: Nodes, parts: tuple[str, str, str], bias: str, count: int) -> list[str]:
+    """Each of the first parts with its share of a bias that holds one behind the other."""
+    found, begin = list(parts), 0
+    for index, name in enumerate(parts[:count]):
+        end = begin + n.shape(name)[-1]
+        found[index], begin = n.add("Add", name, part(n, bias, begin, end, 0)), end
+    return found
 
 
 def embedding(n: Nodes) -> None:

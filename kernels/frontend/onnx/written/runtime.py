@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import onnx
 
-from . import attention
+from . import attention, grouped
 from .nodes import Nodes
 
 DOMAIN = "com.microsoft"
@@ -71,6 +71,20 @@ def _to_float(n: Nodes) -> None:
     y = n.add("Cast", n.add("MatMulInteger", a, b, *more[:2]), to=onnx.TensorProto.FLOAT)
     y = n.add("Mul", y, n.add("Mul", a_scale, b_scale))
     n.end(n.add("Add", y, n.node.input(6)) if n.node.input(6) else y)
+
+
+def _dynamic(n: Nodes) -> None:
+    """DynamicQuantizeMatMul: the first factor in 8 bits between its least and its greatest number, and 0."""
+    a, b, b_scale, b_zero, bias = (*n.node.inputs, "", "")[:5]
+    zero, most = n.store(0, np.float32), n.store(255, np.float32)
+    low = n.add("Min", n.add("ReduceMin", a, keepdims=0), zero)
+    span = n.add("Sub", n.add("Max", n.add("ReduceMax", a, keepdims=0), zero), low)
+    scale = n.add("Div", span, most)
+    at = n.add("Round", n.add("Clip", n.add("Div", n.add("Neg", low), scale), zero, most))
+    steps = n.add("Clip", n.add("Add", n.add("Round", n.add("Div", a, scale)), at), zero, most)
+    weight = n.add("DequantizeLinear", b, b_scale, *([b_zero] if b_zero else []), axis=len(n.shape(b)) - 1)
+    y = n.add("Mul", n.add("MatMul", n.add("Sub", steps, at), weight), scale)
+    n.end(n.add("Add", y, bias) if bias else y)
 
 
 def _few_bits(n: Nodes) -> None:
@@ -164,19 +178,30 @@ def _skip_norm(n: Nodes, op: str) -> None:
     n.end(total, 3)
 
 
+def simplified_norm(n: Nodes) -> None:
+    """SimplifiedLayerNormalization, which onnxruntime keeps among ONNX's operators."""
+    usual = {"axis": n.attribute("axis", -1), "epsilon": n.attribute("epsilon", 1e-5)}
+    if n.wants(1):
+        n.node.reject("the deviation is read; only its first output is supported")
+    n.end(n.add("RMSNormalization", *n.node.inputs[:2], **usual))
+
+
 _POOL = ("auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides")
 RUNTIME: dict[str, Write] = {
     "Attention": attention.attention,
     "BiasGelu": partial(_gelu, approximate="none"),
     "DequantizeLinear": partial(_linear, dequantize=True),
+    "DynamicQuantizeMatMul": _dynamic,
     "EmbedLayerNormalization": attention.embedding,
     "FastGelu": partial(_gelu, approximate="tanh"),
     "FusedConv": _conv,
     "FusedGemm": _fused_gemm,
     "FusedMatMul": _matmul,
     "Gelu": partial(_gelu, approximate="none"),
+    "GroupQueryAttention": grouped.grouped,
     "MatMulIntegerToFloat": _to_float,
     "MatMulNBits": _few_bits,
+    "MultiHeadAttention": attention.multi_head,
     "QGemm": _gemm,
     "QLinearAdd": partial(_two, op="Add"),
     "QLinearAveragePool": lambda n: _one(n, "AveragePool", *_POOL),
@@ -189,6 +214,7 @@ RUNTIME: dict[str, Write] = {
     "QLinearWhere": _where,
     "QuantizeLinear": partial(_linear, dequantize=False),
     "QuickGelu": _quick_gelu,
+    "RotaryEmbedding": grouped.rotary,
     "SkipLayerNormalization": partial(_skip_norm, op="LayerNormalization"),
     "SkipSimplifiedLayerNormalization": partial(_skip_norm, op="RMSNormalization"),
 }

@@ -172,7 +172,7 @@ def test_the_table_has_every_operator() -> None:
     assert not untried, f"add a Case of them to CASES above: {untried}"
 
 
-@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.DOUBLE])
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE])
 def test_models_in_halves_and_doubles_are_computed_in_single_precision(tmp_path: Path, kind: int) -> None:
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     rng = np.random.default_rng(4)
@@ -185,7 +185,7 @@ def test_models_in_halves_and_doubles_are_computed_in_single_precision(tmp_path:
     ports = [helper.make_tensor_value_info(name, kind, shape) for name, shape in (("x", (2, 5)), ("y", (2, 3)))]
     stored = [numpy_helper.from_array(array, name) for name, array in (("w", w), ("b", b))]
     graph = helper.make_graph(nodes, "m", ports[:1], ports[1:], stored)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     found = load_onnx(tmp_path / "m.onnx")
     assert not found.whole

@@ -56,6 +56,8 @@ CASES: dict[str, list[onnx.NodeProto]] = {
         helper.make_node("Cast", ["seen"], ["ids"], to=TensorProto.INT32),
         own("EmbedLayerNormalization", "ids ids table table table b6 b6 ids", "e many sum", epsilon=1e-5),
         own("Attention", "e wide b18 many", num_heads=3)],
+    "DynamicQuantizeMatMul": [own("DynamicQuantizeMatMul", "x m ws - b6")],
+    "SimplifiedLayerNormalization": [helper.make_node("SimplifiedLayerNormalization", ["x3", "b6"], ["out"], axis=-1)],
     "SkipSimplifiedLayerNormalization": [own("SkipSimplifiedLayerNormalization", "x3 y3 b6 b6")],
 }  # fmt: skip
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kernels.frontend.onnx.context import Context, OnnxNode
-from kernels.frontend.onnx.general import functions, reductions
+from kernels.frontend.onnx.general import functions, products, reductions
 from kernels.frontend.onnx.general.suppressing import GONE
 
 from . import resizing, shaping
 from .bounds import bounds_of
 from .counts import number, whole_numbers, write_out
-from .extent import Count, most, quotient
+from .extent import Count, Extent, most, quotient
 from .rows import Counts, Emit, Rows
 
 _EXTENTS = {"ConstantOfShape": 0, "Expand": 1, "Range": 0, "Reshape": 1, "Resize": 3, "Slice": 1, "TopK": 1}
@@ -196,6 +196,21 @@ def _product(r: Rows) -> None:
     r.tell({k: c for k, c in found.items() if c is not None})
 
 
+def _einsum(r: Rows) -> None:
+    equation = str(r.attribute("equation")).replace(" ", "")
+    terms, result = products.letters_of(r, equation, [r.operand(index) for index in range(len(r.node.inputs))])
+    found: dict[str, Extent] = {}
+    for index, term in enumerate(terms):
+        for axis, (letter, extent) in enumerate(zip(term, r.extents(index), strict=True)):
+            counted = isinstance(extent, Count) or isinstance(found.get(letter), Count)
+            if counted and (found.get(letter, extent) != extent or letter in term[:axis]):
+                r.refuse("its operands may have different numbers of them")
+            found[letter] = extent
+    added = ([axis for axis, letter in enumerate(term) if letter not in result] for term in terms)
+    r.import_from(*(r.masked(index, 0.0, axes) for index, axes in enumerate(added)))
+    r.tell({axis: c for axis, letter in enumerate(result) if isinstance(c := found[letter], Count)})
+
+
 def _not_zero(r: Rows) -> None:
     r.import_from(r.masked(0, 0.0))
 
@@ -285,6 +300,7 @@ RULES: dict[str, Callable[[Rows], None]] = {
     "Concat": shaping.joined,
     "ConstantOfShape": shaping.filled,
     "CumSum": _cumulated,
+    "Einsum": _einsum,
     "Expand": shaping.expanded,
     "Flatten": shaping.flattened,
     "Gather": _taken,
@@ -292,6 +308,7 @@ RULES: dict[str, Callable[[Rows], None]] = {
     "GatherND": _taken_rows,
     "NonMaxSuppression": _suppressed,
     "NonZero": _not_zero,
+    "OneHot": shaping.marked,
     "Pad": _padded,
     "Range": shaping.counted,
     "Reshape": shaping.reshaped,
@@ -300,6 +317,7 @@ RULES: dict[str, Callable[[Rows], None]] = {
     "Slice": shaping.sliced,
     "Split": shaping.divided,
     "Squeeze": shaping.squeezed,
+    "Tile": shaping.repeated,
     "TopK": _top,
     "Transpose": shaping.transposed,
     "Unsqueeze": shaping.unsqueezed,

@@ -129,6 +129,20 @@ def unsqueezed(r: Rows) -> None:
     _shaped(r, [1 if k in new else next(given) for k in range(rank)])
 
 
+def marked(r: Rows) -> None:
+    """OneHot, which has one axis more."""
+    axis = r.node.axis(r.attribute("axis", -1), len(r.shape(r.operand(0))) + 1)
+    r.import_from()
+    r.tell({k + (k >= axis): count for k, count in r.counts(0).items()})
+
+
+def repeated(r: Rows) -> None:
+    """Tile: along other axes than those of which some elements are valid."""
+    r.only(0, [axis for axis, times in enumerate(r.whole_numbers(1) or []) if times == 1], "is repeated")
+    r.import_from()
+    r.tell(r.counts(0))
+
+
 def expanded(r: Rows) -> None:
     given, wanted = r.extents(0), whole_numbers(r.to, r.operand(1))
     if wanted is None:
@@ -185,6 +199,9 @@ def sliced(r: Rows) -> None:
         if not any(isinstance(each, Count) for each in (extent, start, end)):
             x = _constant_part(r, x, axis, start, end, step)  # type: ignore[arg-type]
             continue
+        if isinstance(extent, Count) and (start, step) == (-1, -1) and _is_before(end, r.shape(x)[axis]):
+            x, found[axis] = _turned_round(r, x, axis, extent), extent
+            continue
         if step != 1:
             r.refuse(f"a slice of them in steps of {step} is not supported")
         first, last = (_end(r, each, extent) for each in (start, end))
@@ -204,6 +221,19 @@ def sliced(r: Rows) -> None:
     r.tell(found)
     if kind != np.float32:
         r.to.types[r.node.outputs[0]] = kind
+
+
+def _is_before(end: Extent, most: int) -> bool:
+    """Whether a slice that goes backwards to there takes the first element, too."""
+    return not isinstance(end, Count) and end < -most
+
+
+def _turned_round(r: Rows, x: str, axis: int, count: Count) -> str:
+    """From the last valid element to the first."""
+    back = np.arange(1, r.shape(x)[axis] + 1, dtype=np.float32)
+    places = r.map(("max", ("sub", "b", "a"), 0.0), back, number(r, count))
+    r.places(r.shape(x)[axis])
+    return r.gather(x, places, axis)
 
 
 def _constant_part(r: Rows, x: str, axis: int, start: int, end: int, step: int) -> str:
