@@ -85,7 +85,7 @@ def _spent_s(process: psutil.Process) -> float:
 @contextmanager
 def running_farm(state: Path, phones: int, sessions: int = 32) -> Iterator[RunningFarm]:
     """With so many virtual phones, all of them ready; ended afterwards. From the main thread."""
-    own = Settings(state=state, host="bench", sessions=sessions, exporter_port=0)
+    own = Settings(state=state, host="bench", sessions=sessions, exporter_port=0, pages_port=0)
     composed = compose(own, profiles_for(phones, []), real_phones=False)
     notes = state / "adb.jsonl"
     timed = (sys.executable, "-m", "benchmarks.farm.timed_worker", str(notes))
