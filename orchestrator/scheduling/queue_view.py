@@ -14,6 +14,7 @@ from orchestrator.model.queue_view import Share, WaitingJob
 
 MOST = 1000
 """Experiments of which nothing waits whose latest attempt is remembered: more jobs of theirs may follow."""
+_NEVER = Served(0.0, "")
 
 
 class QueueView:
@@ -66,7 +67,7 @@ class QueueView:
     def _follow_served(self, served: Mapping[str, Served]) -> None:
         self._served |= served
         if lacking := self._waits.keys() - self._served.keys():
-            self._served |= self._ledger.served(lacking)
+            self._served |= dict.fromkeys(lacking, _NEVER) | self._ledger.served(lacking)  # one may be pruned by now
         if len(self._served) > 2 * len(self._waits) + MOST:
             self._served = {each: self._served[each] for each in self._waits}
 

@@ -1,1 +1,1 @@
-"""Keep what people say of hosts and devices; the rest of the ledger is what the farm found out."""
+"""What keeps hosts and devices from work: what people say of them, and quarantines that the farm decides on."""

@@ -439,3 +439,7 @@ def test_experiments_that_are_over_take_no_memory_and_come_back_as_they_were(
         again = QueueView(ledger)
         again.refresh()
         assert again.shares == back
+        monkeypatch.setattr(ledger, "served", lambda _: {})  # as if they were pruned since the news
+        again = QueueView(ledger)
+        again.refresh()
+        assert again.shares == {"e1": Share(), "fresh": Share()}
