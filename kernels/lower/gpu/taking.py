@@ -22,13 +22,6 @@ _GATHER = Kernel(
     (Buffer("src", 1), Buffer("indices", 1, "f32"), result("dst", 1)),
     ("axis", "inner", "indices_count", "count"),
 )
-_WHOLE = """\
-#ifdef __OPENCL_VERSION__
-#define TO_INT(a) ((int)(a))
-#else
-#define TO_INT(a) int(a)
-#endif
-    """
 
 
 def lower_take(context: GpuContext, node: Node) -> None:
@@ -52,7 +45,7 @@ def lower_take(context: GpuContext, node: Node) -> None:
     if empty:
         text.append(f"const bool empty = {' || '.join(empty)};\n    ")
         value = f"empty ? value : LOAD_src(empty ? 0 : {place})"
-    written = f"{_WHOLE}{START}{counting([axis.extent for axis in axes])}\n    {''.join(text)}STORE_dst(i, {value});"
+    written = f"{START}{counting([axis.extent for axis in axes])}\n    {''.join(text)}STORE_dst(i, {value});"
     buffers = (Buffer("src", 1), Buffer("table", 1, "f32"), result("dst", 1))
     kernel = generated("take", written, buffers, ints, ("value",))
     source, target = plain(context, node.inputs[0]), context.new_plain(node.output)

@@ -20,6 +20,7 @@ PRELUDE = """\
 #define WIDE_VEC4(a, b, c, d) ((float4)((a), (b), (c), (d)))
 #define TO_WIDE4(a) convert_float4(a)
 #define FLOAT(a) ((float)(a))
+#define TO_INT(a) ((int)(a))
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define MAD(a, b, c) fma((a), (b), (c))
 #else

@@ -26,6 +26,7 @@ PRELUDE = """\
 #define WIDE_VEC4(a, b, c, d) vec4((a), (b), (c), (d))
 #define TO_WIDE4(a) vec4(a)
 #define FLOAT(a) float(a)
+#define TO_INT(a) int(a)
 #define MAX(a, b) max((a), (b))
 #define LOWEST uintBitsToFloat(0xff800000u)
 #define IMAX(a, b) max((a), (b))

@@ -1,10 +1,5 @@
     // Row `row` of this batch is the data set's sample number `drawn`: a permutation of 0 .. samples - 1 that depends on
     // the seed and the epoch (kernels/training/shuffle.py), a Feistel network that is walked until it is inside.
-#ifdef __OPENCL_VERSION__
-#define TO_INT(v) ((int)(v))
-#else
-#define TO_INT(v) int(v)
-#endif
 #define MIX(h) h ^= h >> 16; h *= 0x85ebca6bu; h ^= h >> 13; h *= 0xc2b2ae35u; h ^= h >> 16;
     const int done = LOAD_counter(0);
     const uint low = (1u << half_bits) - 1u;

@@ -1,9 +1,4 @@
 // Elements along an axis of a plain array (outer, axis, inner), by whole numbers; negative ones count from the end.
-#ifdef __OPENCL_VERSION__
-#define TO_INT(a) ((int)(a))
-#else
-#define TO_INT(a) int(a)
-#endif
 {
     const int i = GLOBAL_ID(0);
     if (i >= count) return;

@@ -1,10 +1,5 @@
 // One work-group sorts a run of BLOCK elements of a row of n, by a bitonic network in local memory; `keep` stay.
 // Of rows that are one run the results are written; of longer ones keys, which fall from the best to the worst, and places.
-#ifdef __OPENCL_VERSION__
-#define TO_INT(a) ((int)(a))
-#else
-#define TO_INT(a) int(a)
-#endif
 {
     const int me = LOCAL_ID(0);
     const int row = GROUP_ID(0) / runs;

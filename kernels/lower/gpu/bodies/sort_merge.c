@@ -1,10 +1,5 @@
 // Each element of two sorted runs of `length` goes to its place in both together, of which `keep` stay: a stable merge.
 // A last run without a partner is followed by elements that are worse than any. KEYS and places as sort_block writes them.
-#ifdef __OPENCL_VERSION__
-#define TO_INT(a) ((int)(a))
-#else
-#define TO_INT(a) int(a)
-#endif
 {
     const int i = GLOBAL_ID(0);
     if (i >= count) return;

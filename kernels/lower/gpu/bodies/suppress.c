@@ -1,10 +1,5 @@
 // One work-group a row: it goes through the boxes in their order, GROUP at a time, each held against all that were taken
 // before, and takes those that none of them overlaps by more than `overlap` of what both cover.
-#ifdef __OPENCL_VERSION__
-#define TO_INT(a) ((int)(a))
-#else
-#define TO_INT(a) int(a)
-#endif
 #define UPPER(a, b) (((a) > (b) || IS_NAN1(a)) ? (a) : (b))
 #define LOWER(a, b) (((a) < (b) || IS_NAN1(a)) ? (a) : (b))
 #define OVER(result, y0, x0, y1, x1, extent) { \
