@@ -16,6 +16,7 @@ from sqlalchemy import Column, Connection, Table, bindparam, insert, select, upd
 from orchestrator.model.record import Outcome
 
 from .blame import HOST, NOT_THE_DEVICE
+from .lists import padded
 from .rows import AnyRow, Quarantine
 from .tables import DEVICE_HEALTH, HOST_HEALTH
 
@@ -73,7 +74,7 @@ def forgive(connection: Connection, serials: Collection[str], hosts: Collection[
     """Something went well on these devices and hosts: what they lost in a row before is not counted any more."""
     for statement, names in ((_FORGIVEN[DEVICE_HEALTH], serials), (_FORGIVEN[HOST_HEALTH], hosts)):
         if names:
-            connection.execute(statement, {"these": sorted(names)})
+            connection.execute(statement, {"these": padded(names)})
 
 
 def _blame(connection: Connection, table: Table, name: str, cause: str, quarantine_after: int) -> None:

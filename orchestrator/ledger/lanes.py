@@ -8,10 +8,9 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
+from .lists import parts
 from .tables import CHOICE_DEVICES, CHOICES, LANES
 
-AT_ONCE = 500
-"""Values that one statement names: a database has a limit."""
 _THESE: BindParameter[int] = bindparam("these", expanding=True)
 _CHOICE_OF = select(LANES.c.id, LANES.c.choice_id).where(LANES.c.id.in_(_THESE))
 _CANDIDATES = select(CHOICES.c.id, CHOICES.c.candidates).where(CHOICES.c.id.in_(_THESE))
@@ -51,18 +50,17 @@ def _choices(connection: Connection, choices: Sequence[tuple[str, ...]]) -> list
 
 def _known(connection: Connection, digests: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for start in range(0, len(digests), AT_ONCE):
-        asked = CHOICES.c.digest.in_(digests[start : start + AT_ONCE])
-        found |= {row.digest: row.id for row in connection.execute(select(CHOICES.c.digest, CHOICES.c.id).where(asked))}
+    for part in parts(digests):
+        asked = select(CHOICES.c.digest, CHOICES.c.id).where(CHOICES.c.digest.in_(part))
+        found |= {row.digest: row.id for row in connection.execute(asked)}
     return found
 
 
 def devices_of(connection: Connection, lanes: Collection[int]) -> dict[int, tuple[str, ...]]:
     """Lane -> its devices; lanes with the same choice share one."""
-    numbers = sorted(lanes)
     choice_of: dict[int, int] = {}
-    for start in range(0, len(numbers), AT_ONCE):
-        rows = connection.execute(_CHOICE_OF, {"these": numbers[start : start + AT_ONCE]})
+    for part in parts(lanes):
+        rows = connection.execute(_CHOICE_OF, {"these": part})
         choice_of |= {row.id: row.choice_id for row in rows}
     choices = choices_of(connection, set(choice_of.values()))
     return {lane: choices[choice] for lane, choice in choice_of.items()}
@@ -70,10 +68,9 @@ def devices_of(connection: Connection, lanes: Collection[int]) -> dict[int, tupl
 
 def choices_of(connection: Connection, wanted: Collection[int]) -> dict[int, tuple[str, ...]]:
     """Choice -> its devices."""
-    numbers = sorted(wanted)
     found: dict[int, tuple[str, ...]] = {}
-    for start in range(0, len(numbers), AT_ONCE):
-        rows = connection.execute(_CANDIDATES, {"these": numbers[start : start + AT_ONCE]})
+    for part in parts(wanted):
+        rows = connection.execute(_CANDIDATES, {"these": part})
         found |= {row.id: candidates_of(row.candidates) for row in rows}
     return found
 

@@ -11,6 +11,7 @@ from orchestrator.model.job import AnyJob, Job
 from orchestrator.model.lease import Assignment
 
 from .lanes import candidates_of
+from .lists import padded
 from .queue.news import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
 from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
@@ -99,7 +100,7 @@ def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | Non
 
 def measured_by(connection: Connection, job_ids: Collection[str]) -> dict[str, Measured]:
     """Job -> what it measures, of those of these jobs that are there and can be read."""
-    rows = connection.execute(_TEMPLATE_OF, {"these": sorted(set(job_ids))}).all()
+    rows = connection.execute(_TEMPLATE_OF, {"these": padded(set(job_ids))}).all()
     found = measured(connection, {row.template_id for row in rows})
     return {row.id: found[row.template_id] for row in rows if row.template_id in found}
 

@@ -13,6 +13,7 @@ from orchestrator.errors import UnknownName, Unstorable
 from orchestrator.model import problem
 from orchestrator.model.record import Record
 
+from .lists import padded
 from .rows import readable, unpack
 from .tables import RECORDS
 
@@ -64,7 +65,7 @@ def begun_between(connection: Connection, since: float, until: float, serial: st
 def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, bytes]]:
     """In the order of the keys, each with its key."""
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)
-    rows = connection.execute(statement.where(RECORDS.c.job_id.in_({job_id for job_id, _ in wanted})))
+    rows = connection.execute(statement.where(RECORDS.c.job_id.in_(padded({job_id for job_id, _ in wanted}))))
     bodies = {(row.job_id, row.attempt): row.body for row in rows}
     return [(key, bodies[key]) for key in wanted if bodies[key]]
 
@@ -72,7 +73,7 @@ def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, byt
 def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[tuple[Key, bytes]]:
     """Of every attempt at these jobs, each with its key."""
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body).where(
-        RECORDS.c.job_id.in_(job_ids), IN_LEDGER
+        RECORDS.c.job_id.in_(padded(job_ids)), IN_LEDGER
     )
     return [((row.job_id, row.attempt), row.body) for row in connection.execute(statement)]
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 from orchestrator.model.job import ANY_CELL, ANY_JOB, AnyJob, Cell, Job
 
 from . import lanes
+from .lists import padded, parts
 from .queue import changes
 from .rows import AnyRow, JobState, label, pack_json, read_row, readable, unpack
 from .tables import JOBS, TEMPLATES, number_of
@@ -136,7 +137,7 @@ def measured_of(connection: Connection, job_ids: Collection[str]) -> dict[str, M
     """What these jobs measure; None where that cannot be read, and without those that are not there."""
     if not job_ids:
         return {}
-    numbers = {row.id: row.template_id for row in connection.execute(_TEMPLATES_OF, {"these": sorted(job_ids)})}
+    numbers = {row.id: row.template_id for row in connection.execute(_TEMPLATES_OF, {"these": padded(job_ids)})}
     found = measured(connection, set(numbers.values()))
     return {job_id: found.get(number) for job_id, number in numbers.items()}
 
@@ -159,8 +160,8 @@ def _cell(body: bytes) -> Cell:
 
 
 def _bodies(connection: Connection, templates: Collection[int]) -> dict[int, bytes]:
-    numbers, found = sorted(templates), dict[int, bytes]()
-    for start in range(0, len(numbers), lanes.AT_ONCE):
-        rows = connection.execute(_BODIES, {"these": numbers[start : start + lanes.AT_ONCE]})
+    found: dict[int, bytes] = {}
+    for part in parts(templates):
+        rows = connection.execute(_BODIES, {"these": part})
         found |= {row.id: row.body for row in rows}
     return found

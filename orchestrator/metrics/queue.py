@@ -14,6 +14,7 @@ from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
 from orchestrator.ledger.attempts import counted
+from orchestrator.ledger.lists import padded
 from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import (
@@ -177,7 +178,7 @@ class _State(NamedTuple):
 def _states(connection: Connection, names: dict[str, str]) -> list[_State]:
     of_experiment = JOBS.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment)
     columns = (EXPERIMENTS.c.id, JOBS.c.state, func.count(), func.max(JOBS.c.ended_at))
-    named = select(*columns).select_from(of_experiment).where(EXPERIMENTS.c.id.in_(names))
+    named = select(*columns).select_from(of_experiment).where(EXPERIMENTS.c.id.in_(padded(names)))
     return [_State(*row) for row in connection.execute(named.group_by(EXPERIMENTS.c.id, JOBS.c.state))]
 
 
@@ -219,7 +220,7 @@ def _latest_results(connection: Connection, names: dict[str, str]) -> Metric:
         labels=("experiment",),
     )
     good = select(RECORDS.c.experiment_id, func.max(RECORDS.c.started_at)).where(
-        RECORDS.c.experiment_id.in_(names), RECORDS.c.outcome == "ok"
+        RECORDS.c.experiment_id.in_(padded(names)), RECORDS.c.outcome == "ok"
     )
     latest: dict[str, float] = {}
     for experiment_id, at in connection.execute(good.group_by(RECORDS.c.experiment_id)):

@@ -7,6 +7,7 @@ from collections import Counter
 from sqlalchemy import Connection, bindparam, select, update
 
 from orchestrator.ledger.blame import ACQUITTED, SILENCE
+from orchestrator.ledger.lists import padded
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow
 from orchestrator.ledger.tables import ATTEMPTS, JOBS
@@ -42,7 +43,7 @@ def acquit_beside(connection: Connection, killer: str) -> None:
     connection.execute(_ACQUITTED, [{"job_": job_id, "attempt_": attempt} for job_id, attempt in beside])
     correct(connection, "attempts", Outcome.LOST, Counter(row.cause for row in beside.values()), ACQUITTED)
     changes.note_lanes(connection, {row.lane_id for row in beside.values()})
-    jobs = ATTEMPTS.c.job_id.in_(sorted({job_id for job_id, _ in beside}))
+    jobs = ATTEMPTS.c.job_id.in_(padded({job_id for job_id, _ in beside}))
     changes.note_attempts(connection, ATTEMPTS.c.ended_at.is_(None) & jobs)
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, func
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import lanes
 from orchestrator.ledger.database import count_up
+from orchestrator.ledger.lists import padded
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.said import holds
@@ -164,7 +165,7 @@ def _lines(connection: Connection, starts: Sequence[Start], rows: Mapping[str, A
 
 def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow]:
     """Those of these jobs that wait, locked until the transaction ends."""
-    return {row.id: row for row in connection.execute(_WAITING, {"these": job_ids})}
+    return {row.id: row for row in connection.execute(_WAITING, {"these": padded(job_ids)})}
 
 
 def _begin(connection: Connection, made: Sequence[Assignment], experiments: Collection[int], change: int) -> None:
@@ -177,7 +178,7 @@ def _begin(connection: Connection, made: Sequence[Assignment], experiments: Coll
     connection.execute(
         _PLACED, [{"mine": row["job_id"], "attempt_": row["attempt"], "token_": row["token"]} for row in attempts]
     )
-    connection.execute(_SERVED, {"these": sorted(experiments), "now": now})
+    connection.execute(_SERVED, {"these": padded(experiments), "now": now})
 
 
 def fail(connection: Connection, which: ColumnElement[bool], cause: str) -> None:
@@ -190,6 +191,6 @@ def fail(connection: Connection, which: ColumnElement[bool], cause: str) -> None
 
 def mark_running(connection: Connection, job_ids: list[str]) -> None:
     """These placed jobs were claimed by a worker."""
-    connection.execute(_RUNNING, {"these": job_ids})
+    connection.execute(_RUNNING, {"these": padded(job_ids)})
     change = count_up(connection, changes.NUMBER)
-    connection.execute(_UNDER_WAY_CHANGED, {"these": job_ids, "change": change})
+    connection.execute(_UNDER_WAY_CHANGED, {"these": padded(job_ids), "change": change})

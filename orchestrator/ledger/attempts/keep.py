@@ -12,6 +12,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 from orchestrator.errors import Forged, Unstorable
 from orchestrator.ledger import figures, templates
 from orchestrator.ledger.database import execute_many
+from orchestrator.ledger.lists import padded
 from orchestrator.ledger.rows import AnyRow, KeepResult, pack, pack_json
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, RECORDS
 from orchestrator.model.record import Outcome, Record
@@ -139,7 +140,7 @@ class _Known:
     """What the ledger has of the jobs that were asked for."""
 
     def __init__(self, connection: Connection, job_ids: Collection[str]) -> None:
-        these = {"these": sorted(job_ids)}
+        these = {"these": padded(job_ids)}
         self._jobs: dict[str, AnyRow] = {row.id: row for row in connection.execute(_JOBS, these).all()}
         attempts = connection.execute(_ATTEMPTS, these).all()  # rows one by one take three times as long
         self._attempts: dict[tuple[str, int], AnyRow] = {(row.job_id, row.attempt): row for row in attempts}

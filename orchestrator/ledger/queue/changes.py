@@ -10,10 +10,10 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
 from orchestrator.ledger.database import count_up
+from orchestrator.ledger.lists import parts
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, LANES
 
 NUMBER = "change"
-_AT_ONCE = 500
 _CHANGED = update(LANES).where(LANES.c.id.in_(bindparam("these", expanding=True))).values(changed=bindparam("change"))
 _NEWEST = select(COUNTERS.c.value).where(COUNTERS.c.name == NUMBER)
 
@@ -25,12 +25,12 @@ def newest(connection: Connection) -> int:
 
 def note_lanes(connection: Connection, lanes: Collection[int]) -> int:
     """Jobs of these lanes began to wait, or wait no more; the number of that change, 0 where there are none."""
-    numbers = sorted(set(lanes))
+    numbers = set(lanes)
     if not numbers:
         return 0
     change = count_up(connection, NUMBER)
-    for start in range(0, len(numbers), _AT_ONCE):
-        connection.execute(_CHANGED, {"these": numbers[start : start + _AT_ONCE], "change": change})
+    for part in parts(numbers):
+        connection.execute(_CHANGED, {"these": part, "change": change})
     return change
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from orchestrator.ledger.lanes import choices_of
+from orchestrator.ledger.lists import parts
 from orchestrator.ledger.rows import JobState, WaitingGroup
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, number_of
-
-BATCH = 500
-Value = TypeVar("Value", int, str)
 
 
 def waiting_groups(
@@ -52,7 +49,7 @@ def _members(
 ) -> dict[int, list[str]]:
     """Lane -> which of these jobs wait in it; both in order of priority and submission."""
     what = select(-JOBS.c.priority, JOBS.c.experiment, JOBS.c.sequence, JOBS.c.lane_id, JOBS.c.id).where(*mine)
-    found = [row for part in _parts(looked_at) for row in connection.execute(what.where(JOBS.c.id.in_(part)))]
+    found = [row for part in parts(looked_at) for row in connection.execute(what.where(JOBS.c.id.in_(part)))]
     members: dict[int, list[str]] = defaultdict(list)
     for *_, lane, job_id in sorted(tuple(row) for row in found):
         members[lane].append(job_id)
@@ -62,7 +59,7 @@ def _members(
 def _jobs(connection: Connection, lanes: Iterable[int]) -> dict[int, int]:
     """Lane -> jobs that wait in it."""
     waiting = select(JOBS.c.lane_id, func.count()).where(JOBS.c.state == JobState.WAITING)
-    counted = (waiting.where(JOBS.c.lane_id.in_(part)).group_by(JOBS.c.lane_id) for part in _parts(lanes))
+    counted = (waiting.where(JOBS.c.lane_id.in_(part)).group_by(JOBS.c.lane_id) for part in parts(lanes))
     return {lane: jobs for each in counted for lane, jobs in connection.execute(each)}
 
 
@@ -78,12 +75,6 @@ def _named(connection: Connection, lanes: Iterable[int]) -> dict[int, tuple[str,
     """Lane -> experiment and devices."""
     named = select(LANES.c.id, LANES.c.choice_id, EXPERIMENTS.c.id.label("experiment_id"))
     of_experiment = named.join(EXPERIMENTS, EXPERIMENTS.c.sequence == LANES.c.experiment)
-    rows = [row for part in _parts(lanes) for row in connection.execute(of_experiment.where(LANES.c.id.in_(part)))]
+    rows = [row for part in parts(lanes) for row in connection.execute(of_experiment.where(LANES.c.id.in_(part)))]
     choices = choices_of(connection, {row.choice_id for row in rows})
     return {row.id: (row.experiment_id, choices[row.choice_id]) for row in rows}
-
-
-def _parts(values: Iterable[Value]) -> Iterator[list[Value]]:
-    """As many at once as one statement may name."""
-    ordered = sorted(values)
-    return (ordered[start : start + BATCH] for start in range(0, len(ordered), BATCH))

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 from orchestrator.errors import UnknownName
 from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database
+from orchestrator.ledger.lists import padded
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
@@ -138,9 +139,9 @@ def _page(
     total = int(connection.scalar(select(func.count()).select_from(JOBS).where(*which)) or 0)
     ids = list(connection.scalars(select(JOBS.c.id).where(*which).order_by(*order).offset(first).limit(most)))
     named = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label)
-    rows = connection.execute(select(JOBS, *named).select_from(NAMED_JOBS).where(JOBS.c.id.in_(ids)))
+    rows = connection.execute(select(JOBS, *named).select_from(NAMED_JOBS).where(JOBS.c.id.in_(padded(ids))))
     found = {row.id: row for row in rows}
-    tried = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(ids))
+    tried = select(ATTEMPTS.c.job_id, ATTEMPTS.c.serial).where(ATTEMPTS.c.job_id.in_(padded(ids)))
     serials = {row.job_id: row.serial for row in connection.execute(tried.order_by(ATTEMPTS.c.attempt))}
     return JobPage(tuple(_listed(found[each], serials.get(each, "")) for each in ids if each in found), total)
 

@@ -13,6 +13,7 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, Integer, Select
 
 from orchestrator.ledger import lanes as lane_rows
 from orchestrator.ledger.blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
+from orchestrator.ledger.lists import padded, parts
 from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, LANES, NAMED_JOBS, TEMPLATES
 from orchestrator.model.experiment import Conditions, Experiment
@@ -225,7 +226,7 @@ class _Lanes(NamedTuple):
 
 def _numbered(connection: Connection, wanted: Sequence[int], changed: _Lanes) -> Sequence[AnyRow]:
     if len(wanted) <= ONE_BY_ONE:
-        return connection.execute(_NUMBERED_OF, {"these": wanted}).all()
+        return connection.execute(_NUMBERED_OF, {"these": padded(wanted)}).all()
     return connection.execute(_NUMBERED.where(LANES.c.id.in_(changed.ids)), changed.asked).all()
 
 
@@ -267,7 +268,7 @@ _TRIED_OF_LANE = _tried(JOBS.c.lane_id == bindparam("lane"))
 
 def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
     """Those of these lanes in which jobs wait that were tried before."""
-    return list(connection.scalars(_LANES_TRIED, {"these": lanes}))
+    return list(connection.scalars(_LANES_TRIED, {"these": padded(lanes)}))
 
 
 _SERVED = select(EXPERIMENTS.c.id, EXPERIMENTS.c.sequence, EXPERIMENTS.c.served_at).where(EXPERIMENTS.c.id.in_(_THESE))
@@ -287,10 +288,10 @@ _LATEST = (
 def served(connection: Connection, experiments: Iterable[str]) -> dict[str, Served]:
     """The latest attempt of each of these experiments."""
     found: dict[str, Served] = {}
-    for part in _parts(sorted(experiments)):
+    for part in parts(experiments):
         rows = connection.execute(_SERVED, {"these": part}).all()
         begun = [row.sequence for row in rows if row.served_at]
-        last = {row.id: row.serial for row in connection.execute(_LATEST, {"these": begun})} if begun else {}
+        last = {row.id: row.serial for row in connection.execute(_LATEST, {"these": padded(begun)})} if begun else {}
         found |= {row.id: Served(float(row.served_at), last.get(row.id, "")) for row in rows}
     return found
 
@@ -308,7 +309,7 @@ _SUSPECTS = (
 def _failed_on(connection: Connection, job_ids: Sequence[str]) -> dict[str, set[str]]:
     """Job -> devices on which attempts were lost."""
     failed: dict[str, set[str]] = defaultdict(set)
-    for part in _parts(job_ids):
+    for part in parts(job_ids):
         for job_id, serial in connection.execute(_FAILED_ON, {"these": part}):
             failed[job_id].add(serial)
     return failed
@@ -316,11 +317,7 @@ def _failed_on(connection: Connection, job_ids: Sequence[str]) -> dict[str, set[
 
 def _suspects(connection: Connection, job_ids: Sequence[str]) -> set[str]:
     """Those of these jobs that run alone on their host."""
-    return {job for part in _parts(job_ids) for job in connection.scalars(_SUSPECTS, {"these": part})}
-
-
-def _parts(job_ids: Sequence[str]) -> list[Sequence[str]]:
-    return [job_ids[start : start + lane_rows.AT_ONCE] for start in range(0, len(job_ids), lane_rows.AT_ONCE)]
+    return {job for part in parts(job_ids) for job in connection.scalars(_SUSPECTS, {"these": part})}
 
 
 _NAMED = (EXPERIMENTS.c.id.label("experiment_id"), TEMPLATES.c.label, JOBS.c.block, JOBS.c.state, JOBS.c.attempts)

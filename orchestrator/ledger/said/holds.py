@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from orchestrator.ledger.database import count_up
+from orchestrator.ledger.lists import padded
 from orchestrator.ledger.rows import Hold
 from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
 
@@ -24,7 +25,7 @@ def every(connection: Connection) -> list[Hold]:
 
 def held(connection: Connection, serials: Iterable[str]) -> set[str]:
     """Of these devices, those that a person holds. Whoever asks has counted up the token before, as `hold` does."""
-    return set(connection.scalars(_HELD, {"these": sorted(set(serials)), "now": time.time()}))
+    return set(connection.scalars(_HELD, {"these": padded(set(serials)), "now": time.time()}))
 
 
 def hold(connection: Connection, serials: Collection[str], who: str, until: float | None, note: str) -> list[Hold]:

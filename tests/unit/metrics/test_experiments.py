@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from sqlalchemy import event
 
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.queue import MAX_EXPERIMENTS, queue_families
+from orchestrator.model.waiting import WaitKind, WaitReason
 from tests.integration.metrics.content import Content, device, finish, submit
 from tests.unit.comparison.conftest import farm, ledger
 
@@ -46,3 +48,29 @@ def test_an_experiment_ends_with_its_last_job(ledger: Ledger) -> None:
     assert ended(ledger) == {}, "a job is open, though others have ended"
     finish(ledger, last.job, content, rng)
     assert ended(ledger)["one"] == max(row.ended_at or 0.0 for row in ledger.jobs("one-1"))
+
+
+def test_scrapes_are_made_of_few_statements(ledger: Ledger) -> None:
+    """A text of its own for each number of jobs and experiments filled SQLite's cache of statements, megabytes."""
+    waiting, found = list[str](), list[set[str]]()
+    for number in range(20):
+        submit(ledger, f"other{number}", ["nexus-5"])
+        waiting += [row.job.job_id for row in ledger.jobs(f"other{number}-1")]
+        found.append(_asked(ledger, waiting))
+    every = set.union(*found)
+    assert len(every) < 50, "114 if each number had its own"
+
+
+def _asked(ledger: Ledger, waiting: list[str]) -> set[str]:
+    """The statements of a scrape."""
+    texts: set[str] = set()
+
+    def note(*said: object) -> None:
+        texts.add(str(said[2]))
+
+    engine = ledger._database._engine
+    event.listen(engine, "before_cursor_execute", note)
+    with ledger._database.read() as connection:
+        list(queue_families(connection, {job: WaitReason(kind=WaitKind.BUSY, text="") for job in waiting}))
+    event.remove(engine, "before_cursor_execute", note)
+    return texts
