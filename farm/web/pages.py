@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +62,6 @@ def serve(state: Path, listening: Listening) -> None:
     own = listening.certificate
     app = app_of(state, listening)
     sys.setswitchinterval(GIVES_WAY_S)
-    gc.freeze()  # what was imported stays: each full collection would look through it for some 60 ms
     uvicorn.run(
         app,
         host=listening.address,
