@@ -13,7 +13,6 @@ from orchestrator.config import HOST_NAME, Settings
 from orchestrator.coordination.access import user_of
 from orchestrator.coordination.client import connect, shown_url
 from orchestrator.errors import ServiceDown, SetupError
-from orchestrator.model import problem
 
 URLS = ("redis://", "rediss://")
 UNREACHED = (
@@ -86,7 +85,7 @@ def _by_file(settings: Settings, path: Path) -> Settings:
     except ValidationError as e:
         remedy = "write it anew: `farm host add NAME` on the farm's machine"
         first = e.errors()[0]
-        what = ": ".join(map(str, (*first["loc"], problem.wanted(first))))  # never what stands there: it holds a secret
+        what = ": ".join(map(str, (*first["loc"], first["msg"])))  # never what stands there: it holds a secret
         raise SetupError(f"{path} is no file of `farm host add`: {what}", remedy=remedy) from e
     settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     ca = (settings.state / "farm-ca.crt").absolute()
