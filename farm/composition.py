@@ -18,7 +18,8 @@ from . import processes
 from .endpoints import Endpoints
 from .parts import services
 from .parts.adb_server import AdbServer
-from .parts.part import Part, free_port, is_free
+from .parts.part import Part
+from .parts.ports import Ports
 from .parts.redis_server import RedisServer
 from .parts.virtual_phones import VirtualPhones
 from .reach import reach_of
@@ -33,18 +34,20 @@ class Composition:
     endpoints: Endpoints
 
 
-def compose(settings: Settings, profiles: list[str], *, real_phones: bool, listen: str = "") -> Composition:
+def compose(
+    settings: Settings, profiles: list[str], *, ports: Ports, real_phones: bool, listen: str = ""
+) -> Composition:
     """Choose ports and put the parts in their order of start.
 
-    `profiles`: one per virtual phone. `real_phones`: use the machine's own adb server (and its USB phones) instead of a
-    private one. `listen`: address of this machine by which hosts reach it. Raises SetupError where this machine lacks a
-    part.
+    `profiles`: one per virtual phone. `ports` holds those that are chosen. `real_phones`: use the machine's own adb
+    server (and its USB phones) instead of a private one. `listen`: address of this machine by which hosts reach it.
+    Raises SetupError where this machine lacks a part.
     """
-    reach = reach_of(settings, listen) if listen else None
+    reach = reach_of(settings, listen, ports) if listen else None
     server = RedisServer(settings.state, reach, lambda: _host_secrets(settings) if reach else {})
     phones = _phones(settings, profiles, real_phones=real_phones)
-    exporter_port, note = _port(settings.exporter_port, "exporter_port", settings, "the metrics", "tell Prometheus")
-    pages_port, pages_note = _port(settings.pages_port, "pages_port", settings, "the pages", "the address says which")
+    exporter_port, note = _port(ports, "exporter_port", settings, "the metrics", "tell Prometheus")
+    pages_port, pages_note = _port(ports, "pages_port", settings, "the pages", "the address says which")
     endpoints = Endpoints(
         **_own(settings, phones.server, profiles),
         redis_url=server.url,
@@ -120,18 +123,19 @@ def _own(settings: Settings, adb: AdbServer, profiles: list[str]) -> dict[str, A
     }
 
 
-def _port(wanted: int, name: str, settings: Settings, of: str, advice: str) -> tuple[int, str]:
+def _port(ports: Ports, name: str, settings: Settings, of: str, advice: str) -> tuple[int, str]:
     """A port and what to say of it. Raises SetupError where one that somebody asked for is taken."""
+    wanted: int = getattr(settings, name)
     if wanted == 0:
-        return free_port(), ""
-    if is_free(wanted):
+        return ports.take_any(), ""
+    if ports.take(wanted):
         return wanted, ""
     if name in settings.model_fields_set:
         raise SetupError(
             f"port {wanted} for {of} (FARM_{name.upper()}) is taken by another process",
             remedy=f"end what listens there (`ss -ltnp sport = :{wanted}`), or set another port (0: a free one)",
         )
-    return free_port(), f" (port {wanted} is taken by another process: {advice})"
+    return ports.take_any(), f" (port {wanted} is taken by another process: {advice})"
 
 
 def _phone_parts(adb: AdbServer, phones: VirtualPhones | None) -> list[Part]:

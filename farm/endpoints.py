@@ -122,7 +122,8 @@ class StateLock:
                 return True
         return False
 
-    def release(self) -> None:
+    def close(self) -> None:
+        """Give it back."""
         os.ftruncate(self._fd, 0)
         os.close(self._fd)
 

@@ -7,13 +7,18 @@ import os
 import secrets
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_serializer
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_serializer
 
-from orchestrator.config import Settings
+from orchestrator.config import HOST_NAME, Settings
 from orchestrator.coordination.access import user_of
-from orchestrator.errors import SetupError
+from orchestrator.coordination.client import connect, shown_url
+from orchestrator.errors import ServiceDown, SetupError
 
 URLS = ("redis://", "rediss://")
+UNREACHED = (
+    "check on the farm's machine that `farm up --listen` runs, and that this machine reaches its port; where the "
+    "certificate fails, run `farm host add` there again and bring the new file"
+)
 
 
 class Join(BaseModel):
@@ -21,7 +26,7 @@ class Join(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    host: str
+    host: str = Field(pattern=HOST_NAME)
     redis_url: str
     files_url: str
     secret: SecretStr
@@ -51,16 +56,37 @@ def write(path: Path, join: Join) -> None:
 
 def joined(settings: Settings, what: str) -> Settings:
     """Settings of a host of the farm that `what` names: a file of `farm host add`, or the URL of a Redis; then user,
-    password, CA and the URL of the files come from the environment. Raises SetupError."""
-    if what.startswith(URLS):
-        return settings.model_copy(update={"redis_url": what})
+    password, CA and the URL of the files come from the environment.
+
+    Raises SetupError where that is wrong, or the farm refuses this host; ServiceDown where it does not answer.
+    """
+    host = _by_environment(settings, what) if what.startswith(URLS) else _by_file(settings, Path(what))
     try:
-        found = Join.model_validate_json(Path(what).read_bytes())
+        connect(host).close()
+    except ServiceDown as e:
+        raise ServiceDown(str(e.args[0]), remedy=UNREACHED) from e
+    return host
+
+
+def _by_environment(settings: Settings, url: str) -> Settings:
+    if not settings.files_url:
+        raise SetupError(
+            f"nothing says where a host of the farm at {shown_url(url)} fetches files",
+            remedy="set FARM_FILES_URL (`farm up --listen` shows it as `web`), or join with a file of `farm host add`",
+        )
+    return settings.model_copy(update={"redis_url": url})
+
+
+def _by_file(settings: Settings, path: Path) -> Settings:
+    try:
+        found = Join.model_validate_json(path.read_bytes())
     except OSError as e:
-        raise SetupError(f"{what}: {e.strerror}", remedy="`farm host add NAME` on the farm's machine writes it") from e
+        raise SetupError(f"{path}: {e.strerror}", remedy="`farm host add NAME` on the farm's machine writes it") from e
     except ValidationError as e:
         remedy = "write it anew: `farm host add NAME` on the farm's machine"
-        raise SetupError(f"{what} is no file of `farm host add`: {e.errors()[0]['msg']}", remedy=remedy) from e
+        first = e.errors()[0]
+        what = ": ".join(map(str, (*first["loc"], first["msg"])))  # never what stands there: it holds a secret
+        raise SetupError(f"{path} is no file of `farm host add`: {what}", remedy=remedy) from e
     settings.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     ca = (settings.state / "farm-ca.crt").absolute()
     ca.write_text(found.ca)

@@ -27,7 +27,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path, grace_s: float) -> None:
         self.grace_s = grace_s
-        keeper = [sys.executable, "-I", "-S", str(KEEPER), "--parent", str(os.getpid()), "--grace", str(grace_s), "--"]
+        keeper = [sys.executable, "-I", "-S", str(KEEPER), str(os.getpid()), str(grace_s)]
         rotate(log)
         with log.open("ab") as output:
             self._popen = subprocess.Popen(

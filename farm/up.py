@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import closing
 
 from orchestrator.config import Settings
 from orchestrator.system.private_files import UMASK
@@ -12,6 +13,7 @@ from . import endpoints
 from .composition import compose, compose_host
 from .endpoints import Endpoints, StateLock
 from .join import joined
+from .parts.ports import Ports
 from .parts.virtual_phones import profiles_for
 from .processes import reap_leftovers
 from .supervisor import Say, Stopped, Supervisor
@@ -35,8 +37,7 @@ def run_farm(
     """
     os.umask(UMASK)  # of every part, too: what the farm makes is this user's alone
     state = settings.state
-    lock = StateLock(state)
-    try:
+    with closing(StateLock(state)), Ports() as ports:
         if left := reap_leftovers(state):
             say("farm", "left over", f"ended {left} processes of a farm that was killed")
         phones = profiles_for(virtual, profiles)
@@ -44,7 +45,7 @@ def run_farm(
         if join:
             farm = compose_host(joined(settings, join), phones, real_phones=real_phones)
         else:
-            farm = compose(settings, phones, real_phones=real_phones, listen=listen)
+            farm = compose(settings, phones, ports=ports, real_phones=real_phones, listen=listen)
         supervisor = Supervisor(farm.parts, farm.environment, state / "logs", say)
         supervisor.listen()
         try:
@@ -58,5 +59,3 @@ def run_farm(
             endpoints.clear(state)
             supervisor.stop()
             reap_leftovers(state)
-    finally:
-        lock.release()

@@ -10,6 +10,8 @@ from typing import Literal
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+HOST_NAME = r"^[A-Za-z0-9_-]+$"
+
 
 class Settings(BaseSettings):
     """Every setting can be given as an environment variable `FARM_<NAME>`; `farm up` sets them for its parts."""
@@ -45,7 +47,7 @@ class Settings(BaseSettings):
     """Whether looking at the pages takes the farm's token, too: else every user of this machine may look."""
     prometheus_url: str = ""
     """Of the Prometheus that scrapes the farm, for the charts of its pages; empty: they have none."""
-    host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=r"^[A-Za-z0-9_-]+$")
+    host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=HOST_NAME)
     """Name of this farm host: one adb server and the worker that owns it."""
     adb_path: str = ""
     """Absolute path of the adb binary; empty: the one on PATH."""

@@ -302,7 +302,8 @@ class Spool:
             dead.parent.mkdir(exist_ok=True)
             path.replace(dead)
         remove_dead(old_dead(path.parent.parent, DEAD_S, DEAD_BYTES))
-        log.error("the ledger could not store %s (%s): `farm records` says why; it is in %s", path.name, word, dead)
+        name = _name(path.name)
+        log.error("the ledger could not store %s (%s): `farm records` says why; it is in %s", name, word, dead.parent)
 
     def _put_off(self, file: str) -> float:
         """Seconds until this record's next turn."""
@@ -359,8 +360,8 @@ def remove_dead(paths: Iterable[Path]) -> None:
 
 
 def _name(file: str) -> str:
-    """`JOB:ATTEMPT` of a file `JOB-ATTEMPT.json`."""
-    job, _, attempt = file.removesuffix(".json").rpartition("-")
+    """`JOB:ATTEMPT` of a file `JOB-ATTEMPT.json`; bytes of its name that are no text are written out."""
+    job, _, attempt = file.encode(errors="backslashreplace").decode().removesuffix(".json").rpartition("-")
     return f"{job}:{attempt}"
 
 

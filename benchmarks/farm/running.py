@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from farm.composition import compose
+from farm.parts.ports import Ports
 from farm.parts.virtual_phones import profiles_for
 from farm.supervisor import Supervisor
 from orchestrator.config import Settings
@@ -86,20 +87,21 @@ def _spent_s(process: psutil.Process) -> float:
 def running_farm(state: Path, phones: int, sessions: int = 32) -> Iterator[RunningFarm]:
     """With so many virtual phones, all of them ready; ended afterwards. From the main thread."""
     own = Settings(state=state, host="bench", sessions=sessions, exporter_port=0, pages_port=0)
-    composed = compose(own, profiles_for(phones, []), real_phones=False)
-    notes = state / "adb.jsonl"
-    timed = (sys.executable, "-m", "benchmarks.farm.timed_worker", str(notes))
-    parts = [replace(part, command=timed) if part.name == "worker" else part for part in composed.parts]
-    environment = {**composed.environment, "FARM_SESSIONS": str(sessions)}
-    supervisor = Supervisor(parts, environment, state / "logs", lambda *_: None)
-    try:
-        supervisor.start()
-        found = composed.endpoints
-        settings = own.model_copy(update={"redis_url": found.redis_url, "redis_password": found.redis_password})
-        _until_ready(settings, phones)
-        yield RunningFarm(settings, notes, found.exporter_port, found.pages_port)
-    finally:
-        supervisor.stop()
+    with Ports() as ports:
+        composed = compose(own, profiles_for(phones, []), ports=ports, real_phones=False)
+        notes = state / "adb.jsonl"
+        timed = (sys.executable, "-m", "benchmarks.farm.timed_worker", str(notes))
+        parts = [replace(part, command=timed) if part.name == "worker" else part for part in composed.parts]
+        environment = {**composed.environment, "FARM_SESSIONS": str(sessions)}
+        supervisor = Supervisor(parts, environment, state / "logs", lambda *_: None)
+        try:
+            supervisor.start()
+            found = composed.endpoints
+            settings = own.model_copy(update={"redis_url": found.redis_url, "redis_password": found.redis_password})
+            _until_ready(settings, phones)
+            yield RunningFarm(settings, notes, found.exporter_port, found.pages_port)
+        finally:
+            supervisor.stop()
 
 
 def _until_ready(settings: Settings, phones: int) -> None:

@@ -69,6 +69,8 @@ def open_database(settings: Settings) -> Iterator[Database]:
 def find_ledger(settings: Settings) -> None:
     """Raises SetupError where there is none, and would be made."""
     missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
+    if missing and (host := _of_a_host(settings)):
+        raise host
     if missing and not settings.state.is_file():
         there = f"{settings.state} holds no ledger" if settings.state.is_dir() else f"there is no {settings.state}"
         raise SetupError(f"no farm has run on this state folder: {there}", remedy=_elsewhere(settings.state))
@@ -77,15 +79,25 @@ def find_ledger(settings: Settings) -> None:
 def none_runs(settings: Settings) -> ServiceDown:
     """The error of a command that needs a running farm."""
     from farm import endpoints
-    from orchestrator.coordination.client import shown_url
 
     if endpoints.holder(settings.state) is None:
         return ServiceDown(f"no farm runs on {settings.state}", remedy=_elsewhere(settings.state))
-    if (found := endpoints.read(settings.state)) and found.joined:
-        what = f"{settings.state} belongs to a host of the farm at {shown_url(found.joined)}"
-        return ServiceDown(what, remedy="run this command on the machine of that farm")
+    if host := _of_a_host(settings):
+        return host
     remedy = "try again when `farm up` says that the farm is up"
     return ServiceDown(f"the farm on {settings.state} is starting or ending", remedy=remedy)
+
+
+def _of_a_host(settings: Settings) -> ServiceDown | None:
+    """The error of a command for the farm on a machine that is a host of another one; None where it is none."""
+    from farm import endpoints
+    from orchestrator.coordination.client import shown_url
+
+    found = endpoints.read(settings.state)
+    if found is None or not found.joined:
+        return None
+    what = f"{settings.state} belongs to a host of the farm at {shown_url(found.joined)}"
+    return ServiceDown(what, remedy="run this command on the machine of that farm")
 
 
 def _elsewhere(state: Path) -> str:

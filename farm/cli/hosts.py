@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 group = typer.Typer(
     name="host",
     help="List the machines of the farm; drain, remove or take back one. The ledger stores the state of a host."
-    "ledger.\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
+    "\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
 STYLES = {"ready": "green", "unfit": "red", "silent": "red"}

@@ -62,7 +62,7 @@ def restore(
         with log().status("putting back"):
             done = copies.restore(settings.ledger, file, settings.state)
     finally:
-        lock.release()
+        lock.close()
     if as_json:
         print_json(asdict(done))
         return

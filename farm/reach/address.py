@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from farm.parts.part import is_free
+from farm.parts.ports import Ports
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
 
@@ -44,11 +44,11 @@ class Reach:
         return self.authority.issue("farm", {self.address, self.bind, "127.0.0.1", "localhost"})
 
 
-def reach_of(settings: Settings, address: str) -> Reach:
+def reach_of(settings: Settings, address: str, ports: Ports) -> Reach:
     """Raises SetupError where the address is not one of this machine, or a port is taken."""
     bind = bind_of(address)
     for name, port in (("FARM_REDIS_PORT", settings.redis_port), ("FARM_WEB_PORT", settings.web_port)):
-        if not is_free(port):
+        if not ports.take(port):
             raise SetupError(
                 f"port {port} ({name}) is taken by another process",
                 remedy=f"end what listens there (`ss -ltnp sport = :{port}`), or set {name} to another port",

@@ -8,18 +8,24 @@ from .news import TELL
 
 # ARGV[1]: serial. A host may read whose lease it is, and write its own: so the keys are found here, and not declared.
 _NOW = "local t = redis.call('TIME'); local now = t[1] + t[2] / 1e6\n"
+# What is no hash, or no number, is as if Redis had lost it.
 _GUARD = """
+local function text(key, field)
+  local found = redis.pcall('HGET', key, field)
+  return type(found) == 'string' and found or ''
+end
+local function number(key, field) return tonumber(text(key, field)) or 0 end
 local guard = 'farm:lease:' .. ARGV[1]
-local token = tonumber(redis.call('HGET', guard, 'token') or 0)
-local last = math.max(token, tonumber(redis.call('HGET', guard, 'last') or 0))
-local host = redis.call('HGET', guard, 'host') or ''
+local token = number(guard, 'token')
+local last = math.max(token, number(guard, 'last'))
+local host = text(guard, 'host')
 local held = 'farm:held:' .. host .. ':' .. ARGV[1]
 local assigned = 'farm:assignment:' .. host .. ':' .. ARGV[1]
 """
 _KEEP = """
 local function keep(ttl) redis.call('HSET', held, 'expires_at', string.format('%.6f', now + ttl)) end
 """
-_JOB = "local job = redis.call('HGET', held, 'job_id')\n"
+_JOB = "local job = text(held, 'job_id')\n"
 
 # ARGV: serial, token, job, attempt, ttl, assignment, holder, mode, host, last. `restore` alone replaces a live lease.
 ACQUIRE = (
@@ -30,14 +36,13 @@ ACQUIRE = (
     + _JOB
     + """
 if last >= tonumber(ARGV[2]) then return 0 end
-local expires = tonumber(redis.call('HGET', held, 'expires_at') or 0)
-if job and expires > now and ARGV[8] ~= 'restore' then return 0 end
+if job ~= '' and number(held, 'expires_at') > now and ARGV[8] ~= 'restore' then return 0 end
 redis.call('DEL', held, assigned)
 redis.call('SREM', 'farm:leased', host .. ':' .. ARGV[1])
 if host ~= '' and host ~= ARGV[9] then note(host, 'l' .. ARGV[1]) end
 held = 'farm:held:' .. ARGV[9] .. ':' .. ARGV[1]
+redis.call('DEL', guard)
 redis.call('HSET', guard, 'token', ARGV[2], 'last', ARGV[10], 'host', ARGV[9])
-redis.call('HDEL', guard, 'reached')
 redis.call('DEL', held)
 redis.call('HSET', held, 'token', ARGV[2], 'job_id', ARGV[3], 'attempt', ARGV[4], 'ttl_s', ARGV[5], 'holder', ARGV[7])
 if ARGV[10] ~= ARGV[2] then redis.call('HSET', held, 'last', ARGV[10]) end
@@ -59,13 +64,13 @@ if token ~= tonumber(ARGV[2]) then return false end
 """
     + _JOB
     + """
-if not job or redis.call('HGET', held, 'holder') ~= '' then return false end
-if tonumber(redis.call('HGET', held, 'expires_at')) <= now then return false end
+if job == '' or text(held, 'holder') ~= '' then return false end
+if number(held, 'expires_at') <= now then return false end
 local assignment = redis.call('GET', assigned)
 if not assignment then return false end
 redis.call('HSET', held, 'holder', ARGV[3])
 note(host, 'l' .. ARGV[1])
-keep(tonumber(redis.call('HGET', held, 'ttl_s')))
+keep(number(held, 'ttl_s'))
 return assignment
 """
 )
@@ -81,8 +86,8 @@ if last < mine then return 'missing' end
 """
     + _JOB
     + """
-if not job then return 'ended' end
-if redis.call('HGET', held, 'holder') ~= ARGV[3] then return 'superseded' end
+if job == '' then return 'ended' end
+if text(held, 'holder') ~= ARGV[3] then return 'superseded' end
 keep(tonumber(ARGV[4]))
 return 'held'
 """
@@ -99,15 +104,15 @@ if last < following then return 'missing' end
 """
     + _JOB
     + f"""
-if not job then return 'ended' end
-if redis.call('HGET', held, 'holder') ~= ARGV[3] or tonumber(redis.call('HGET', held, 'token')) ~= mine then
+if job == '' then return 'ended' end
+if text(held, 'holder') ~= ARGV[3] or number(held, 'token') ~= mine then
   return 'superseded'
 end
 for _, what in ipairs({{ARGV[5], '{keys.recall("")}' .. ARGV[1]}}) do
   if redis.call('SISMEMBER', '{keys.CANCELLED}', what) == 1 then return 'recalled' end
 end
 redis.call('HSET', held, 'token', ARGV[4], 'job_id', ARGV[5], 'attempt', ARGV[6])
-keep(tonumber(redis.call('HGET', held, 'ttl_s')))
+keep(number(held, 'ttl_s'))
 return 'held'
 """
 )
@@ -123,10 +128,11 @@ if mine < token or mine > last then return 0 end
 """
     + _JOB
     + """
-if not job then return 0 end
-if ARGV[3] == 'expired' and tonumber(redis.call('HGET', held, 'expires_at')) > now then return 0 end
+if job == '' then return 0 end
+if ARGV[3] == 'expired' and number(held, 'expires_at') > now then return 0 end
 if ARGV[3] ~= '' and last > token then
-  redis.call('HSET', guard, 'reached', redis.call('HGET', held, 'token') or token)
+  local at = text(held, 'token')
+  redis.call('HSET', guard, 'reached', at ~= '' and at or token)
 end
 redis.call('DEL', held, assigned)
 note(host, 'l' .. ARGV[1])

@@ -106,10 +106,10 @@ class Leases:
     @translated
     def standing(self, serial: str, token: int, holder: str) -> Renewal:
         """The same answer, and nothing is changed."""
-        first, last, host = self._redis.hmget(keys.lease(serial), "token", "last", "host")
-        if not int(first or 0) <= token <= max(int(first or 0), int(last or 0)):
-            return "superseded" if int(first or 0) > token else "missing"
-        job, who = self._redis.hmget(keys.held(host, serial), "job_id", "holder")
+        first, last, host = self._guards([serial], "token", "last", "host")[0]
+        if not _number(first) <= token <= max(_number(first), _number(last)):
+            return "superseded" if _number(first) > token else "missing"
+        job, who = self._redis.hmget(keys.held(host or "", serial), "job_id", "holder")
         if not job:
             return "ended"
         return "held" if who == holder else "superseded"
@@ -117,7 +117,7 @@ class Leases:
     @translated
     def holder(self, serial: str) -> str:
         """The worker that holds a device; empty where none does."""
-        host = self._redis.hget(keys.lease(serial), "host") or ""
+        host = self._guards([serial], "host")[0][0] or ""
         return self._redis.hget(keys.held(host, serial), "holder") or ""
 
     @translated
@@ -177,11 +177,7 @@ class Leases:
     def fences(self, serials: Iterable[str]) -> dict[str, Fence]:
         """What is known of the last lease of each of these devices."""
         wanted = sorted(set(serials))
-        with self._redis.pipeline(transaction=False) as pipe:
-            for serial in wanted:
-                pipe.hmget(keys.lease(serial), "token", "last", "reached")
-            found = pipe.execute()
-        said = ([int(each or 0) for each in told] for told in found)
+        said = ([*map(_number, told)] for told in self._guards(wanted, "token", "last", "reached"))
         return {
             serial: Fence(max(token, last), reached)
             for serial, (token, last, reached) in zip(wanted, said, strict=True)
@@ -192,6 +188,17 @@ class Leases:
         """Redis' clock, Unix time."""
         seconds, micros = self._redis.time()
         return float(seconds) + float(micros) / 1e6
+
+    def _guards(self, serials: Sequence[str], *names: str) -> list[Sequence[str | None]]:
+        """Fields of what keeps the tokens of each of these devices; None of what is no hash."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for serial in serials:
+                pipe.hmget(keys.lease(serial), *names)
+            found = pipe.execute(raise_on_error=False)
+        for each in found:
+            if isinstance(each, RedisError) and not str(each).startswith("WRONGTYPE"):
+                raise each
+        return [[None] * len(names) if isinstance(each, RedisError) else each for each in found]
 
     def _read_names(self, names: Sequence[str]) -> Iterator[tuple[str, Lease]]:
         with self._redis.pipeline(transaction=False) as pipe:
@@ -224,3 +231,8 @@ class Leases:
         a = assignment
         text = a.model_dump_json()
         return [a.serial, a.token, a.job_id, a.attempt, a.ttl_s, text, holder, mode, a.host, a.last]
+
+
+def _number(text: str | None) -> int:
+    """A token; 0 of what is none, as if Redis had lost it."""
+    return int(text) if text and text.isascii() and text.isdigit() else 0

@@ -18,6 +18,7 @@ KINDS = {
     "union_tag_invalid": "{discriminator} to be one of {expected_tags}",
     "union_tag_not_found": "a mapping with {discriminator}",
     "too_short": "{min_length} values or more", "too_long": "{max_length} values or fewer",
+    "json_invalid": "JSON",
     "string_too_short": "{min_length} characters or more", "string_too_long": "{max_length} characters or fewer",
 }  # fmt: skip
 """By pydantic's type of error."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +28,7 @@ HEADS = 64
 MAX_TRIED = 1000
 """Jobs of a lane that were tried before and are looked at one by one."""
 MOST = 1000
-"""Experiments of which is remembered what they ask."""
+"""Experiments without a waiting lane of which is remembered what they ask: jobs of theirs may soon wait again."""
 ONE_BY_ONE = 300
 """Changed lanes that are read singly, each by an index; more are ranked in one statement."""
 
@@ -63,7 +63,8 @@ class Served(NamedTuple):
     """Its device; empty where there was none."""
 
 
-class _Asked(NamedTuple):
+@dataclass(frozen=True)
+class _Asked:
     """What placement asks of an experiment."""
 
     conditions: Conditions
@@ -95,14 +96,15 @@ class News:
 
 
 class NewsReader:
-    """Remembers what never changes: choices of devices, of each of which there is one object, and for a while what
-    experiments ask."""
+    """Remembers what never changes: choices of devices, of each of which there is one object, and what experiments ask,
+    for as long as somebody keeps a lane of theirs that was read here, and a while longer."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._choices: dict[int, tuple[str, ...]] = {}
-        self._asked: dict[str, _Asked] = {}
-        """By experiment."""
+        self._asked: WeakValueDictionary[str, _Asked] = WeakValueDictionary()
+        """By experiment; its lanes hold it."""
+        self._latest: deque[_Asked] = deque(maxlen=MOST)
         self._conditions: WeakValueDictionary[str, Conditions] = WeakValueDictionary()
 
     def read(self, connection: Connection, since: int | None) -> News | None:
@@ -174,15 +176,13 @@ class NewsReader:
 
     def _asked_by(self, experiment_id: str) -> _Asked | None:
         """None where the experiment cannot be read."""
-        if experiment_id not in self._asked:
-            found = self._spec(experiment_id)
-            if found is None:
-                return None
+        asked = self._asked.get(experiment_id)
+        if asked is None and (found := self._spec(experiment_id)) is not None:
             conditions = self._conditions.setdefault(found.conditions.model_dump_json(), found.conditions)
-            self._asked[experiment_id] = _Asked(conditions, found.placement.policy, found.placement.deadline)
-            if len(self._asked) > MOST:
-                del self._asked[next(iter(self._asked))]
-        return self._asked[experiment_id]
+            asked = _Asked(conditions, found.placement.policy, found.placement.deadline)
+            self._asked[experiment_id] = asked
+            self._latest.append(asked)
+        return asked
 
 
 def _job(

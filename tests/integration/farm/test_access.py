@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from farm.join import new_secret
+from farm.join import joined, new_secret
 from farm.parts.part import free_port
 from farm.parts.redis_server import RedisServer
 from farm.parts.services import web
@@ -230,6 +230,22 @@ def test_who_has_no_secret_or_trusts_another_authority_does_not_get_in(farm: Far
     plain = lab.model_copy(update={"redis_url": lab.redis_url.replace("rediss", "redis")})
     with pytest.raises(ServiceDown), client_of(plain, reply_s=1.0) as client:
         Inventory(client).hosts()
+
+
+def test_who_joins_learns_at_once_what_keeps_him_out(farm: Farm, tmp_path: Path) -> None:
+    lab = farm.hosts["lab"]
+    url = lab.redis_url
+    assert joined(lab, url) == lab
+    with pytest.raises(SetupError, match=r"refuses us(.|\n)*farm host add"):
+        joined(lab.model_copy(update={"redis_password": SecretStr("guessed")}), url)
+    with pytest.raises(SetupError, match=r"fetches files(.|\n)*FARM_FILES_URL"):
+        joined(lab.model_copy(update={"files_url": ""}), url)
+    with pytest.raises(ServiceDown, match=r"does not answer(.|\n)*farm up --listen"):
+        joined(lab, f"rediss://127.0.0.1:{free_port()}/0")
+    wrong = tmp_path / "wrong.join"
+    wrong.write_text('{"host": "../lab", "redis_url": "rediss://a", "files_url": "", "secret": "", "ca": ""}')
+    with pytest.raises(SetupError, match=r"no file of `farm host add`: host"):
+        joined(lab, str(wrong))
 
 
 # files

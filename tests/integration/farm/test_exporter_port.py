@@ -13,6 +13,7 @@ import pytest
 from farm.composition import compose
 from farm.parts import services
 from farm.parts.part import Part, free_port
+from farm.parts.ports import Ports
 from farm.processes import MARK
 from orchestrator.config import Settings
 from orchestrator.errors import SetupError
@@ -51,7 +52,8 @@ def taken(tmp_path: Path) -> Iterator[int]:
 
 def exporter_of(settings: Settings) -> Part:
     required("redis-server"), required("adb")
-    parts = compose(settings, ["galaxy_s7"], real_phones=False).parts
+    with Ports() as ports:
+        parts = compose(settings, ["galaxy_s7"], ports=ports, real_phones=False).parts
     return next(part for part in parts if part.name == "exporter")
 
 
@@ -65,18 +67,16 @@ def test_the_answer_of_somebody_else_is_not_ours(tmp_path: Path, taken: int) -> 
     ours.stop()
 
 
-def test_the_usual_port_is_taken_where_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(state=tmp_path)
-    monkeypatch.setattr("farm.composition.is_free", lambda port: port == 9464)
-    assert exporter_of(settings).detail == "http://127.0.0.1:9464/metrics"
+def test_a_port_is_taken_where_it_is_free(tmp_path: Path) -> None:
+    port = free_port()
+    assert exporter_of(Settings(state=tmp_path, exporter_port=port)).detail == f"http://127.0.0.1:{port}/metrics"
 
 
-def test_another_port_is_taken_and_told_where_the_usual_one_is_busy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_port_is_taken_and_told_where_the_usual_one_is_busy(tmp_path: Path) -> None:
     settings = Settings(state=tmp_path)
-    monkeypatch.setattr("farm.composition.is_free", lambda port: False)
-    part = exporter_of(settings)
+    with Ports() as other:
+        other.take(settings.exporter_port)
+        part = exporter_of(settings)
     assert f"port {settings.exporter_port} is taken by another process" in part.detail
     assert f":{settings.exporter_port}/" not in part.detail
 
@@ -88,6 +88,22 @@ def test_a_port_that_was_asked_for_is_not_replaced(tmp_path: Path, taken: int) -
 
 
 def test_port_0_is_a_free_one(tmp_path: Path) -> None:
-    farm = compose(Settings(state=tmp_path, exporter_port=0), ["galaxy_s7"], real_phones=False)
+    with Ports() as ports:
+        farm = compose(Settings(state=tmp_path, exporter_port=0), ["galaxy_s7"], ports=ports, real_phones=False)
     assert farm.endpoints.exporter_port > 0
     assert farm.environment["FARM_EXPORTER_PORT"] == str(farm.endpoints.exporter_port)
+
+
+def test_farms_that_start_at_the_same_time_have_ports_of_their_own(tmp_path: Path) -> None:
+    settings = [Settings(state=tmp_path / name) for name in ("a", "b")]
+    with Ports() as one, Ports() as two:
+        farms = [
+            compose(own, ["galaxy_s7"], ports=ports, real_phones=False).endpoints
+            for own, ports in zip(settings, (one, two), strict=True)
+        ]
+        assert len({port for each in farms for port in (each.exporter_port, each.pages_port)}) == 4
+        asked = Settings(state=tmp_path / "c", pages_port=farms[0].pages_port)
+        with Ports() as three, pytest.raises(SetupError, match="FARM_PAGES_PORT"):
+            compose(asked, ["galaxy_s7"], ports=three, real_phones=False)
+    with Ports() as later:
+        assert later.take(farms[0].pages_port), "a farm that has ended holds none"

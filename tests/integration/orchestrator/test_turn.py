@@ -443,3 +443,27 @@ def test_experiments_that_are_over_take_no_memory_and_come_back_as_they_were(
         again = QueueView(ledger)
         again.refresh()
         assert again.shares == {"e1": Share(), "fresh": Share()}
+
+
+def test_an_experiment_that_waits_is_read_once_however_many_there_are(
+    farm: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.ledger.queue.news.MOST", 2)
+    names = [f"e{number}" for number in range(5)]
+    with Ledger(farm.ledger) as ledger:
+        read: list[str] = []
+        spec = ledger._spec
+        monkeypatch.setattr(ledger._reader, "_spec", lambda name: (read.append(name), spec(name))[1])
+        jobs = {name: expand(make.many(9), name, [make.device("A")]).jobs for name in names}
+        for name in names:
+            ledger.submit(name, make.many(9), jobs[name])
+        view = QueueView(ledger)
+        view.refresh()
+        assert sorted(read) == names
+        for turn in range(3):
+            for name in names:
+                assert ledger.begin_attempt(jobs[name][turn].job_id, "A", "lab", 15.0) is not None
+            view.refresh()
+        assert sorted(read) == names and {group[0].job_id for group in view.groups()} == {
+            jobs[name][3].job_id for name in names
+        }

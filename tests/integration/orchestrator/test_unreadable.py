@@ -18,6 +18,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.metrics.queue import queue_families
+from orchestrator.model.lease import Assignment
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
 
@@ -118,6 +119,34 @@ def test_a_lease_that_cannot_be_read_is_as_if_redis_had_lost_it(
     assert scheduler.tick().restored == 1
     assert Leases(redis).all()["A"].token == running.token
     until_over(scheduler, ledger, host, "good-1")
+
+
+@pytest.mark.parametrize("kind", ["fields", "type"])
+def test_what_an_ended_lease_left_and_cannot_be_read_stops_no_scheduler(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, kind: str
+) -> None:
+    key = keys.lease("A")
+    submit(ledger, host, "good-1", blocks=3)
+    scheduler = Scheduler(farm, ledger, redis)
+    scheduler.tick()
+    host.claim()
+    host.finish()
+    assert not Leases(redis).everywhere()
+    redis.delete(key)
+    if kind == "fields":
+        redis.hset(key, mapping={"token": "none", "last": "none", "expires_at": "soon", "job_id": "x"})
+    else:
+        redis.set(key, "no hash")
+    until_over(scheduler, ledger, host, "good-1")
+
+
+def test_what_a_host_makes_of_its_own_lease_keeps_nobody_from_the_device(redis: Redis) -> None:
+    leases, job = Leases(redis), make.job()
+    mine = Assignment(serial="A", host="lab", job_id=job.job_id, job=job, attempt=1, token=1, ttl_s=60.0)
+    assert leases.acquire(mine) and leases.release("A", 1)
+    redis.set(keys.held("lab", "A"), "no hash")
+    assert not leases.reap("A", 1)
+    assert leases.acquire(mine.model_copy(update={"host": "other", "token": 2}))
 
 
 def test_an_attempt_whose_job_cannot_be_read_any_more_is_not_restored(

@@ -226,21 +226,27 @@ def test_redis_away_and_back(
         sender.join(60)
 
 
-@pytest.mark.parametrize("content", [b'{"half a rec', b"\xff\x00 no text"])
-def test_bytes_that_are_no_record_are_sent_as_they_are(tmp_path: Path, redis: Redis, content: bytes) -> None:
-    """Whether they are one is the ledger's to say, which keeps what is none."""
+@pytest.mark.parametrize(
+    ("job", "name", "content"),
+    [(b"bad", "bad:1", b'{"half a rec'), (b"bad", "bad:1", b"\xff\x00 no text"), (b"\xff", r"\udcff:1", b"{}")],
+)
+def test_bytes_that_are_no_record_are_sent_as_they_are(
+    tmp_path: Path, redis: Redis, job: bytes, name: str, content: bytes
+) -> None:
+    """Whether they are one is the ledger's to say, which keeps what is none. The name of a file may be no text, too."""
     spool = Spool(tmp_path, "lab")
-    bad_file = spool.add(record("bad"))
-    spool.flush()
-    bad_file.write_bytes(content)
+    file = os.fsdecode(job + b"-1.json")
+    (tmp_path / "spool").mkdir(exist_ok=True)
+    (tmp_path / "spool" / file).write_bytes(content)
     spool.add(record("good"))
     spool.send(redis)
-    bad, good = RecordStream(redis, "lab").read("", 10)
-    assert (bad.body, bad.host, bad.name) == (content, "lab", "bad:1")
-    assert Record.model_validate_json(good.body) == record("good")
-    redis.set(keys.receipt("lab", "bad:1"), "dead")
+    found = {each.name: each for each in RecordStream(redis, "lab").read("", 10)}
+    assert (found[name].body, found[name].host) == (content, "lab")
+    assert Record.model_validate_json(found["good:1"].body) == record("good")
+    redis.set(keys.receipt("lab", name), "dead")
     spool.send(redis)
-    assert (tmp_path / "spool" / "dead" / "bad-1.json").read_bytes() == content
+    assert (tmp_path / "spool" / "dead" / file).read_bytes() == content
+    spool.flush()
     assert [path.name for path in spool.waiting()] == ["good-1.json"]
 
 
