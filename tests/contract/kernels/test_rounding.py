@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from kernels.compile import compile_graph
 from kernels.ir.graph import Array
@@ -38,3 +40,25 @@ def test_quotients_are_exact_and_logarithms_near_one_are_good(agent: Agent, api:
         np.testing.assert_array_equal(ended.output(0).reshape(SHAPE), inputs["a"] / inputs["b"])
         wanted = np.log(inputs["x"].astype(np.float64))
     np.testing.assert_allclose(ended.output(1).reshape(SHAPE), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
+def test_casts_round_to_the_nearest_half(agent: Agent, api: Backend, seed: int) -> None:
+    """Of every exponent, of ties, and about the ends of what halves hold; against NumPy and ml_dtypes."""
+    rng, edges = np.random.default_rng(seed), np.float32([65504, 65519.99, 65520, 2.0**-14, 2.0**-24, 2.0**-25])
+    ties = (rng.integers(0, 1 << 18, 4096, np.uint32) * 0x2000 + 0x1000 + (0x33 << 24)).view(np.float32)
+    any_bits = rng.integers(0, 1 << 32, 8192, np.uint32).view(np.float32)
+    x = np.concatenate([edges, np.nextafter(edges, np.float32(0)), ties, -ties, any_bits, SPECIAL])
+    x = np.where(np.abs(x) < np.finfo(np.float32).tiny, np.float32(0), x).astype(np.float32)  # GPUs may drop these
+    build = Builder()
+    given = build.input(x.size, name="x")
+    kinds = ("float16", "bfloat16")
+    graph = build.outputs(*(build.node("map", [given], (x.size,), expression=(kind, "a")) for kind in kinds))
+    ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), {"x": x}, "--samples", 1)
+    assert not ended.code, ended.events[-1]
+    for index, kind in enumerate(kinds):
+        with np.errstate(all="ignore"):
+            wanted = x.astype(tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind.upper()))).astype(np.float32)
+        np.testing.assert_array_equal(ended.output(index), wanted)
+        number = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(ended.output(index)[number]), np.signbit(wanted[number]))

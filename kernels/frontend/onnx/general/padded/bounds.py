@@ -17,6 +17,7 @@ import numpy as np
 from kernels.frontend.onnx.context import Context
 from kernels.ir.expressions import LETTERS, Expression
 from kernels.ir.graph import Node
+from kernels.reference.expressions import compute
 
 Bounds = tuple[float, float]
 ANY: Bounds = (-inf, inf)
@@ -230,6 +231,11 @@ def _floor(x: float) -> float:
     return x if abs(x) == inf else floor(x)
 
 
+def _rounded(to: str, a: Bounds) -> Bounds:
+    low, high = compute((to, "a"), [np.asarray(a)], (2,))
+    return float(low), float(high)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
     "add": lambda a, b: _widened(a[0] + b[0], a[1] + b[1]),
     "sub": lambda a, b: _widened(a[0] - b[1], a[1] - b[0]),
@@ -246,6 +252,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
     "sqrt": _rising(sqrt),
     "floor": lambda a: (_floor(a[0]), _floor(a[1])),
     "round": lambda a: (_floor(a[0]), _floor(a[1]) + 1),
+    "float16": lambda a: _rounded("float16", a),
+    "bfloat16": lambda a: _rounded("bfloat16", a),
     "tanh": lambda _: (-1.0, 1.0),
     "erf": lambda _: (-1.0, 1.0),
     "sin": lambda _: (-1.0, 1.0),
