@@ -69,7 +69,9 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 _ROUNDED = 1.001
 """By what bounds may be too wide."""
 STANDARD_DOMAINS = ("", "ai.onnx")
-SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "Unique"})
+SUPPORTED = frozenset(
+    {*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "DynamicQuantizeLinear", "Unique"}
+)
 
 
 def is_known(op: str, domain: str) -> bool:
