@@ -162,6 +162,11 @@ def is_infinite(x: E, negative: bool, positive: bool) -> E:
     return ("less", _LARGEST, of) if negative or positive else ("mul", 0.0, ("equal", x, x))
 
 
+def whole(x: E) -> E:
+    """x, a whole number, or infinity of its sign where fp32 may not hold it."""
+    return ("select", ("less", 2.0**24, ("abs", x)), ("mul", x, _LARGEST), x)
+
+
 def sinh(x: E) -> E:
     large = ("mul", 0.5, ("sub", ("exp", x), ("exp", ("neg", x))))
     cube = ("mul", ("mul", x, x), x)

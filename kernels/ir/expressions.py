@@ -2,8 +2,8 @@
 
 An expression is an operand (`a` to `d`), a number, or (function, argument, ...) of expressions. Functions are
 the few that every backend has (`FUNCTIONS`); the others are made of them (`compositions.py`). What each means is in
-`kernels/reference/expressions.py` (`round`: of what fp32 makes of a number, since a step is no rounding error); the
-texts of kernels in `kernels/lower/gpu/expression_text.py`; the agent's are in
+`kernels/reference/expressions.py` (`round`, `float16` and `bfloat16`: of what fp32 makes of it, since a step is no
+rounding error); the texts of kernels in `kernels/lower/gpu/expression_text.py`; the agent's are in
 `device_agent/src/backends/cpu/elements/functions.inc`. Truth is 1, falsehood 0; whatever is not 0 is true.
 """
 
@@ -55,6 +55,8 @@ FUNCTIONS: dict[str, Function] = {
     "tanh": Function(22, 1),
     "erf": Function(23, 1),
     "round": Function(24, 1),
+    "float16": Function(27, 1),
+    "bfloat16": Function(28, 1),
 }
 MAX_OPERANDS, MAX_NUMBERS, MAX_INSTRUCTIONS = len(LETTERS), 16, 32
 

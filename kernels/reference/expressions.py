@@ -13,6 +13,15 @@ from kernels.ir.expressions import LETTERS, Expression
 
 AnyArray = npt.NDArray[np.floating[Any]]
 
+
+def _bfloat16(x: npt.ArrayLike) -> AnyArray:
+    """To the nearest number of the upper 16 bits of fp32; of two the even one."""
+    single = np.atleast_1d(np.asarray(x, np.float32))
+    bits = single.view(np.uint32)
+    nearest = (bits + (0x7FFF + ((bits >> 16) & 1)).astype(np.uint32)) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(single), single, nearest.view(np.float32)).reshape(np.shape(x))
+
+
 MEANINGS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "sub": np.subtract,
@@ -39,6 +48,8 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh,
     "erf": np.vectorize(erf, otypes=[np.float64]),
     "round": lambda x: np.rint(np.asarray(x, np.float32)),
+    "float16": lambda x: np.asarray(x, np.float32).astype(np.float16),
+    "bfloat16": _bfloat16,
 }
 
 

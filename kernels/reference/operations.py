@@ -179,10 +179,12 @@ def _take(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
 
 
 def _gather(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    x, indices, axis = inputs[0], np.trunc(inputs[1]).astype(np.int64), node.attributes["axis"]
-    extent = x.shape[axis]
+    x, axis, known = inputs[0], node.attributes["axis"], np.abs(inputs[1]) <= 2**24
+    indices, extent = np.where(known, inputs[1], 0).astype(np.int64), x.shape[axis]
     out: AnyArray = np.take(x, np.clip(np.where(indices < 0, indices + extent, indices), 0, extent - 1), axis)
-    return out
+    if known.all():
+        return out
+    return np.where(known.reshape(known.shape + (1,) * (x.ndim - axis - 1)), out, np.nan)
 
 
 def _reduce(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:

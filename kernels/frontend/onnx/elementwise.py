@@ -90,12 +90,13 @@ def check_keeps_all(node: OnnxNode, to: Context) -> None:
 
 
 def cast_like(node: OnnxNode, to: Context) -> None:
-    """A constant takes the type of what it is to be like: activations are fp32."""
+    """As `cast`; a constant takes the type of what it is to be like."""
     name, like = node.input(0), node.input(1)
     to.require(node, like, "input 1")
-    wanted = to.constants[like].dtype if like in to.constants else np.dtype(np.float32)
+    wanted = to.type_of(like)
     if name in to.constants:
-        to.constants[node.outputs[0]] = to.constants[name].astype(wanted)
+        with np.errstate(invalid="ignore", over="ignore"):
+            to.constants[node.outputs[0]] = to.constants[name].astype(wanted)
         return
     if wanted != np.float32:
         node.reject("an activation can only be cast to FLOAT")

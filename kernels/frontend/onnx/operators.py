@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from math import isfinite
 
 import numpy as np
 import onnx
@@ -15,12 +14,11 @@ from . import binary, constant_nodes, control, elementwise, folding, images, lay
 from .context import Context, OnnxNode
 from .general import GENERAL
 from .general.classical import CLASSICAL, DOMAIN
-from .general.padded.bounds import bounds_of
 from .general.padded.counts import fold
 from .general.padded.rules import import_rows, prepare
 from .general.padded.sizes import with_sizes
+from .general.padded.whole_numbers import keep_exact
 from .general.sequences import SEQUENCES
-from .general.steps import MAX_PLACES
 from .operands import check_operands, result_types
 
 OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -66,10 +64,10 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 }
 
 
-_ROUNDED = 1.001
-"""By what bounds may be too wide."""
 STANDARD_DOMAINS = ("", "ai.onnx")
-SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "Unique"})
+SUPPORTED = frozenset(
+    {*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "DynamicQuantizeLinear", "Unique"}
+)
 
 
 def is_known(op: str, domain: str) -> bool:
@@ -132,25 +130,9 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
             folding.compute(node, to)
     else:
         _emit(node, to)
-    _check_products(node, to)
+    keep_exact(node, to)
     types = result_types(node, to)
     to.types |= {name: types[name] for name in node.outputs if name in to.shapes and types[name] != np.float32}
-
-
-def _check_products(node: OnnxNode, to: Context) -> None:
-    """Raise UnsupportedNode for a product of whole numbers that is known to reach beyond 2^24, as hashes compute it."""
-    name = node.outputs[0]
-    if node.op not in ("Mul", "Pow") or name not in to.shapes or to.type_of(node.inputs[0]).kind not in "iu":
-        return
-    known = [to.constants[other] for other in node.inputs if other in to.constants]
-    low, high = bounds_of(to, name)
-    found = [float(value) for array in known if array.size for value in (array.min(), array.max())] + [low, high]
-    largest = max((abs(value) for value in found if isfinite(value)), default=0.0)
-    if largest > MAX_PLACES * _ROUNDED:
-        node.reject(
-            f"its whole numbers reach beyond 2^24 (up to {largest:.0f}), which fp32 does not hold: compute "
-            f"{name!r} with smaller ones, or let the network take it as an input"
-        )
 
 
 def _emit(node: OnnxNode, to: Context) -> None:

@@ -70,6 +70,13 @@ _POWER = (
     "const float {r}_m = {1} == 0.0f || {0} == 1.0f ? 1.0f : {r}_s == 0.0f ? ({1} > 0.0f ? 0.0f : -LOWEST) : "
     "{1} == 1.0f ? {r}_s : {1} == 2.0f ? {r}_s * {r}_s : {1} == 0.5f ? SQRT({r}_s) : POW({r}_s, {1});"
 )
+_FLOAT16 = (
+    "const uint {r}_u = TO_BITS1({0}); const uint {r}_m = {r}_u & 0x7fffffffu; "
+    f"const float {{r}}_f = ROUND(FROM_BITS1({{r}}_m) * {number(2.0**24)}) * {number(2.0**-24)}; "
+    "const uint {r}_h = {r}_m < 0x38800000u ? TO_BITS1({r}_f) : {r}_m < 0x477ff000u ? "
+    "({r}_m + 0xfffu + (({r}_m >> 13) & 1u)) & 0xffffe000u : {r}_m > 0x7f800000u ? {r}_m : 0x7f800000u;"
+)
+"""To the nearest half: of small ones, which are denormal, by their last place; beyond 65520 it is infinite."""
 TEXTS: dict[str, tuple[str, str]] = {
     "add": ("", "{0} + {1}"),
     "sub": ("", "{0} - {1}"),
@@ -107,6 +114,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "tanh": _rational(7.90531110763549805, _TANH_ABOVE, _TANH_BELOW),
     "erf": _rational(4.0, _ERF_ABOVE, _ERF_BELOW),
     "round": ("", "ROUND({0})"),
+    "float16": (_FLOAT16, "FROM_BITS1({r}_h | ({r}_u & 0x80000000u))"),
+    "bfloat16": (
+        "const uint {r}_u = TO_BITS1({0}); const uint {r}_m = {r}_u & 0x7fffffffu;",
+        "{r}_m > 0x7f800000u ? {0} : FROM_BITS1(({r}_u + 0x7fffu + (({r}_u >> 16) & 1u)) & 0xffff0000u)",
+    ),
 }
 _EQUAL_TO_ITSELF = ("", "IS_NAN1({0}) ? 0.0f : 1.0f")
 """`a == a`, which a driver may take for true."""

@@ -35,6 +35,8 @@ PRELUDE = """\
 #define EXP(a) exp(a)
 #define SQRT(a) sqrt(a)
 #define ROUND(a) rint(a)
+#define TO_BITS1(a) as_uint(a)
+#define FROM_BITS1(a) as_float(a)
 #define POW(a, b) pow((a), (b))
 #define GLOBAL_ID(d) ((int)get_global_id(d))
 #define GROUP_ID(d) ((int)get_group_id(d))

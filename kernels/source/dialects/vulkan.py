@@ -34,6 +34,8 @@ PRELUDE = """\
 #define EXP(a) exp(a)
 #define SQRT(a) sqrt(a)
 #define ROUND(a) roundEven(a)
+#define TO_BITS1(a) floatBitsToUint(a)
+#define FROM_BITS1(a) uintBitsToFloat(a)
 #define POW(a, b) pow((a), (b))
 #define LOCAL_ID(d) int(gl_LocalInvocationID[d])
 #define LOCAL_SIZE(d) int(gl_WorkGroupSize[d])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from kernels.compile import compile_graph
+from kernels.frontend.onnx import load_onnx
 from kernels.ir.graph import Array
 from kernels.options import Backend, Options
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder
+from tests.unit.kernels.front.onnx_models import save_model
 
 from .onnx_cases import limits_here
 
@@ -38,3 +43,45 @@ def test_quotients_are_exact_and_logarithms_near_one_are_good(agent: Agent, api:
         np.testing.assert_array_equal(ended.output(0).reshape(SHAPE), inputs["a"] / inputs["b"])
         wanted = np.log(inputs["x"].astype(np.float64))
     np.testing.assert_allclose(ended.output(1).reshape(SHAPE), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
+def test_casts_round_to_the_nearest_half(agent: Agent, api: Backend, seed: int) -> None:
+    """Of every exponent, of ties, and about the ends of what halves hold; against NumPy and ml_dtypes."""
+    rng, edges = np.random.default_rng(seed), np.float32([65504, 65519.99, 65520, 2.0**-14, 2.0**-24, 2.0**-25])
+    ties = (rng.integers(0, 1 << 18, 4096, np.uint32) * 0x2000 + 0x1000 + (0x33 << 24)).view(np.float32)
+    any_bits = rng.integers(0, 1 << 32, 8192, np.uint32).view(np.float32)
+    x = np.concatenate([edges, np.nextafter(edges, np.float32(0)), ties, -ties, any_bits, SPECIAL])
+    x = np.where(np.abs(x) < np.finfo(np.float32).tiny, np.float32(0), x).astype(np.float32)  # GPUs may drop these
+    build = Builder()
+    given = build.input(x.size, name="x")
+    kinds = ("float16", "bfloat16")
+    graph = build.outputs(*(build.node("map", [given], (x.size,), expression=(kind, "a")) for kind in kinds))
+    ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), {"x": x}, "--samples", 1)
+    assert not ended.code, ended.events[-1]
+    for index, kind in enumerate(kinds):
+        with np.errstate(all="ignore"):
+            wanted = x.astype(helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind.upper()))).astype(
+                np.float32
+            )
+        np.testing.assert_array_equal(ended.output(index), wanted)
+        number = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(ended.output(index)[number]), np.signbit(wanted[number]))
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
+def test_a_hash_that_fp32_does_not_hold_finds_nothing(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    """NaN in the place of a row, never another row."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["w"], to=TensorProto.INT64),
+        helper.make_node("Mul", ["w", "prime"], ["product"]),
+        helper.make_node("Mod", ["product", "size"], ["place"]),
+        helper.make_node("Gather", ["table", "place"], ["y"]),
+    ]
+    table = np.arange(97 * 3, dtype=np.float32).reshape(97, 3)
+    constants = {"prime": np.int64(31337), "size": np.int64(97), "table": table}
+    graph = load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": (4,)}, ["y"], constants))
+    x = np.float32([5, 535, 536, -70000])
+    ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), {"x": x}, "--samples", 1)
+    wanted = table[(x[:2].astype(np.int64) * 31337) % 97]
+    np.testing.assert_array_equal(ended.output().reshape(4, 3), np.concatenate([wanted, np.full((2, 3), np.nan)]))

@@ -145,8 +145,13 @@ def mod(node: OnnxNode, to: Context) -> None:
 
 
 def where(node: OnnxNode, to: Context) -> None:
+    """One of two, which may be NaN where nothing is known."""
     s = Steps(node, to)
-    s.end(s.map(("select", "a", "b", "c"), *(s.operand(index) for index in range(3))))
+    names = [s.operand(index) for index in range(3)]
+    for index, value in enumerate(map(s.value, names)):
+        if value is not None and value.dtype.kind == "f" and np.isnan(value).any():
+            names[index] = s.constant(value, nan=True)
+    s.end(s.map(("select", "a", "b", "c"), *names))
 
 
 def clip(node: OnnxNode, to: Context) -> None:
@@ -160,17 +165,33 @@ def clip(node: OnnxNode, to: Context) -> None:
 
 
 def cast(node: OnnxNode, to: Context) -> None:
-    """Every number is a floating-point number here; whole ones are cut off, conditions are 0 and 1."""
+    """Every number is fp32 here: whole ones are cut off, conditions are 0 and 1, halves are rounded (what is made of
+    them is not, as in onnxruntime)."""
     s = Steps(node, to)
     wanted, given = to.cast_target(node), to.type_of(node.input(0))
     if wanted == np.bool_:
         s.end(s.map(c.truth("a"), s.operand(0)))
+    elif wanted.kind not in "iuf" and wanted.name not in HALVES:
+        node.reject(
+            f"numbers of type {wanted.name} are not supported: cast to a wider type, and export the model again"
+        )
+    elif wanted.name in HALVES and not _holds(wanted, given):
+        s.end(s.map((wanted.name, "a"), s.operand(0)))
     elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
         s.end(s.map(c.trunc("a"), s.operand(0)))
     elif may_wrap(wanted) and not np.can_cast(given, wanted):
         s.end(s.map(wrapped(s, "a", wanted), s.operand(0)))
     else:
         s.end(s.operand(0))
+
+
+HALVES = ("float16", "bfloat16")
+"""Types to which a cast rounds, and the functions that do."""
+
+
+def _holds(kind: np.dtype[Any], given: np.dtype[Any]) -> bool:
+    """Whether halves of one kind hold every number of another type."""
+    return kind == given or given.kind == "b" or (given.kind in "iu" and given.itemsize == 1)
 
 
 def one_hot(node: OnnxNode, to: Context) -> None:

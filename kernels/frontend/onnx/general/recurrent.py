@@ -81,7 +81,7 @@ def _one_direction(
     gates = _GATES[s.node.op]
     bias = s.to.finite(s.node, 3)[index].astype(np.float64) if s.has(3) else np.zeros(2 * gates * size)
     own, other = bias[: gates * size], bias[gates * size :]
-    products = s.matmul(s.reshape(x, (steps * batch, width)), s.constant(w.T))
+    products = s.matmul(_factor(s, s.reshape(x, (steps * batch, width))), s.constant(w.T))
     # what GRU adds inside of its reset, when it is applied after the product, stays with the state's product
     apart = s.node.op == "GRU" and bool(s.attribute("linear_before_reset", 0))
     kept = np.concatenate([np.zeros(2 * size), other[2 * size :]]) if apart else np.zeros(gates * size)
@@ -100,6 +100,23 @@ def _one_direction(
         h = s.map(goes_on, lengths, new[0], h)
         cells = s.map(goes_on, lengths, new[1], cells) if s.node.op == "LSTM" else cells
     return s.concat([s.reshape(state, (1, batch, size)) for state in states], 0), h, cells
+
+
+IN_EIGHT_BITS = "in_eight_bits"
+"""An attribute of our own: the layer's factors are rounded to 8 bits (`written/dynamic.py`)."""
+
+
+def _factor(s: Steps, x: str) -> str:
+    """x as products read it."""
+    if not s.attribute(IN_EIGHT_BITS):
+        return x
+    axes = range(len(s.shape(x)))
+    low = s.map(("min", "a", 0.0), s.reduce(x, axes, "min"))
+    high = s.map(("max", "a", 0.0), s.reduce(x, axes, "max"))
+    scale = s.map(("select", ("equal", "a", "b"), 1.0, ("div", ("sub", "a", "b"), 255.0)), high, low)
+    zero = s.map(("round", c.clip(("div", ("neg", "a"), "b"), 0.0, 255.0)), low, scale)
+    steps = c.clip(("add", ("round", ("div", "a", "b")), "c"), 0.0, 255.0)
+    return s.map(("mul", ("sub", steps, "c"), "b"), x, scale, zero)
 
 
 def _initial(s: Steps, number: int, index: int, batch: int, size: int) -> str:
@@ -154,7 +171,7 @@ class _Cell:
 
     def _lstm(self, x: str, h: str, cells: str) -> tuple[str, str]:
         s = self.s
-        gates = s.map(("add", "a", "b"), x, s.matmul(h, s.constant(self.r.T)))
+        gates = s.map(("add", "a", "b"), x, s.matmul(_factor(s, h), s.constant(self.r.T)))
         i, o, f, n = (self.part(gates, gate) for gate in range(4))
         p = self.peepholes
         peep: Expression = "a" if p is None else ("add", "a", ("mul", "b", "c"))

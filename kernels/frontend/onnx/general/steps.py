@@ -87,12 +87,12 @@ class Steps:
         """A node that gives a tensor another name."""
         return Node(self.node.name, "reshape", (source,), (target,), {"shape": self.to.shapes[source]})
 
-    def constant(self, array: AnyArray, name: str = "") -> str:
-        """A weight of this content, infinities included."""
+    def constant(self, array: AnyArray, name: str = "", *, nan: bool = False) -> str:
+        """A weight of this content, infinities included; `nan`: NaN, too, which else is refused."""
         base = name or f"{next(filter(None, self.node.outputs))}.constant"
         with np.errstate(over="ignore", invalid="ignore"):
             content = np.asarray(array, np.float32, order="C")
-        if np.isnan(content).any():
+        if not nan and np.isnan(content).any():
             raise ModelError(
                 f"tensor {base!r} (node {self.node.name!r}) holds NaN; export the model from intact weights"
             )

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import onnx
 
-from . import attention, grouped
+from . import attention, dynamic, grouped
 from .nodes import Nodes
 
 DOMAIN = "com.microsoft"
@@ -71,20 +71,6 @@ def _to_float(n: Nodes) -> None:
     y = n.add("Cast", n.add("MatMulInteger", a, b, *more[:2]), to=onnx.TensorProto.FLOAT)
     y = n.add("Mul", y, n.add("Mul", a_scale, b_scale))
     n.end(n.add("Add", y, n.node.input(6)) if n.node.input(6) else y)
-
-
-def _dynamic(n: Nodes) -> None:
-    """DynamicQuantizeMatMul: the first factor in 8 bits between its least and its greatest number, and 0."""
-    a, b, b_scale, b_zero, bias = (*n.node.inputs, "", "")[:5]
-    zero, most = n.store(0, np.float32), n.store(255, np.float32)
-    low = n.add("Min", n.add("ReduceMin", a, keepdims=0), zero)
-    span = n.add("Sub", n.add("Max", n.add("ReduceMax", a, keepdims=0), zero), low)
-    scale = n.add("Div", span, most)
-    at = n.add("Round", n.add("Clip", n.add("Div", n.add("Neg", low), scale), zero, most))
-    steps = n.add("Clip", n.add("Add", n.add("Round", n.add("Div", a, scale)), at), zero, most)
-    weight = n.add("DequantizeLinear", b, b_scale, *([b_zero] if b_zero else []), axis=len(n.shape(b)) - 1)
-    y = n.add("Mul", n.add("MatMul", n.add("Sub", steps, at), weight), scale)
-    n.end(n.add("Add", y, bias) if bias else y)
 
 
 def _few_bits(n: Nodes) -> None:
@@ -191,7 +177,8 @@ RUNTIME: dict[str, Write] = {
     "Attention": attention.attention,
     "BiasGelu": partial(_gelu, approximate="none"),
     "DequantizeLinear": partial(_linear, dequantize=True),
-    "DynamicQuantizeMatMul": _dynamic,
+    "DynamicQuantizeLSTM": dynamic.lstm,
+    "DynamicQuantizeMatMul": dynamic.matmul,
     "EmbedLayerNormalization": attention.embedding,
     "FastGelu": partial(_gelu, approximate="tanh"),
     "FusedConv": _conv,

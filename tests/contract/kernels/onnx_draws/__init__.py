@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from .arrays import Draw, ints, normal
 from .axes import along, channel_norm, cumulated, layer_norm, reduction
 from .elementwise import binary, bits, clip, flipped, shift, truths, unary, where
@@ -54,7 +56,7 @@ OPERATORS: dict[str, Draw] = {
     **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), binary(whole=True)),
     "Pow": binary(positive=True), "PRelu": binary(one_way=True), "Mod": binary(fmod=1),
     **dict.fromkeys(("And", "Or", "Xor"), truths),
-    "Where": where, "Clip": clip,
+    "Where": where, "Clip": clip, "Cast": unary(to=(TensorProto.FLOAT16, TensorProto.INT32, TensorProto.BOOL)),
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
                      "ReduceProd", "ReduceSumSquare"), reduction()),
     "ReduceSum": reduction(),

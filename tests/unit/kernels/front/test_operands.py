@@ -16,13 +16,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from kernels.errors import ModelError
+from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import OPERATORS, load_onnx
 from kernels.frontend.onnx.folding import FOLDS
 from kernels.frontend.onnx.operands import OPERANDS
 from kernels.reference import evaluate
 
-from .onnx_models import run_onnxruntime
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 SPOILT = int(os.environ.get("POCKETFARM_TEST_SPOILT", 12))
@@ -191,3 +191,42 @@ def test_models_in_halves_and_doubles_are_computed_in_single_precision(tmp_path:
     assert not found.whole
     wide = x.astype(np.float64) @ w.astype(np.float64) + b.astype(np.float64)
     assert np.allclose(evaluate(found, {"x": x.astype(np.float32)})["y"], np.logaddexp(0, wide), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_casts_to_halves_are_rounded(tmp_path: Path, kind: int) -> None:
+    """Of an activation, a constant, and by the example of a tensor."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["narrow"], to=kind),
+        helper.make_node("Cast", ["narrow"], ["y"], to=TensorProto.FLOAT),
+        helper.make_node("CastLike", ["x", "narrow"], ["like"]),
+        helper.make_node("Cast", ["like"], ["z"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["c"], ["stored"], to=kind),
+        helper.make_node("Cast", ["stored"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "wide"], ["s"]),
+    ]
+    x = np.random.default_rng().standard_normal(64).astype(np.float32)
+    x[:6] = [65519, 65520, -1e6, 1e-7, 1 + 2.0**-11, 1 + 2.0**-8 + 2.0**-9]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (64,)}, ["y", "z", "s"], {"c": x * np.float32(1.2345)})
+    found, wanted = evaluate(load_onnx(path), {"x": x}, dtype=np.float32), run_onnxruntime(path, {"x": x})
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT8E4M3FN, TensorProto.INT4])
+def test_casts_to_quarters_are_refused(tmp_path: Path, kind: int) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["n"], to=kind), helper.make_node("Cast", ["n"], ["y"], to=1)]
+    with pytest.raises(UnsupportedNode, match="are not supported: cast to a wider type"):
+        load_onnx(save_model(tmp_path / "m.onnx", nodes, {"x": (3,)}, ["y"], opset=21))
+
+
+def test_nan_may_be_chosen(tmp_path: Path) -> None:
+    """A stored NaN is no damage where a condition picks it."""
+    nodes = [
+        helper.make_node("Less", ["x", "zero"], ["below"]),
+        helper.make_node("Where", ["below", "nan", "x"], ["y"]),
+        helper.make_node("Where", ["below", "x", "some"], ["z"]),
+    ]
+    stored = {"zero": np.float32(0), "nan": np.float32(np.nan), "some": np.float32([1, np.nan, 3, np.inf])}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (4,)}, ["y", "z"], stored)
+    assert_agrees(path, {"x": np.float32([1, 2, -3, 4])})

@@ -13,8 +13,9 @@ from kernels.compile import compile_graph
 from kernels.errors import OptionError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.options import Limits, Options
+from kernels.reference import evaluate
 
-from .onnx_models import assert_agrees, save_model
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 X = np.array([7, -7, 9, 80], np.float32)
 BYTES = np.array([9, 5, 200, 255], np.float32)
@@ -144,3 +145,40 @@ def test_products_beyond_what_fp32_holds_are_refused(tmp_path: Path, factor: int
     large = save_model(tmp_path / "l.onnx", nodes, {"x": (4,)}, ["y"], {**constants, "factor": np.int64(factor)})
     with pytest.raises(UnsupportedNode, match=r"hash.*beyond 2\^24"):
         load_onnx(large)
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes"), [
+    ("Mul", ["w", "w"], {}), ("Add", ["w", "w"], {}), ("Sub", ["c", "w"], {}),
+    ("CumSum", ["w", "zero"], {}), ("ReduceSum", ["w"], {}), ("ReduceProd", ["w"], {}), ("MatMul", ["w", "c"], {}),
+    ("Pow", ["w", "two"], {}), ("Einsum", ["w", "c"], {"equation": "i,i->i"}),
+])  # fmt: skip
+def test_what_passes_the_whole_numbers_of_fp32_is_infinite(
+    tmp_path: Path, op: str, inputs: list[str], attributes: dict[str, Any]
+) -> None:
+    """And what does not is exact, whatever the input is."""
+    constants = {"c": np.array([1, -1, 1, 3]), "zero": np.int64(0), "two": np.int64(2)}
+    kind = TensorProto.INT32 if op in ("MatMul", "Einsum", "ReduceProd") else TensorProto.INT64
+    constants["c"] = constants["c"].astype(helper.tensor_dtype_to_np_dtype(kind))
+    path = typed(tmp_path, kind, op, inputs, constants, **attributes)
+    graph = load_onnx(path)
+    for x in (X, np.array([9, -5000, 2**24 - 1, 3]), np.array([4097, 4096, -(2**24), 2**24])):
+        given = {"x": x.astype(np.float32)}
+        wanted = run_onnxruntime(path, given)["y"].astype(np.float64)
+        beyond = np.where(np.abs(wanted) > 2**24, np.copysign(np.inf, wanted), wanted)
+        np.testing.assert_array_equal(evaluate(graph, given, dtype=np.float32)["y"], beyond)
+
+
+def test_masks_need_no_look_at_their_sums(tmp_path: Path) -> None:
+    """What is known to be small is computed as it was: positions of tokens that are not padding."""
+    nodes = [
+        helper.make_node("Greater", ["x", "one"], ["seen"]),
+        helper.make_node("Cast", ["seen"], ["mask"], to=TensorProto.INT64),
+        helper.make_node("CumSum", ["mask", "zero"], ["count"]),
+        helper.make_node("Mul", ["count", "mask"], ["place"]),
+        helper.make_node("Add", ["place", "first"], ["moved"]),
+        helper.make_node("Cast", ["moved"], ["y"], to=TensorProto.FLOAT),
+    ]
+    constants = {"one": np.float32(1), "zero": np.int64(0), "first": np.int64(1)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (9,)}, ["y"], constants)
+    graph = assert_agrees(path, {"x": np.arange(9, dtype=np.float32) % 4})
+    assert all("16777216" not in str(node.attributes.get("expression")) for node in graph.nodes)

@@ -57,6 +57,8 @@ CASES: dict[str, list[onnx.NodeProto]] = {
         own("EmbedLayerNormalization", "ids ids table table table b6 b6 ids", "e many sum", epsilon=1e-5),
         own("Attention", "e wide b18 many", num_heads=3)],
     "DynamicQuantizeMatMul": [own("DynamicQuantizeMatMul", "x m ws - b6")],
+    "DynamicQuantizeLinear": [helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"]),
+                              helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["out"])],
     "SimplifiedLayerNormalization": [helper.make_node("SimplifiedLayerNormalization", ["x3", "b6"], ["out"], axis=-1)],
     "SkipSimplifiedLayerNormalization": [own("SkipSimplifiedLayerNormalization", "x3 y3 b6 b6")],
 }  # fmt: skip
@@ -104,7 +106,10 @@ def test_operators_of_onnxruntime_are_what_it_computes(tmp_path: Path, seed: int
     shapes = {name: value.shape for name, value in given.items() if name in used}
     outputs = [name for name in nodes[-1].output if name]
     path = with_domain(save_model(tmp_path / "m.onnx", nodes, shapes, outputs, stored))
-    agrees(path, {name: given[name] for name in shapes}, step=0.03 if nodes[-1] is D else 0.0)
+    rounded = nodes[-1] is D or case == "DynamicQuantizeLinear"
+    agrees(path, {name: given[name] for name in shapes}, step=0.03 if rounded else 0.0)
+    if case.startswith("Dynamic"):
+        agrees(path, {name: np.zeros_like(given[name]) for name in shapes})
 
 
 @pytest.mark.parametrize("zeros", [True, False])
@@ -116,6 +121,21 @@ def test_weights_of_four_bits_are_unpacked(tmp_path: Path, seed: int, zeros: boo
     node = own("MatMulNBits", f"x w s {'z' if zeros else ''}", K=30, N=5, bits=4, block_size=16)
     path = with_domain(save_model(tmp_path / "m.onnx", [node], {"x": (3, 30)}, ["out"], stored))
     agrees(path, {"x": rng.standard_normal((3, 30)).astype(np.float32)})
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_dynamically_quantised_lstm(tmp_path: Path, seed: int, columns: bool) -> None:
+    """Scales of each direction, or of each column; a first state of nothing but zeros has a scale, too."""
+    rng, (steps, batch, width, size) = np.random.default_rng(seed), (4, 2, 5, 3)
+    scales = (2, 4 * size) if columns else (2,)
+    sizes = {"w": (2, width, 4 * size), "r": (2, size, 4 * size)}
+    stored = {name: rng.integers(-99, 99, shape).astype(np.int8) for name, shape in sizes.items()}
+    stored |= {"z": np.zeros(scales, np.int8), "b": rng.random((2, 8 * size), np.float32)}
+    stored |= {name: (0.01 + 0.01 * rng.random(scales)).astype(np.float32) for name in ("ws", "rs")}
+    outputs = "y last cells"
+    node = own("DynamicQuantizeLSTM", "x w r b - - - - ws z rs z", outputs, hidden_size=size, direction="bidirectional")
+    path = with_domain(save_model(tmp_path / "m.onnx", [node], {"x": (steps, batch, width)}, outputs.split(), stored))
+    agrees(path, {"x": rng.standard_normal((steps, batch, width)).astype(np.float32)}, step=0.01)
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 4), (40,)])

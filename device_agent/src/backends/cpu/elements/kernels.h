@@ -6,7 +6,7 @@
 namespace pocketfarm::cpu {
 
 // The functions of a `map`, by the codes of kernels/ir/expressions.py and kernels/lower/cpu/functions.py.
-constexpr int kArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+constexpr int kArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 constexpr int kFunctions = sizeof(kArities) / sizeof(kArities[0]);
 
 struct ElementKernels {

@@ -1,5 +1,7 @@
 // take and gather_values: copies of single elements.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "operation.h"
 
@@ -8,6 +10,7 @@ namespace {
 
 constexpr int kAxes = 8;
 constexpr int64_t kElementWork = 16;
+constexpr float kLargestWhole = 16777216;  // that is surely one
 
 struct Layout {
   explicit Layout(const Call& call)
@@ -143,7 +146,11 @@ void run_gather(const Call& call, ThreadPool& pool) {
   pool.shared(outer * indices, kElementWork * inner, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const float asked = places[row % indices];
-      const double wanted = asked < 0 ? double{asked} + static_cast<double>(axis) : asked;  // NaN: the first
+      if (!(std::fabs(asked) <= kLargestWhole)) {
+        std::fill_n(call.buffers[2].data + row * inner, inner, std::numeric_limits<float>::quiet_NaN());
+        continue;
+      }
+      const double wanted = asked < 0 ? double{asked} + static_cast<double>(axis) : asked;
       const auto place = static_cast<int64_t>(wanted > 0 ? std::min(wanted, static_cast<double>(axis - 1)) : 0);
       std::copy_n(src + (row / indices * axis + place) * inner, inner, call.buffers[2].data + row * inner);
     }

@@ -15,8 +15,10 @@ from math import exp, floor, inf, isnan, prod, sqrt
 import numpy as np
 
 from kernels.frontend.onnx.context import Context
+from kernels.ir.compositions import whole
 from kernels.ir.expressions import LETTERS, Expression
 from kernels.ir.graph import Node
+from kernels.reference.expressions import compute
 
 Bounds = tuple[float, float]
 ANY: Bounds = (-inf, inf)
@@ -146,6 +148,8 @@ class _Reading:
         if not isinstance(expression, tuple):
             return (float(expression), float(expression)), _Sum({}, float(expression))
         function, *arguments = expression
+        if expression == whole(arguments[-1]):
+            return self._value(node, arguments[-1], operands)
         values = [self._value(node, each, operands) for each in arguments]
         rule = _FUNCTIONS.get(function)
         low, high = ANY if rule is None else rule(*(each for each, _ in values))
@@ -230,6 +234,11 @@ def _floor(x: float) -> float:
     return x if abs(x) == inf else floor(x)
 
 
+def _rounded(to: str, a: Bounds) -> Bounds:
+    low, high = compute((to, "a"), [np.asarray(a)], (2,))
+    return float(low), float(high)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
     "add": lambda a, b: _widened(a[0] + b[0], a[1] + b[1]),
     "sub": lambda a, b: _widened(a[0] - b[1], a[1] - b[0]),
@@ -246,6 +255,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
     "sqrt": _rising(sqrt),
     "floor": lambda a: (_floor(a[0]), _floor(a[1])),
     "round": lambda a: (_floor(a[0]), _floor(a[1]) + 1),
+    "float16": lambda a: _rounded("float16", a),
+    "bfloat16": lambda a: _rounded("bfloat16", a),
     "tanh": lambda _: (-1.0, 1.0),
     "erf": lambda _: (-1.0, 1.0),
     "sin": lambda _: (-1.0, 1.0),

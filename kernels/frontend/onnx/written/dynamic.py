@@ -1,0 +1,60 @@
+"""Activations of 8 bits between their least and greatest number, and 0, found in each run."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from kernels.frontend.onnx.context import AnyArray, OnnxNode
+from kernels.frontend.onnx.general.recurrent import IN_EIGHT_BITS
+from kernels.frontend.onnx.operators import import_node
+
+from .nodes import OPSET, Nodes
+
+
+def linear(n: Nodes) -> None:
+    """DynamicQuantizeLinear, as onnxruntime has it: nothing but zeros has the scale 1, where ONNX divides 0 by 0."""
+    scale, at = _scale(n, n.node.input(0))
+    zero = n.add("Cast", at, to=onnx.TensorProto.UINT8)
+    n.add("QuantizeLinear", n.node.input(0), scale, zero, to_output=0)
+    n.end(scale, 1)
+    n.end(zero, 2)
+
+
+def matmul(n: Nodes) -> None:
+    """DynamicQuantizeMatMul: the first factor is rounded so."""
+    a, b, b_scale, b_zero, bias = (*n.node.inputs, "", "")[:5]
+    scale, at = _scale(n, a)
+    zero, most = n.store(0, np.float32), n.store(255, np.float32)
+    steps = n.add("Clip", n.add("Add", n.add("Round", n.add("Div", a, scale)), at), zero, most)
+    weight = n.add("DequantizeLinear", b, b_scale, *([b_zero] if b_zero else []), axis=len(n.shape(b)) - 1)
+    y = n.add("Mul", n.add("MatMul", n.add("Sub", steps, at), weight), scale)
+    n.end(n.add("Add", y, bias) if bias else y)
+
+
+def _scale(n: Nodes, x: str) -> tuple[str, str]:
+    """Of a step, and the step that is 0."""
+    zero, most, one = (n.store(number, np.float32) for number in (0, 255, 1))
+    low = n.add("Min", n.add("ReduceMin", x, keepdims=0), zero)
+    span = n.add("Sub", n.add("Max", n.add("ReduceMax", x, keepdims=0), zero), low)
+    scale = n.add("Where", n.add("Equal", span, zero), one, n.add("Div", span, most))
+    return scale, n.add("Round", n.add("Clip", n.add("Div", n.add("Neg", low), scale), zero, most))
+
+
+def lstm(n: Nodes) -> None:
+    """DynamicQuantizeLSTM: stored weights of 8 bits, (directions, inputs, 4 x hidden) each; the input of all steps and
+    each step's state are rounded so."""
+    x, _, _, *more = n.node.inputs[:8]
+    weights = [n.store(_real(n, index, scale).transpose(0, 2, 1), np.float32) for index, scale in ((1, 8), (2, 10))]
+    inputs = (x, *weights, *more)
+    attributes = {**n.node.attributes, IN_EIGHT_BITS: 1}
+    import_node(OnnxNode(n.node.name, "LSTM", OPSET, inputs, n.node.outputs, attributes), "", n.to)
+
+
+def _real(n: Nodes, index: int, scale: int) -> AnyArray:
+    """A weight by its scale and the zero behind that: one of each direction, or of each of its columns."""
+    weight, by = n.constant(index), n.constant(scale)
+    shape = (len(weight), 1, -1)
+    zero = n.constant(scale + 1).reshape(shape) if n.node.input(scale + 1) else 0.0
+    real: AnyArray = (weight.astype(np.float32) - np.asarray(zero, np.float32)) * by.reshape(shape)
+    return real
