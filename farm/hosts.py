@@ -16,6 +16,7 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.errors import DeviceBusy, SetupError, UnknownName
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.model.record import Outcome
+from orchestrator.report.wording import counted
 
 from . import endpoints, join
 from .reach import Reach, authority_of
@@ -74,7 +75,7 @@ def remove(ledger: Ledger, redis: Redis, name: str, *, force: bool) -> int:
         ledger.standing.say_of_host(name, before)
         what = ", ".join(f"{row.label} on {row.serial}" for row in in_hand[:3])
         raise DeviceBusy(
-            f"host {name} still runs {len(in_hand)} sessions: {what}{' ...' * (len(in_hand) > 3)}",
+            f"host {name} still runs {counted(len(in_hand), 'session')}: {what}{' ...' * (len(in_hand) > 3)}",
             remedy=f"`farm host drain {name}` and wait, or --force: its jobs are then tried again elsewhere",
         )
     leases = Leases(redis)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Engine, Executable, bindparam, create_engine, event, update
 from sqlalchemy.engine import make_url
@@ -31,6 +31,7 @@ from . import schema
 from .tables import COUNTERS
 
 log = logging.getLogger(__name__)
+V = TypeVar("V")
 
 BUSY_MS = 10_000
 """How long a SQLite writer waits for another."""
@@ -38,6 +39,8 @@ SWITCH_RETRY_S = 0.01
 SYNCHRONOUS = "FULL"
 """A commit is on the disk when it returns: by then the receipt lets a host drop its copy of a record. WAL with
 less may roll back after a power cut, fencing tokens too. `benchmarks/farm/ledger_commits.py` measures what it costs."""
+AT_ONCE = 512
+"""Values that one statement names: a database has a limit."""
 CONNECT_S = 10
 """How long PostgreSQL may take to answer at first, unless the URL says `connect_timeout`."""
 
@@ -148,6 +151,22 @@ def execute_many(connection: Connection, statement: Executable, rows: Sequence[M
     if rows:
         sql, prepared = _compiled(connection.dialect, statement, tuple(rows[0]))
         connection.exec_driver_sql(sql, [prepared(row) for row in rows])
+
+
+def parts(values: Iterable[V]) -> Iterator[list[V]]:
+    """For `IN`: sorted, as many at once as one statement may name; none of no values."""
+    ordered = sorted(values)  # type: ignore[type-var]
+    return (padded(ordered[start : start + AT_ONCE]) for start in range(0, len(ordered), AT_ONCE))
+
+
+def padded(values: Collection[V]) -> list[V]:
+    """For `IN`: the last one again until their number is a power of two: the same set, and few texts of a statement.
+
+    SQLite and PostgreSQL's driver keep what they have prepared for some hundred texts a connection. A text for each
+    number of values would fill that with statements of many kilobytes that seldom come again.
+    """
+    found = list(values)
+    return found + found[-1:] * ((1 << (len(found) - 1).bit_length()) - len(found)) if found else found
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from sqlalchemy import Column, Connection, Table, bindparam, insert, select, upd
 from orchestrator.model.record import Outcome
 
 from .blame import HOST, NOT_THE_DEVICE
-from .lists import padded
+from .database import padded
 from .rows import AnyRow, Quarantine
 from .tables import DEVICE_HEALTH, HOST_HEALTH
 

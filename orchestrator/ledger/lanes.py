@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
-from .lists import parts
+from .database import parts
 from .tables import CHOICE_DEVICES, CHOICES, LANES
 
 _THESE: BindParameter[int] = bindparam("these", expanding=True)

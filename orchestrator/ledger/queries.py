@@ -10,8 +10,8 @@ from sqlalchemy import Connection, bindparam, case, func, select
 from orchestrator.model.job import AnyJob, Job
 from orchestrator.model.lease import Assignment
 
+from .database import padded
 from .lanes import candidates_of
-from .lists import padded
 from .queue.news import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
 from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of

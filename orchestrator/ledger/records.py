@@ -13,7 +13,7 @@ from orchestrator.errors import UnknownName, Unstorable
 from orchestrator.model import problem
 from orchestrator.model.record import Record
 
-from .lists import padded
+from .database import padded
 from .rows import readable, unpack
 from .tables import RECORDS
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 from orchestrator.model.job import ANY_CELL, ANY_JOB, AnyJob, Cell, Job
 
 from . import lanes
-from .lists import padded, parts
+from .database import padded, parts
 from .queue import changes
 from .rows import AnyRow, JobState, label, pack_json, read_row, readable, unpack
 from .tables import JOBS, TEMPLATES, number_of

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
 from orchestrator.ledger.attempts import counted
-from orchestrator.ledger.lists import padded
+from orchestrator.ledger.database import padded
 from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import (

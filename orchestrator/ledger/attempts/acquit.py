@@ -7,7 +7,7 @@ from collections import Counter
 from sqlalchemy import Connection, bindparam, select, update
 
 from orchestrator.ledger.blame import ACQUITTED, SILENCE
-from orchestrator.ledger.lists import padded
+from orchestrator.ledger.database import padded
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow
 from orchestrator.ledger.tables import ATTEMPTS, JOBS

@@ -14,8 +14,7 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, func
 
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import lanes
-from orchestrator.ledger.database import count_up
-from orchestrator.ledger.lists import padded
+from orchestrator.ledger.database import count_up, padded
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.said import holds

@@ -9,8 +9,7 @@ from collections.abc import Collection
 
 from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
-from orchestrator.ledger.database import count_up
-from orchestrator.ledger.lists import parts
+from orchestrator.ledger.database import count_up, parts
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, LANES
 
 NUMBER = "change"

@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
 from orchestrator.errors import UnknownName
 from orchestrator.ledger import experiments
-from orchestrator.ledger.database import Database
-from orchestrator.ledger.lists import padded
+from orchestrator.ledger.database import Database, padded
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of

@@ -13,7 +13,7 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, Integer, Select
 
 from orchestrator.ledger import lanes as lane_rows
 from orchestrator.ledger.blame import HOST, NOBODY, SILENCE, SUSPECT_AFTER
-from orchestrator.ledger.lists import padded, parts
+from orchestrator.ledger.database import padded, parts
 from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS, LANES, NAMED_JOBS, TEMPLATES
 from orchestrator.model.experiment import Conditions, Experiment

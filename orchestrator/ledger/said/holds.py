@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from orchestrator.ledger.database import count_up
-from orchestrator.ledger.lists import padded
+from orchestrator.ledger.database import count_up, padded
 from orchestrator.ledger.rows import Hold
 from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
 
