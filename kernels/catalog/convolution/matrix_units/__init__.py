@@ -15,6 +15,7 @@ from kernels.catalog.packing import padded
 from kernels.catalog.unit_tile import (
     CONVOLUTIONS,
     EXAMPLE,
+    FEW_STAGES,
     LOCAL,
     MEANING,
     UnitTile,
@@ -82,7 +83,7 @@ class MatrixUnits:
             KERNEL,
             (-(-rows // shape.tile_rows) * shape.group, across, conv.groups),
             shape,
-            {"AGAIN": 0, **conv.padding},
+            {"AGAIN": 0, "FEW": int(_work(conv)["depth"] < FEW_STAGES * shape.tile_depth), **conv.padding},
             {"in_stacks": in_stacks, "out_stacks": out_stacks, "rows": rows, **conv.window, **conv.dilation},
             shape.group,
             weight=_pack(constants["weight"], conv.groups, shape),

@@ -17,6 +17,7 @@ from kernels.catalog.product.sizes import Product
 from kernels.catalog.unit_tile import (
     CONVOLUTIONS,
     EXAMPLE,
+    FEW_STAGES,
     LOCAL,
     MEANING,
     Costs,
@@ -113,6 +114,7 @@ class MatrixUnits:
         switches = {
             "WHOLE": int(not any(rest)),
             "AGAIN": int(product.depth % shape.tile_depth == 0 and product.depth >= _MANY_STAGES * shape.tile_depth),
+            "FEW": int(product.depth < FEW_STAGES * shape.tile_depth),
             "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
@@ -122,6 +124,7 @@ class MatrixUnits:
         if parts > 1:
             deep = product.depth // parts
             switches["AGAIN"] = int(deep >= _MANY_STAGES * shape.tile_depth)
+            switches["FEW"] = int(deep < FEW_STAGES * shape.tile_depth)
             apart = 2 * deep if shape.direct else deep // 8 if shape.turned else deep * product.columns4
             ints |= {"depth": deep, "a_batch": deep // 4, "b_batch": apart}
         items = (across * shape.group, down, parts * product.batch)
