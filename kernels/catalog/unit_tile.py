@@ -48,8 +48,6 @@ FEW_STAGES = 24
 (measured with 12 and 48; docs/decisions/0158)."""
 _KNOWN, _KNOWN_WIDTH, _INSTRUCTION = (16, 16, 16), 32, (16, 8, 16)
 """Of matrices that `unit_fragments` is made for; and a shape that tells that a driver of Vulkan has them."""
-_KNOWN_SUMS = 64
-"""Vectors of a matrix of singles that a kernel looks at."""
 _PAD = 1
 """Vectors of eight halves (16 bytes) more a row, against conflicts of banks."""
 _AT_ONCE = 4
@@ -247,10 +245,8 @@ class UnitTile(Tile):
 
     @derived
     def local(self) -> int:
-        """The sides; afterwards a strip of sums a subgroup, or with four sides a known matrix of sums."""
-        known = self.sides == _DIRECT
-        after = self.down * self.across * _KNOWN_SUMS if known else self.parts * self.part_strips
-        return max(0 if self.straight else min(self.sides, 2) * self.side, after)
+        """The sides; afterwards a strip of sums a subgroup."""
+        return max(0 if self.straight else min(self.sides, 2) * self.side, self.parts * self.part_strips)
 
 
 LOCAL = LocalArray("tile", "LOCAL", storage="raw8")
@@ -260,12 +256,14 @@ TILES = (
     "2x2x4x2x2x1x2", "2x2x2x2x4x1x2", "2x2x2x2x2x1x2", "2x2x2x1x4x1x2", "2x2x1x2x4x1x2", "1x2x2x2x4x1x2",
     "1x4x2x1x4x1x2", "2x2x1x1x4x1x2", "1x2x1x1x4x1x2", "1x2x2x2x2x2x2", "1x2x2x2x2x4x1", "1x1x2x2x2x4x2",
     "1x1x2x2x2x8x1", "1x2x2x1x2x4x2", "1x1x1x1x4x8x1", "1x1x1x1x2x8x2",
-    "1x4x4x4x4x1x4", "1x4x3x4x4x1x4", "1x4x4x2x4x1x4", "1x4x3x3x4x1x4", "1x4x3x2x4x1x4", "1x4x2x3x4x1x4",
+    "1x4x4x4x4x1x4", "1x4x3x4x4x1x4", "1x4x4x2x4x1x4", "1x4x3x3x4x1x4", "1x4x2x3x4x1x4",
     "1x4x2x2x4x1x4", "1x4x2x2x2x1x4", "1x2x2x2x4x1x4", "1x4x2x1x4x1x4", "1x2x1x2x4x1x4", "1x2x2x1x4x1x4",
     "2x2x2x2x4x2x5", "1x2x2x4x2x4x5", "1x2x3x3x2x4x5", "1x2x2x2x4x6x5", "1x2x2x2x4x4x5", "1x1x3x4x2x4x5",
     "1x1x2x4x2x4x5", "1x1x2x3x4x6x5", "1x1x2x4x4x4x5", "1x1x3x2x4x4x5", "1x1x2x2x4x4x5",
 )  # fmt: skip
 """Large first."""
+TILES_IN_VULKAN = (*TILES, "1x4x3x2x4x1x4")
+"""One more, of sums that stay in registers; it was not measured through OpenCL."""
 
 
 def why_no_units(options: Options, limits: Limits) -> str | None:
@@ -296,7 +294,7 @@ def unit_tile(words: str, limits: Limits, *, turned: bool) -> UnitTile:
 
 def unit_tiles(limits: Limits, backend: Backend, *, turned: bool, depth: int = 0) -> list[UnitTile]:
     """Those that fit the device, large ones first. `turned`: the right operand is stored; `depth`: see `conflict`."""
-    tiles = [unit_tile(words, limits, turned=turned) for words in TILES]
+    tiles = [unit_tile(words, limits, turned=turned) for words in (TILES if backend == "opencl" else TILES_IN_VULKAN)]
     return [tile for tile in tiles if conflict(tile, limits, backend, depth=depth) is None]
 
 

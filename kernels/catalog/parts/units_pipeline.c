@@ -3,6 +3,10 @@
     // step are read before this one is multiplied; with four the right operand is read from memory as a subgroup's matrices have
     // it, a step ahead, and two sides are the left one's; with five neither passes through it. DOWN x ACROSS subgroups multiply FR x FC matrices
     // each, STEPS times a stage; PARTS such sets share out the depth. TURNED: the right operand lies by columns.
+    MATRIX_SUM sums[SUMS];
+#if !IN_REGISTERS
+    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = NO_SUM;
+#endif
 #if SIDES < 5
     RAW8 next_a[LOADS_A];
 #endif
@@ -12,14 +16,11 @@
     const int part = SUBGROUP / (DOWN * ACROSS);
     const int down = SUBGROUP / ACROSS % DOWN;
     const int across = SUBGROUP % ACROSS;
-    MATRIX_SUM sums[SUMS];
-#if SIDES == 4
+#if IN_REGISTERS
     UNROLL for (int c = 0; c < FC; ++c) {
         const WIDE4 four = BIAS_OF(across * (FC * 4) + c * 4 + LANE % 4);
         UNROLL for (int r = 0; r < FR; ++r) FILL_SUM(sums[r * FC + c], four);
     }
-#else
-    UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = NO_SUM;
 #endif
     const int start_a = down * FR * UNIT_ROWS * PITCH_A + part * STEPS * UNIT_DEPTH / 8;
     const int start_b = START_B + across * FC * RIGHT_COLUMNS + part * STEPS * RIGHT_DEPTH;
@@ -126,7 +127,7 @@
         BARRIER;
     }
 #endif
-#if SIDES == 4
+#if IN_REGISTERS
     // `fragments` names the columns so that a work-item has of each matrix of sums four that lie side by side, of two rows: none
     // passes through local memory. What is done with a row of matrices is written once: written out it fills the cache of
     // instructions, and takes longer than the products (docs/decisions/0158). All that is read beside the sums is on its way

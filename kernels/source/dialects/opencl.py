@@ -113,7 +113,6 @@ MATRICES = """\
 #define LOAD_NEAR(near, at) near = RIGHT_AT((at) + LANE)
 #define FRAGMENT(m, near) m = near
 #define LEFT_OF(m, a, b, c, d) m = (uint4)((a), (b), (c), (d))
-#define FILL_SUM(m, v) m = (float8)((v).xy, (v).xy, (v).zw, (v).zw)
 #define SUM_UP(m) (m).s0145
 #define SUM_LOW(m) (m).s2367
 #define SCALE_SUM(m, up, low) m *= (float8)((up), (up), (low), (low), (up), (up), (low), (low))
@@ -194,7 +193,8 @@ WARPGROUPS = """\
 """Instructions of compute capability 9.0 are comments to the driver's compiler; the agent takes the marks out, and has
 the program compiled for `sm_90a` (docs/decisions/0124)."""
 UNITS = """\
-#define ROLLED _Pragma("unroll 1")
+#define ROLLED
+#define IN_REGISTERS 0
 #define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
 #define PUT_HALVES(array, at, a, b) \\
     PUT_HALF4(a, 0, (array) + (at)); PUT_HALF4(b, 1, (array) + (at))

@@ -179,6 +179,7 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
 UNITS = """\
 #define ROLLED [[dont_unroll]]
+#define IN_REGISTERS (SIDES == 4)
 #define RAW8_OF(a, b, c, d) uvec4((a), (b), (c), (d))
 #define RAW8_PAIR(a, b) uvec4((a), (b))
 #define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)

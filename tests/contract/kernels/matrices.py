@@ -104,7 +104,6 @@ float half_of_word(uint word, int place) {
 #define LEFT_OF(m, a, b, c, d) m = (uint4)((a), (b), (c), (d))
 #define LOW_OF(e) ((e) / 2 % 2)
 #define LATE_OF(e) ((e) / 4)
-#define FILL_SUM(m, v) m = (float8)((v).xy, (v).xy, (v).zw, (v).zw)
 #define SUM_UP(m) (m).s0145
 #define SUM_LOW(m) (m).s2367
 #define SCALE_SUM(m, up, low) m *= (float8)((up), (up), (low), (low), (up), (up), (low), (low))

@@ -1,5 +1,5 @@
                 others[t] = WIDE_SPLAT(0.0f);
-#if SIDES != 4
+#if !IN_REGISTERS
                 kept[t] += TO_WIDE4(LOAD_bias(channel_tile * (2 * TILE_COLUMNS8) + column));
 #endif
                 if (has_residual != 0 && row < rows && stack < out_stacks) {

@@ -1,4 +1,4 @@
-#if SIDES == 4
+#if IN_REGISTERS
                 const int row_at = LANE / 4 + t % 2 * 8;
                 const int column_at = t / 2 * 4 + LANE % 4;
 #else

@@ -29,7 +29,7 @@ from kernels.catalog.unit_tile import (
     why_no_units,
 )
 from kernels.ir.graph import Array
-from kernels.options import Limits, Options
+from kernels.options import Backend, Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray
 
 _MANY_ROWS = 512
@@ -118,7 +118,7 @@ class MatrixUnits:
             "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
-        weight = _packed(constants["weight"], shape) if shape.turned else None
+        weight = _packed(constants["weight"], shape, options.backend) if shape.turned else None
         ints = {} if weight is None else {"b_stride": weight[0].size // 8}
         parts = _parts(shape, product, limits)
         if parts > 1:
@@ -144,10 +144,10 @@ def _kind(tile: UnitTile) -> str:
     return "straight" if tile.straight else "direct" if tile.direct else ""
 
 
-def _packed(weight: Array, tile: UnitTile) -> Array:
+def _packed(weight: Array, tile: UnitTile, backend: Backend) -> Array:
     if tile.straight:
-        return unit_fragments.fragments(unit_fragments.straight(weight), tile)
-    return unit_fragments.fragments(weight, tile) if tile.direct else turned(weight)
+        return unit_fragments.fragments(unit_fragments.straight(weight), tile, backend)
+    return unit_fragments.fragments(weight, tile, backend) if tile.direct else turned(weight)
 
 
 def turned(weight: Array) -> Array:
@@ -166,7 +166,7 @@ def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) ->
     if tile.straight:
         return unit_fragments.straight_cost(tile, limits, **sizes) + (unit_fragments.ADDING_UP if parts > 1 else 0)
     if tile.direct:
-        return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS, **sizes)
+        return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS[options.backend], **sizes)
     costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))
     whole = cost(tile, limits, costs, **sizes)
     return whole + (adding_up if parts > 1 else 0)
