@@ -13,7 +13,7 @@ import numpy as np
 from kernels.catalog.packing import padded
 from kernels.catalog.unit_tile import UnitTile
 from kernels.ir.graph import Array
-from kernels.options import Limits
+from kernels.options import Backend, Limits
 
 _RESULTS = 7500
 """Of a compute unit: from so many on such tiles take less than others."""
@@ -40,24 +40,33 @@ class Costs:
     """Work-items that keep a compute unit busy."""
 
 
-PRODUCTS = Costs(2.0, 70, 62, 4.4, 58, 427)
+PRODUCTS = {"opencl": Costs(2.0, 70, 62, 4.4, 58, 427), "vulkan": Costs(4.8, 3, 25, 0.7, 24, 230)}
 CONVOLUTIONS = {"opencl": Costs(0.61, 12.4, 24, 0.23, 37, 192), "vulkan": Costs(2.1, 58.8, 33.7, 0.19, 101, 295)}
-"""Fitted to 10 products and 11 convolutions on an H100."""
+"""Fitted to 10 products (Vulkan's to 9 that end in registers) and 11 convolutions on an H100."""
 STRAIGHT, ADDING_UP = Costs(0.75, 17.7, 13.5, 4.2, 66, 208), 3000
 """Fitted to 8 products of 197 rows; and what adding up parts of the depth costs."""
 
 
-def fragments(weight: Array, tile: UnitTile) -> Array:
+def fragments(weight: Array, tile: UnitTile, backend: Backend) -> Array:
     """(depth, columns) -> [columns / 16][steps, and one of zeros][32 work-items][8], zero-padded to whole stages.
 
     Work-item 4 i + j has of a matrix columns i and i + 8, and of each the rows 2 j, 2 j + 1, 2 j + 8 and 2 j + 9: what
-    PTX says of `mma.m16n8k16`, twice.
+    PTX says of `mma.m16n8k16`, twice. In Vulkan, with four sides, columns are in another order: of the sums a work-item
+    has four that lie side by side.
     """
     full = padded(padded(weight, 1, 16), 0, tile.tile_depth)
+    full = full if tile.straight or backend == "opencl" else _fours(full)
     full = np.concatenate([full, np.zeros((16, full.shape[1]), full.dtype)])
     steps, matrices = full.shape[0] // 16, full.shape[1] // 16
     places = full.reshape(steps, 2, 4, 2, matrices, 2, 8)  # step, half of it, j, pair, matrix, half of it, i
     return np.ascontiguousarray(places.transpose(4, 0, 6, 2, 5, 1, 3).reshape(matrices, steps, 32, 8))
+
+
+def _fours(weight: Array) -> Array:
+    """Of 16 columns the ones of a sum that work-item j of four has, 2 j, 2 j + 1, 2 j + 8 and 2 j + 9, are 4 j to
+    4 j + 3 of the weight's."""
+    fours = weight.reshape(weight.shape[0], -1, 4, 2, 2)  # matrix, j, half of the matrix, pair
+    return fours.transpose(0, 1, 3, 2, 4).reshape(weight.shape)
 
 
 def straight(weight: Array) -> Array:

@@ -43,6 +43,9 @@ CONVOLUTIONS = Costs()
 """Fitted to 324 measurements on an H100 (docs/decisions/0109)."""
 _DIRECT, _STRAIGHT = 4, 5
 _CHUNK = 2
+FEW_STAGES = 24
+"""Fewer stay a loop: a driver writes eight stages out, and reading so many instructions takes longer than they save
+(measured with 12 and 48; docs/decisions/0158)."""
 _KNOWN, _KNOWN_WIDTH, _INSTRUCTION = (16, 16, 16), 32, (16, 8, 16)
 """Of matrices that `unit_fragments` is made for; and a shape that tells that a driver of Vulkan has them."""
 _PAD = 1
@@ -253,12 +256,14 @@ TILES = (
     "2x2x4x2x2x1x2", "2x2x2x2x4x1x2", "2x2x2x2x2x1x2", "2x2x2x1x4x1x2", "2x2x1x2x4x1x2", "1x2x2x2x4x1x2",
     "1x4x2x1x4x1x2", "2x2x1x1x4x1x2", "1x2x1x1x4x1x2", "1x2x2x2x2x2x2", "1x2x2x2x2x4x1", "1x1x2x2x2x4x2",
     "1x1x2x2x2x8x1", "1x2x2x1x2x4x2", "1x1x1x1x4x8x1", "1x1x1x1x2x8x2",
-    "1x4x4x4x4x1x4", "1x4x3x4x4x1x4", "1x4x4x2x4x1x4", "1x4x3x3x4x1x4", "1x4x2x3x4x1x4", "1x4x2x2x4x1x4",
-    "1x4x2x2x2x1x4", "1x2x2x2x4x1x4", "1x4x2x1x4x1x4", "1x2x1x2x4x1x4", "1x2x2x1x4x1x4",
+    "1x4x4x4x4x1x4", "1x4x3x4x4x1x4", "1x4x4x2x4x1x4", "1x4x3x3x4x1x4", "1x4x2x3x4x1x4",
+    "1x4x2x2x4x1x4", "1x4x2x2x2x1x4", "1x2x2x2x4x1x4", "1x4x2x1x4x1x4", "1x2x1x2x4x1x4", "1x2x2x1x4x1x4",
     "2x2x2x2x4x2x5", "1x2x2x4x2x4x5", "1x2x3x3x2x4x5", "1x2x2x2x4x6x5", "1x2x2x2x4x4x5", "1x1x3x4x2x4x5",
     "1x1x2x4x2x4x5", "1x1x2x3x4x6x5", "1x1x2x4x4x4x5", "1x1x3x2x4x4x5", "1x1x2x2x4x4x5",
 )  # fmt: skip
 """Large first."""
+TILES_IN_VULKAN = (*TILES, "1x4x3x2x4x1x4")
+"""One more, of sums that stay in registers; it was not measured through OpenCL."""
 
 
 def why_no_units(options: Options, limits: Limits) -> str | None:
@@ -289,7 +294,7 @@ def unit_tile(words: str, limits: Limits, *, turned: bool) -> UnitTile:
 
 def unit_tiles(limits: Limits, backend: Backend, *, turned: bool, depth: int = 0) -> list[UnitTile]:
     """Those that fit the device, large ones first. `turned`: the right operand is stored; `depth`: see `conflict`."""
-    tiles = [unit_tile(words, limits, turned=turned) for words in TILES]
+    tiles = [unit_tile(words, limits, turned=turned) for words in (TILES if backend == "opencl" else TILES_IN_VULKAN)]
     return [tile for tile in tiles if conflict(tile, limits, backend, depth=depth) is None]
 
 

@@ -17,7 +17,7 @@
             if (ELEMENT(other, e) != FLOAT((LANE / 4 + e / 4 * 8) * 16 + LANE % 4 * 2 + e / 2 % 2 * 8 + e % 2)) unlike = NOT_A_NUMBER;
         }
 #endif
-#ifdef KNOWN_SUMS
+#if defined(KNOWN_SUMS) || SIDES == 4
         BARRIER;
         tile[SUBGROUP * 64 + 2 * LANE] = TO_BITS(WIDE_VEC4(number, number + 1, number + 2, number + 3));
         tile[SUBGROUP * 64 + 2 * LANE + 1] = TO_BITS(WIDE_VEC4(number + 4, number + 5, number + 6, number + 7));

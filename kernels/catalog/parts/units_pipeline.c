@@ -4,7 +4,9 @@
     // it, a step ahead, and two sides are the left one's; with five neither passes through it. DOWN x ACROSS subgroups multiply FR x FC matrices
     // each, STEPS times a stage; PARTS such sets share out the depth. TURNED: the right operand lies by columns.
     MATRIX_SUM sums[SUMS];
+#if !IN_REGISTERS
     UNROLL for (int i = 0; i < SUMS; ++i) sums[i] = NO_SUM;
+#endif
 #if SIDES < 5
     RAW8 next_a[LOADS_A];
 #endif
@@ -14,6 +16,12 @@
     const int part = SUBGROUP / (DOWN * ACROSS);
     const int down = SUBGROUP / ACROSS % DOWN;
     const int across = SUBGROUP % ACROSS;
+#if IN_REGISTERS
+    UNROLL for (int c = 0; c < FC; ++c) {
+        const WIDE4 four = BIAS_OF(across * (FC * 4) + c * 4 + LANE % 4);
+        UNROLL for (int r = 0; r < FR; ++r) FILL_SUM(sums[r * FC + c], four);
+    }
+#endif
     const int start_a = down * FR * UNIT_ROWS * PITCH_A + part * STEPS * UNIT_DEPTH / 8;
     const int start_b = START_B + across * FC * RIGHT_COLUMNS + part * STEPS * RIGHT_DEPTH;
 #if SIDES < 5
@@ -38,6 +46,9 @@
         from_right[c] = FIRST_RIGHT(c);
         LOAD_NEAR(near[c], from_right[c]);
     }
+#if FEW
+    ROLLED
+#endif
     for (int round = 0; round < stages; ++round) {
         {
             const int stage = AGAIN != 0 ? IMIN(round + 1, stages - 1) : round + 1;
@@ -116,6 +127,37 @@
         BARRIER;
     }
 #endif
+#if IN_REGISTERS
+    // `fragments` names the columns so that a work-item has of each matrix of sums four that lie side by side, of two rows: none
+    // passes through local memory. What is done with a row of matrices is written once: written out it fills the cache of
+    // instructions, and takes longer than the products (docs/decisions/0158). All that is read beside the sums is on its way
+    // before the first result of a row is stored.
+    ROLLED for (int r = 0; r < FR; ++r) {
+        WIDE4 kept[TWICE_COLUMNS];
+        WIDE4 others[TWICE_COLUMNS];
+        UNROLL for (int s = 0; s < FR; ++s) {
+            if (r == s) {
+                UNROLL for (int c = 0; c < FC; ++c) {
+                    kept[2 * c] = SUM_UP(sums[s * FC + c]);
+                    kept[2 * c + 1] = SUM_LOW(sums[s * FC + c]);
+                }
+            }
+        }
+        UNROLL for (int t = 0; t < TWICE_COLUMNS; ++t) {
+    INCLUDE finish_place
+#ifdef ELEMENT
+            kept[t] += WIDE_SPLAT(unlike);
+#endif
+    INCLUDE finish_fetch
+        }
+        UNROLL for (int t = 0; t < TWICE_COLUMNS; ++t) {
+    INCLUDE finish_place
+            WIDE4 sum = kept[t];
+            const WIDE4 other = others[t];
+    INCLUDE finish
+        }
+    }
+#else
     // A row of matrices at a time, through local memory: there a work-item finds four columns of a row side by side. All
     // that it reads is on its way before the first result is stored.
     const int first_strip = (down * ACROSS + across) * STRIP;
@@ -144,3 +186,4 @@
         }
         if (PARTS > 1) BARRIER; else SUBGROUP_BARRIER;
     }
+#endif

@@ -195,6 +195,8 @@ WARPGROUPS = """\
 """Instructions of compute capability 9.0 are comments to the driver's compiler; the agent takes the marks out, and has
 the program compiled for `sm_90a` (docs/decisions/0124)."""
 UNITS = """\
+#define ROLLED
+#define IN_REGISTERS 0
 #define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
 #define PUT_HALVES(array, at, a, b) \\
     PUT_HALF4(a, 0, (array) + (at)); PUT_HALF4(b, 1, (array) + (at))

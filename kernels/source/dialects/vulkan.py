@@ -159,6 +159,9 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
     two = unpackFloat2x16((near).w); m[6] = two.x; m[7] = two.y; }
 #define LEFT_OF(m, a, b, c, d) FRAGMENT(m, uvec4((a), (c), (b), (d)))
 #define ELEMENT(m, e) float(m[e])
+#define FILL_SUM(m, v) { \\
+    m = NO_SUM; m[0] = (v).x; m[1] = (v).y; m[2] = (v).z; m[3] = (v).w; \\
+    m[4] = (v).x; m[5] = (v).y; m[6] = (v).z; m[7] = (v).w; }
 #define SUM_UP(m) vec4((m)[0], (m)[1], (m)[2], (m)[3])
 #define SUM_LOW(m) vec4((m)[4], (m)[5], (m)[6], (m)[7])
 #define SCALE_SUM(m, up, low) { \\
@@ -177,6 +180,8 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 """Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
 own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
 UNITS = """\
+#define ROLLED [[dont_unroll]]
+#define IN_REGISTERS (SIDES == 4)
 #define RAW8_OF(a, b, c, d) uvec4((a), (b), (c), (d))
 #define RAW8_PAIR(a, b) uvec4((a), (b))
 #define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)
@@ -199,6 +204,7 @@ MATRIX_EXTENSIONS = "".join(
         "KHR_shader_subgroup_shuffle",
     )
 )  # fmt: skip
+_ROLLED_EXTENSION = "#extension GL_EXT_control_flow_attributes : require\n"
 _STORAGE_EXTENSION = "#extension GL_EXT_shader_16bit_storage : require\n"
 _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n"
 
@@ -240,7 +246,7 @@ def render(
     extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (
         _ARITHMETIC_EXTENSION if narrow or kernel.matrix_units else ""
     )
-    extensions += MATRIX_EXTENSIONS if kernel.matrix_units else ""
+    extensions += MATRIX_EXTENSIONS + _ROLLED_EXTENSION if kernel.matrix_units else ""
     if any(buffer.image and buffer.access == "read" for buffer in kernel.buffers):
         extensions += _IMAGE_EXTENSION
     weights = _EACH_LOADS

@@ -137,6 +137,7 @@ HELD_IN_VULKAN = (
 #define LEFT_OF(m, a, b, c, d) m = uvec4((a), (c), (b), (d))
 #define LOW_OF(e) ((e) / 4)
 #define LATE_OF(e) ((e) / 2 % 2)
+#define FILL_SUM(m, v) m[0] = (v); m[1] = (v)
 #define SUM_UP(m) (m)[0]
 #define SUM_LOW(m) (m)[1]
 #define SCALE_SUM(m, up, low) m[0] *= (up); m[1] *= (low)

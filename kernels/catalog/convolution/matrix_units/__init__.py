@@ -15,6 +15,7 @@ from kernels.catalog.packing import padded
 from kernels.catalog.unit_tile import (
     CONVOLUTIONS,
     EXAMPLE,
+    FEW_STAGES,
     LOCAL,
     MEANING,
     UnitTile,
@@ -82,10 +83,10 @@ class MatrixUnits:
             KERNEL,
             (-(-rows // shape.tile_rows) * shape.group, across, conv.groups),
             shape,
-            {"AGAIN": 0, **conv.padding},
+            {"AGAIN": 0, "FEW": int(_work(conv)["depth"] < FEW_STAGES * shape.tile_depth), **conv.padding},
             {"in_stacks": in_stacks, "out_stacks": out_stacks, "rows": rows, **conv.window, **conv.dilation},
             shape.group,
-            weight=_pack(constants["weight"], conv.groups, shape),
+            weight=_pack(constants["weight"], conv.groups, shape, options.backend),
             bias=padded(constants["bias"].reshape(conv.groups, -1), 1, channels),
         )
         return (call,)
@@ -105,7 +106,7 @@ def _work(conv: Convolution) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _pack(weight: Array, groups: int, tile: UnitTile) -> Array:
+def _pack(weight: Array, groups: int, tile: UnitTile, backend: Backend) -> Array:
     """(K, C, kh, kw) -> [groups][K / channels][stages][channels][depth], of a tile, zero-padded; or `fragments` of it.
 
     The depth is [tap][C to a multiple of 8].
@@ -115,6 +116,6 @@ def _pack(weight: Array, groups: int, tile: UnitTile) -> Array:
     full = padded(padded(weight.reshape(groups, k // groups, c, kh * kw), 1, channels), 2, 8)
     rows = full.transpose(0, 1, 3, 2).reshape(groups, full.shape[1], -1)
     if tile.direct:
-        return np.stack([unit_fragments.fragments(each.T, tile) for each in rows])
+        return np.stack([unit_fragments.fragments(each.T, tile, backend) for each in rows])
     stages = padded(rows, 2, depth).reshape(groups, -1, channels, -(-rows.shape[2] // depth), depth)
     return np.ascontiguousarray(stages.transpose(0, 1, 3, 2, 4))

@@ -17,6 +17,7 @@ from kernels.catalog.product.sizes import Product
 from kernels.catalog.unit_tile import (
     CONVOLUTIONS,
     EXAMPLE,
+    FEW_STAGES,
     LOCAL,
     MEANING,
     Costs,
@@ -28,7 +29,7 @@ from kernels.catalog.unit_tile import (
     why_no_units,
 )
 from kernels.ir.graph import Array
-from kernels.options import Limits, Options
+from kernels.options import Backend, Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray
 
 _MANY_ROWS = 512
@@ -113,15 +114,17 @@ class MatrixUnits:
         switches = {
             "WHOLE": int(not any(rest)),
             "AGAIN": int(product.depth % shape.tile_depth == 0 and product.depth >= _MANY_STAGES * shape.tile_depth),
+            "FEW": int(product.depth < FEW_STAGES * shape.tile_depth),
             "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
-        weight = _packed(constants["weight"], shape) if shape.turned else None
+        weight = _packed(constants["weight"], shape, options.backend) if shape.turned else None
         ints = {} if weight is None else {"b_stride": weight[0].size // 8}
         parts = _parts(shape, product, limits)
         if parts > 1:
             deep = product.depth // parts
             switches["AGAIN"] = int(deep >= _MANY_STAGES * shape.tile_depth)
+            switches["FEW"] = int(deep < FEW_STAGES * shape.tile_depth)
             apart = 2 * deep if shape.direct else deep // 8 if shape.turned else deep * product.columns4
             ints |= {"depth": deep, "a_batch": deep // 4, "b_batch": apart}
         items = (across * shape.group, down, parts * product.batch)
@@ -141,10 +144,10 @@ def _kind(tile: UnitTile) -> str:
     return "straight" if tile.straight else "direct" if tile.direct else ""
 
 
-def _packed(weight: Array, tile: UnitTile) -> Array:
+def _packed(weight: Array, tile: UnitTile, backend: Backend) -> Array:
     if tile.straight:
-        return unit_fragments.fragments(unit_fragments.straight(weight), tile)
-    return unit_fragments.fragments(weight, tile) if tile.direct else turned(weight)
+        return unit_fragments.fragments(unit_fragments.straight(weight), tile, backend)
+    return unit_fragments.fragments(weight, tile, backend) if tile.direct else turned(weight)
 
 
 def turned(weight: Array) -> Array:
@@ -163,7 +166,7 @@ def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) ->
     if tile.straight:
         return unit_fragments.straight_cost(tile, limits, **sizes) + (unit_fragments.ADDING_UP if parts > 1 else 0)
     if tile.direct:
-        return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS, **sizes)
+        return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS[options.backend], **sizes)
     costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))
     whole = cost(tile, limits, costs, **sizes)
     return whole + (adding_up if parts > 1 else 0)

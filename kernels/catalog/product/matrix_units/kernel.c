@@ -10,6 +10,7 @@
     const int b_from = batch * b_batch;
 #define FIRST_RIGHT(c) (b_from + IMIN(first_column / 4 + across * FC + (c), (columns4 - 1) / 4) * b_stride)
 #define RIGHT_AT(i) LOAD_RAW8_b(i)
+#define BIAS_OF(column) (has_bias != 0 ? TO_WIDE4(LOAD_bias(IMIN(first_column + (column), columns4 - 1))) : WIDE_SPLAT(0.0f))
 #if EIGHTS_A
 #define LEFT_AT(i) LOAD_RAW8_a((i) / 2)
 #else
