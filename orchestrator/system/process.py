@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import os
@@ -18,18 +19,29 @@ of what the scheduler did while records came in."""
 COLLECTED_S, SHARE = 60.0, 1e-3
 """And by the clock: so often, unless that takes more than this share of the time. A process that makes few cycles would
 keep a hundred thousand of their objects, some 20 MB, and grow for hours until then."""
+HEAPS, LARGE_BYTES = 2, 1 << 20
+"""Of glibc's malloc. It gives eight heaps a core to a process of many threads, and keeps in each what was freed: of a
+worker's 150 MB 38 lay there after 80000 jobs. What is larger than this goes back to the system."""
+_M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 
 
 def begin() -> None:
-    """What it makes is this user's alone, what it logs is a line of logfmt on stderr, and it does not keep garbage.
-    Call it when all is imported: that stays, and is not searched."""
+    """What it makes is this user's alone, what it logs is a line of logfmt on stderr, and it keeps little that it does
+    not need. Call it when all is imported, which stays and is not searched, and before the first thread."""
     os.umask(UMASK)
-    gc.set_threshold(ALLOCATIONS)
-    gc.freeze()
-    threading.Thread(target=_collect, name="garbage", daemon=True).start()
+    _keep_little()
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="time=%(asctime)s level=%(levelname)s logger=%(name)s %(message)s"
     )
+
+
+def _keep_little() -> None:
+    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:  # musl and macOS have none
+        mallopt(_M_ARENA_MAX, HEAPS)
+        mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
+    gc.set_threshold(ALLOCATIONS)
+    gc.freeze()
+    threading.Thread(target=_collect, name="garbage", daemon=True).start()
 
 
 def _collect() -> None:

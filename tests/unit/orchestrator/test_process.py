@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from orchestrator.system import process
+
 pytestmark = pytest.mark.unit
-PROGRAM = """
+CIRCLE = """
 import gc, time, weakref
 from orchestrator.system import process
 process.COLLECTED_S = 0.05
@@ -22,9 +27,38 @@ while left() is not None and time.monotonic() < end:
     time.sleep(0.01)
 print(left() is None, gc.get_freeze_count() > 1000)
 """
+HEAPS = """
+import ctypes, sys, threading
+from orchestrator.system import process
+process.begin()
+met = threading.Barrier(16)
+def work():
+    mine = [bytearray(n) for n in range(1000, 9000)]
+    met.wait(20)
+threads = [threading.Thread(target=work) for _ in range(met.parties)]
+for each in threads: each.start()
+for each in threads: each.join()
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, file)
+libc.fclose(file)
+"""
+
+
+def run(program: str, *words: str) -> str:
+    command = [sys.executable, "-c", program, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 def test_garbage_is_collected_by_the_clock() -> None:
     """A process that makes few circles of objects would keep a hundred thousand of them."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["True", "True"]
+    assert run(CIRCLE).split() == ["True", "True"]
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="the C library is not glibc")
+def test_threads_share_two_heaps(tmp_path: Path) -> None:
+    """Each of many more would keep what was freed in it."""
+    run(HEAPS, str(tmp_path / "heaps.xml"))
+    heaps = ElementTree.parse(tmp_path / "heaps.xml").getroot().findall("heap")
+    assert 1 <= len(heaps) <= process.HEAPS
