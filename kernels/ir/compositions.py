@@ -163,8 +163,8 @@ def is_infinite(x: E, negative: bool, positive: bool) -> E:
 
 
 def whole(x: E) -> E:
-    """x, a whole number, or infinity of its sign where fp32 may not hold it."""
-    return ("select", ("less", 2.0**24, ("abs", x)), ("mul", x, _LARGEST), x)
+    """x, a whole number, or infinity of its sign from 2^24 on, where it may have been rounded."""
+    return ("select", ("less", 2.0**24 - 1, ("abs", x)), ("mul", x, _LARGEST), x)
 
 
 def sinh(x: E) -> E:

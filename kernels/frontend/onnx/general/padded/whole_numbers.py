@@ -23,7 +23,7 @@ _GROW = frozenset({
 
 
 def keep_exact(node: OnnxNode, to: Context) -> None:
-    """See to it that a result beyond 2^24 becomes infinite, unless bounds show that there is none.
+    """See to it that a result of 2^24 or more becomes infinite, unless bounds show that there is none.
 
     Raises UnsupportedNode for a product that is known to reach beyond, as hashes compute it.
     """
