@@ -163,10 +163,12 @@ def padded(values: Collection[V]) -> list[V]:
     """For `IN`: the last one again until their number is a power of two: the same set, and few texts of a statement.
 
     SQLite and PostgreSQL's driver keep what they have prepared for some hundred texts a connection. A text for each
-    number of values would fill that with statements of many kilobytes that seldom come again.
+    number of values would fill that with statements of many kilobytes that seldom come again. More than `AT_ONCE` stay
+    as many as they are: a database has a limit.
     """
     found = list(values)
-    return found + found[-1:] * ((1 << (len(found) - 1).bit_length()) - len(found)) if found else found
+    more = (1 << (len(found) - 1).bit_length()) - len(found) if 0 < len(found) <= AT_ONCE else 0
+    return found + found[-1:] * more
 
 
 @lru_cache(maxsize=64)

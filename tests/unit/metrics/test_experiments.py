@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from orchestrator.ledger import Ledger
+from orchestrator.ledger.database import padded
 from orchestrator.metrics.queue import MAX_EXPERIMENTS, queue_families
 from orchestrator.model.waiting import WaitKind, WaitReason
 from tests.integration.metrics.content import Content, device, finish, submit
@@ -74,3 +75,9 @@ def _asked(ledger: Ledger, waiting: list[str]) -> set[str]:
         list(queue_families(connection, {job: WaitReason(kind=WaitKind.BUSY, text="") for job in waiting}))
     event.remove(engine, "before_cursor_execute", note)
     return texts
+
+
+def test_lists_are_padded_within_what_a_statement_may_name() -> None:
+    """SQLite takes 32766 values: 20000 must not become 32768."""
+    assert padded([]) == [] and padded(range(5)) == [0, 1, 2, 3, 4, 4, 4, 4] and len(padded(range(512))) == 512
+    assert len(padded(range(20_000))) == 20_000
