@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_serializer
@@ -15,10 +17,8 @@ from orchestrator.coordination.client import connect, shown_url
 from orchestrator.errors import ServiceDown, SetupError
 
 URLS = ("redis://", "rediss://")
-UNREACHED = (
-    "check on the farm's machine that `farm up --listen` runs, and that this machine reaches its port; where the "
-    "certificate fails, run `farm host add` there again and bring the new file"
-)
+AGAIN_S = 5.0
+UNREACHED = "check that `farm up --listen` runs there, and that this machine reaches its port"
 
 
 class Join(BaseModel):
@@ -54,18 +54,24 @@ def write(path: Path, join: Join) -> None:
         raise SetupError(f"{path} cannot be written: {e.strerror}", remedy="give another place with --out") from e
 
 
-def joined(settings: Settings, what: str) -> Settings:
+def joined(settings: Settings, what: str, tell: Callable[[str], None]) -> Settings:
     """Settings of a host of the farm that `what` names: a file of `farm host add`, or the URL of a Redis; then user,
     password, CA and the URL of the files come from the environment.
 
-    Raises SetupError where that is wrong, or the farm refuses this host; ServiceDown where it does not answer.
+    Waits until that farm answers: after a power cut the host may be the first that is back. `tell` is told each new
+    reason. Raises SetupError where `what` is wrong, or the farm refuses this host.
     """
     host = _by_environment(settings, what) if what.startswith(URLS) else _by_file(settings, Path(what))
-    try:
-        connect(host).close()
-    except ServiceDown as e:
-        raise ServiceDown(str(e.args[0]), remedy=UNREACHED) from e
-    return host
+    told = ""
+    while True:
+        try:
+            connect(host).close()
+            return host
+        except ServiceDown as e:
+            if (reason := str(e.args[0])) != told:
+                tell(f"{reason}; {UNREACHED}; it is asked again every {AGAIN_S:g} s")
+                told = reason
+        time.sleep(AGAIN_S)
 
 
 def _by_environment(settings: Settings, url: str) -> Settings:

@@ -43,7 +43,8 @@ def run_farm(
         phones = profiles_for(virtual, profiles)
         real_phones = usb or not phones
         if join:
-            farm = compose_host(joined(settings, join), phones, real_phones=real_phones)
+            host = joined(settings, join, lambda reason: say("farm", "waiting", reason))
+            farm = compose_host(host, phones, real_phones=real_phones)
         else:
             farm = compose(settings, phones, ports=ports, real_phones=real_phones, listen=listen)
         supervisor = Supervisor(farm.parts, farm.environment, state / "logs", say)

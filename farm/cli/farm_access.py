@@ -69,7 +69,7 @@ def open_database(settings: Settings) -> Iterator[Database]:
 def find_ledger(settings: Settings) -> None:
     """Raises SetupError where there is none, and would be made."""
     missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
-    if missing and (host := _of_a_host(settings)):
+    if missing and (host := of_a_host(settings)):
         raise host
     if missing and not settings.state.is_file():
         there = f"{settings.state} holds no ledger" if settings.state.is_dir() else f"there is no {settings.state}"
@@ -82,13 +82,13 @@ def none_runs(settings: Settings) -> ServiceDown:
 
     if endpoints.holder(settings.state) is None:
         return ServiceDown(f"no farm runs on {settings.state}", remedy=_elsewhere(settings.state))
-    if host := _of_a_host(settings):
+    if host := of_a_host(settings):
         return host
     remedy = "try again when `farm up` says that the farm is up"
     return ServiceDown(f"the farm on {settings.state} is starting or ending", remedy=remedy)
 
 
-def _of_a_host(settings: Settings) -> ServiceDown | None:
+def of_a_host(settings: Settings) -> ServiceDown | None:
     """The error of a command for the farm on a machine that is a host of another one; None where it is none."""
     from farm import endpoints
     from orchestrator.coordination.client import shown_url

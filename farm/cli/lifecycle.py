@@ -16,7 +16,14 @@ from orchestrator.errors import SetupError
 from .farm_access import existing_settings, none_runs, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
-STYLES = {"ready": "green", "died": "bold red", "stopped": "dim", "stopping": "dim", "left over": "yellow"}
+STYLES = {
+    "ready": "green",
+    "died": "bold red",
+    "stopped": "dim",
+    "stopping": "dim",
+    "left over": "yellow",
+    "waiting": "yellow",
+}
 DOWN_LIMIT_S = 60.0
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .farm_access import settings_of
+from .farm_access import of_a_host, settings_of
 from .output import JsonOption, StateOption, out, print_json, say
 
 
@@ -48,6 +48,8 @@ def web(
 
     settings = settings_of(state)
     found = endpoints.read(settings.state)
+    if not settings.ledger_url and (host := of_a_host(settings)):
+        raise host
     if found is not None and found.pages_port and port is None and not listen:
         _say(found.pages_url, token_of(settings.state), as_json=as_json)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import ssl
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -25,14 +26,16 @@ from .connections import Client, Connections
 
 CONNECT_S = 2.0
 REPLY_S = 10.0
+NOT_YET_VALID = 9
+"""OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def connect(settings: Settings) -> Redis:
-    """Connect to the farm's Redis. Raises SetupError where none is configured or it refuses us, ServiceDown where it
-    does not answer."""
+    """Connect to the farm's Redis. Raises SetupError where none is configured, it refuses us or its certificate is not
+    one of our authority, ServiceDown where it does not answer, or not yet: this machine's clock may be behind."""
     client = client_of(settings)
     try:
         client.ping()
@@ -42,11 +45,25 @@ def connect(settings: Settings) -> Redis:
             remedy="set FARM_REDIS_PASSWORD (and FARM_REDIS_USER) for that Redis; of a host: `farm host add` once more",
         ) from e
     except RedisError as e:
+        if refused := _refused_certificate(e):
+            raise SetupError(
+                f"the certificate of Redis at {shown_url(settings.redis_url)} is not valid: {refused}",
+                remedy="set FARM_TLS_CA to the authority of that farm; of a host: `farm host add` there once more",
+            ) from e
         raise ServiceDown(
             f"Redis at {shown_url(settings.redis_url)} does not answer: {e}",
             remedy="start the farm with `farm up`, or set FARM_REDIS_URL to a Redis that runs",
         ) from e
     return client
+
+
+def _refused_certificate(error: BaseException | None) -> str:
+    """Why the certificate will not do later either; "" where it is not that."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code != NOT_YET_VALID:
+            return error.verify_message
+        error = error.__context__
+    return ""
 
 
 def client_of(settings: Settings, *, reply_s: float = REPLY_S) -> Redis:

@@ -98,7 +98,8 @@ def running(server: Server) -> Iterator[Server]:
 
 
 def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
-    """It announces itself by TLS; Redis knows its user after a restart too; `ps` shows no password."""
+    """It waits for the farm, then announces itself by TLS; Redis knows its user after a restart too; `ps` shows no
+    password."""
     with running(stack.server("redis")) as redis:
         stack.farm("ledger", "check")
         with running(stack.server("web")):
@@ -106,14 +107,15 @@ def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
             stack.farm("host", "add", "lab2", "--out", str(join))
             redis.stop()
             assert not stack.health("redis")
-            redis.start()
-            words = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
-            assert not [each for each in words if stack.password in each]
             told = Join.model_validate_json(join.read_bytes())
             assert (told.redis_url, told.files_url) == (
                 f"rediss://127.0.0.1:{stack.redis}/0", f"https://127.0.0.1:{stack.web}",
             )  # fmt: skip
-            with joined(stack, join):
+            with joined(stack, join) as log:
+                eventually(lambda: "waiting" in log.read_text() and "Connection refused" in log.read_text(), READY_S)
+                redis.start()
+                words = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
+                assert not [each for each in words if stack.password in each]
                 own = Settings(redis_url=f"redis://127.0.0.1:{stack.plain}/0", redis_password=stack.password)
                 with client_of(own) as client:
                     eventually(lambda: [each.host for each in Inventory(client).hosts()] == ["lab2"], READY_S)
@@ -124,12 +126,12 @@ def test_a_host_joins_by_tls_with_a_user_of_its_own(stack: Stack) -> None:
 
 
 @contextmanager
-def joined(stack: Stack, join: Path) -> Iterator[None]:
-    """`farm up --join` on another state folder."""
+def joined(stack: Stack, join: Path) -> Iterator[Path]:
+    """`farm up --join` on another state folder; its log."""
     command = [sys.executable, "-m", "farm.cli", "up", "--state", str(stack.root / "lab2"), "--join", str(join)]
-    server = Server([*command, "--virtual", "1"], stack.root / "up.log", lambda: True, env=environment())
-    with running(server):
-        yield
+    log = stack.root / "up.log"
+    with running(Server([*command, "--virtual", "1"], log, lambda: True, env=environment())):
+        yield log
 
 
 def test_the_ledger_is_reached_by_tls_alone_that_the_authority_proves(stack: Stack) -> None:

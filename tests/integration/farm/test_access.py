@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from farm.join import joined, new_secret
 from farm.parts.part import free_port
 from farm.parts.redis_server import RedisServer
 from farm.parts.services import web
-from farm.reach import Reach, authority_of
+from farm.reach import Reach, authority_of, certificates
 from orchestrator.config import Settings
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.artifacts import Artifacts
@@ -225,7 +226,7 @@ def test_who_has_no_secret_or_trusts_another_authority_does_not_get_in(farm: Far
         connect(lab.model_copy(update={"redis_user": "", "redis_password": lab.redis_password}))
     other = authority_of(tmp_path)
     other.issue("farm", ["127.0.0.1"])
-    with pytest.raises(ServiceDown, match="certificate verify failed"):
+    with pytest.raises(SetupError, match=r"certificate of Redis(.|\n)*is not valid: .*\n.*FARM_TLS_CA"):
         connect(lab.model_copy(update={"tls_ca": other.certificate}))
     plain = lab.model_copy(update={"redis_url": lab.redis_url.replace("rediss", "redis")})
     with pytest.raises(ServiceDown), client_of(plain, reply_s=1.0) as client:
@@ -233,19 +234,46 @@ def test_who_has_no_secret_or_trusts_another_authority_does_not_get_in(farm: Far
 
 
 def test_who_joins_learns_at_once_what_keeps_him_out(farm: Farm, tmp_path: Path) -> None:
-    lab = farm.hosts["lab"]
+    lab, told = farm.hosts["lab"], []
     url = lab.redis_url
-    assert joined(lab, url) == lab
+    assert joined(lab, url, told.append) == lab and not told
     with pytest.raises(SetupError, match=r"refuses us(.|\n)*farm host add"):
-        joined(lab.model_copy(update={"redis_password": SecretStr("guessed")}), url)
+        joined(lab.model_copy(update={"redis_password": SecretStr("guessed")}), url, told.append)
     with pytest.raises(SetupError, match=r"fetches files(.|\n)*FARM_FILES_URL"):
-        joined(lab.model_copy(update={"files_url": ""}), url)
-    with pytest.raises(ServiceDown, match=r"does not answer(.|\n)*farm up --listen"):
-        joined(lab, f"rediss://127.0.0.1:{free_port()}/0")
+        joined(lab.model_copy(update={"files_url": ""}), url, told.append)
     wrong = tmp_path / "wrong.join"
     wrong.write_text('{"host": "../lab", "redis_url": "rediss://a", "files_url": "", "secret": "", "ca": ""}')
     with pytest.raises(SetupError, match=r"no file of `farm host add`: host"):
-        joined(lab, str(wrong))
+        joined(lab, str(wrong), told.append)
+    assert not told
+
+
+def test_who_joins_waits_for_a_farm_that_is_away_or_whose_certificate_begins_later(
+    farm: Farm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut the host may be up first, or its clock behind."""
+    lab = farm.hosts["lab"]
+
+    class Left(Exception):
+        pass
+
+    def leave(reason: str) -> None:
+        raise Left(reason)
+
+    with pytest.raises(Left, match=r"does not answer: .*refused.*farm up --listen"):
+        joined(lab, f"rediss://127.0.0.1:{free_port()}/0", leave)
+    monkeypatch.setattr(certificates, "EARLIER", timedelta(days=-1))
+    later = authority_of(tmp_path)
+    own = later.issue("farm", ["127.0.0.1"])
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own.certificate, own.key)
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(Left, match=r"does not answer: .*not yet valid"):
+            url = f"rediss://127.0.0.1:{server.server_port}/0"
+            joined(lab.model_copy(update={"tls_ca": later.certificate}), url, leave)
+        server.shutdown()
 
 
 # files

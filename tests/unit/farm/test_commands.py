@@ -89,7 +89,7 @@ def test_a_farm_that_starts_is_told_from_none(farm: Run, tmp_path: Path) -> None
         pid=1, redis_url="", redis_password=SecretStr(""), adb_port=0, host="b", exporter_port=0, joined="redis://a"
     )
     write(tmp_path / ".farm", found)
-    told = [farm(*command)[2] for command in (("devices",), ("status",), ("host", "list"))]
+    told = [farm(*command)[2] for command in (("devices",), ("status",), ("host", "list"), ("web",))]
     lock.close()
     assert all("belongs to a host of the farm at redis://a" in err for err in told)
 
