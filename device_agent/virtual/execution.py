@@ -85,7 +85,7 @@ def reap_orphans(phones: Sequence[Phone]) -> None:
 def _note_journal(phone: Phone, argv: Sequence[str], cwd: str) -> None:
     for option, value in pairwise(argv):
         if option == "--journal":
-            phone.journals.add(phone.tree.normal(posixpath.join(cwd, value)))
+            phone.journals.append(phone.tree.normal(posixpath.join(cwd, value)))
 
 
 async def _attend(phone: Phone, child: ChildProcess, io: Io) -> int:

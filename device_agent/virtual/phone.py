@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 import zlib
+from collections import deque
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,8 @@ class Phone:
         self.tree = Tree(folder / "root", capacity_bytes=profile.storage_free_bytes, denied=denied_nodes(profile))
         self.processes: list[Process] = []
         """What ran inside at the last tick."""
-        self.journals: set[str] = set()
-        """Phone paths that agents were told to write their journals to."""
+        self.journals: deque[str] = deque(maxlen=16)
+        """Phone paths that the newest agents were told to write their journals to."""
         self.log = Log()
         self.garbled = False
         """Fault: what agents write arrives as garbage."""
