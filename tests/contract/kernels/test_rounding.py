@@ -85,3 +85,23 @@ def test_a_hash_that_fp32_does_not_hold_finds_nothing(agent: Agent, api: Backend
     ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), {"x": x}, "--samples", 1)
     wanted = table[(x[:2].astype(np.int64) * 31337) % 97]
     np.testing.assert_array_equal(ended.output().reshape(4, 3), np.concatenate([wanted, np.full((2, 3), np.nan)]))
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
+def test_sums_that_pass_what_fp32_holds_and_come_back_are_exact(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Cast", ["x"], ["w"], to=TensorProto.INT64),
+        helper.make_node("CumSum", ["w", "axis"], ["sums"]),
+        helper.make_node("ReduceSum", ["w", "axis"], ["sum"]),
+        *(helper.make_node("Cast", [name], [to], to=1) for name, to in (("sums", "y"), ("sum", "z"))),
+    ]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 500)}, ["y", "z"], {"axis": np.array([1])})
+    there = np.random.default_rng().integers(-(2**15), 2**20, (2, 249))
+    x = np.concatenate([there, -there[:, ::-1], [[8192, 1], [4095, -4097]]], 1).astype(np.float32)
+    plan = compile_graph(load_onnx(path), Options(api), limits_here(agent.binary, api))
+    ended = agent.run(plan, {"x": x}, "--samples", 1)
+    sums = np.cumsum(x.astype(np.int64), 1)
+    wanted = np.where(np.abs(sums) < 2**24, sums, np.copysign(np.inf, sums))
+    assert np.isinf(wanted).any()
+    np.testing.assert_array_equal(ended.output(0).reshape(2, 500), wanted)
+    np.testing.assert_array_equal(ended.output(1).reshape(-1), wanted[:, -1])

@@ -1,11 +1,11 @@
-"""Operators that are written out in standard ones: functions, onnxruntime's own, and those that keep some rows."""
+"""Operators that are written out in standard ones: functions, onnxruntime's own, some rows, and exact sums."""
 
 from __future__ import annotations
 
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS
 
-from . import choosing, dynamic
+from . import choosing, dynamic, exact_sums
 from .nodes import Nodes
 from .runtime import DOMAIN, RUNTIME, simplified_norm
 
@@ -23,6 +23,8 @@ def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
         return node.op in RUNTIME
     if domain not in STANDARD_DOMAINS or all(not name or name in to.constants for name in node.inputs):
         return False
+    if exact_sums.may_round(node, to):
+        return True
     return node.op in STANDARD and not (node.op == "Compress" and node.input(1) in to.constants)
 
 
@@ -33,4 +35,5 @@ def write(node: OnnxNode, domain: str, to: Context) -> None:
             to.require(node, name, f"input {index}")
     if not any(node.outputs):
         return
-    (RUNTIME if domain == DOMAIN else STANDARD)[node.op](Nodes(node, to))
+    known = RUNTIME if domain == DOMAIN else STANDARD
+    known.get(node.op, exact_sums.exact_sum)(Nodes(node, to))

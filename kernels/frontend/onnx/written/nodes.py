@@ -24,13 +24,13 @@ class Nodes:
 
     def add(self, op: str, *inputs: str, to_output: int | None = None, **attributes: Any) -> str:
         """Import a standard node; returns its result, the output of this number or a new tensor."""
-        target = self._fresh(op) if to_output is None else self.node.outputs[to_output]
+        target = self.fresh(op) if to_output is None else self.node.outputs[to_output]
         import_node(OnnxNode(target, op, OPSET, inputs, (target,), attributes), "", self.to)
         return target
 
     def pair(self, op: str, *inputs: str, **attributes: Any) -> tuple[str, str]:
         """As `add`, of a node that has two results."""
-        first, second = self._fresh(op), self._fresh(f"{op}.second")
+        first, second = self.fresh(op), self.fresh(f"{op}.second")
         import_node(OnnxNode(first, op, OPSET, inputs, (first, second), attributes), "", self.to)
         return first, second
 
@@ -44,7 +44,7 @@ class Nodes:
 
     def store(self, value: Any, kind: type[np.generic] = np.int64) -> str:
         """A new constant."""
-        name = self._fresh("constant")
+        name = self.fresh("constant")
         self.to.constants[name] = np.asarray(value, kind)
         return name
 
@@ -54,6 +54,7 @@ class Nodes:
     def shape(self, name: str) -> tuple[int, ...]:
         return self.to.shape_of(name)
 
-    def _fresh(self, what: str) -> str:
+    def fresh(self, what: str) -> str:
+        """Name of a new tensor."""
         base = next(filter(None, self.node.outputs))
         return self.to.fresh(f"{base}/{what}{len(self.to.nodes)}.{len(self.to.constants)}")

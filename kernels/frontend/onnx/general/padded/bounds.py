@@ -207,13 +207,14 @@ def _clipped(of: Bounds, low: float, high: float) -> Bounds:
     return min(max(of[0], low), high), min(max(of[1], low), high)
 
 
-def _times(a: Bounds, b: Bounds) -> Bounds:
+def times(a: Bounds, b: Bounds) -> Bounds:
+    """Of products."""
     ends = [0.0 if 0.0 in (x, y) else x * y for x in a for y in b]
     return _widened(min(ends), max(ends))
 
 
 def _over(a: Bounds, b: Bounds) -> Bounds:
-    return ANY if b[0] <= 0 <= b[1] else _times(a, (1 / b[1], 1 / b[0]))
+    return ANY if b[0] <= 0 <= b[1] else times(a, (1 / b[1], 1 / b[0]))
 
 
 def _absolute(a: Bounds) -> Bounds:
@@ -242,7 +243,7 @@ def _rounded(to: str, a: Bounds) -> Bounds:
 _FUNCTIONS: Mapping[str, Callable[..., Bounds]] = {
     "add": lambda a, b: _widened(a[0] + b[0], a[1] + b[1]),
     "sub": lambda a, b: _widened(a[0] - b[1], a[1] - b[0]),
-    "mul": _times,
+    "mul": times,
     "div": _over,
     "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isfinite
+from math import inf, isfinite, prod
 
 from kernels.frontend.onnx.context import Context, OnnxNode, may_wrap
-from kernels.frontend.onnx.general.steps import MAX_PLACES
+from kernels.frontend.onnx.general.products import letters_of
+from kernels.frontend.onnx.general.reductions import axes_of
+from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
 from kernels.ir.compositions import whole
 from kernels.ir.graph import Node
 
-from .bounds import bounds_of
+from .bounds import Bounds, bounds_of, times
 
 _ROUNDED = 1.001
-"""By what bounds may be too wide."""
+"""By what bounds may be too wide: who refuses by them allows for it."""
 _PRODUCTS = ("Mul", "Pow")
+SUMS = frozenset({"CumSum", "ReduceSum", "ScatterElements", "ScatterND"})
+"""Of elements; `SUMS_OF_PRODUCTS` of two operands' or more."""
+SUMS_OF_PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 _GROW = frozenset({
-    *_PRODUCTS, "Add", "CumProd", "CumSum", "Einsum", "Gemm", "MatMul", "ReduceL1", "ReduceProd", "ReduceSum",
-    "ReduceSumSquare", "Sub",
+    *_PRODUCTS, *SUMS, *SUMS_OF_PRODUCTS, "Add", "CumProd", "ReduceL1", "ReduceProd", "ReduceSumSquare", "Sub",
 })  # fmt: skip
 """Operators of which a result may be larger than every operand."""
+
+
+def grows(node: OnnxNode, to: Context) -> bool:
+    """Whether a node computes whole numbers of 32 or 64 bits that may be larger than every operand."""
+    kind = to.type_of(node.inputs[0]) if node.op in _GROW else None
+    if kind is None or kind.kind not in "iu" or may_wrap(kind):
+        return False
+    return not node.op.startswith("Scatter") or node.attributes.get("reduction") in ("add", "mul")
 
 
 def keep_exact(node: OnnxNode, to: Context) -> None:
@@ -28,20 +40,66 @@ def keep_exact(node: OnnxNode, to: Context) -> None:
     Raises UnsupportedNode for a product that is known to reach beyond, as hashes compute it.
     """
     name = node.outputs[0]
-    if node.op not in _GROW or name not in to.shapes:
+    if not grows(node, to) or name not in to.shapes:
         return
-    kind = to.type_of(node.inputs[0])
-    if kind.kind not in "iu" or may_wrap(kind):
-        return
-    if node.op == "CumSum":
-        low, high = bounds_of(to, node.inputs[0])
-        count = max(to.shapes[name], default=1)  # at least as many as there are along the axis
-        to.bounds[name] = min(0.0, low * count), max(0.0, high * count)
+    if node.op in SUMS_OF_PRODUCTS | SUMS - {"ReduceSum"}:
+        to.bounds[name] = bounds_of_sums(node, to)
     low, high = bounds_of(to, name)
     if node.op in _PRODUCTS:
         _refuse(node, to, (low, high))
-    if max(-low, high) > MAX_PLACES * _ROUNDED:
+    if not within(low, high):
         _bound(node, to, name)
+
+
+def within(low: float, high: float) -> bool:
+    """Whether fp32 holds every whole number between these."""
+    return max(-low, high) < MAX_PLACES
+
+
+def bounds_of_sums(node: OnnxNode, to: Context) -> Bounds:
+    """Between which numbers every sum of some of a result's terms lies, of a node of `SUMS` or `SUMS_OF_PRODUCTS`."""
+    bounds = [bounds_of(to, name) for name in node.inputs if name]
+    count, start = terms(node, to), (0.0, 0.0)
+    if node.op.startswith("Scatter"):
+        if node.attributes["reduction"] == "mul":
+            return -inf, inf
+        start, term = bounds[0], bounds[2]
+    elif node.op == "Gemm":
+        alpha, beta = (float(node.attributes.get(key, 1.0)) for key in ("alpha", "beta"))
+        start = times(bounds[2], (beta, beta)) if len(bounds) > 2 else start
+        term = times(times(bounds[0], bounds[1]), (alpha, alpha))
+    else:
+        term = bounds[0]
+        for other in bounds[1:] if node.op in SUMS_OF_PRODUCTS else ():
+            term = times(term, other)
+    ends = [(one, one + count * other) for one, other in zip(start, term, strict=True)]
+    return min(0.0, *ends[0]), max(0.0, *ends[1])
+
+
+def terms(node: OnnxNode, to: Context) -> int:
+    """How many elements, or products, a result of such a node is the sum of, at most."""
+    s = Steps(node, to)
+    shape = s.shape(s.operand(0))
+    if node.op == "CumSum":
+        (axis,) = s.whole_numbers(1) or [0]
+        return shape[node.axis(axis, len(shape))]
+    if node.op == "ReduceSum":
+        return prod(shape[axis] for axis in axes_of(s, len(shape)))
+    if node.op == "ScatterElements":
+        return 1 + s.shape(s.operand(1))[node.axis(s.attribute("axis", 0), len(shape))]
+    if node.op == "ScatterND":
+        return 1 + prod(s.shape(s.operand(1))[:-1])
+    if node.op == "MatMul":
+        return max(1, *shape[-1:])
+    if node.op == "Gemm":
+        return shape[0 if s.attribute("transA", 0) else -1]
+    names = [s.operand(index) for index in range(len(node.inputs))]
+    letters, result = letters_of(s, str(s.attribute("equation")).replace(" ", ""), names)
+    extents: dict[str, int] = {}
+    for name, term in zip(names, letters, strict=True):
+        for letter, extent in zip(term, s.shape(name), strict=True):
+            extents[letter] = max(extents.get(letter, 1), extent)
+    return prod(extent for letter, extent in extents.items() if letter not in result)
 
 
 def _refuse(node: OnnxNode, to: Context, bounds: tuple[float, float]) -> None:
