@@ -29,7 +29,8 @@ WORDS = (
     "auto", "naive", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
     "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8",
     "split_depth 4x16x3", "split_depth 1x1x16", "tiled", "tiled 8x4x1x1x4",
-    "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x8x2x2x2", "tiled 16x8x2x3x2", "tiled 8x4x1x1x4x1", "tiled 8x8x1x2x2x1", "panels",
+    "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x8x2x2x2",
+    "tiled 16x8x2x3x2", "tiled 8x4x1x1x4x1", "tiled 8x8x1x2x2x1", "panels",
     "panels 1x1x16", "panels 4x2x4", "panels 3x1x8", "panels 8x4x4",
 )  # fmt: skip
 """Named choices; of `tiled` those that compile in a moment."""
