@@ -49,13 +49,19 @@ class _Costs:
     """What a deep stage takes that is fetched ahead: its numbers stay in registers for longer."""
     registers: float
     """Of a work-item, beside its sums and what it fetches."""
+    three: float
+    """What tiles of three vectors of columns take of the cost: every work-item fetches one square."""
 
 
 _COSTS = {
-    "opencl": _Costs(165, 0.81, 0.86, 0.05, 0.75, 0.98, 1.36, 37),
-    "vulkan": _Costs(229, 0.45, 1.47, 0.04, 0.67, 1.3, 2.15, 44),
+    "opencl": _Costs(165, 0.81, 0.86, 0.05, 0.75, 0.98, 1.36, 37, 0.94),
+    "vulkan": _Costs(229, 0.45, 1.47, 0.04, 0.67, 1.3, 2.15, 44, 1.0),
 }
 """By API: fitted to 18 products each on an H100 (docs/decisions/0144)."""
+_UNMEASURED = 2.0
+"""Keeps tiles of three vectors of columns from products on which they were not timed, or were slow."""
+_THREE_AT_ONCE = 3
+"""Work-groups of a compute unit, of such a tile (docs/decisions/0163)."""
 _REGISTERS, _MOST_REGISTERS, _ITEMS, _LOCAL_BYTES = 65536, 255, 2048, 228 << 10
 """Of a compute unit, of a work-item; work-items and local memory of a compute unit."""
 
@@ -161,7 +167,7 @@ TILES = tuple(
         (16, 16, 2, 2, 2), (16, 16, 2, 2, 4), (16, 8, 2, 2, 2), (16, 8, 2, 2, 4), (8, 16, 2, 2, 2), (8, 8, 2, 2, 2),
         (8, 8, 2, 2, 4), (16, 8, 1, 2, 4), (16, 16, 1, 1, 4), (8, 8, 1, 2, 4), (8, 8, 1, 1, 4), (8, 4, 1, 1, 4),
         (16, 16, 4, 2, 2, 1), (16, 16, 2, 4, 2, 1), (16, 8, 4, 2, 2, 1), (16, 16, 2, 2, 2, 1), (16, 16, 2, 2, 4, 1),
-        (16, 8, 2, 2, 2, 1), (16, 8, 2, 2, 4, 1), (8, 8, 2, 2, 2, 1),
+        (16, 8, 2, 2, 2, 1), (16, 8, 2, 2, 4, 1), (8, 8, 2, 2, 2, 1), (16, 8, 2, 3, 2), (16, 8, 2, 3, 2, 1),
     )
 )  # fmt: skip
 """gx is a multiple of 8 and gy of 4, as the kernel deals work-items out; depth4 is even."""
@@ -261,11 +267,16 @@ def _desktop_cost(tile: ProductTile, product: Product, limits: Limits, costs: _C
     loads = 1 + costs.read / tile.rv + costs.read / tile.cv + costs.stage / tile.depth
     loads *= (costs.divided if parts > 1 else 1.0) * (1.0 if tile.ahead else costs.branches)
     loads *= costs.deep if tile.ahead and tile.depth > 2 else 1.0
+    if tile.cv == 3:
+        is_measured = parts == 1 and bool(tile.ahead) == (costs is _COSTS["vulkan"])
+        loads *= costs.three if is_measured else _UNMEASURED
     return (times + costs.first) * tile.rows * tile.columns / parts * loads
 
 
 def _at_once(tile: ProductTile, costs: _Costs) -> int:
     """Work-groups of a compute unit."""
+    if tile.cv == 3:
+        return _THREE_AT_ONCE
     wanted = 16 * tile.rv * tile.cv + 4 * tile.fetched + 4 * (tile.rv + tile.cv) + costs.registers
     registers = 8 * math.ceil(min(wanted, _MOST_REGISTERS) / 8)
     by_local = _LOCAL_BYTES // (tile.local_bytes + 1024)
