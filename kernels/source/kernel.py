@@ -126,6 +126,10 @@ class Kernel:
                 raise ValueError(f"kernel {self.name}: {buffer.name} cannot lie in an image")
         return replace(self, buffers=tuple(replace(b, image=b.image or b.name in names) for b in self.buffers))
 
+    def of_lanes(self, lanes: Literal[1, 4]) -> Kernel:
+        """The same kernel, whose buffers' elements have so many lanes."""
+        return replace(self, buffers=tuple(replace(buffer, lanes=lanes) for buffer in self.buffers))
+
     def fixing(self, names: Collection[str]) -> Kernel:
         """The same kernel with these integers as constants."""
         return replace(self, ints=tuple(name for name in self.ints if name not in names)) if names else self

@@ -202,6 +202,18 @@ class GpuContext:
             )
         )
 
+    def dispatch_copy(
+        self, kernel: Kernel, layer: str, buffers: Mapping[str, str | View], ints: Mapping[str, int],
+        work_items: WorkItems, traffic: int,
+    ) -> None:  # fmt: skip
+        """As `dispatch`, of a kernel that copies single elements and whose integers all count such: it copies four at
+        once where that makes whole vectors of everything, as launching a work-item takes longer than copying one."""
+        switches: dict[str, int] = {}
+        if not any(number % 4 for number in ints.values()):
+            kernel, ints, switches = kernel.of_lanes(4), {n: i // 4 for n, i in ints.items()}, {"FOURS": 1}
+            work_items = (work_items[0] // 4, *work_items[1:])
+        self.dispatch(kernel, layer, buffers, ints, work_items, switches=switches, traffic=traffic)
+
     def calls(
         self, family: GpuFamily[S], node: Node, constants: Constants = MappingProxyType({})
     ) -> tuple[S, tuple[Call, ...]]:

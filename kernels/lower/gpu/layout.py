@@ -129,6 +129,6 @@ def _moved(context: GpuContext, dims: Dims, *, plain_is_single: bool) -> int:
 def _convert(context: GpuContext, tensor: str, kernel: Kernel, source: str, target: str) -> str:
     dims = context.dims(tensor)
     count = dims.elements
-    buffers = {"src": source, "dst": target}
-    context.dispatch(kernel, f"{tensor}:{kernel.name}", buffers, {"count": count}, (count, 1, 1), traffic=6 * count)
+    buffers, layer = {"src": source, "dst": target}, f"{tensor}:{kernel.name}"
+    context.dispatch_copy(kernel, layer, buffers, {"count": count}, (count, 1, 1), traffic=6 * count)
     return target

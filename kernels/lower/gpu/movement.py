@@ -66,7 +66,7 @@ def _concat_plain(context: GpuContext, node: Node, axis: int) -> None:
         ints = {"count": count, "dst_stride": stride, "dst_offset": offset}
         items = (count, prod(shape[:axis]), 1)
         traffic = 2 * prod(context.graph.shapes[name]) * (2 if context.half else 4)
-        context.dispatch(_COPY_BLOCK, node.name, {"src": source, "dst": target}, ints, items, traffic=traffic)
+        context.dispatch_copy(_COPY_BLOCK, node.name, {"src": source, "dst": target}, ints, items, traffic)
         offset += count
 
 
@@ -83,7 +83,7 @@ def lower_slice(context: GpuContext, node: Node) -> None:
     buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
     ints = {"count": count, "src_stride": shape[axis] * inner, "src_offset": start * inner}
     traffic = 2 * prod(context.graph.shapes[node.output]) * (2 if context.half else 4)
-    context.dispatch(_TAKE_BLOCK, node.name, buffers, ints, (count, prod(shape[:axis]), 1), traffic=traffic)
+    context.dispatch_copy(_TAKE_BLOCK, node.name, buffers, ints, (count, prod(shape[:axis]), 1), traffic)
 
 
 def lower_reshape(context: GpuContext, node: Node) -> None:

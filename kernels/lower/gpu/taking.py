@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
+from typing import Literal
 
 import numpy as np
 
 from kernels.ir.graph import Node
-from kernels.ir.taking import axes_of, joined
+from kernels.ir.taking import Axis, axes_of, joined
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, result
 
@@ -28,7 +30,11 @@ def lower_take(context: GpuContext, node: Node) -> None:
     """Along axes that lie in even steps by their strides, along others by a table."""
     a, shape = node.attributes, context.graph.shapes[node.output]
     base, axes = axes_of(shape, a["strides"], context.graph.constants[node.inputs[1]])
-    ints = {"count": prod(shape), "base": base}
+    lanes: Literal[1, 4] = 4 if _in_fours(base, axes) else 1
+    if lanes == 4:
+        *outer, last = axes
+        base, axes = base // 4, [*(Axis(each.extent, each.stride // 4) for each in outer), Axis(last.extent // 4, 1)]
+    ints = {"count": prod(shape) // lanes, "base": base}
     ints |= {f"n{k}": axis.extent for k, axis in enumerate(axes) if k}
     ints |= {f"s{k}": axis.stride for k, axis in enumerate(axes)}
     text, place, empty, tables, start = [], "base", [], [np.zeros(1, np.float32)], 1
@@ -46,13 +52,20 @@ def lower_take(context: GpuContext, node: Node) -> None:
         text.append(f"const bool empty = {' || '.join(empty)};\n    ")
         value = f"empty ? value : LOAD_src(empty ? 0 : {place})"
     written = f"{START}{counting([axis.extent for axis in axes])}\n    {''.join(text)}STORE_dst(i, {value});"
-    buffers = (Buffer("src", 1), Buffer("table", 1, "f32"), result("dst", 1))
+    buffers = (Buffer("src", lanes), Buffer("table", 1, "f32"), result("dst", lanes))
     kernel = generated("take", written, buffers, ints, ("value",))
     source, target = plain(context, node.inputs[0]), context.new_plain(node.output)
     context.dispatch(
         kernel, node.name, {"src": source, "table": _table(context, node, joined(tables)), "dst": target}, ints,
-        (prod(shape), 1, 1), floats={"value": float(a["value"])}, traffic=context.traffic(node),
+        (ints["count"], 1, 1), floats={"value": float(a["value"])}, traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def _in_fours(base: int, axes: Sequence[Axis]) -> bool:
+    """Whether whole vectors of four elements are copied to whole vectors."""
+    *outer, last = axes
+    numbers = (base, last.extent, *(axis.stride for axis in outer))
+    return last.stride == 1 and not any(axis.table for axis in axes) and not any(number % 4 for number in numbers)
 
 
 def _table(context: GpuContext, node: Node, content: np.ndarray) -> str:

@@ -127,7 +127,10 @@ class MatrixUnits:
             switches["FEW"] = int(deep < FEW_STAGES * shape.tile_depth)
             apart = 2 * deep if shape.direct else deep // 8 if shape.turned else deep * product.columns4
             ints |= {"depth": deep, "a_batch": deep // 4, "b_batch": apart}
-        items = (across * shape.group, down, parts * product.batch)
+        first, then = across, down
+        if _rows_first(shape, product, options.backend):
+            first, then, switches["ROWS_FIRST"] = down, across, 1
+        items = (first * shape.group, then, parts * product.batch)
         return (Call(KERNEL, items, shape, switches, ints, shape.group, weight, parts=parts),)
 
 
@@ -138,6 +141,12 @@ def _wanted(product: Product, limits: Limits) -> str:
         "straight" if unit_fragments.pays_straight(limits, **sizes)
         else "direct" if unit_fragments.pays(limits, **sizes) else ""
     )  # fmt: skip
+
+
+def _rows_first(tile: UnitTile, product: Product, backend: Backend) -> bool:
+    """Whether work-groups that run at once share columns, whose weights they read from memory: pays where there are
+    more columns than depth (docs/decisions/0159)."""
+    return backend == "vulkan" and tile.direct and not tile.straight and product.columns > product.depth
 
 
 def _kind(tile: UnitTile) -> str:

@@ -1,10 +1,15 @@
 // Rows of both operands lie side by side. WHOLE: sizes are multiples of the tile; EIGHTS_A, EIGHTS_B: rows of the operand
 // begin at multiples of eight halves, and are read eight at a time; AGAIN: the depth is a multiple of the tile's, and the
-// last stage is fetched again, so that no load depends on where it is.
+// last stage is fetched again, so that no load depends on where it is. ROWS_FIRST: work-groups follow each other down.
 {
     const int me = LOCAL_ID(0);
+#ifdef ROWS_FIRST
+    const int first_row = GROUP_ID(0) * TILE_ROWS;
+    const int first_column = GROUP_ID(1) * (2 * TILE_COLUMNS8);
+#else
     const int first_row = GROUP_ID(1) * TILE_ROWS;
     const int first_column = GROUP_ID(0) * (2 * TILE_COLUMNS8);
+#endif
     const int batch = GROUP_ID(2);
     const int a_from = a_start + batch * a_batch;
     const int b_from = batch * b_batch;
