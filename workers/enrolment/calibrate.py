@@ -44,6 +44,8 @@ JUMP = 4.0
 """Differences of so many standard deviations are none of the gauge's noise."""
 UNSTEADY = 4.0
 """Scatter under load over that at rest, or the other way round, from which one of them is not the gauge's alone."""
+BY_CHANCE = 3.29
+"""Standard errors that chance exceeds in one of a thousand: few readings scatter differently by chance alone."""
 CLEAR = 0.75
 """Share of the readings under load that must lie beyond nine tenths of those at rest."""
 
@@ -205,8 +207,14 @@ def _noise_raw(steps: Steps, raw: Numbers) -> float:
     if not kinds:
         return quantum / math.sqrt(12)
     each = [_scatter(kind, quantum) for kind in kinds]
-    alike = max(each) <= UNSTEADY * min(each)
+    alike = max(each) <= max(UNSTEADY, _by_chance(*kinds)) * min(each)
     return max(_scatter(np.concatenate(kinds), quantum) if alike else min(each), quantum / math.sqrt(12))
+
+
+def _by_chance(*kinds: Numbers) -> float:
+    """Quotient of the scatters that chance hardly exceeds: the logarithm of a quotient of variances is nearly normal
+    (Fisher 1924). Neighbours share readings, so that three differences count as two."""
+    return math.exp(BY_CHANCE * math.sqrt(sum(1 / max(2 * len(kind) / 3 - 1, 1) for kind in kinds) / 2))
 
 
 def _differences(kind: Sequence[Numbers]) -> Numbers:

@@ -71,6 +71,13 @@ def test_noise_is_found_with_its_quantum(seed: int) -> None:
         assert np.mean(found) == pytest.approx(expected, rel=0.15)
 
 
+def test_few_readings_may_scatter_little_by_chance() -> None:
+    """Of some thousand brief runs these had one kind of readings that scattered four times as much as the other."""
+    gauge = SimulatedGauge(noise_a=0.003, quantum_a=0.001, rest_a=0.0453, load_a=0.7207)
+    for chance in (169, 1001, 1260):
+        assert calibrate(*gauge.run(chance, 1.75)).noise_a == pytest.approx(0.003, rel=0.2)
+
+
 def test_a_load_that_is_uneven_is_a_load(seed: int) -> None:
     """Where something else takes the cores again and again, readings under load scatter from little to all of it."""
     random_ = random.Random(seed)
