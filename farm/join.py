@@ -68,7 +68,7 @@ def joined(settings: Settings, what: str, tell: Callable[[str], None]) -> Settin
             connect(host).close()
             return host
         except ServiceDown as e:
-            if (reason := str(e.args[0])) != told:
+            if (reason := str(e.args[0]).rstrip(".")) != told:
                 tell(f"{reason}; {UNREACHED}; it is asked again every {AGAIN_S:g} s")
                 told = reason
         time.sleep(AGAIN_S)

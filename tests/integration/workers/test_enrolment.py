@@ -72,7 +72,7 @@ def check_gauge(found: Enrolment, profile_name: str, speed: float = 1.0) -> None
     # Another gauge's would be twice or half as long. How near it comes to regular news, tests/unit shows: a busy host
     # is late with them.
     assert found.gauge.refresh_ns == pytest.approx(profile.gauge.refresh_ms * 1e6 / speed, rel=0.45)
-    # Some ten readings tell it: how near they come, tests/unit shows; by chance they may be hardly more than their steps.
+    # Some ten readings tell it: how near they come, tests/unit shows. By chance they are their steps alone.
     least_a = profile.gauge.quantum_ua * 1e-6 / math.sqrt(12)
     assert 0.99 * least_a <= found.gauge.noise_a < 5.0 * max(profile.gauge.noise_ua * 1e-6, least_a)
     assert not found.gauge.absolute
