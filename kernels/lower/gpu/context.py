@@ -207,7 +207,8 @@ class GpuContext:
         work_items: WorkItems, traffic: int,
     ) -> None:  # fmt: skip
         """As `dispatch`, of a kernel that copies single elements and whose integers all count such: it copies four at
-        once where that makes whole vectors of everything, as launching a work-item takes longer than copying one."""
+        once where that makes whole vectors of everything, as launching a work-item takes longer than copying one. No
+        text reads `FOURS`: it gives the program a name of its own."""
         switches: dict[str, int] = {}
         if not any(number % 4 for number in ints.values()):
             kernel, ints, switches = kernel.of_lanes(4), {n: i // 4 for n, i in ints.items()}, {"FOURS": 1}
