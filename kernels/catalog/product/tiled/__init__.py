@@ -253,7 +253,8 @@ def _cost(tile: ProductTile, product: Product, options: Options, limits: Limits)
     rounds = computed / (tile.rows * tile.columns * (limits.compute_units or _UNITS))
     idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
     unlike = _UNLIKE if (options.backend == "vulkan") != bool(tile.ahead) else 1.0
-    return unlike * computed * idle * (1 + 0.5 / tile.rv + 0.5 / tile.cv)
+    untimed = _UNMEASURED if tile.cv == 3 else 1.0
+    return untimed * unlike * computed * idle * (1 + 0.5 / tile.rv + 0.5 / tile.cv)
 
 
 def _desktop_cost(tile: ProductTile, product: Product, limits: Limits, costs: _Costs) -> float:
