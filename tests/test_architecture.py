@@ -61,7 +61,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
             "execution",
             "crash_recovery",
             "discovery",
-            "bundles",
             "spool",
             "tasks",
             "serving",

@@ -23,8 +23,9 @@ from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.record import Outcome, Record
 from tests.servers import RedisServer
 from tests.waiting import LIMIT_S, eventually
-from workers import spool as spool_module
-from workers.spool import Spool
+from workers.spool import Spool, kept
+from workers.spool import spool as spool_module
+from workers.spool.kept import KeptRecords
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_kept_on_disk_until_the_receipt(tmp_path: Path, redis: Redis) -> None:
     spool.flush(everything=False)
     assert sent(redis) == [record()], "sent once, not in every pass"
     assert not path.exists() and spool.waiting() == [path]
-    now[0] = spool_module.FLUSH_S
+    now[0] = kept.FLUSH_S
     spool.flush(everything=False)
     assert path.exists()
     redis.set(keys.receipt("", "job1:1"), "new")
@@ -89,9 +90,9 @@ def test_many_that_are_due_share_a_file_until_each_gets_its_own(tmp_path: Path, 
         return sorted(path.name for path in (tmp_path / "spool").glob(f"*{ending}"))
 
     killed = Spool(tmp_path, clock=lambda: now[0])
-    for number in range(spool_module.BUNDLE):
+    for number in range(kept.BUNDLE):
         killed.add(record(f"job{number}"))
-    now[0] += spool_module.FLUSH_S
+    now[0] += kept.FLUSH_S
     killed.flush(everything=False)
     assert len(files(".bundle")) == 1 and not files(".json")
 
@@ -100,13 +101,13 @@ def test_many_that_are_due_share_a_file_until_each_gets_its_own(tmp_path: Path, 
     sender = threading.Thread(target=spool.run, args=(redis, stop))
     sender.start()
     try:
-        eventually(lambda: len(sent(redis)) == spool_module.BUNDLE - 1)
+        eventually(lambda: len(sent(redis)) == kept.BUNDLE - 1)
         eventually(lambda: not files(".bundle"))
     finally:
         stop.set()
         spool.nudge()
         sender.join(60)
-    others = [f"job{number}" for number in range(1, spool_module.BUNDLE)]
+    others = [f"job{number}" for number in range(1, kept.BUNDLE)]
     assert sorted(each.job_id for each in sent(redis)) == others
     assert files(".json") == [f"{name}-1.json" for name in others]
 
@@ -137,11 +138,11 @@ def test_what_nobody_waits_for_goes_with_what_is_awaited(
 def test_a_bundle_goes_with_the_last_receipt(tmp_path: Path, redis: Redis) -> None:
     now = [0.0]
     spool = Spool(tmp_path, clock=lambda: now[0])
-    for number in range(spool_module.BUNDLE):
+    for number in range(kept.BUNDLE):
         spool.add(record(f"job{number}"))
-    now[0] += spool_module.FLUSH_S
+    now[0] += kept.FLUSH_S
     spool.flush(everything=False)
-    for number in range(spool_module.BUNDLE):
+    for number in range(kept.BUNDLE):
         assert len(list((tmp_path / "spool").iterdir())) == 1
         redis.set(keys.receipt("", f"job{number}:1"), "new")
         spool.send(redis)
@@ -284,14 +285,14 @@ def test_many_are_sent_once_each_in_few_trips(tmp_path: Path, redis: Redis, monk
 def test_a_record_that_comes_in_mid_pass_is_sent_once(
     tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spool, waiting = Spool(tmp_path), Spool._waiting
+    spool, waiting = Spool(tmp_path), KeptRecords.waiting
 
-    def late(self: Spool) -> list[str]:
+    def late(self: KeptRecords) -> list[str]:
         monkeypatch.undo()
-        self.add(record())
+        spool.add(record())
         return waiting(self)
 
-    monkeypatch.setattr(Spool, "_waiting", late)
+    monkeypatch.setattr(KeptRecords, "waiting", late)
     spool.send(redis)
     spool.send(redis)
     assert sent(redis) == [record()]
@@ -412,23 +413,23 @@ def test_a_disk_that_takes_nothing_loses_no_record(tmp_path: Path, redis: Redis)
 
 def test_the_sender_outlives_what_nobody_foresaw(tmp_path: Path, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     spool, stop = Spool(tmp_path), threading.Event()
-    failures = iter([RuntimeError("out of the blue"), MemoryError()])
+    failures, waiting = [RuntimeError("out of the blue"), MemoryError()], KeptRecords.waiting
 
-    def fail(*_: object) -> list[Path]:
-        error = next(failures, None)
-        if error is None:
-            monkeypatch.undo()
-            return []
-        raise error
+    def fail(self: KeptRecords) -> list[str]:
+        if failures:
+            raise failures.pop()
+        return waiting(self)
 
-    monkeypatch.setattr(Spool, "waiting", fail)
+    monkeypatch.setattr(KeptRecords, "waiting", fail)
     monkeypatch.setattr(spool_module, "PERIOD_S", 0.01)
+    redis.set(keys.receipt("", "job1:1"), "new")
     sender = threading.Thread(target=spool.run, args=(redis, stop))
     sender.start()
     try:
+        eventually(lambda: not failures)
         spool.add(record())
-        eventually(lambda: redis.xlen(keys.records("")))
-        assert sender.is_alive()
+        eventually(lambda: spool.waiting() == [])
+        assert sender.is_alive() and sent(redis) == [record()]
     finally:
         stop.set()
         sender.join(60)
