@@ -29,8 +29,9 @@ from .figures import Apart, Energies, Renewed, Selector
 from .imports import Imported
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
+from .queue.histories import Served, served
 from .queue.listed import Listed
-from .queue.news import News, NewsReader, Served, served
+from .queue.news import News, NewsReader
 from .queue.outlook import Outlook, outlook
 from .rows import (
     ExperimentRow,

@@ -12,7 +12,7 @@ from orchestrator.model.lease import Assignment
 
 from .database import padded
 from .lanes import candidates_of
-from .queue.news import attempt_rows, running_rows
+from .queue.histories import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
 from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader, Measured, measured

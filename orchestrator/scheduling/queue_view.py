@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.ledger import Ledger, RunningRow, WaitingLane
-from orchestrator.ledger.queue.news import Served
+from orchestrator.ledger.queue.histories import Served
 from orchestrator.model.queue_view import Share, WaitingJob
 
 MOST = 1000
