@@ -19,6 +19,7 @@ from kernels.errors import ModelError
 from kernels.ir.graph import Graph
 from kernels.ir.shapes import Shape
 
+from .checking import Inference, NodeChecker, Obstacles
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
 from .control.nested import names_read
@@ -29,8 +30,6 @@ from .general.padded.suppression_limits import limit_suppression
 from .general.sequences import follow, is_of_sequences
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
-from .node_checker import NodeChecker
-from .obstacles import Obstacles
 from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
 from .written import is_written, write
 from .written.functions import expanded
@@ -70,7 +69,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         to.add_shape(port.name, inputs[port.name])
         if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
             to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
-    check = NodeChecker(version, model.ir_version)
+    check, inference = NodeChecker(version, model.ir_version), Inference(version, model.ir_version)
     outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     read = frozenset((*outputs, *names_read(graph.node)))
 
@@ -85,12 +84,13 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
             check_known(node, proto.domain)
         check(proto)
 
-    obstacles = Obstacles(version, alone)
+    obstacles = Obstacles(version, alone, inference)
     for proto in join_lrn(graph.node, constants, outputs):
         if obstacles.hide(proto, to):
             continue
         try:
             each(proto, read)
+            inference.check(proto, to)
         except ModelError as e:
             obstacles.add(proto, e, to)
     obstacles.check()

@@ -80,6 +80,8 @@ def check_operands(node: OnnxNode, to: Context) -> None:
     for key, value in node.attributes.items():
         if isinstance(value, float) and not isfinite(value) and node.op not in _MAY_BE_INFINITE:
             raise ModelError(f"node {node.name!r} ({node.op}): attribute {key} is {value}; expected a finite number")
+    if not onnx.defs.has(node.op, node.opset):
+        node.reject(f"it came after opset {node.opset}; export the model with the opset of the operator")
     formal = onnx.defs.get_schema(node.op, node.opset).inputs
     types: dict[str, tuple[str, str]] = {}
     shapes: list[tuple[str, str, Shape | None]] = []

@@ -30,6 +30,9 @@ def _sizes(node: OnnxNode, to: Context, extent: int) -> list[int]:
     """Given, or equal ones of which the last may be smaller."""
     stored = node.attributes["split"] if "split" in node.attributes else to.optional_constant(node, 1)
     count = len(node.outputs)
+    if node.attributes.get("num_outputs", count) != count:
+        said = node.attributes["num_outputs"]
+        raise ModelError(f"node {node.name!r} (Split): num_outputs is {said}, and it has {count} outputs")
     if stored is None:
         whole = -(-extent // count)
         sizes = [max(0, min(whole, extent - i * whole)) for i in range(count)]

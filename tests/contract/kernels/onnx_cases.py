@@ -93,8 +93,10 @@ class Case:
                 found = found.take(range(got[count].astype(int).item()), axis) if count in got else found
             if found.shape != wanted.shape:
                 return f"{name} has shape {found.shape}; expected {wanted.shape}"
+            wanted = wanted.astype(np.float64)
+            size = max(1.0, np.max(np.abs(wanted), initial=0.0, where=np.isfinite(wanted)))
             with np.errstate(invalid="ignore"):
-                close = np.isclose(found, wanted.astype(np.float64), rtol=1e-3, atol=1e-5, equal_nan=True)
+                close = np.isclose(found, wanted, rtol=1e-3, atol=1e-5 * size, equal_nan=True)
             if not np.all(close):
                 return f"{name} differs in {np.count_nonzero(~close)} of {wanted.size} elements"
         return ""

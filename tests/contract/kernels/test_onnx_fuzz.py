@@ -9,10 +9,11 @@ import pytest
 
 from tests.contract.agent.driver import Agent
 
+from . import onnx_mutations as mutations
 from .onnx_cases import Found, imported, through_agent
 from .onnx_fuzz import OPERATORS, cases, folded, judged, text_of
 
-CASES = 48
+CASES, CHANGED = 48, 100
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,12 @@ def test_what_the_import_computes_of_constants_is_what_onnxruntime_computes(seed
     ]
     assert len(found) > len(OPERATORS) // 2
     assert not {text_of(one.case): one.wrong or one.refusals for one in found if one.wrong or not one.graphs}
+
+
+def test_onnx_s_own_cases_with_a_change_are_right_or_refused(seed: int, tmp_path: Path) -> None:
+    drawn = [*mutations.cases(np.random.default_rng([seed, 82]), CHANGED, tmp_path / "m.onnx")]
+    assert not {f"{one.found.case.name}: {one.what}": one.found.wrong for one in drawn if one.found.wrong}
+    assert sum(one.is_computed and bool(one.found.graphs) for one in drawn) > CHANGED // 5
 
 
 @pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])

@@ -276,6 +276,8 @@ def _rows(s: Steps, x: str) -> str:
 def compress(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, condition = s.operand(0), to.constant(node, 1)
+    if condition.ndim != 1:
+        raise ModelError(f"node {node.name!r} (Compress): its condition has shape {condition.shape}; expected one axis")
     places = np.flatnonzero(condition)
     if not places.size:
         node.reject("it keeps nothing")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.ir.compositions import trunc
 from kernels.ir.expressions import Expression
@@ -159,7 +160,9 @@ def normalised(s: Steps, x: str, axes: list[int], epsilon: float) -> tuple[str, 
 
 
 def scaled(s: Steps, x: str, first: int, shape: Callable[[int], tuple[int, ...]] | None = None) -> str:
-    """x times input `first`, plus the input after it, where they are there; each in a shape of `shape`'s making."""
+    """x times input `first`, plus the input after it, where they are there; each in a shape of `shape`'s making. Raises
+    ModelError where they are larger than x."""
+    whole = s.shape(x)
     for index, function in ((first, "mul"), (first + 1, "add")):
         if s.has(index):
             operand = s.operand(index)
@@ -171,6 +174,9 @@ def scaled(s: Steps, x: str, first: int, shape: Callable[[int], tuple[int, ...]]
                 )
             else:
                 x = s.map((function, "a", "b"), x, operand)
+            if s.shape(x) != whole:
+                given = s.shape(operand)
+                raise ModelError(f"node {s.node.name!r} ({s.node.op}): input {index}, {given}, does not fit {whole}")
     return x
 
 

@@ -23,6 +23,8 @@ def resize(node: OnnxNode, to: Context) -> None:
         "coordinate_transformation_mode", "half_pixel"
     )  # fmt: skip
     roi = to.optional_constant(node, 1) if node.opset >= 11 and way == "tf_crop_and_resize" else None
+    if roi is not None and roi.size != 2 * len(axes):
+        raise ModelError(f"node {node.name!r} (Resize): roi has {roi.size} numbers; expected {2 * len(axes)}")
     outside: list[tuple[int, AnyArray]] = []
     for k, axis in enumerate(axes):
         part = (0.0, 1.0) if roi is None else (float(roi[k]), float(roi[len(axes) + k]))

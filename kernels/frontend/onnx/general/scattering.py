@@ -10,6 +10,7 @@ from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.ir.compositions import less_or_equal, remainder
 from kernels.ir.expressions import Expression
+from kernels.ir.shapes import Shape
 
 from .placing import along, element_numbers, inside, place
 from .steps import Steps
@@ -25,6 +26,7 @@ def scatter_elements(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, indices, updates = s.operand(0), s.operand(1), s.operand(2)
     shape, places = s.shape(x), s.value(indices)
+    _require(s, updates, s.shape(indices))
     axis = node.axis(s.attribute("axis", 0), len(shape))
     if places is not None and _scattered(s, x, along(node, shape, places, axis), updates):
         return
@@ -72,6 +74,7 @@ def scatter_nd(node: OnnxNode, to: Context) -> None:
     depth = given[-1]
     if depth > len(shape):
         raise ModelError(f"node {node.name!r} ({node.op}): indices of shape {given} do not fit {shape}")
+    _require(s, updates, (*given[:-1], *shape[depth:]))
     if places is not None:
         coordinates = tuple(inside(node, places[..., k], shape[k]) for k in range(depth))
         if _scattered(s, x, np.asarray(element_numbers(shape)[coordinates]), updates):
@@ -168,6 +171,14 @@ def _reduction(s: Steps) -> str:
     if how != "none" and how not in _REDUCTIONS:
         s.node.reject(f"reduction {how!r}; supported: none, {', '.join(_REDUCTIONS)}")
     return how
+
+
+def _require(s: Steps, updates: str, wanted: Shape) -> None:
+    """Raise ModelError where the updates do not have this shape."""
+    if s.shape(updates) != wanted:
+        raise ModelError(
+            f"node {s.node.name!r} ({s.node.op}): updates of shape {s.shape(updates)}; its indices ask for {wanted}"
+        )
 
 
 def _scattered(s: Steps, x: str, places: AnyArray, updates: str) -> bool:

@@ -156,8 +156,11 @@ class Steps:
         return self.emit("take", (self.tensor(x), table), attributes)
 
     def pick(self, x: str, axis: int, places: Sequence[int] | AnyArray, value: float = 0.0) -> str:
-        """Elements along an axis; -1: none, but `value`."""
+        """Elements along an axis; -1: none, but `value`. Raises ModelError for places outside of the axis."""
         shape = self.shape(x)
+        if np.any(np.asarray(places) >= shape[axis]):
+            asked, name = f"element {np.max(places)} of {shape[axis]} along axis {axis}", self.node.name
+            raise ModelError(f"node {name!r} ({self.node.op}): it asks for {asked}")
         outer, inner, count = prod(shape[:axis]), prod(shape[axis + 1 :]), len(places)
         tables = [np.arange(outer), np.asarray(places), np.arange(inner)]
         taken = self.take(x, (outer, count, inner), tables, (shape[axis] * inner, inner, 1), value)

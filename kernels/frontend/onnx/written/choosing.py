@@ -16,6 +16,8 @@ def compress(n: Nodes) -> None:
         x, axis = n.add("Reshape", x, n.store([-1])), 0
     axis = n.node.axis(axis, max(rank, 1))
     condition = n.node.input(1)
+    if len(n.shape(condition)) != 1:
+        n.node.reject(f"its condition has shape {n.shape(condition)}; expected one axis")
     if (given := n.shape(condition)[0]) > n.shape(x)[axis]:
         n.node.reject(f"its condition has {given} elements for {n.shape(x)[axis]} along axis {axis}")
     found = n.add("Squeeze", n.add("NonZero", condition), n.store([0]))

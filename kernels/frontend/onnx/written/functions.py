@@ -6,6 +6,8 @@ import onnx
 import onnx.inliner
 
 from kernels.errors import ModelError
+from kernels.frontend.onnx.checking.attribute_values import check_values
+from kernels.frontend.onnx.checking.inference import told
 from kernels.frontend.onnx.control.nested import every_node
 from kernels.frontend.onnx.folding import RANDOM
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS, SUPPORTED
@@ -29,12 +31,34 @@ def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
     typed.graph.value_info.append(onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None))
     for node in every_node(typed.graph.node):
         if _has_body(node, opset):
+            check_values(node)
             _add_defaults(node, opset)
+    _check_shapes(typed, opset)
     try:
         inlined = onnx.inliner.inline_selected_functions(typed, kept, exclude=True, inline_schema_functions=True)
     except Exception as e:  # what the inliner meets in a damaged model
         raise ModelError(f"its functions cannot be written out: {e}; export the model without functions") from e
     return inlined
+
+
+def _check_shapes(model: onnx.ModelProto, opset: int) -> None:
+    """Raise ModelError where inputs do not fit an operator that has a body: the body's own nodes may not tell."""
+    try:
+        known = onnx.shape_inference.infer_shapes(model).graph
+    except Exception:  # the inliner tells what is damaged; a model above 2 GB is not inferred
+        return
+    types = {port.name: port.type for port in (*known.value_info, *known.input)}
+    for node in known.node:
+        if _has_body(node, opset) and types.keys() >= {*node.input} - {""}:
+            schema = onnx.defs.get_schema(node.op_type, opset, "")
+            try:
+                onnx.shape_inference.infer_node_outputs(
+                    schema, node, {name: types[name] for name in node.input if name}
+                )
+            except onnx.shape_inference.InferenceError as e:
+                raise ModelError(f"node {node.name or node.output[0]!r} ({node.op_type}): {told(e)}") from e
+            except onnx.checker.ValidationError:  # its types, which the import tells better
+                continue
 
 
 def _has_body(node: onnx.NodeProto, opset: int) -> bool:

@@ -34,6 +34,7 @@ def refuse(path: Path, *said: str, kind: type[CompileError] = ModelError) -> Non
 
 
 ONES = np.ones(4, np.float32)
+DEFORMED = {"w": np.ones((2, 4, 2, 2), np.float32), "o": np.zeros((1, 8, 7, 7), np.float32)}
 
 
 def one_node(
@@ -308,6 +309,17 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("Reshape", {"s": ONES}, {}, ("shape ('s')", "tensor(float)", "expected tensor(int64)")),
         ("Gather", {"i": ONES}, {}, ("indices ('i')", "tensor(float)")),
         ("MatMul", {"b": np.ones((8, 2), np.float64)}, {}, ("B ('b')", "tensor(double)", "expected tensor(float)")),
+        ("ReduceMean", {}, {"keepdims": 2}, ("keepdims is 2", "0, 1")),
+        ("Gelu", {}, {"approximate": "erf", "opset": 20}, ("approximate is 'erf'", "none, tanh")),
+        ("DepthToSpace", {}, {"blocksize": 2, "mode": "reflect"}, ("mode is 'reflect'", "DCR, CRD")),
+        ("LayerNormalization", {"s": np.ones((2, 1, 4, 8, 8), np.float32)}, {}, ("(2, 1, 4, 8, 8)", "(1, 4, 8, 8)")),
+        ("DeformConv", DEFORMED, {"kernel_shape": [2], "opset": 19}, ("kernel_shape [2]", "(2, 2)")),
+        ("ConvTranspose", {"w": np.ones((4, 2, 3, 3), np.float32)}, {"output_padding": [1, 1]}, ("output_padding",)),
+        ("ConvTranspose", {"w": np.ones((4, 2, 3, 3), np.float32)}, {"output_shape": [12, 10]}, ("12 outputs",)),
+        ("ScatterND", {"i": np.zeros((2, 1), np.int64), "u": ONES}, {}, ("(4,)", "(2, 4, 8, 8)")),
+        ("ScatterElements", {"i": np.zeros((1, 4, 8, 1), np.int64), "u": ONES}, {}, ("(4,)", "(1, 4, 8, 1)")),
+        ("Compress", {"c": np.ones(9, np.bool_)}, {"axis": 3}, ("element 8 of 8",)),
+        ("NegativeLogLikelihoodLoss", {"t": np.zeros((1, 7, 8), np.int64)}, {}, ("Input and target",)),
     ],
 )  # fmt: skip
 def test_what_a_node_asks_does_not_fit(

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.general.placing import inside
 from kernels.frontend.onnx.general.steps import Steps
 from kernels.ir.expressions import Expression
 
@@ -26,7 +27,7 @@ def array_feature_extractor(node: OnnxNode, to: Context) -> None:
         node.reject("it chooses among texts, and results are numbers: train the model with numbers as labels")
     last, places = len(s.shape(x)) - 1, s.value(y)
     if places is not None:
-        found = s.pick(x, last, places.reshape(-1))
+        found = s.pick(x, last, inside(node, places.reshape(-1), s.shape(x)[last]))
     else:
         found = s.gather(x, s.reshape(y, (int(np.prod(s.shape(y))),)), last)
     s.end(s.reshape(found, (1, -1)) if last < 0 else found if last else s.reshape(found, (1, *s.shape(found))))

@@ -160,7 +160,8 @@ def _by_phase(weight: AnyArray, phases: Sequence[int]) -> AnyArray:
 def _transposed_cuts(
     s: Steps, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Of each axis of all that the taps reach: where the result begins, and its size."""
+    """Of each axis of all that the taps reach: where the result begins, and its size. Raises ModelError for a size that
+    no input gives."""
     count = len(extents)
     more = numbers(s, "output_padding", count, 0)
     pads = numbers(s, "pads", 2 * count, 0)
@@ -171,6 +172,11 @@ def _transposed_cuts(
         whole = strides[axis] * (extents[axis] - 1) + more[axis] + reach + 1
         begin, end = pads[axis], pads[count + axis]
         size = int(wanted[-count:][axis]) if wanted is not None else extents[axis] * strides[axis]
+        if more[axis] >= max(strides[axis], dilations[axis]) or size - whole >= strides[axis]:
+            raise ModelError(
+                f"node {s.node.name!r} ({s.node.op}): {extents[axis]} inputs along axis {axis + 2} do not give {size} "
+                f"outputs: the taps reach {whole}, {more[axis]} of them by output_padding"
+            )
         if wanted is not None or mode.startswith("SAME"):
             total = whole - size
             half = int(total / 2)

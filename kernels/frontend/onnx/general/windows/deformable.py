@@ -25,6 +25,8 @@ def deform_conv(node: OnnxNode, to: Context) -> None:
     if len(s.shape(x)) != 4 or len(s.shape(weight)) != 4:
         node.reject(f"a weight of shape {s.shape(weight)} for an input of shape {s.shape(x)}; expected two dimensions")
     (n, channels, *extents), (m, each, *kernel) = s.shape(x), s.shape(weight)
+    if [*(said := s.attribute("kernel_shape", kernel))] != kernel:
+        raise ModelError(f"node {node.name!r} (DeformConv): kernel_shape {said}, and weights of {tuple(kernel)}")
     groups, parts = int(s.attribute("group", 1)), int(s.attribute("offset_group", 1))
     taps, pixels, counts = prod(kernel), prod(extents), s.shape(offset)[2:]
     starts, wanted = _starts(s, extents, kernel)

@@ -1,4 +1,5 @@
-"""Check single nodes against ONNX's own schemas: required attributes, their types, numbers of inputs and outputs."""
+"""Check single nodes against ONNX's own schemas: required attributes, their types and values, numbers of inputs and
+outputs."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ from functools import cache
 import onnx
 
 from kernels.errors import ModelError, UnsupportedNode
+from kernels.frontend.onnx.control import CONTROL
+from kernels.frontend.onnx.model_file import NEWEST_OPSET
+from kernels.frontend.onnx.operators import is_known
 
-from .control import CONTROL
-from .model_file import NEWEST_OPSET
-from .operators import is_known
+from .attribute_values import check_values
 
 
 @cache
@@ -52,3 +54,4 @@ class NodeChecker:
             onnx.checker.check_node(node, self._context)
         except (onnx.checker.ValidationError, UnicodeDecodeError) as e:
             raise ModelError(f"node {name!r} ({node.op_type}): {e}".strip()) from e
+        check_values(node)

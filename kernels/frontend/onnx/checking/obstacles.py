@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import onnx
 
 from kernels.errors import ModelError, Obstacle, UnsupportedNode
+from kernels.frontend.onnx.context import Context
+from kernels.frontend.onnx.control.nested import every_node, names_read
 
-from .context import Context
-from .control.nested import every_node, names_read
+from .inference import Inference, Told
 
-_KEPT_BYTES = 1 << 12
-"""Of constants that shape inference may look into."""
+_TYPES = frozenset(onnx.helper.get_all_tensor_dtypes())
 _TOLD = 20
 """Obstacles that a message tells; the error has them all."""
 
@@ -27,10 +28,11 @@ _TOLD = 20
 class Obstacles:
     """The nodes of one model that were refused, and which tensors nothing is known of because of them."""
 
-    def __init__(self, version: int, check: Callable[[onnx.NodeProto], None]) -> None:
+    def __init__(self, version: int, check: Callable[[onnx.NodeProto], None], inference: Inference) -> None:
         """`check` raises ModelError for a node that is refused whatever it reads."""
         self._version = version
         self._check = check
+        self._inference = inference
         self._found: list[Obstacle] = []
         self._kinds: list[type[ModelError]] = []
         self._unknown: set[str] = set()
@@ -85,11 +87,14 @@ class Obstacles:
 
     def _go_on(self, node: onnx.NodeProto, to: Context) -> None:
         """As if the node had been taken, as far as its outputs' shapes can be told."""
-        told = self._inferred(node, to) if self._unknown.isdisjoint(names_read([node])) else {}
+        told: Told = {}
+        if self._unknown.isdisjoint(names_read([node])):
+            with suppress(ModelError):
+                told = self._inference.outputs(node, to)
         for name in filter(None, node.output):
             tensor = told.get(name, onnx.TypeProto.Tensor())
             extents = tuple(extent.dim_value for extent in tensor.shape.dim)
-            known = tensor.HasField("shape") and min(extents, default=1) > 0
+            known = tensor.HasField("shape") and min(extents, default=1) > 0 and tensor.elem_type in _TYPES
             try:
                 if known:
                     to.add_shape(name, extents)
@@ -100,23 +105,3 @@ class Obstacles:
             elif tensor.elem_type != onnx.TensorProto.FLOAT:
                 to.types[name] = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
                 self._doubtful.add(name)
-
-    def _inferred(self, node: onnx.NodeProto, to: Context) -> dict[str, onnx.TypeProto.Tensor]:
-        """What ONNX tells of the outputs of a node; nothing of one that is not its own, or damaged."""
-        helper, ports, stored = onnx.helper, [], []
-        for name in dict.fromkeys(filter(None, node.input)):
-            constant = to.constants.get(name)
-            if constant is not None and constant.nbytes <= _KEPT_BYTES:
-                stored.append(onnx.numpy_helper.from_array(constant, name))
-            elif constant is not None or name in to.shapes:
-                shape = to.shapes[name] if constant is None else constant.shape
-                kind = helper.np_dtype_to_tensor_dtype(to.type_of(name))
-                ports.append(helper.make_tensor_value_info(name, kind, shape))
-        outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
-        graph = helper.make_graph([node], "one", ports, outputs, stored)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self._version)])
-        try:
-            found = onnx.shape_inference.infer_shapes(model).graph.output
-        except Exception:
-            return {}
-        return {each.name: each.type.tensor_type for each in found}

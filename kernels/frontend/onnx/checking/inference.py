@@ -1,0 +1,105 @@
+"""What ONNX's own shape inference says of a node: it knows rules of every operator's specification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+
+from kernels.errors import ModelError
+from kernels.frontend.onnx.context import AnyArray, Context
+from kernels.frontend.onnx.control import CONTROL
+from kernels.frontend.onnx.operators import STANDARD_DOMAINS
+from kernels.ir.shapes import Shape
+
+_KEPT_BYTES = 1 << 12
+"""Of constants that the inference may look into."""
+Told = dict[str, onnx.TypeProto.Tensor]
+
+
+class Inference:
+    """Of the nodes of one model. Equal nodes with equal inputs are inferred once."""
+
+    def __init__(self, opset: int, ir_version: int) -> None:
+        self._opset, self._ir_version = opset, ir_version
+        self._imports = [onnx.helper.make_opsetid("", opset)]
+        self._known: dict[tuple[object, ...], tuple[list[onnx.TypeProto.Tensor], str]] = {}
+
+    def check(self, node: onnx.NodeProto, to: Context) -> None:
+        """Raise ModelError where inputs break a rule of their operator. Nodes of constants alone are folded by ONNX's
+        reference, which has its own rules."""
+        if any(name in to.shapes for name in node.input):
+            self.outputs(node, to)
+
+    def outputs(self, node: onnx.NodeProto, to: Context) -> Told:
+        """Type and shape of each output, as far as ONNX can tell them; nothing of a node whose inputs are not known,
+        that has a graph inside, or that is not ONNX's own. Raises ModelError where the inputs break a rule."""
+        if node.domain not in STANDARD_DOMAINS or node.op_type in CONTROL:
+            return {}
+        if not onnx.defs.has(node.op_type, self._opset) or _ends_the_process(node):
+            return {}
+        inputs = dict(_inputs(node, to))
+        if len(inputs) < len({*filter(None, node.input)}):
+            return {}
+        places = {name: place for place, name in enumerate(inputs)}
+        shared = tuple(places.get(name, -1) for name in node.input)
+        attributes = sorted(attribute.SerializeToString() for attribute in node.attribute)
+        key = (node.op_type, *attributes, shared, len(node.output), *(_key(*each) for each in inputs.values()))
+        if key not in self._known:
+            self._known[key] = self._infer(node, inputs)
+        found, error = self._known[key]
+        if error:
+            name = node.name or next(filter(None, node.output), "")
+            raise ModelError(f"node {name!r} ({node.op_type}): {error}; check its inputs, and export the model again")
+        return dict(zip(node.output, found, strict=True))
+
+    def _infer(self, node: onnx.NodeProto, inputs: dict[str, Any]) -> tuple[list[onnx.TypeProto.Tensor], str]:
+        helper = onnx.helper
+        types = {
+            name: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(kind), shape)
+            for name, (kind, shape, _) in inputs.items()
+        }
+        data = {
+            name: onnx.numpy_helper.from_array(array, name)
+            for name, (_, _, array) in inputs.items()
+            if array is not None
+        }
+        schema = onnx.defs.get_schema(node.op_type, self._opset)
+        try:
+            found = onnx.shape_inference.infer_node_outputs(
+                schema, node, types, data, opset_imports=self._imports, ir_version=self._ir_version
+            )
+        except onnx.shape_inference.InferenceError as e:
+            return [onnx.TypeProto.Tensor() for _ in node.output], told(e)
+        except onnx.checker.ValidationError:  # NodeChecker and the import tell these better
+            found = {}
+        except Exception as e:  # what its bindings meet in a damaged node
+            return [onnx.TypeProto.Tensor() for _ in node.output], told(e)
+        return [found.get(name, onnx.TypeProto()).tensor_type for name in node.output], ""
+
+
+def told(error: Exception) -> str:
+    """What ONNX says, without the name that it gives such errors."""
+    return str(error).removeprefix("[ShapeInferenceError] ").strip().rstrip(".")
+
+
+def _ends_the_process(node: onnx.NodeProto) -> bool:
+    """Whether ONNX's code would read past its end: of a Split that says fewer outputs than it has (ONNX 1.23)."""
+    counts = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
+    return node.op_type == "Split" and any(count != len(node.output) for count in counts)
+
+
+def _inputs(node: onnx.NodeProto, to: Context) -> Iterator[tuple[str, tuple[Any, Shape, AnyArray | None]]]:
+    """Name -> type, shape, content, of those inputs that are known; rows of which the input decides how many there are
+    have no shape that ONNX knows of."""
+    for name in dict.fromkeys(filter(None, node.input)):
+        constant = to.constants.get(name)
+        if constant is not None:
+            yield name, (constant.dtype, constant.shape, constant if constant.nbytes <= _KEPT_BYTES else None)
+        elif name in to.shapes and name not in to.counts and name not in to.extents:
+            yield name, (to.type_of(name), to.shapes[name], None)
+
+
+def _key(kind: Any, shape: Shape, content: AnyArray | None) -> tuple[object, ...]:
+    return (str(kind), shape, None if content is None else content.tobytes())
