@@ -71,6 +71,9 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
         c = int(draw.integers(1, 16))  # gathered from the row-major input
     pads = (*draw.integers(0, kh + 1, 1).tolist(), *draw.integers(0, kw + 1, 1).tolist(), 1, 2)
     h, w = (int(draw.integers(2 * kh, 32)), int(draw.integers(2 * kw, 32)))
+    if algorithm == "implicit_gemm" and draw.random() < 0.3:  # some rows of the window meet nothing but pads
+        dilations = [int(gap) for gap in draw.integers(3, 20, 2)]
+        pads = (dilations[0] * (kh - 1), dilations[1] * (kw - 1), dilations[0] * (kh - 1), 2 * dilations[1])
     x = build.input(int(draw.integers(1, 3)), c, h, w, name=f"x{number}")
     activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
     window = ((kh, kw), tuple(strides), pads, tuple(dilations), groups)

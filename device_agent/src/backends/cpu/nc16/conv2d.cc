@@ -71,10 +71,11 @@ struct Task {
   int64_t image, group, first_tile, last_tile, first_block, last_block;
 };
 
-// What the pixels of a tile read: in place, or gathered in a panel.
+// What the pixels of a tile read: in place, or gathered in a panel, by some rows of the window.
 struct Values {
   const float* data;
   bool gathered;
+  int64_t first_row, rows;
 };
 
 class Product2d {
@@ -138,6 +139,16 @@ class Product2d {
     return iy >= 0 && ix >= 0 && iy + (w.kh - 1) * w.dh < w.h &&
            ix + (tile_pixels(tile) - 1) * w.sw + (w.kw - 1) * w.dw < w.w;
   }
+  // Narrows a window to the rows of it with which the pixels of a tile read more than pads; returns the first.
+  int64_t leave_out_rows(int64_t tile, Window& w) const {
+    const int64_t first = first_pixel(tile) / w.ow, last = (first_pixel(tile) + tile_pixels(tile) - 1) / w.ow;
+    const int64_t lowest = last * w.sh - w.pad_t, highest = first * w.sh - w.pad_t;  // rows of the source
+    const int64_t begin = lowest >= 0 ? 0 : (w.dh - 1 - lowest) / w.dh;
+    const int64_t end = highest >= w.h ? 0 : (w.h - 1 - highest) / w.dh + 1;
+    const int64_t from = std::min(begin, w.kh), to = std::clamp(end, from, w.kh);
+    w.pad_t -= from * w.dh, w.kh = to - from;
+    return from;
+  }
   const float* place(const float* src, int64_t tile) const {
     const Window& w = v_.window;
     const int64_t pixel = first_pixel(tile);
@@ -155,15 +166,18 @@ class Product2d {
     values.reserve(static_cast<size_t>(tiles));
     for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
       if (in_place(tile)) {
-        values.push_back({place(src, tile), false});
+        values.push_back({place(src, tile), false, 0, v_.window.kh});
         continue;
       }
+      Window read = v_.window;
+      int64_t first_row = 0;
       if (v_.src_plain) {
-        gather_planes(v_.window, src, v_.c, first_pixel(tile), tile_pixels(tile), width_, panel);
+        gather_planes(read, src, v_.c, first_pixel(tile), tile_pixels(tile), width_, panel);
       } else {
-        gather_blocks(v_.window, src, blocks_of(v_.c / v_.groups), first_pixel(tile), tile_pixels(tile), panel);
+        first_row = leave_out_rows(tile, read);
+        gather_blocks(read, src, blocks_of(v_.c / v_.groups), first_pixel(tile), tile_pixels(tile), panel);
       }
-      values.push_back({panel, true});
+      values.push_back({panel, true, first_row, read.kh});
       panel += size;
     }
     for (int64_t block = task.first_block; block < task.last_block; block += kernels_.blocks)
@@ -183,9 +197,11 @@ class Product2d {
     } else {
       product.step = kBlock;
       product.entry_stride = (values.gathered ? product.pixels : v_.pixels()) * kBlock;
-      product.entries = group_inputs / kBlock * v_.taps();
+      product.run = values.rows * v_.window.kw, product.before = values.first_row * v_.window.kw;
+      product.behind = v_.taps() - product.before - product.run;
+      product.entries = group_inputs / kBlock * product.run;
       product.tail_lanes = static_cast<int>(group_inputs % kBlock);
-      product.tail_entries = product.tail_lanes > 0 ? v_.taps() : 0;
+      product.tail_entries = product.tail_lanes > 0 ? product.run : 0;
     }
     product.weight = v_.weight + first * v_.depth() * kBlock;
     product.weight_stride = v_.depth() * kBlock;

@@ -42,7 +42,7 @@ void multiply_tile(const DenseCall& v, const Nc16Kernels& kernels, const float* 
   product.values = values;
   product.step = kBlock;
   product.entry_stride = rows * kBlock;
-  product.entries = v.c / kBlock;
+  product.entries = product.run = v.c / kBlock;
   product.tail_lanes = static_cast<int>(v.c % kBlock);
   product.tail_entries = product.tail_lanes > 0 ? 1 : 0;
   product.weight = v.weight + block * v.c * kBlock;

@@ -17,12 +17,14 @@ struct Epilogue {
 // out[block][pixel][16] = sum over d of value(d, pixel) * weight[block][d][16].
 // Values in blocks: `entries` of 16 values of d, then `tail_entries` of `tail_lanes`; value l of entry e at
 // values[e * entry_stride + pixel * 16 + l]. Values by depth (`step` is not 16): an entry is one d, at
-// values[offsets[e] + pixel * step]; `step` is 1, 2 or 4.
+// values[offsets[e] + pixel * step]; `step` is 1, 2 or 4. Of weights in blocks each `run` entries may be some of more: then
+// `before` entries of weights lie in front of them and `behind` after them, of which there are no values.
 struct Product {
   const float* values;
   int64_t entry_stride;
   const int64_t* offsets;
   int64_t entries, tail_entries;
+  int64_t run, before, behind;
   int tail_lanes;
   int step;
   const float* weight;

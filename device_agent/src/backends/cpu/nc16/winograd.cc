@@ -84,7 +84,7 @@ class Band {
     Product product{};
     product.step = kBlock;
     product.entry_stride = count_ * kBlock;
-    product.entries = v_.c / kBlock;
+    product.entries = product.run = v_.c / kBlock;
     product.tail_lanes = static_cast<int>(v_.c % kBlock);
     product.tail_entries = product.tail_lanes > 0 ? 1 : 0;
     product.weight_stride = v_.c * kBlock;
