@@ -168,7 +168,7 @@ void run_resize(const Call& call, ThreadPool& pool) {
       }
       const float share = static_cast<float>(y % rows.divisor) / static_cast<float>(rows.divisor);
       const float* above = mixed.of(plane + y0 * columns.extent);
-      const float* below = share > 0 ? mixed.of(plane + y1 * columns.extent) : above;
+      const float* below = mixed.of(plane + y1 * columns.extent);
       for (int64_t o = 0; o < columns.size; ++o) dst[o] = above[o] * (1 - share) + below[o] * share;
     }
   });
