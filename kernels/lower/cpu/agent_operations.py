@@ -156,6 +156,9 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # boxes in its order, as long as there are `valid`, where none before overlaps by more than `overlap` of what both
     # cover; dst (rows, rounds): their places, then -1; places outside are clipped
     "suppress_rows": _parameters("boxes order valid dst*", "batch n rows length rounds", "overlap"),
+    # boxes (rows, 4) of the pictures (rows), as `kernels/ir/regions.py` says; numbers of pictures are clipped; dst
+    # (rows, c, oh, ow) row-major, zeros from row `valid` (1) on
+    "roi_align_nc16": _parameters("src boxes pictures valid dst*", "n c h w rows oh ow points half largest", "scale"),
     # between row-major (n, c, hw) and blocks
     "to_nc16": _parameters("src dst*", "n c hw"),
     "from_nc16": _parameters("src dst*", "n c hw"),

@@ -108,7 +108,7 @@ def test_first_layers_read_rows_where_they_lie(agent: Agent, isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
-def test_dense_layers_and_normalisation_across_channels(agent: Agent, isa: str) -> None:
+def test_dense_layers_normalisation_and_boxes_across_channels(agent: Agent, isa: str) -> None:
     build, outputs = Builder(), []
     for number, rows in enumerate((1, 2, 17, 30)):
         c, m = build.rng.integers(1, 300, 2).tolist()
@@ -119,9 +119,15 @@ def test_dense_layers_and_normalisation_across_channels(agent: Agent, isa: str) 
         shape = (2, int(build.rng.integers(17, 60)), 7, 9)
         x = build.conv(build.input(*shape, name=f"image{number}"), shape[1], (1, 1))
         outputs.append(build.node("lrn", [x], shape, size=size, alpha=0.5, beta=beta, bias=1.5))
+    for number, kind in enumerate(("mean", "max")):
+        pictures, valid = build.constant(30), build.constant(1)
+        build.graph.constants |= {pictures: np.arange(30, dtype=np.float32) % 2, valid: np.full(1, 28, np.float32)}
+        operands = [build.input(2, 37, 9, 11, name=f"picture{number}"), build.input(30, 4, name=f"boxes{number}")]
+        a = {"size": (5, 4), "points": 2, "scale": 4.0, "half": bool(number), "kind": kind}
+        outputs.append(build.node("roi_align", [*operands, pictures, valid], (30, 37, 5, 4), **a))
     errors = run(agent, build.outputs(*outputs), "auto", 2, isa)
     assert {name: error for name, error in errors.items() if not error <= 1e-5} == {}
-    assert len(errors) == 8
+    assert len(errors) == 10
 
 
 @pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])

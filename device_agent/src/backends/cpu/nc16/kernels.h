@@ -65,6 +65,9 @@ struct Nc16Kernels {
   void (*mean)(const float* src, int64_t pixels, float* out);  // (pixels, 16) -> (16)
   // Pixels side by side in each block; `squares` holds before + blocks * 16 + after floats.
   void (*lrn)(const Lrn& lrn, const float* src, int64_t pixels, float* squares, float* dst);
+  // out[pixel][16], the sum or the largest of `taps` vectors of src, each times its share; places in floats.
+  void (*mixed)(const float* src, const int64_t* places, const float* shares, int64_t pixels, int64_t taps, bool largest,
+                float* out);
   // F(4x4, 3x3): the 6x6 inputs from (y, x) on, zero outside (h, w), to 36 vectors `stride` apart.
   void (*winograd_input)(const float* src, int64_t h, int64_t w, int64_t y, int64_t x, float* out, int64_t stride);
   // 36 vectors `stride` apart to the 4x4 outputs from (y, x) on that lie in (oh, ow).
