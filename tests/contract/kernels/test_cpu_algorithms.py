@@ -59,7 +59,8 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
     elif algorithm == "depthwise":
         width = int(draw.choice([1, 1, 2, 4, 8]))  # channels of a group
         groups = c // width
-        c = k = groups * width
+        c = groups * width
+        k = c * int(draw.choice([1, 2, 4, 8, 16])) if width == 1 and draw.random() < 0.5 else c
         dilations[1] = dilations[1] if width == 1 else 1
     elif draw.random() < 0.3:
         groups = 2

@@ -226,24 +226,28 @@ void run(const Call& call, ThreadPool& pool) {
   Product2d(v).run(pool);
 }
 
-// Groups that lie in a block: of one channel, or of 2, 4 or 8 inputs and as many outputs.
+// Groups that lie in a block: of 2, 4 or 8 inputs and as many outputs, or of one channel and `times` outputs.
 struct Depthwise {
   const float *src, *weight;
-  int64_t n, c, width;
+  int64_t n, c, width, times;  // c: of outputs
   Window window;
   Output output;
 
   explicit Depthwise(const Call& call) {
     src = call.buffers[0].data, weight = call.buffers[1].data;
     const int32_t* i = call.ints.data();
-    n = i[0], c = i[1], width = i[14];
+    n = i[0], c = i[1], width = i[14], times = i[15];
     window = {i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13]};
-    output = Output(call, 2, 15, c, window.oh * window.ow);
+    output = Output(call, 2, 16, c, window.oh * window.ow);
   }
   int64_t blocks() const { return blocks_of(c); }
   int64_t taps() const { return window.kh * window.kw * width; }
   int64_t row_floats() const { return window.w * width * kBlock; }
-  const float* source(int64_t plane) const { return src + plane * window.h * window.w * kBlock; }
+  // The block that block `plane` of the results reads.
+  const float* source(int64_t plane) const {
+    const int64_t image = plane / blocks(), block = plane % blocks();
+    return src + (image * blocks_of(c / times) + block / times) * window.h * window.w * kBlock;
+  }
 
   // One row of one block of an image, whose source rows `values` are those that `seen` has.
   void row(const Window& seen, const float* values, int64_t plane, int64_t oy) const {
@@ -261,21 +265,25 @@ Status check_depthwise(const Call& call) {
   Check check(call);
   check_window(check.sizes({v.n, v.c}), w)
       .that(v.width == 1 || v.width == 2 || v.width == 4 || v.width == 8, "a group has 1, 2, 4 or 8 channels")
-      .that(v.width == 1 || (w.dw == 1 && v.c % v.width == 0), "groups are whole and not dilated along rows");
+      .that(v.width == 1 || (w.dw == 1 && v.c % v.width == 0), "groups are whole and not dilated along rows")
+      .that(v.times == 1 || v.times == 2 || v.times == 4 || v.times == 8 || v.times == 16, "a channel has 1, 2, 4, 8 or 16 filters")
+      .that(v.times == 1 || (v.width == 1 && v.c % v.times == 0), "only groups of one channel have several filters");
   if (check.status()) return check.status();
-  check.holds("src", 0, {v.n, blocks_of(v.c), kBlock, w.h, w.w})
+  check.holds("src", 0, {v.n, blocks_of(v.c / v.times), kBlock, w.h, w.w})
       .holds("weight", 1, {blocks_of(v.c), w.kh, w.kw, v.width, kBlock});
   return v.output.check(check, call, 2, v.n, w.oh, w.ow);
 }
 
 // The rows [first, last) of one block: each source pixel is spread to as many as a group has channels, of which a
-// window as many times as wide takes every one with filters of its own.
+// window as many times as wide takes every one with filters of its own; or its channels are repeated.
 void run_band(const Depthwise& v, int64_t plane, int64_t first, int64_t last, float* scratch) {
   Window seen = v.window;
   const int64_t top = std::max<int64_t>(0, first * seen.sh - seen.pad_t);
   const int64_t bottom = std::min(seen.h, (last - 1) * seen.sh - seen.pad_t + (seen.kh - 1) * seen.dh + 1);
-  if (bottom > top)
-    nc16_kernels().spread(v.source(plane) + top * seen.w * kBlock, (bottom - top) * seen.w, v.width, scratch);
+  if (const float* from = v.source(plane) + top * seen.w * kBlock; bottom > top && v.times > 1)
+    nc16_kernels().repeat(from, (bottom - top) * seen.w, v.times, plane % v.blocks() % v.times, scratch);
+  else if (bottom > top)
+    nc16_kernels().spread(from, (bottom - top) * seen.w, v.width, scratch);
   seen.h = std::max<int64_t>(0, bottom - top), seen.pad_t += top;
   seen.w *= v.width, seen.kw *= v.width, seen.sw *= v.width, seen.pad_l *= v.width;
   for (int64_t oy = first; oy < last; ++oy) v.row(seen, scratch, plane, oy);
@@ -285,7 +293,7 @@ void run_depthwise(const Call& call, ThreadPool& pool) {
   const Depthwise v(call);
   const Window& w = v.window;
   const int64_t planes = v.n * v.blocks(), work = kDepthwiseWork * w.ow * v.taps() * kBlock;
-  if (v.width == 1) {
+  if (v.width == 1 && v.times == 1) {
     pool.shared(planes * w.oh, work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) v.row(w, v.source(i / w.oh), i / w.oh, i % w.oh);
     });
@@ -304,6 +312,6 @@ void run_depthwise(const Call& call, ThreadPool& pool) {
 }  // namespace
 
 const Operation kConv2dNc16{"conv2d_nc16", 5, 22, 2, check, run};
-const Operation kDepthwiseNc16{"depthwise_nc16", 5, 20, 2, check_depthwise, run_depthwise};
+const Operation kDepthwiseNc16{"depthwise_nc16", 5, 21, 2, check_depthwise, run_depthwise};
 
 }  // namespace pocketfarm::cpu

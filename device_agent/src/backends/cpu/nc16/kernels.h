@@ -59,6 +59,8 @@ struct Nc16Kernels {
   // Groups of `width` channels, 2, 4 or 8: (pixels, 16) -> (pixels, width, 16), where a lane of vector i has input i of
   // its group.
   void (*spread)(const float* src, int64_t pixels, int64_t width, float* dst);
+  // Each channel `times` times, 2, 4, 8 or 16, side by side; of the blocks that this makes of one the one number `part`.
+  void (*repeat)(const float* src, int64_t pixels, int64_t times, int64_t part, float* dst);
   // One row of one block; `pad_b`, `pad_r` count in PoolMode::average_window.
   void (*pool_row)(const Window& window, PoolMode mode, int64_t pad_b, int64_t pad_r, const float* src, int64_t oy,
                    float* out);
