@@ -62,6 +62,15 @@ void multiply_tile(const DenseCall& v, const Nc16Kernels& kernels, const float* 
   }
 }
 
+float* gather(const DenseCall& v, int64_t tiles, int64_t width, ThreadPool& pool) {
+  float* panels = pool.scratch(0, static_cast<size_t>(width * v.n));
+  pool.each(tiles, [&](int64_t tile, int) {
+    const int64_t row = first_row(v, tile, tiles);
+    gather_rows(v, row, first_row(v, tile + 1, tiles) - row, panels + row * width);
+  }, kGatherWork * v.n * v.c);
+  return panels;
+}
+
 // The weights of two blocks stay in the second-level cache while all tiles of rows meet them.
 void run(const Call& call, ThreadPool& pool) {
   const DenseCall v(call);
@@ -73,11 +82,7 @@ void run(const Call& call, ThreadPool& pool) {
   const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
   // Threads share out rows where there are enough: they are those that each wrote in the step before.
   const int64_t across = tiles >= 2 * threads ? threads : 1, down = std::min(pairs, std::max<int64_t>(1, wanted / across));
-  float* panels = pool.scratch(0, static_cast<size_t>(width * v.n));
-  pool.each(tiles, [&](int64_t tile, int) {
-    const int64_t row = first_row(v, tile, tiles);
-    gather_rows(v, row, first_row(v, tile + 1, tiles) - row, panels + row * width);
-  }, kGatherWork * v.n * v.c);
+  const float* panels = v.n == 1 ? v.src : gather(v, tiles, width, pool);  // a row alone lies as it should
   pool.each(down * across, [&](int64_t task, int) {
     const int64_t group = task / down, part = task % down, first = tiles * group / across, last = tiles * (group + 1) / across;
     for (int64_t pair = pairs * part / down; pair < pairs * (part + 1) / down; ++pair)
