@@ -316,7 +316,9 @@ def _suppress(shapes: list[Shape], a: Attributes) -> Shape:
 def _roi_align(shapes: list[Shape], a: Attributes) -> Shape:
     (_, c, _, _), (rows, numbers), _, (one,) = shapes
     if numbers != 4 or one != 1 or a["kind"] not in KINDS:
-        raise ModelError(f"{a['kind']} of shapes {shapes} does not fit; expected (n, c, h, w), (rows, 4), (rows) and (1)")
+        raise ModelError(
+            f"{a['kind']} of shapes {shapes} does not fit; expected (n, c, h, w), (rows, 4), (rows) and (1)"
+        )
     _at_least(1, a, "points", "size")
     return (rows, c, *a["size"])
 

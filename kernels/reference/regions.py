@@ -11,9 +11,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[Any]
 
 
-def roi_align(
-    x: Numbers, boxes: Numbers, pictures: Numbers, valid: Numbers, attributes: Mapping[str, Any]
-) -> Numbers:
+def roi_align(x: Numbers, boxes: Numbers, pictures: Numbers, valid: Numbers, attributes: Mapping[str, Any]) -> Numbers:
     """By its definition, in the precision of x."""
     (_, c, h, w), (rows, columns), points = x.shape, attributes["size"], attributes["points"]
     out = np.zeros((len(boxes), c, rows, columns), x.dtype)
@@ -32,7 +30,10 @@ def roi_align(
     return out
 
 
-def _along(low: Any, high: Any, extent: int, parts: int, attributes: Mapping[str, Any]) -> list[tuple[Numbers, Numbers]]:
+Pixels = tuple[Numbers, Numbers]
+
+
+def _along(low: Any, high: Any, extent: int, parts: int, attributes: Mapping[str, Any]) -> list[Pixels]:
     """The pixels before and behind each point along an axis, and their shares."""
     count, half = parts * attributes["points"], attributes["half"]
     kind = type(low)

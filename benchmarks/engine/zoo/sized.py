@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 
 import torch
 from torch import nn
@@ -14,7 +15,7 @@ Made = tuple[Callable[[], nn.Module], Callable[[], tuple[torch.Tensor, ...]]]
 def _layers(*channels: int) -> nn.Sequential:
     """3x3 convolutions, each with batch normalisation and a rectifier."""
     parts: list[nn.Module] = []
-    for given, made in zip(channels, channels[1:], strict=False):
+    for given, made in pairwise(channels):
         parts += [nn.Conv2d(given, made, 3, padding=1, bias=False), nn.BatchNorm2d(made), nn.ReLU()]
     return nn.Sequential(*parts)
 
@@ -47,9 +48,7 @@ class _DenseBlock(nn.Module):
 
     def __init__(self, wide: int = 32, more: int = 16) -> None:
         super().__init__()
-        self.parts = nn.ModuleList(
-            nn.Conv2d(wide + i * more, more if i < 4 else wide, 3, padding=1) for i in range(5)
-        )
+        self.parts = nn.ModuleList(nn.Conv2d(wide + i * more, more if i < 4 else wide, 3, padding=1) for i in range(5))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         kept = [x]

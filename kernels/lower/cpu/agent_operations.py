@@ -102,7 +102,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # channel has `times` filters, 1, 2, 4, 8 or 16: c are the results'
     "depthwise_nc16": _parameters(
         "src weight bias residual dst*",
-        "n c h w oh ow kh kw sh sw pad_t pad_l dh dw width times has_bias has_residual activation dst_channels dst_offset",
+        "n c h w oh ow kh kw sh sw pad_t pad_l dh dw width times "
+        "has_bias has_residual activation dst_channels dst_offset",
         "lo hi",
     ),
     # F(4x4, 3x3) of stride 1; weight (36, k blocks, c, 16); scratch (36, c blocks + k blocks, 16) a tile, for as many

@@ -50,7 +50,9 @@ def _aligned(kind: str, *, half: bool) -> Case:
     """Boxes in a picture, at its edges, outside, without an extent; the last one does not count."""
 
     def build(b: Builder) -> str:
-        corners = (1.2, -3.4, 9.7, 11.3, -9, -8, 40, 30, 4.4, 5.1, 4.4, 5.1, 80, 2, 90, 5, 6.3, 7.2, 2.9, 1.6, 0, 0, 9, 9)
+        corners = (
+            1.2, -3.4, 9.7, 11.3, -9, -8, 40, 30, 4.4, 5.1, 4.4, 5.1, 80, 2, 90, 5, 6.3, 7.2, 2.9, 1.6, 0, 0, 9, 9,
+        )  # fmt: skip
         boxes = b.node("reshape", [_places(b, *corners)], (6, 4), shape=(6, 4))
         operands = [b.input(2, 6, 7, 9), boxes, _places(b, 0, 1, 1, 0, 1, 0), _places(b, 5)]
         a = {"size": (3, 2), "points": 2, "scale": 0.5, "half": half, "kind": kind}
