@@ -116,6 +116,8 @@ def test_dense_layers_normalisation_and_boxes_across_channels(agent: Agent, isa:
         operands = [build.input(rows, c, name=f"x{number}"), build.constant(c, m, scale=c**-0.5), build.constant(m)]
         activation = ACTIVATIONS[build.rng.integers(0, len(ACTIVATIONS))] or None
         outputs.append(build.node("dense", operands[: 2 + number % 2], (rows, m), activation=activation))
+    deep = [build.input(1030, 4100, name="deep"), build.constant(4100, 20, scale=4100**-0.5), build.constant(20)]
+    outputs.append(build.node("dense", deep, (1030, 20), activation=("relu",)))  # in parts of its inputs
     for number, (size, beta) in enumerate(((5, 0.75), (3, 0.5), (4, 0.75), (70, 1.25))):
         shape = (2, int(build.rng.integers(17, 60)), 7, 9)
         x = build.conv(build.input(*shape, name=f"image{number}"), shape[1], (1, 1))
@@ -128,7 +130,7 @@ def test_dense_layers_normalisation_and_boxes_across_channels(agent: Agent, isa:
         outputs.append(build.node("roi_align", [*operands, pictures, valid], (30, 37, 5, 4), **a))
     errors = run(agent, build.outputs(*outputs), "auto", 2, isa)
     assert {name: error for name, error in errors.items() if not error <= 1e-5} == {}
-    assert len(errors) == 10
+    assert len(errors) == 11
 
 
 @pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])
