@@ -119,8 +119,8 @@ CASES: dict[str, Sequence[NodeProto]] = {
     ],
     "aligned": [
         *N, loop([*ROW, make("Mul", ["row", "eight"], ["m"]), make("Slice", ["m", "first", "four"], ["corners"]),
-                  make("Unsqueeze", ["corners", "first"], ["box"]), make("Slice", ["row", "first", "second"], ["share"]),
-                  make("Mul", ["picture", "share"], ["own"]),
+                  make("Unsqueeze", ["corners", "first"], ["box"]),
+                  make("Slice", ["row", "first", "second"], ["share"]), make("Mul", ["picture", "share"], ["own"]),
                   make("RoiAlign", ["own", "box", "first"], ["z"], output_height=3, output_width=2, sampling_ratio=2)],
                  [], ["z"], ["y"]),
     ],
