@@ -34,6 +34,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | reduce | x -> the axes from start on have extent 1 | start, stop (axes), kind (see `shapes.py`) |
 | sort | x (rows, n) -> (rows, k): the best elements of each row | k, largest, gives: see `sorting.py` |
 | suppress | boxes, order, valid -> (rows, rounds): boxes of which none overlaps | rounds, overlap: see `sorting.py` |
+| roi_align | x, boxes, pictures, valid -> (rows, C, h, w) | size (h,w), points, scale, half, kind: see `regions.py` |
 
 A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not repeated); absent: zeros.
 

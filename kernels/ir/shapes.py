@@ -15,6 +15,7 @@ from .expressions import check_expression
 from .graph import Node
 from .operands import Shape as Shape
 from .operands import bind
+from .regions import KINDS
 from .resampling import check_coordinates
 from .sorting import GIVES
 
@@ -78,6 +79,7 @@ OPERANDS: dict[str, dict[str, str]] = {
     "reduce": _ANY,
     "sort": {"x": "rows n"},
     "suppress": {"boxes": "batch n five", "order": "rows m", "valid": "rows one"},
+    "roi_align": {**_IMAGE, "boxes": "rows four", "pictures": "rows", "valid": "one"},
 }
 """Operands of each canonical operation in their order, `?` where they may be absent, with the pattern of their shape
 (`operands.py`). A concat has any number."""
@@ -311,6 +313,16 @@ def _suppress(shapes: list[Shape], a: Attributes) -> Shape:
     return (rows, a["rounds"])
 
 
+def _roi_align(shapes: list[Shape], a: Attributes) -> Shape:
+    (_, c, _, _), (rows, numbers), _, (one,) = shapes
+    if numbers != 4 or one != 1 or a["kind"] not in KINDS:
+        raise ModelError(
+            f"{a['kind']} of shapes {shapes} does not fit; expected (n, c, h, w), (rows, 4), (rows) and (1)"
+        )
+    _at_least(1, a, "points", "size")
+    return (rows, c, *a["size"])
+
+
 _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "conv": _conv,
     "im2col": _im2col,
@@ -336,4 +348,5 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "reduce": _reduce,
     "sort": _sort,
     "suppress": _suppress,
+    "roi_align": _roi_align,
 }

@@ -27,6 +27,7 @@ from .quantized_inputs import quantized_inputs
 from .rounded_outputs import rounded_outputs
 from .split_channels import split_channels
 from .transposes import fold_transposes
+from .unread_taps import drop_unread_taps
 
 __all__ = ["PASSES", "optimise", "prepare"]
 
@@ -97,4 +98,4 @@ def optimise(graph: Graph, *, fuse: AbstractSet[str] = ALL - {"rows"}, reflect: 
     for one_pass in PASSES:
         checkpoint()
         graph = one_pass(graph, fuse)
-    return fold_pads(graph, reflect=reflect) if "padding" in fuse else graph
+    return drop_unread_taps(fold_pads(graph, reflect=reflect) if "padding" in fuse else graph)

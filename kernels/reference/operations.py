@@ -12,7 +12,7 @@ from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, split_table
 
-from . import pooling, resampling
+from . import pooling, regions, resampling
 from .convolution import convolve, im2col
 from .expressions import compute
 
@@ -231,6 +231,11 @@ def _overlaps(box: AnyArray, others: AnyArray, most: float) -> AnyArray:
     return out
 
 
+def _roi_align(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+    x, boxes, pictures, valid = inputs
+    return regions.roi_align(x, boxes, pictures, valid, node.attributes)
+
+
 OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "conv": _conv,
     "im2col": _im2col,
@@ -258,5 +263,6 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "reduce": _reduce,
     "sort": _sort,
     "suppress": _suppress,
+    "roi_align": _roi_align,
 }
 """Every canonical operation of `graph.py`."""

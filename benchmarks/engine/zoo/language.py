@@ -14,7 +14,7 @@ WORDS, LONG, WIDE, HEADS = 300, 12, 64, 4
 """Words that there are, words of an input, features, heads of the attention."""
 
 
-class _Called(nn.Module):
+class Called(nn.Module):
     """A network by what it is given by name, giving one of its results."""
 
     def __init__(self, inner: nn.Module, names: tuple[str, ...], result: str, **words: Any) -> None:
@@ -94,7 +94,7 @@ _VIT: dict[str, Any] = {
 def _of(kind: str, names: tuple[str, ...], result: str, config: dict[str, Any], **words: Any) -> nn.Module:
     """A network of this class with its own configuration."""
     theirs = getattr(transformers, kind)
-    return _Called(theirs(theirs.config_class(**config)), names, result, **words)
+    return Called(theirs(theirs.config_class(**config)), names, result, **words)
 
 
 IDS, MASKED, PIXELS = ("input_ids",), ("input_ids", "attention_mask"), ("pixel_values",)
@@ -103,7 +103,7 @@ HIDDEN, LOGITS = "last_hidden_state", "logits"
 
 def _whisper_decoder() -> nn.Module:
     whole = transformers.WhisperForConditionalGeneration(transformers.WhisperConfig(**_WHISPER))
-    return _Called(whole.model.decoder, ("input_ids", "encoder_hidden_states"), HIDDEN, use_cache=False)
+    return Called(whole.model.decoder, ("input_ids", "encoder_hidden_states"), HIDDEN, use_cache=False)
 
 
 def _text_tower() -> nn.Module:
@@ -204,7 +204,7 @@ LANGUAGE: dict[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
         lambda: _words() + _words(),
     ),
     "whisper_encoder": (
-        lambda: _Called(
+        lambda: Called(
             transformers.WhisperModel(transformers.WhisperConfig(**_WHISPER)).encoder, ("input_features",), HIDDEN
         ),
         lambda: (torch.randn(1, 80, 100),),

@@ -240,6 +240,7 @@ def names() -> list[str]:
         ("timm", lambda: [f"timm:{name}" for name in TIMM]),
         ("transformers", lambda: [f"hf:{name}" for name in _language()]),
         ("torch", lambda: [f"further:{name}" for name in _further()]),
+        ("torch", lambda: [f"sized:{name}" for name in _sized()]),
     ):
         try:
             __import__(package)
@@ -265,6 +266,14 @@ def _further() -> dict[str, Small]:
     return {name: Small(*made) for name, made in FURTHER.items()}
 
 
+def _sized() -> dict[str, Small]:
+    with suppress(ImportError):
+        _import_torchvision()
+    from .sized import SIZED
+
+    return {name: Small(*made) for name, made in SIZED.items()}
+
+
 def _classifiers() -> list[str]:
     """All that torchvision has; `CLASSIFIERS` are those of each kind that are tried by default."""
     _import_torchvision()
@@ -280,8 +289,9 @@ def make(name: str, batch: int, seed: int) -> Made:
     """
     torch.manual_seed(seed)
     family, _, rest = name.partition(":")
-    if name in SMALL or family in ("hf", "further"):
-        small = SMALL[name] if name in SMALL else (_language if family == "hf" else _further)()[rest]
+    listed = {"hf": _language, "further": _further, "sized": _sized}
+    if name in SMALL or family in listed:
+        small = SMALL[name] if name in SMALL else listed[family]()[rest]
         module, inputs = small.module(), small.inputs()
         inputs = tuple(torch.cat([x] * batch) if batch > 1 else x for x in inputs)
     elif name.startswith("timm:"):

@@ -98,10 +98,12 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         "has_bias has_residual activation dst_channels dst_offset",
         "lo hi",
     ),
-    # groups of `width` channels, in and out: 1, 2, 4 or 8 (dw is 1 then); weight (c blocks, kh, kw, width, 16)
+    # groups of `width` channels, in and out: 1, 2, 4 or 8 (dw is 1 then); weight (c blocks, kh, kw, width, 16). Or each
+    # channel has `times` filters, 1, 2, 4, 8 or 16: c are the results'
     "depthwise_nc16": _parameters(
         "src weight bias residual dst*",
-        "n c h w oh ow kh kw sh sw pad_t pad_l dh dw width has_bias has_residual activation dst_channels dst_offset",
+        "n c h w oh ow kh kw sh sw pad_t pad_l dh dw width times "
+        "has_bias has_residual activation dst_channels dst_offset",
         "lo hi",
     ),
     # F(4x4, 3x3) of stride 1; weight (36, k blocks, c, 16); scratch (36, c blocks + k blocks, 16) a tile, for as many
@@ -156,6 +158,9 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # boxes in its order, as long as there are `valid`, where none before overlaps by more than `overlap` of what both
     # cover; dst (rows, rounds): their places, then -1; places outside are clipped
     "suppress_rows": _parameters("boxes order valid dst*", "batch n rows length rounds", "overlap"),
+    # boxes (rows, 4) of the pictures (rows), as `kernels/ir/regions.py` says; numbers of pictures are clipped; dst
+    # (rows, c, oh, ow) row-major, zeros from row `valid` (1) on
+    "roi_align_nc16": _parameters("src boxes pictures valid dst*", "n c h w rows oh ow points half largest", "scale"),
     # between row-major (n, c, hw) and blocks
     "to_nc16": _parameters("src dst*", "n c hw"),
     "from_nc16": _parameters("src dst*", "n c hw"),

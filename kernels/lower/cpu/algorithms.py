@@ -28,6 +28,8 @@ _MOST_JOINED = 8
 row-major one in the same time (7 to 8 here)."""
 _WIDTHS = (2, 4, 8)
 """Channels of groups that `depthwise` takes, which lie in a block of sixteen."""
+_TIMES = (1, 2, 4, 8, 16)
+"""Filters that each channel may have."""
 _WINOGRAD_GROWTH = 4
 """36 transformed weights for nine."""
 
@@ -56,12 +58,15 @@ class CpuAlgorithm(Untiled[Convolution]):
 
 
 def _not_depthwise(conv: Convolution) -> str | None:
-    if conv.is_depthwise:
-        return None
     width = conv.c // conv.groups
+    if has_own_filters(conv) and conv.k in (times * conv.c for times in _TIMES):
+        return None
     if conv.groups > 1 and width in _WIDTHS and conv.k == conv.c and conv.dilations[1] == 1:
         return None
-    return f"it has neither one filter a channel nor groups of {_WIDTHS} inputs and outputs without gaps in their rows"
+    return (
+        f"it has neither {_TIMES} filters for each channel nor groups of {_WIDTHS} inputs and outputs without gaps in "
+        "their rows"
+    )
 
 
 def _not_winograd(conv: Convolution) -> str | None:
@@ -86,7 +91,7 @@ def _not_implicit_gemm(conv: Convolution) -> str | None:
 ALGORITHMS = {
     entry.name: entry
     for entry in (
-        CpuAlgorithm("depthwise", "one filter a channel, or groups of 2, 4, 8", _not_depthwise, in_blocks=True),
+        CpuAlgorithm("depthwise", "filters for each channel, or groups of 2, 4, 8", _not_depthwise, in_blocks=True),
         CpuAlgorithm("winograd", "minimal filtering, tiles of 4x4 outputs", _not_winograd, in_blocks=True),
         CpuAlgorithm("implicit_gemm", "matrix product of the windows", _not_implicit_gemm, in_blocks=True),
         CpuAlgorithm("direct", "windows packed as it goes"),

@@ -164,7 +164,7 @@ def input_steps(node: Node) -> tuple[dict[str, int], dict[str, float]]:
 
 def _depthwise(context: CpuContext, node: Node, conv: Convolution) -> None:
     weight = pack_depthwise(context.graph.constants[node.inputs[1]])
-    ints = {**_sizes(conv), "width": conv.c // conv.groups}
+    ints = {**_sizes(conv), "c": conv.k, "width": conv.c // conv.groups, "times": conv.k // conv.c}
     _call(context, node, conv, "depthwise_nc16", {"src": context.read_blocks(node.inputs[0])}, weight, ints)
 
 

@@ -1,4 +1,4 @@
-"""The general operations: map, take, gather, reduce, sort, suppress."""
+"""The general operations: map, take, gather, reduce, sort, suppress, roi_align."""
 
 from __future__ import annotations
 
@@ -148,3 +148,15 @@ def lower_suppress(context: CpuContext, node: Node) -> None:
     buffers = {"boxes": boxes, "order": order, "valid": valid, "dst": context.write(node.output)}
     ints = {"batch": batch, "n": n, "rows": rows, "length": length, "rounds": node.attributes["rounds"]}
     context.call("suppress_rows", node, buffers, ints, {"overlap": float(node.attributes["overlap"])})
+
+
+def lower_roi_align(context: CpuContext, node: Node) -> None:
+    n, c, h, w = context.graph.shapes[node.inputs[0]]
+    a, (rows, _, oh, ow) = node.attributes, context.graph.shapes[node.output]
+    boxes, pictures, valid = map(context.read, node.inputs[1:])
+    src = context.read_blocks(node.inputs[0])
+    buffers = {"src": src, "boxes": boxes, "pictures": pictures, "valid": valid, "dst": context.write(node.output)}
+    ints = {"n": n, "c": c, "h": h, "w": w, "rows": rows, "oh": oh, "ow": ow, "points": a["points"]}
+    ints |= {"half": int(a["half"]), "largest": int(a["kind"] == "max")}
+    flops = 8 * rows * c * oh * ow * a["points"] ** 2
+    context.call("roi_align_nc16", node, buffers, ints, {"scale": float(a["scale"])}, flops)

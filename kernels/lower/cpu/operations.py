@@ -15,7 +15,7 @@ from .algorithms import in_int8
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
 from .functions import activation_scalars
-from .general import lower_gather, lower_map, lower_reduce, lower_sort, lower_suppress, lower_take
+from .general import lower_gather, lower_map, lower_reduce, lower_roi_align, lower_sort, lower_suppress, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8
 from .rows import lower_attention, lower_row_norm
@@ -273,6 +273,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "reduce": lower_reduce,
     "sort": lower_sort,
     "suppress": lower_suppress,
+    "roi_align": lower_roi_align,
     "attention": lower_attention,
     "row_norm": lower_row_norm,
 }

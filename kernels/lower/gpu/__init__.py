@@ -27,7 +27,7 @@ from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import lower_dense, lower_matmul
 from .reduction import lower_reduce
-from .resampling import lower_pad, lower_resize
+from .resampling import lower_pad, lower_resize, lower_roi_align
 from .rows import lower_attention, lower_row_norm, lower_sort, lower_suppress
 from .taking import lower_gather, lower_take
 from .values import Value
@@ -60,6 +60,7 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "reduce": lower_reduce,
     "sort": lower_sort,
     "suppress": lower_suppress,
+    "roi_align": lower_roi_align,
     "row_norm": lower_row_norm,
     "attention": lower_attention,
 }

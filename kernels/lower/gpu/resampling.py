@@ -1,4 +1,4 @@
-"""Padding and resizing."""
+"""Padding, resizing, and boxes brought to one size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
 from .context import GpuContext
-from .layout import packed
+from .layout import packed, single
 
 _PAIR = (Buffer("src"), result("dst"))
 _PLACES = (*view("src"), *view("dst"), "h", "w", "oh", "ow")
@@ -21,6 +21,13 @@ _RESIZE = Kernel(
     body("resize"),
     _PAIR,
     (*_PLACES, "step_y", "start_y", "divisor_y", "step_x", "start_x", "divisor_x", "linear"),
+)
+_ROI_ALIGN = Kernel(
+    "roi_align",
+    body("roi_align"),
+    (Buffer("src"), Buffer("boxes", 1, "f32"), Buffer("pictures", 1, "f32"), Buffer("valid", 1, "f32"), result("dst")),
+    (*_PLACES, "n", "stacks", "points", "count"),
+    ("scale", "shift"),
 )
 
 
@@ -56,4 +63,23 @@ def lower_resize(context: GpuContext, node: Node) -> None:
             "step_x": x.step, "start_x": x.start, "divisor_x": x.divisor, "linear": int(a["mode"] == "linear"),
         },
         (outer.hw, outer.stacks, outer.n), flops=8 * outer.n * outer.c * outer.hw, traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def lower_roi_align(context: GpuContext, node: Node) -> None:
+    """Each stack of an element by itself, so that no buffer holds the points; boxes in fp32 in every plan."""
+    source, (boxes, pictures, valid) = packed(context, node.inputs[0]), (single(context, x) for x in node.inputs[1:])
+    target, a = context.new_packed(node.output), node.attributes
+    inner, outer = context.dims(node.inputs[0]), context.dims(node.output)
+    count = outer.n * outer.stacks * outer.hw
+    context.dispatch(
+        _ROI_ALIGN, node.name,
+        {"src": source, "boxes": boxes, "pictures": pictures, "valid": valid, "dst": target},
+        {
+            **source.ints("src"), **target.ints("dst"), "h": inner.h, "w": inner.w, "oh": outer.h, "ow": outer.w,
+            "n": inner.n, "stacks": outer.stacks, "points": a["points"], "count": count,
+        },
+        (count, 1, 1), floats={"scale": float(a["scale"]), "shift": 0.5 if a["half"] else 0.0},
+        flops=8 * outer.n * outer.c * outer.hw * a["points"] ** 2, traffic=context.traffic(node),
+        switches={"LARGEST": int(a["kind"] == "max")},
     )  # fmt: skip

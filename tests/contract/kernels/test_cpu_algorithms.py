@@ -59,7 +59,8 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
     elif algorithm == "depthwise":
         width = int(draw.choice([1, 1, 2, 4, 8]))  # channels of a group
         groups = c // width
-        c = k = groups * width
+        c = groups * width
+        k = c * int(draw.choice([1, 2, 4, 8, 16])) if width == 1 and draw.random() < 0.5 else c
         dilations[1] = dilations[1] if width == 1 else 1
     elif draw.random() < 0.3:
         groups = 2
@@ -71,6 +72,9 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
         c = int(draw.integers(1, 16))  # gathered from the row-major input
     pads = (*draw.integers(0, kh + 1, 1).tolist(), *draw.integers(0, kw + 1, 1).tolist(), 1, 2)
     h, w = (int(draw.integers(2 * kh, 32)), int(draw.integers(2 * kw, 32)))
+    if algorithm == "implicit_gemm" and draw.random() < 0.3:  # some rows of the window meet nothing but pads
+        dilations = [int(gap) for gap in draw.integers(3, 20, 2)]
+        pads = (dilations[0] * (kh - 1), dilations[1] * (kw - 1), dilations[0] * (kh - 1), 2 * dilations[1])
     x = build.input(int(draw.integers(1, 3)), c, h, w, name=f"x{number}")
     activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
     window = ((kh, kw), tuple(strides), pads, tuple(dilations), groups)
@@ -105,20 +109,28 @@ def test_first_layers_read_rows_where_they_lie(agent: Agent, isa: str) -> None:
 
 
 @pytest.mark.parametrize("isa", ["generic", "avx2", "avx512f"])
-def test_dense_layers_and_normalisation_across_channels(agent: Agent, isa: str) -> None:
+def test_dense_layers_normalisation_and_boxes_across_channels(agent: Agent, isa: str) -> None:
     build, outputs = Builder(), []
     for number, rows in enumerate((1, 2, 17, 30)):
         c, m = build.rng.integers(1, 300, 2).tolist()
         operands = [build.input(rows, c, name=f"x{number}"), build.constant(c, m, scale=c**-0.5), build.constant(m)]
         activation = ACTIVATIONS[build.rng.integers(0, len(ACTIVATIONS))] or None
         outputs.append(build.node("dense", operands[: 2 + number % 2], (rows, m), activation=activation))
+    deep = [build.input(1030, 4100, name="deep"), build.constant(4100, 20, scale=4100**-0.5), build.constant(20)]
+    outputs.append(build.node("dense", deep, (1030, 20), activation=("relu",)))  # in parts of its inputs
     for number, (size, beta) in enumerate(((5, 0.75), (3, 0.5), (4, 0.75), (70, 1.25))):
         shape = (2, int(build.rng.integers(17, 60)), 7, 9)
         x = build.conv(build.input(*shape, name=f"image{number}"), shape[1], (1, 1))
         outputs.append(build.node("lrn", [x], shape, size=size, alpha=0.5, beta=beta, bias=1.5))
+    for number, kind in enumerate(("mean", "max")):
+        pictures, valid = build.constant(30), build.constant(1)
+        build.graph.constants |= {pictures: np.arange(30, dtype=np.float32) % 2, valid: np.full(1, 28, np.float32)}
+        operands = [build.input(2, 37, 9, 11, name=f"picture{number}"), build.input(30, 4, name=f"boxes{number}")]
+        a = {"size": (5, 4), "points": 2, "scale": 4.0, "half": bool(number), "kind": kind}
+        outputs.append(build.node("roi_align", [*operands, pictures, valid], (30, 37, 5, 4), **a))
     errors = run(agent, build.outputs(*outputs), "auto", 2, isa)
     assert {name: error for name, error in errors.items() if not error <= 1e-5} == {}
-    assert len(errors) == 8
+    assert len(errors) == 11
 
 
 @pytest.mark.parametrize("algorithm", ["auto", *ALGORITHMS])

@@ -81,11 +81,11 @@ def _one_direction(
     gates = _GATES[s.node.op]
     bias = s.to.finite(s.node, 3)[index].astype(np.float64) if s.has(3) else np.zeros(2 * gates * size)
     own, other = bias[: gates * size], bias[gates * size :]
-    products = s.matmul(_factor(s, s.reshape(x, (steps * batch, width))), s.constant(w.T))
     # what GRU adds inside of its reset, when it is applied after the product, stays with the state's product
     apart = s.node.op == "GRU" and bool(s.attribute("linear_before_reset", 0))
     kept = np.concatenate([np.zeros(2 * size), other[2 * size :]]) if apart else np.zeros(gates * size)
-    products = s.map(("add", "a", "b"), products, own + other - kept)
+    rows = s.tensor(_factor(s, s.reshape(x, (steps * batch, width))))
+    products = s.emit("dense", (rows, s.constant(w.T), s.constant(own + other - kept)))
     cell = _Cell(s, index, size, batch, r, kept)
     h, cells = _initial(s, 5, index, batch, size), _initial(s, 6, index, batch, size)
     states = [""] * steps
@@ -158,14 +158,17 @@ class _Cell:
     def _gru(self, x: str, h: str, cells: str) -> tuple[str, str]:
         s, size = self.s, self.size
         sum_of: Expression = ("add", "a", "b")
-        zr = s.matmul(h, s.constant(self.r[: 2 * size].T))
+        apart = s.attribute("linear_before_reset", 0)
+        if apart:  # every gate reads the same
+            zr = s.emit("dense", (s.tensor(h), s.constant(self.r.T), s.constant(self.kept)))
+        else:
+            zr = s.matmul(h, s.constant(self.r[: 2 * size].T))
         z = s.map(self.f(0, sum_of), self.part(x, 0), self.part(zr, 0))
         r = s.map(self.f(0, sum_of), self.part(x, 1), self.part(zr, 1))
-        inner = s.constant(self.r[2 * size :].T)
-        if s.attribute("linear_before_reset", 0):
-            product = s.map(("add", "a", "b"), s.matmul(h, inner), self.kept[2 * size :])
-            n = s.map(self.f(1, ("add", "a", ("mul", "b", "c"))), self.part(x, 2), r, product)
+        if apart:
+            n = s.map(self.f(1, ("add", "a", ("mul", "b", "c"))), self.part(x, 2), r, self.part(zr, 2))
         else:
+            inner = s.constant(self.r[2 * size :].T)
             n = s.map(self.f(1, sum_of), self.part(x, 2), s.matmul(s.map(("mul", "a", "b"), r, h), inner))
         return s.map(("add", ("mul", ("sub", 1.0, "a"), "b"), ("mul", "a", "c")), z, n, h), cells
 

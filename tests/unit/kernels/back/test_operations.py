@@ -46,6 +46,21 @@ def _row(b: Builder, *places: float) -> str:
     return b.node("reshape", [name], (1, len(places)), shape=(1, len(places)))
 
 
+def _aligned(kind: str, *, half: bool) -> Case:
+    """Boxes in a picture, at its edges, outside, without an extent; the last one does not count."""
+
+    def build(b: Builder) -> str:
+        corners = (
+            1.2, -3.4, 9.7, 11.3, -9, -8, 40, 30, 4.4, 5.1, 4.4, 5.1, 80, 2, 90, 5, 6.3, 7.2, 2.9, 1.6, 0, 0, 9, 9,
+        )  # fmt: skip
+        boxes = b.node("reshape", [_places(b, *corners)], (6, 4), shape=(6, 4))
+        operands = [b.input(2, 6, 7, 9), boxes, _places(b, 0, 1, 1, 0, 1, 0), _places(b, 5)]
+        a = {"size": (3, 2), "points": 2, "scale": 0.5, "half": half, "kind": kind}
+        return b.node("roi_align", operands, (6, 6, 3, 2), **a)
+
+    return build
+
+
 def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
     """Of what a convolution wrote, read by another: views of stacks must reach both ways."""
     shape = [2, 10, 5, 7]
@@ -137,6 +152,8 @@ CASES: dict[str, Case] = {
     "suppress": lambda b: b.node(
         "suppress", [b.input(1, 6, 5), _row(b, 3, 0, 4, 5, 1, 2), _row(b, 5)], (1, 4), rounds=4, overlap=0.5
     ),
+    "roi_align": _aligned("mean", half=True),
+    "roi_align_largest": _aligned("max", half=False),
     "take": lambda b: b.node(
         "take",
         [b.input(4, 6), _places(b, 3, 0, 1, 2, 0, 5, NOTHING, 2)],

@@ -117,6 +117,13 @@ CASES: dict[str, Sequence[NodeProto]] = {
                   make("Conv", ["im", "taps"], ["z"], pads=[0, 1, 0, 1]),
                   make("Relu", ["z"], ["w"])], [], ["w"], ["y"]),
     ],
+    "aligned": [
+        *N, loop([*ROW, make("Mul", ["row", "eight"], ["m"]), make("Slice", ["m", "first", "four"], ["corners"]),
+                  make("Unsqueeze", ["corners", "first"], ["box"]),
+                  make("Slice", ["row", "first", "second"], ["share"]), make("Mul", ["picture", "share"], ["own"]),
+                  make("RoiAlign", ["own", "box", "first"], ["z"], output_height=3, output_width=2, sampling_ratio=2)],
+                 [], ["z"], ["y"]),
+    ],
     "ordered": [
         *N, loop([*ROW, make("Softmax", ["row"], ["p"]), make("TopK", ["p", "two"], ["z", "at"]),
                   make("Transpose", ["z"], ["w"])], [], ["w"], ["y"]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -23,6 +23,7 @@ from kernels.ir.shapes import output_shape
 from kernels.passes import PASSES, optimise
 from kernels.passes.fold_pads import fold_pads
 from kernels.passes.transposes import moves_no_data
+from kernels.passes.unread_taps import drop_unread_taps
 from kernels.reference import evaluate
 
 from .onnx_models import save_model
@@ -179,6 +180,32 @@ def test_folding_pads_keeps_the_meaning_and_its_argument(graph: Graph) -> None:
     assert (graph.nodes, graph.shapes) == (nodes, shapes)
     pads = {node.output for node in folded.nodes if node.op == "pad"}
     assert not pads & {node.inputs[0] for node in folded.nodes if node.op == "conv"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    extent=st.integers(1, 6), window=st.integers(1, 5), stride=st.integers(1, 3), gap=st.integers(1, 7),
+    before=st.integers(0, 30), after=st.integers(0, 30),
+)  # fmt: skip
+def test_taps_that_meet_pads_alone_are_dropped(
+    extent: int, window: int, stride: int, gap: int, before: int, after: int
+) -> None:
+    """Along the rows; along the columns one tap of three is left."""
+    assume(extent + before + after > (window - 1) * gap)
+    sketch = Sketch()
+    sketch.graph.shapes["x"] = (2, 4, extent, 5)
+    attributes = {"strides": (stride, 1), "pads": (before, 9, after, 9), "dilations": (gap, 9), "groups": 1}
+    graph = sketch.finish(sketch.add("conv", "x", sketch.constant(3, 4, window, 3), sketch.constant(3), **attributes))
+    changed = drop_unread_taps(graph)
+    assert_same_meaning(graph, changed)
+    (conv,) = changed.nodes
+    rows, columns = changed.shapes[conv.inputs[1]][2:]
+    at = np.arange(graph.shapes[conv.output][2]) * stride - before
+    read = [tap for tap in range(window) if ((at + tap * gap >= 0) & (at + tap * gap < extent)).any()]
+    assert columns == 1
+    assert rows <= window
+    if read and before >= read[0] * gap and after >= (window - 1 - read[-1]) * gap:
+        assert rows == read[-1] - read[0] + 1
 
 
 @settings(max_examples=60, deadline=None)

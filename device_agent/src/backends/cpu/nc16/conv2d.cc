@@ -71,10 +71,11 @@ struct Task {
   int64_t image, group, first_tile, last_tile, first_block, last_block;
 };
 
-// What the pixels of a tile read: in place, or gathered in a panel.
+// What the pixels of a tile read: in place, or gathered in a panel, by some rows of the window.
 struct Values {
   const float* data;
   bool gathered;
+  int64_t first_row, rows;
 };
 
 class Product2d {
@@ -138,6 +139,16 @@ class Product2d {
     return iy >= 0 && ix >= 0 && iy + (w.kh - 1) * w.dh < w.h &&
            ix + (tile_pixels(tile) - 1) * w.sw + (w.kw - 1) * w.dw < w.w;
   }
+  // Narrows a window to the rows of it with which the pixels of a tile read more than pads; returns the first.
+  int64_t leave_out_rows(int64_t tile, Window& w) const {
+    const int64_t first = first_pixel(tile) / w.ow, last = (first_pixel(tile) + tile_pixels(tile) - 1) / w.ow;
+    const int64_t lowest = last * w.sh - w.pad_t, highest = first * w.sh - w.pad_t;  // rows of the source
+    const int64_t begin = lowest >= 0 ? 0 : (w.dh - 1 - lowest) / w.dh;
+    const int64_t end = highest >= w.h ? 0 : (w.h - 1 - highest) / w.dh + 1;
+    const int64_t from = std::min(begin, w.kh), to = std::clamp(end, from, w.kh);
+    w.pad_t -= from * w.dh, w.kh = to - from;
+    return from;
+  }
   const float* place(const float* src, int64_t tile) const {
     const Window& w = v_.window;
     const int64_t pixel = first_pixel(tile);
@@ -155,15 +166,18 @@ class Product2d {
     values.reserve(static_cast<size_t>(tiles));
     for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
       if (in_place(tile)) {
-        values.push_back({place(src, tile), false});
+        values.push_back({place(src, tile), false, 0, v_.window.kh});
         continue;
       }
+      Window read = v_.window;
+      int64_t first_row = 0;
       if (v_.src_plain) {
-        gather_planes(v_.window, src, v_.c, first_pixel(tile), tile_pixels(tile), width_, panel);
+        gather_planes(read, src, v_.c, first_pixel(tile), tile_pixels(tile), width_, panel);
       } else {
-        gather_blocks(v_.window, src, blocks_of(v_.c / v_.groups), first_pixel(tile), tile_pixels(tile), panel);
+        first_row = leave_out_rows(tile, read);
+        gather_blocks(read, src, blocks_of(v_.c / v_.groups), first_pixel(tile), tile_pixels(tile), panel);
       }
-      values.push_back({panel, true});
+      values.push_back({panel, true, first_row, read.kh});
       panel += size;
     }
     for (int64_t block = task.first_block; block < task.last_block; block += kernels_.blocks)
@@ -183,9 +197,11 @@ class Product2d {
     } else {
       product.step = kBlock;
       product.entry_stride = (values.gathered ? product.pixels : v_.pixels()) * kBlock;
-      product.entries = group_inputs / kBlock * v_.taps();
+      product.run = values.rows * v_.window.kw, product.before = values.first_row * v_.window.kw;
+      product.behind = v_.taps() - product.before - product.run;
+      product.entries = group_inputs / kBlock * product.run;
       product.tail_lanes = static_cast<int>(group_inputs % kBlock);
-      product.tail_entries = product.tail_lanes > 0 ? v_.taps() : 0;
+      product.tail_entries = product.tail_lanes > 0 ? product.run : 0;
     }
     product.weight = v_.weight + first * v_.depth() * kBlock;
     product.weight_stride = v_.depth() * kBlock;
@@ -210,24 +226,28 @@ void run(const Call& call, ThreadPool& pool) {
   Product2d(v).run(pool);
 }
 
-// Groups that lie in a block: of one channel, or of 2, 4 or 8 inputs and as many outputs.
+// Groups that lie in a block: of 2, 4 or 8 inputs and as many outputs, or of one channel and `times` outputs.
 struct Depthwise {
   const float *src, *weight;
-  int64_t n, c, width;
+  int64_t n, c, width, times;  // c: of outputs
   Window window;
   Output output;
 
   explicit Depthwise(const Call& call) {
     src = call.buffers[0].data, weight = call.buffers[1].data;
     const int32_t* i = call.ints.data();
-    n = i[0], c = i[1], width = i[14];
+    n = i[0], c = i[1], width = i[14], times = i[15];
     window = {i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13]};
-    output = Output(call, 2, 15, c, window.oh * window.ow);
+    output = Output(call, 2, 16, c, window.oh * window.ow);
   }
   int64_t blocks() const { return blocks_of(c); }
   int64_t taps() const { return window.kh * window.kw * width; }
   int64_t row_floats() const { return window.w * width * kBlock; }
-  const float* source(int64_t plane) const { return src + plane * window.h * window.w * kBlock; }
+  // The block that block `plane` of the results reads.
+  const float* source(int64_t plane) const {
+    const int64_t image = plane / blocks(), block = plane % blocks();
+    return src + (image * blocks_of(c / times) + block / times) * window.h * window.w * kBlock;
+  }
 
   // One row of one block of an image, whose source rows `values` are those that `seen` has.
   void row(const Window& seen, const float* values, int64_t plane, int64_t oy) const {
@@ -245,21 +265,25 @@ Status check_depthwise(const Call& call) {
   Check check(call);
   check_window(check.sizes({v.n, v.c}), w)
       .that(v.width == 1 || v.width == 2 || v.width == 4 || v.width == 8, "a group has 1, 2, 4 or 8 channels")
-      .that(v.width == 1 || (w.dw == 1 && v.c % v.width == 0), "groups are whole and not dilated along rows");
+      .that(v.width == 1 || (w.dw == 1 && v.c % v.width == 0), "groups are whole and not dilated along rows")
+      .that(v.times == 1 || v.times == 2 || v.times == 4 || v.times == 8 || v.times == 16, "a channel has 1, 2, 4, 8 or 16 filters")
+      .that(v.times == 1 || (v.width == 1 && v.c % v.times == 0), "only groups of one channel have several filters");
   if (check.status()) return check.status();
-  check.holds("src", 0, {v.n, blocks_of(v.c), kBlock, w.h, w.w})
+  check.holds("src", 0, {v.n, blocks_of(v.c / v.times), kBlock, w.h, w.w})
       .holds("weight", 1, {blocks_of(v.c), w.kh, w.kw, v.width, kBlock});
   return v.output.check(check, call, 2, v.n, w.oh, w.ow);
 }
 
 // The rows [first, last) of one block: each source pixel is spread to as many as a group has channels, of which a
-// window as many times as wide takes every one with filters of its own.
+// window as many times as wide takes every one with filters of its own; or its channels are repeated.
 void run_band(const Depthwise& v, int64_t plane, int64_t first, int64_t last, float* scratch) {
   Window seen = v.window;
   const int64_t top = std::max<int64_t>(0, first * seen.sh - seen.pad_t);
   const int64_t bottom = std::min(seen.h, (last - 1) * seen.sh - seen.pad_t + (seen.kh - 1) * seen.dh + 1);
-  if (bottom > top)
-    nc16_kernels().spread(v.source(plane) + top * seen.w * kBlock, (bottom - top) * seen.w, v.width, scratch);
+  if (const float* from = v.source(plane) + top * seen.w * kBlock; bottom > top && v.times > 1)
+    nc16_kernels().repeat(from, (bottom - top) * seen.w, v.times, plane % v.blocks() % v.times, scratch);
+  else if (bottom > top)
+    nc16_kernels().spread(from, (bottom - top) * seen.w, v.width, scratch);
   seen.h = std::max<int64_t>(0, bottom - top), seen.pad_t += top;
   seen.w *= v.width, seen.kw *= v.width, seen.sw *= v.width, seen.pad_l *= v.width;
   for (int64_t oy = first; oy < last; ++oy) v.row(seen, scratch, plane, oy);
@@ -269,7 +293,7 @@ void run_depthwise(const Call& call, ThreadPool& pool) {
   const Depthwise v(call);
   const Window& w = v.window;
   const int64_t planes = v.n * v.blocks(), work = kDepthwiseWork * w.ow * v.taps() * kBlock;
-  if (v.width == 1) {
+  if (v.width == 1 && v.times == 1) {
     pool.shared(planes * w.oh, work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) v.row(w, v.source(i / w.oh), i / w.oh, i % w.oh);
     });
@@ -288,6 +312,6 @@ void run_depthwise(const Call& call, ThreadPool& pool) {
 }  // namespace
 
 const Operation kConv2dNc16{"conv2d_nc16", 5, 22, 2, check, run};
-const Operation kDepthwiseNc16{"depthwise_nc16", 5, 20, 2, check_depthwise, run_depthwise};
+const Operation kDepthwiseNc16{"depthwise_nc16", 5, 21, 2, check_depthwise, run_depthwise};
 
 }  // namespace pocketfarm::cpu

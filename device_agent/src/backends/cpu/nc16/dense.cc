@@ -1,6 +1,7 @@
 // dense with weights in blocks of sixteen outputs: they are read once, in order, for all rows that fit in registers.
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "backends/cpu/operations/dense_call.h"
 #include "nc16.h"
@@ -12,6 +13,9 @@ namespace {
 constexpr int64_t kTasksPerThread = 4;  // for balance
 constexpr int64_t kGatherWork = 4;      // of an element
 constexpr int64_t kMostTile = 14 * 2 * kBlock;
+// Rows of so many inputs, and together so many floats that no cache keeps them, are taken in parts of kPart inputs, as many
+// rows together as the second-level cache keeps.
+constexpr int64_t kDeep = 4096, kMuch = int64_t{1} << 22, kPart = 512, kPartFloats = int64_t{1} << 17;
 
 Status check(const Call& call) {
   const DenseCall v(call);
@@ -35,34 +39,107 @@ void gather_rows(const DenseCall& v, int64_t first, int64_t count, float* panel)
       std::memcpy(panel, v.src + row * v.c + begin, static_cast<size_t>(std::min(kBlock, v.c - begin)) * sizeof(float));
 }
 
-void multiply_tile(const DenseCall& v, const Nc16Kernels& kernels, const float* values, int64_t row, int64_t rows,
-                   int64_t block, int64_t blocks, bool ahead) {
-  float tile[kMostTile];
+// Rows of a tile, the blocks of outputs that they meet, and how far the product goes along the inputs.
+struct Step {
+  const float* values;
+  int64_t row, rows, block, blocks, first, last;
+  bool ahead;
+};
+
+// Into `tile`, (blocks, rows, 16); a step that is not the first adds to what lies there.
+void multiply(const DenseCall& v, const Step& step, float* tile) {
   Product product{};
-  product.values = values;
+  product.values = step.values + step.first * step.rows;
   product.step = kBlock;
-  product.entry_stride = rows * kBlock;
-  product.entries = v.c / kBlock;
-  product.tail_lanes = static_cast<int>(v.c % kBlock);
+  product.entry_stride = step.rows * kBlock;
+  product.entries = product.run = (step.last - step.first) / kBlock;
+  product.tail_lanes = static_cast<int>((step.last - step.first) % kBlock);
   product.tail_entries = product.tail_lanes > 0 ? 1 : 0;
-  product.weight = v.weight + block * v.c * kBlock;
+  product.weight = v.weight + (step.block * v.c + step.first) * kBlock;
   product.weight_stride = v.c * kBlock;
-  product.ahead = ahead ? blocks * product.weight_stride : 0;
-  product.blocks = static_cast<int>(blocks);
-  product.pixels = static_cast<int>(rows);
+  product.ahead = step.ahead ? step.blocks * product.weight_stride : 0;
+  product.blocks = static_cast<int>(step.blocks);
+  product.pixels = static_cast<int>(step.rows);
   product.out = tile;
-  product.out_stride = rows * kBlock;
-  product.epilogue.bias = v.has_bias ? v.bias + block * kBlock : nullptr;
-  kernels.product(product);
-  activate(tile, blocks * rows * kBlock, v.activation, v.lo, v.hi);
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t column = (block + b) * kBlock, columns = std::min(kBlock, v.m - column);
-    for (int64_t r = 0; r < rows; ++r)
-      std::memcpy(v.dst + (row + r) * v.m + column, tile + (b * rows + r) * kBlock, static_cast<size_t>(columns) * sizeof(float));
+  product.out_stride = step.rows * kBlock;
+  if (step.first > 0) {
+    product.epilogue.residual = tile, product.epilogue.residual_stride = product.out_stride;
+  } else if (v.has_bias) {
+    product.epilogue.bias = v.bias + step.block * kBlock;
+  }
+  nc16_kernels().product(product);
+}
+
+void finish(const DenseCall& v, const Step& step, float* tile) {
+  activate(tile, step.blocks * step.rows * kBlock, v.activation, v.lo, v.hi);
+  for (int64_t b = 0; b < step.blocks; ++b) {
+    const int64_t column = (step.block + b) * kBlock, columns = std::min(kBlock, v.m - column);
+    for (int64_t r = 0; r < step.rows; ++r)
+      std::memcpy(v.dst + (step.row + r) * v.m + column, tile + (b * step.rows + r) * kBlock,
+                  static_cast<size_t>(columns) * sizeof(float));
   }
 }
 
-// The weights of two blocks stay in the second-level cache while all tiles of rows meet them.
+// Tiles of rows times pairs of blocks, both from a first one to a last.
+struct Task {
+  int64_t first_tile, last_tile, first_pair, last_pair;
+};
+
+class Layer {
+ public:
+  Layer(const DenseCall& v, const float* panels, int64_t tiles, int64_t width)
+      : v_(v), panels_(panels), tiles_(tiles), width_(width), pair_(nc16_kernels().blocks) {}
+
+  // The weights of two blocks stay in the second-level cache while all tiles of rows meet them.
+  void run(const Task& task) const {
+    float tile[kMostTile];
+    for (int64_t pair = task.first_pair; pair < task.last_pair; ++pair)
+      for (int64_t i = task.first_tile; i < task.last_tile; ++i) {
+        const Step whole = step(i, pair, 0, v_.c, i == task.first_tile);
+        multiply(v_, whole, tile);
+        finish(v_, whole, tile);
+      }
+  }
+
+  // Where they are too many for it: parts of the rows stay there while all weights of these inputs meet them.
+  void run_in_parts(const Task& task) const {
+    const int64_t together = std::max<int64_t>(1, kPartFloats / (kPart * nc16_kernels().pixels));
+    std::vector<float> sums(static_cast<size_t>(together * (task.last_pair - task.first_pair) * kMostTile));
+    for (int64_t begin = task.first_tile; begin < task.last_tile; begin += together) {
+      const int64_t end = std::min(task.last_tile, begin + together);
+      for (int64_t first = 0; first < v_.c; first += kPart) {
+        float* tile = sums.data();
+        for (int64_t pair = task.first_pair; pair < task.last_pair; ++pair)
+          for (int64_t i = begin; i < end; ++i, tile += kMostTile) {
+            const Step part = step(i, pair, first, std::min(v_.c, first + kPart), false);
+            multiply(v_, part, tile);
+            if (part.last == v_.c) finish(v_, part, tile);
+          }
+      }
+    }
+  }
+
+ private:
+  Step step(int64_t tile, int64_t pair, int64_t first, int64_t last, bool ahead) const {
+    const int64_t row = first_row(v_, tile, tiles_), block = pair * pair_;
+    return {panels_ + row * width_, row, first_row(v_, tile + 1, tiles_) - row, block,
+            std::min(pair_, blocks_of(v_.m) - block), first, last, ahead};
+  }
+
+  const DenseCall& v_;
+  const float* const panels_;
+  const int64_t tiles_, width_, pair_;
+};
+
+float* gather(const DenseCall& v, int64_t tiles, int64_t width, ThreadPool& pool) {
+  float* panels = pool.scratch(0, static_cast<size_t>(width * v.n));
+  pool.each(tiles, [&](int64_t tile, int) {
+    const int64_t row = first_row(v, tile, tiles);
+    gather_rows(v, row, first_row(v, tile + 1, tiles) - row, panels + row * width);
+  }, kGatherWork * v.n * v.c);
+  return panels;
+}
+
 void run(const Call& call, ThreadPool& pool) {
   const DenseCall v(call);
   const Nc16Kernels& kernels = nc16_kernels();
@@ -71,21 +148,16 @@ void run(const Call& call, ThreadPool& pool) {
   const int64_t work = v.n * v.c * v.m;
   const int threads = pool.threads_for(work);
   const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
+  const bool in_parts = v.c >= kDeep && v.n * v.c >= kMuch && tiles >= 2 * threads;
   // Threads share out rows where there are enough: they are those that each wrote in the step before.
-  const int64_t across = tiles >= 2 * threads ? threads : 1, down = std::min(pairs, std::max<int64_t>(1, wanted / across));
-  float* panels = pool.scratch(0, static_cast<size_t>(width * v.n));
-  pool.each(tiles, [&](int64_t tile, int) {
-    const int64_t row = first_row(v, tile, tiles);
-    gather_rows(v, row, first_row(v, tile + 1, tiles) - row, panels + row * width);
-  }, kGatherWork * v.n * v.c);
-  pool.each(down * across, [&](int64_t task, int) {
-    const int64_t group = task / down, part = task % down, first = tiles * group / across, last = tiles * (group + 1) / across;
-    for (int64_t pair = pairs * part / down; pair < pairs * (part + 1) / down; ++pair)
-      for (int64_t tile = first; tile < last; ++tile) {
-        const int64_t block = pair * kernels.blocks, row = first_row(v, tile, tiles);
-        multiply_tile(v, kernels, panels + row * width, row, first_row(v, tile + 1, tiles) - row, block,
-                      std::min<int64_t>(kernels.blocks, blocks - block), tile == first);
-      }
+  const int64_t across = tiles >= 2 * threads ? threads : 1;
+  const int64_t down = in_parts ? 1 : std::min(pairs, std::max<int64_t>(1, wanted / across));
+  const float* panels = v.n == 1 ? v.src : gather(v, tiles, width, pool);  // a row alone lies as it should
+  const Layer layer(v, panels, tiles, width);
+  pool.each(down * across, [&](int64_t i, int) {
+    const int64_t group = i / down, part = i % down;
+    const Task task{tiles * group / across, tiles * (group + 1) / across, pairs * part / down, pairs * (part + 1) / down};
+    in_parts ? layer.run_in_parts(task) : layer.run(task);
   }, work);
 }
 

@@ -17,12 +17,14 @@ struct Epilogue {
 // out[block][pixel][16] = sum over d of value(d, pixel) * weight[block][d][16].
 // Values in blocks: `entries` of 16 values of d, then `tail_entries` of `tail_lanes`; value l of entry e at
 // values[e * entry_stride + pixel * 16 + l]. Values by depth (`step` is not 16): an entry is one d, at
-// values[offsets[e] + pixel * step]; `step` is 1, 2 or 4.
+// values[offsets[e] + pixel * step]; `step` is 1, 2 or 4. Of weights in blocks each `run` entries may be some of more: then
+// `before` entries of weights lie in front of them and `behind` after them, of which there are no values.
 struct Product {
   const float* values;
   int64_t entry_stride;
   const int64_t* offsets;
   int64_t entries, tail_entries;
+  int64_t run, before, behind;
   int tail_lanes;
   int step;
   const float* weight;
@@ -57,12 +59,17 @@ struct Nc16Kernels {
   // Groups of `width` channels, 2, 4 or 8: (pixels, 16) -> (pixels, width, 16), where a lane of vector i has input i of
   // its group.
   void (*spread)(const float* src, int64_t pixels, int64_t width, float* dst);
+  // Each channel `times` times, 2, 4, 8 or 16, side by side; of the blocks that this makes of one the one number `part`.
+  void (*repeat)(const float* src, int64_t pixels, int64_t times, int64_t part, float* dst);
   // One row of one block; `pad_b`, `pad_r` count in PoolMode::average_window.
   void (*pool_row)(const Window& window, PoolMode mode, int64_t pad_b, int64_t pad_r, const float* src, int64_t oy,
                    float* out);
   void (*mean)(const float* src, int64_t pixels, float* out);  // (pixels, 16) -> (16)
   // Pixels side by side in each block; `squares` holds before + blocks * 16 + after floats.
   void (*lrn)(const Lrn& lrn, const float* src, int64_t pixels, float* squares, float* dst);
+  // out[pixel][16], the sum or the largest of `taps` vectors of src, each times its share; places in floats.
+  void (*mixed)(const float* src, const int64_t* places, const float* shares, int64_t pixels, int64_t taps, bool largest,
+                float* out);
   // F(4x4, 3x3): the 6x6 inputs from (y, x) on, zero outside (h, w), to 36 vectors `stride` apart.
   void (*winograd_input)(const float* src, int64_t h, int64_t w, int64_t y, int64_t x, float* out, int64_t stride);
   // 36 vectors `stride` apart to the 4x4 outputs from (y, x) on that lie in (oh, ow).

@@ -45,20 +45,31 @@ Status check(const Call& call) {
   return v.output.check(check, call, 2, v.n, v.oh, v.ow);
 }
 
-// Tiles [first, first + count) of the batch, in the scratch memory: inputs (36, c blocks, count, 16), then products
-// (36, k blocks, count, 16).
+// Some of what is asked for: tiles of the batch, and blocks of outputs.
+struct Part {
+  int64_t tile, tiles, block, blocks;
+};
+
+// A part, in scratch memory: inputs (36, c blocks, tiles, 16), then products (36, its blocks, tiles, 16).
 class Band {
  public:
-  Band(const Winograd& v, int64_t first, int64_t count, float* scratch)
-      : v_(v), kernels_(nc16_kernels()), first_(first), count_(count), inputs_(scratch),
-        products_(scratch + kPositions * blocks_of(v.c) * count * kBlock) {}
+  Band(const Winograd& v, const Part& part, float* scratch)
+      : v_(v), kernels_(nc16_kernels()), part_(part), count_(part.tiles), inputs_(scratch),
+        products_(scratch + kPositions * blocks_of(v.c) * count_ * kBlock) {}
+
+  // All of it by the calling thread.
+  void run() {
+    for (int64_t i = 0; i < blocks_of(v_.c) * count_; ++i) transform_input(i / count_, i % count_);
+    for (int64_t position = 0; position < kPositions; ++position) multiply(position);
+    for (int64_t i = 0; i < part_.blocks * count_; ++i) transform_output(i / count_, i % count_);
+  }
 
   void run(ThreadPool& pool) {
     pool.shared(blocks_of(v_.c) * count_, kTransformWork, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) transform_input(i / count_, i % count_);
     });
     pool.each(kPositions, [&](int64_t position, int) { multiply(position); }, kPositions * count_ * v_.c * v_.k);
-    pool.shared(blocks_of(v_.k) * count_, kTransformWork, [&](int64_t begin, int64_t end) {
+    pool.shared(part_.blocks * count_, kTransformWork, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) transform_output(i / count_, i % count_);
     });
   }
@@ -68,7 +79,7 @@ class Band {
     int64_t image, y, x;
   };
   Place place(int64_t tile) const {
-    const int64_t number = first_ + tile, in_image = number % v_.image_tiles();
+    const int64_t number = part_.tile + tile, in_image = number % v_.image_tiles();
     return {number / v_.image_tiles(), in_image / v_.across() * kTile, in_image % v_.across() * kTile};
   }
 
@@ -80,24 +91,24 @@ class Band {
   }
 
   void multiply(int64_t position) const {
-    const int64_t blocks = blocks_of(v_.k), tiles = (count_ + kernels_.pixels - 1) / kernels_.pixels;
+    const int64_t tiles = (count_ + kernels_.pixels - 1) / kernels_.pixels;
     Product product{};
     product.step = kBlock;
     product.entry_stride = count_ * kBlock;
-    product.entries = v_.c / kBlock;
+    product.entries = product.run = v_.c / kBlock;
     product.tail_lanes = static_cast<int>(v_.c % kBlock);
     product.tail_entries = product.tail_lanes > 0 ? 1 : 0;
     product.weight_stride = v_.c * kBlock;
     product.out_stride = count_ * kBlock;
-    for (int64_t block = 0; block < blocks; block += kernels_.blocks) {
-      product.weight = v_.weight + (position * blocks + block) * product.weight_stride;
-      product.blocks = static_cast<int>(std::min<int64_t>(kernels_.blocks, blocks - block));
+    for (int64_t block = 0; block < part_.blocks; block += kernels_.blocks) {
+      product.weight = v_.weight + (position * blocks_of(v_.k) + part_.block + block) * product.weight_stride;
+      product.blocks = static_cast<int>(std::min<int64_t>(kernels_.blocks, part_.blocks - block));
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t begin = count_ * tile / tiles, end = count_ * (tile + 1) / tiles;
         product.values = inputs_ + (position * blocks_of(v_.c) * count_ + begin) * kBlock;
         product.pixels = static_cast<int>(end - begin);
         product.ahead = tile == 0 ? product.blocks * product.weight_stride : 0;
-        product.out = products_ + ((position * blocks + block) * count_ + begin) * kBlock;
+        product.out = products_ + ((position * part_.blocks + block) * count_ + begin) * kBlock;
         kernels_.product(product);
       }
     }
@@ -105,9 +116,9 @@ class Band {
 
   void transform_output(int64_t block, int64_t tile) const {
     const Place at = place(tile);
-    float* out = v_.output.at(at.image, block);
-    kernels_.winograd_output(products_ + (block * count_ + tile) * kBlock, blocks_of(v_.k) * count_ * kBlock, out,
-                             v_.oh, v_.ow, at.y, at.x, v_.output.epilogue(at.image, block, 0));
+    float* out = v_.output.at(at.image, part_.block + block);
+    kernels_.winograd_output(products_ + (block * count_ + tile) * kBlock, part_.blocks * count_ * kBlock, out,
+                             v_.oh, v_.ow, at.y, at.x, v_.output.epilogue(at.image, part_.block + block, 0));
     const int64_t width = std::min(kTile, v_.ow - at.x);
     for (int64_t y = at.y; y < std::min(at.y + kTile, v_.oh); ++y)
       v_.output.finish(out + (y * v_.ow + at.x) * kBlock, width * kBlock);
@@ -115,32 +126,55 @@ class Band {
 
   const Winograd& v_;
   const Nc16Kernels& kernels_;
-  const int64_t first_, count_;
+  const Part part_;
+  const int64_t count_;
   float *const inputs_, *const products_;
 };
 
-// Each thread transforms and multiplies tiles of its own, where reading all weights costs less than to hand on so much.
-bool by_threads(const Winograd& v, int64_t tiles, int64_t most, int threads) {
-  return threads > 1 && most / threads >= nc16_kernels().pixels && tiles >= kBlock * threads &&
-         v.c * v.k <= kHandedOn * (v.c + v.k) * tiles;
+// How a part for each thread is cut, which it takes from input to output.
+struct Cut {
+  int64_t tiles, blocks;  // parts along each; 0: none
+  int64_t most;           // tiles that a thread works on together
+};
+
+// By tiles, where reading all weights in each thread costs less than to hand on so much; else by outputs, where each
+// thread transforms all inputs. Without parts where neither fits into the scratch memory.
+Cut cut(const Winograd& v, int64_t tiles, int threads) {
+  const int64_t inputs = blocks_of(v.c), outputs = blocks_of(v.k), pixels = nc16_kernels().pixels;
+  const auto most = [&](int64_t blocks) { return v.scratch_floats / threads / (kPositions * kBlock * (inputs + blocks)); };
+  if (most(outputs) >= pixels && tiles >= kBlock * threads && v.c * v.k <= kHandedOn * (v.c + v.k) * tiles)
+    return {threads, 1, most(outputs)};
+  const int64_t own = (outputs + threads - 1) / threads;
+  if (outputs >= nc16_kernels().blocks * threads && most(own) >= std::min(tiles, pixels)) return {1, threads, most(own)};
+  return {0, 0, 0};
+}
+
+void run_part(const Winograd& v, const Part& part, int64_t most, float* scratch) {
+  const int64_t bands = (part.tiles + most - 1) / most;
+  for (int64_t i = 0; i < bands; ++i) {
+    const int64_t first = part.tiles * i / bands, last = part.tiles * (i + 1) / bands;
+    Band(v, {part.tile + first, last - first, part.block, part.blocks}, scratch).run();
+  }
 }
 
 void run(const Call& call, ThreadPool& pool) {
   const Winograd v(call);
-  const int64_t tiles = v.n * v.image_tiles(), most = v.scratch_floats / v.tile_floats();
-  if (const int threads = pool.threads_for(kPositions * tiles * v.c * v.k); by_threads(v, tiles, most, threads)) {
-    const int64_t own = most / threads, bands = threads * ((tiles + own * threads - 1) / (own * threads));
-    ThreadPool here(1);
-    pool.each(bands, [&](int64_t i, int thread) {
-      const int64_t first = tiles * i / bands;
-      Band(v, first, tiles * (i + 1) / bands - first, v.scratch + thread * own * v.tile_floats()).run(here);
+  const int64_t tiles = v.n * v.image_tiles(), blocks = blocks_of(v.k), most = v.scratch_floats / v.tile_floats();
+  const int threads = pool.threads_for(kPositions * tiles * v.c * v.k);
+  const Cut parts = threads > 1 ? cut(v, tiles, threads) : Cut{};
+  if (parts.tiles > 0) {
+    pool.each(threads, [&](int64_t i, int) {
+      const int64_t column = i % parts.tiles, row = i / parts.tiles;
+      const int64_t tile = tiles * column / parts.tiles, block = blocks * row / parts.blocks;
+      run_part(v, {tile, tiles * (column + 1) / parts.tiles - tile, block, blocks * (row + 1) / parts.blocks - block},
+               parts.most, v.scratch + v.scratch_floats / threads * i);
     });
     return;
   }
   const int64_t bands = (tiles + most - 1) / most;
   for (int64_t i = 0; i < bands; ++i) {
     const int64_t first = tiles * i / bands;
-    Band(v, first, tiles * (i + 1) / bands - first, v.scratch).run(pool);
+    Band(v, {first, tiles * (i + 1) / bands - first, 0, blocks}, v.scratch).run(pool);
   }
 }
 

@@ -1,5 +1,6 @@
 // instance_norm, pad2d and resize2d: one plane after the other.
 #include <algorithm>
+#include <vector>
 
 #include "backends/cpu/elements/kernels.h"
 #include "operation.h"
@@ -19,7 +20,7 @@ Status check_instance_norm(const Call& call) {
       .status();
 }
 
-constexpr int64_t kNormaliseWork = 32, kPadWork = 4, kResizeWork = 64;  // of an element
+constexpr int64_t kNormaliseWork = 32, kPadWork = 4, kResizeWork = 8;  // of an element
 
 void run_instance_norm(const Call& call, ThreadPool& pool) {
   const int64_t planes = int64_t{call.ints[0]} * call.ints[1], c = call.ints[1], hw = call.ints[2];
@@ -104,23 +105,71 @@ Status check_resize(const Call& call) {
       .status();
 }
 
-float mix(float a, float b, float share) { return a * (1 - share) + b * share; }
+// Where the columns of a row lie between two of the source.
+struct Columns {
+  explicit Columns(const Axis& axis) : left(axis.size), right(axis.size), share(axis.size) {
+    for (size_t o = 0; o < left.size(); ++o) {
+      const int64_t x = axis.scaled(static_cast<int64_t>(o));
+      left[o] = static_cast<int32_t>(x / axis.divisor);
+      right[o] = static_cast<int32_t>(std::min<int64_t>(left[o] + 1, axis.extent - 1));
+      share[o] = static_cast<float>(x % axis.divisor) / static_cast<float>(axis.divisor);
+    }
+  }
+  void take(const float* src, float* dst) const {
+    for (size_t o = 0; o < left.size(); ++o) dst[o] = src[left[o]];
+  }
+  void mix(const float* src, float* dst) const {
+    for (size_t o = 0; o < left.size(); ++o) dst[o] = src[left[o]] * (1 - share[o]) + src[right[o]] * share[o];
+  }
+
+ private:
+  std::vector<int32_t> left, right;
+  std::vector<float> share;
+};
+
+// Rows of the source, their columns mixed: a row between two others needs both, the next one mostly the same.
+class MixedRows {
+ public:
+  MixedRows(const Columns& columns, int64_t size) : columns_(columns), rows_{Row(size), Row(size)} {}
+
+  const float* of(const float* src) {
+    for (Row& row : rows_)
+      if (row.source == src) return (last_ = &row)->values.data();
+    Row& row = last_ == &rows_[0] ? rows_[1] : rows_[0];
+    columns_.mix(src, row.values.data());
+    row.source = src;
+    return (last_ = &row)->values.data();
+  }
+
+ private:
+  struct Row {
+    explicit Row(int64_t size) : values(static_cast<size_t>(size)) {}
+    std::vector<float> values;
+    const float* source = nullptr;
+  };
+  const Columns& columns_;
+  Row rows_[2];
+  Row* last_ = nullptr;
+};
 
 void run_resize(const Call& call, ThreadPool& pool) {
   const Axis rows = axis_of(call, 0), columns = axis_of(call, 1);
   const bool linear = call.ints[11] != 0;
+  const Columns across(columns);
   pool.shared(int64_t{call.ints[0]} * rows.size, kResizeWork * columns.size, [&](int64_t begin, int64_t end) {
+    MixedRows mixed(across, columns.size);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t y = rows.scaled(row % rows.size), y0 = y / rows.divisor, y1 = std::min(y0 + 1, rows.extent - 1);
       const float* plane = call.buffers[0].data + row / rows.size * rows.extent * columns.extent;
-      const float *above = plane + y0 * columns.extent, *below = plane + y1 * columns.extent;
-      const float down = static_cast<float>(y % rows.divisor) / static_cast<float>(rows.divisor);
       float* dst = call.buffers[1].data + row * columns.size;
-      for (int64_t o = 0; o < columns.size; ++o) {
-        const int64_t x = columns.scaled(o), x0 = x / columns.divisor, x1 = std::min(x0 + 1, columns.extent - 1);
-        const float right = static_cast<float>(x % columns.divisor) / static_cast<float>(columns.divisor);
-        dst[o] = linear ? mix(mix(above[x0], above[x1], right), mix(below[x0], below[x1], right), down) : above[x0];
+      if (!linear) {
+        across.take(plane + y0 * columns.extent, dst);
+        continue;
       }
+      const float share = static_cast<float>(y % rows.divisor) / static_cast<float>(rows.divisor);
+      const float* above = mixed.of(plane + y0 * columns.extent);
+      const float* below = mixed.of(plane + y1 * columns.extent);
+      for (int64_t o = 0; o < columns.size; ++o) dst[o] = above[o] * (1 - share) + below[o] * share;
     }
   });
 }

@@ -76,7 +76,7 @@ extern const Operation kConv2d, kDense, kMatmul, kPool2d, kGlobalAveragePool, kS
     kAffine, kInstanceNorm, kPad2d, kResize2d, kTranspose, kCopyBlock,
     kTakeBlock, kConv2dIm2col, kIm2col, kConv2dSequential, kDenseSequential, kConv2dNc16, kDepthwiseNc16, kWinogradNc16, kPool2dNc16,
     kGlobalAveragePoolNc16, kToNc16, kFromNc16, kDenseNc16, kLrnNc16, kAttention, kRowNorm, kConv2dInt8, kDepthwiseInt8, kDenseInt8, kMap, kTake, kGatherValues,
-    kReduce, kSortRows, kSuppressRows,
+    kReduce, kSortRows, kSuppressRows, kRoiAlignNc16,
     kGather, kGatherBytes, kActivate,
     kActivationGradient, kCrossEntropy, kSquaredError, kColumnSums, kAccumulate, kGradientStep, kMomentumStep, kCountBatch,
     kUnfold, kFold, kMaxPool, kMaxPoolGradient, kAveragePool, kAveragePoolGradient, kTrainingProduct;

@@ -174,6 +174,17 @@ def _suppress(e: EveryRow, node: Node) -> str:
     return s.reshape(s.emit(node.op, flat, node.attributes), (e.rows, *e.shape(node.output)))
 
 
+def _roi_align(e: EveryRow, node: Node) -> str:
+    """Pictures and boxes of one row behind those of the row before; all boxes are computed."""
+    s, shapes = e.s, [e.shape(name) for name in node.inputs]
+    x, boxes = (s.reshape(e.of(name), (e.rows * e.shape(name)[0], *e.shape(name)[1:])) for name in node.inputs[:2])
+    first = np.arange(e.rows, dtype=np.float32).reshape(-1, 1) * shapes[0][0]
+    pictures = s.map(("add", "a", "b"), e.of(node.inputs[2]), first)
+    pictures = s.reshape(pictures, (e.rows * shapes[2][0],))
+    valid = s.constant(np.array([e.rows * shapes[1][0]]))
+    return s.reshape(s.emit(node.op, (x, boxes, pictures, valid), node.attributes), (e.rows, *e.shape(node.output)))
+
+
 _RULES: Mapping[str, Callable[[EveryRow, Node], str]] = {
     **dict.fromkeys(ACTIVATIONS, _same),
     **dict.fromkeys(("add", "map", "mul"), _map),
@@ -182,6 +193,7 @@ _RULES: Mapping[str, Callable[[EveryRow, Node], str]] = {
     "gather": _gather,
     "reduce": _reduce,
     "reshape": _reshape,
+    "roi_align": _roi_align,
     "slice": _slice,
     "softmax": _softmax,
     "suppress": _suppress,
