@@ -14,8 +14,9 @@ constexpr int64_t kTasksPerThread = 4;  // for balance
 constexpr int64_t kGatherWork = 4;      // of an element
 constexpr int64_t kMostTile = 14 * 2 * kBlock;
 // Rows of so many inputs, and together so many floats that no cache keeps them, are taken in parts of kPart inputs, as many
-// rows together as the second-level cache keeps.
+// rows together as the second-level cache keeps, and their sums do not take more than kMostSums floats for it.
 constexpr int64_t kDeep = 4096, kMuch = int64_t{1} << 22, kPart = 512, kPartFloats = int64_t{1} << 17;
+constexpr int64_t kMostSums = int64_t{1} << 21;
 
 Status check(const Call& call) {
   const DenseCall v(call);
@@ -103,8 +104,9 @@ class Layer {
 
   // Where they are too many for it: parts of the rows stay there while all weights of these inputs meet them.
   void run_in_parts(const Task& task) const {
-    const int64_t together = std::max<int64_t>(1, kPartFloats / (kPart * nc16_kernels().pixels));
-    std::vector<float> sums(static_cast<size_t>(together * (task.last_pair - task.first_pair) * kMostTile));
+    const int64_t kept = (task.last_pair - task.first_pair) * kMostTile;  // sums of one tile of rows
+    const int64_t together = std::max<int64_t>(1, std::min(kPartFloats / (kPart * nc16_kernels().pixels), kMostSums / kept));
+    std::vector<float> sums(static_cast<size_t>(together * kept));
     for (int64_t begin = task.first_tile; begin < task.last_tile; begin += together) {
       const int64_t end = std::min(task.last_tile, begin + together);
       for (int64_t first = 0; first < v_.c; first += kPart) {
