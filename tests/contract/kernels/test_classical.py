@@ -12,13 +12,15 @@ import onnx
 import onnxruntime
 import pytest
 
+from kernels.compile import compile_graph
 from kernels.errors import ModelError
 from kernels.frontend.onnx import load_onnx
 from kernels.frontend.onnx.general.classical import CLASSICAL, DOMAIN
+from kernels.options import Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 
-from .onnx_cases import Case, imported, through_agent
+from .onnx_cases import Case, imported, limits_here, through_agent
 
 ROWS, FEATURES, CLASSES = 5, 6, 3
 Drawn = tuple[str, list[str], dict[str, Any]]
@@ -101,6 +103,17 @@ def voters(rng: np.random.Generator, kind: str, counts: list[int], transform: st
         "support_vectors": numbers(rng, total * FEATURES), "classlabels_ints": [4, 2, 9, 5][:classes],
         "post_transform": transform,
     }  # fmt: skip
+
+
+def opposed(rng: np.random.Generator, op: str) -> Drawn:
+    """Many vectors, of whose terms those of one sign come first and are far larger than their sum."""
+    each = np.abs(rng.standard_normal(400)).astype(np.float32)
+    each[200:] *= -each[:200].sum() / each[200:].sum()
+    made = {"kernel_type": "RBF", "kernel_params": [0.02, 0.0, 3.0], "rho": [0.0], "coefficients": each.tolist(),
+            "support_vectors": numbers(rng, 400 * FEATURES)}  # fmt: skip
+    if op == "SVMRegressor":
+        return op, ["y"], made | {"n_supports": 400}
+    return op, ["label", "y"], made | {"vectors_per_class": [200, 200], "classlabels_ints": [0, 1]}
 
 
 DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
@@ -198,6 +211,19 @@ def test_features_are_chosen_and_tables_of_labels_are_left_out(tmp_path: Path) -
     assert found["label"].shape == (1, ROWS)
     assert (found["label"][0] == np.asarray([5, 3, 8, 1, 0, 2])[x.argmax(1)]).all()
     assert np.array_equal(found["table"], x)
+
+
+@pytest.mark.parametrize("op", ["SVMClassifier", "SVMRegressor"])
+def test_small_sums_of_large_terms_are_rounded_little(agent: Agent, op: str, tmp_path: Path, seed: int) -> None:
+    """Terms of both signs take turns; one sign after the other, the error is ten times as large."""
+    rng = np.random.default_rng(seed)
+    drawn = opposed(rng, op)
+    (tmp_path / "m.onnx").write_bytes(model_of(drawn).SerializeToString())
+    graph, x = load_onnx(tmp_path / "m.onnx"), np.asarray(rng.standard_normal((ROWS, FEATURES)), np.float32)
+    ended = agent.run(compile_graph(graph, Options("cpu"), limits_here(agent.binary, "cpu")), {"x": x}, "--samples", 1)
+    found = ended.output(graph.outputs.index("y")).reshape(ROWS, -1)
+    size = np.abs(drawn[2]["coefficients"]).sum()
+    assert np.abs(found - evaluate(graph, {"x": x}, dtype=np.float64)["y"]).max() < 6e-8 * size
 
 
 @pytest.mark.parametrize("values", ["values_floats", "values_int64s"])
