@@ -1,4 +1,4 @@
-"""Operators that keep as many elements as the input decides, by those that are known of such rows."""
+"""Operators that keep or part as many elements as the input decides, by those that are known of such rows."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ def compress(n: Nodes) -> None:
         n.node.reject(f"its condition has {given} elements for {n.shape(x)[axis]} along axis {axis}")
     found = n.add("Squeeze", n.add("NonZero", condition), n.store([0]))
     n.end(n.add("Gather", x, found, axis=axis))
+
+
+def split(n: Nodes) -> None:
+    """By computed sizes, as a mixture of experts divides its rows: a slice for each, from where the one before ends."""
+    x, sizes, axis = n.node.input(0), n.node.input(1), n.store([n.attribute("axis", 0)])
+    if n.shape(sizes) != (len(n.node.outputs),):
+        n.node.reject(f"sizes of shape {n.shape(sizes)} for {len(n.node.outputs)} outputs")
+    ends = n.add("CumSum", sizes, n.store(0))
+    for index in filter(n.wants, range(len(n.node.outputs))):
+        place = n.store([index]), n.store([index + 1])
+        end = n.add("Slice", ends, *place)
+        n.end(n.add("Slice", x, n.add("Sub", end, n.add("Slice", sizes, *place)), end, axis), index)
 
 
 def unique(n: Nodes) -> None:
