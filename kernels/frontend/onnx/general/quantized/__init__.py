@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.general.steps import MAX_PLACES, Operand, Steps
 from kernels.frontend.onnx.operands import result_types
 from kernels.frontend.onnx.scales import check_blocks, limits, shape_along, spread
 from kernels.ir.compositions import clip, whole
 from kernels.ir.shapes import Shape
 
-from . import whole_products
-from .steps import MAX_PLACES, Operand, Steps
+from . import products
 
 
 def quantize_linear(node: OnnxNode, to: Context) -> None:
@@ -58,11 +58,11 @@ def qlinear_conv(node: OnnxNode, to: Context) -> None:
 def _matmul(s: Steps, *factors: tuple[int, Operand]) -> tuple[str, float]:
     """Of two inputs by number, each less its zero point; and what the result's size is at most."""
     a, b = (_centred(s, *factor) for factor in factors)
-    return whole_products.matmul(s, a, b, (_most(s, *factors[0]), _most(s, *factors[1])))
+    return products.matmul(s, a, b, (_most(s, *factors[0]), _most(s, *factors[1])))
 
 
 def _conv(s: Steps, x: tuple[int, Operand], weight: tuple[int, Operand], bias: str = "") -> tuple[str, float]:
-    return whole_products.conv(s, _centred(s, *x), _centred(s, *weight), bias, (_most(s, *x), _most(s, *weight)))
+    return products.conv(s, _centred(s, *x), _centred(s, *weight), bias, (_most(s, *x), _most(s, *weight)))
 
 
 def _whole(s: Steps, found: str, limit: float) -> None:

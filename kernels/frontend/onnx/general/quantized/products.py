@@ -15,10 +15,9 @@ import numpy as np
 
 from kernels.frontend.onnx import folding
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
-
-from . import products
-from .steps import MAX_PLACES, Steps
-from .windows import convolutions
+from kernels.frontend.onnx.general import products
+from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
+from kernels.frontend.onnx.general.windows import convolutions
 
 _DIGIT = 4096.0
 """Of the two digits in which parts are added: each digit's sum is exact for as many parts."""
