@@ -81,6 +81,14 @@ def classifier(rng: np.random.Generator, kinds: list[int], labels: list[int], tr
     }  # fmt: skip
 
 
+def opposed_leaves(rng: np.random.Generator) -> Drawn:
+    """Each leaf weighs one of two classes, and the other by its negative."""
+    operator, outputs, attributes = classifier(rng, [0, 1], [0, 1], "LOGISTIC")
+    weights = attributes["class_weights"]
+    weights[1::2] = [-weight for weight in weights[::2]]
+    return operator, outputs, attributes
+
+
 def linear(rng: np.random.Generator, transform: str) -> Drawn:
     return "LinearClassifier", ["label", "y"], {
         "coefficients": numbers(rng, CLASSES * FEATURES), "intercepts": numbers(rng, CLASSES),
@@ -122,6 +130,7 @@ DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "lt": lambda rng: regressor(rng, "BRANCH_LT", "MAX"),
     "classes": lambda rng: classifier(rng, [0, 1, 2], [7, 3, 5], "NONE"),
     "softmax": lambda rng: classifier(rng, [0, 1, 2], [0, 1, 2], "SOFTMAX"),
+    "one_or_other": opposed_leaves,
     "one_of_two": lambda rng: classifier(rng, [0], [0, 1], "LOGISTIC"),
     "linear": lambda rng: linear(rng, "LOGISTIC"),
     "linear_softmax": lambda rng: linear(rng, "SOFTMAX"),
