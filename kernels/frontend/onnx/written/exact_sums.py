@@ -21,6 +21,7 @@ from kernels.frontend.onnx.general.padded.whole_numbers import (
     bounds_of_sums,
     grows,
     keep_exact,
+    reduced_axes,
     terms,
     within,
 )  # fmt: skip
@@ -40,7 +41,7 @@ def may_round(node: OnnxNode, to: Context) -> bool:
         return False
     if not all(n in to.shapes or n in to.constants for n in node.inputs if n):
         return False
-    if node.op == MEAN and to.counts.get(node.inputs[0]):
+    if node.op == MEAN and not to.counts.get(node.inputs[0], {}).keys().isdisjoint(reduced_axes(node, to)):
         return False
     if not grows(node, to) or node.attributes.get("reduction") == "mul" or terms(node, to) < 2:
         return False

@@ -224,6 +224,26 @@ def test_products_of_bytes_are_exact_or_rounded_once(tmp_path: Path, op: str, kn
     np.testing.assert_array_equal(found["z"], np.where(beyond, np.inf, wanted["z"]))
 
 
+@pytest.mark.parametrize("op", ["ReduceSum", "CumSum", "ReduceMean"])
+def test_rows_that_are_counted_are_added_exactly(tmp_path: Path, op: str, seed: int) -> None:
+    """Of as many rows as the input decides."""
+    make, rng = helper.make_node, np.random.default_rng(seed)
+    nodes = [
+        make("Greater", ["k", "half"], ["kept"]), make("NonZero", ["kept"], ["found"]),
+        make("Squeeze", ["found", "first"], ["at"]), make("Cast", ["x"], ["w"], to=TensorProto.INT64),
+        make("Gather", ["w", "at"], ["rows"]), make(op, ["rows", "first" if op != "ReduceMean" else "last"], ["z"]),
+        make("Cast", ["z"], ["y"], to=TensorProto.FLOAT),
+    ]  # fmt: skip
+    constants = {"half": np.float32(0.5), "first": np.array([0]), "last": np.array([-1])}
+    constants = {name: value for name, value in constants.items() if any(name in node.input for node in nodes)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (30, 3), "k": (30,)}, ["y"], constants, opset=18)
+    x = rng.choice([2**24 - 1, -(2**24) + 1, 8193, -4095], (30, 3)).astype(np.float32)
+    given = {"x": x, "k": rng.random(30, np.float32)}
+    wanted = run_onnxruntime(path, given)["y"].astype(np.float64)
+    found = evaluate(load_onnx(path), given, dtype=np.float32)["y"][: len(wanted)]
+    np.testing.assert_array_equal(found, np.where(np.abs(wanted) < 2**24, wanted, np.copysign(np.inf, wanted)))
+
+
 def test_masks_need_no_look_at_their_sums(tmp_path: Path) -> None:
     """What is known to be small is computed as it was: positions of tokens that are not padding."""
     nodes = [
