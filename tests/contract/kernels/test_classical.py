@@ -124,6 +124,13 @@ def opposed(rng: np.random.Generator, op: str) -> Drawn:
     return op, ["label", "y"], made | {"vectors_per_class": [200, 200], "classlabels_ints": [0, 1]}
 
 
+def coupled(rng: np.random.Generator, counts: list[int], slope: float) -> Drawn:
+    operator, outputs, attributes = voters(rng, "RBF", counts)
+    pairs = len(attributes["rho"])
+    attributes |= {"prob_a": [-slope * float(each) for each in rng.random(pairs)], "prob_b": numbers(rng, pairs)}
+    return operator, outputs, attributes
+
+
 DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "leq": lambda rng: regressor(rng, "BRANCH_LEQ", "AVERAGE"),
     "gt": lambda rng: regressor(rng, "BRANCH_GT", "SUM"),
@@ -145,6 +152,9 @@ DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "votes_rbf": lambda rng: voters(rng, "RBF", [3, 5, 4]),
     "votes_softmax": lambda rng: voters(rng, "POLY", [3, 2, 4], "SOFTMAX"),
     "votes_logistic": lambda rng: voters(rng, "SIGMOID", [3, 2, 4], "LOGISTIC"),
+    "coupled": lambda rng: coupled(rng, [3, 1, 4, 2], 2.0),
+    "coupled_steep": lambda rng: coupled(rng, [3, 5, 4], 60.0),
+    "coupled_of_two": lambda rng: coupled(rng, [3, 5], 2.0),
     "votes_of_two": lambda rng: voters(rng, "RBF", [3, 4]),
     "logistic_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "LOGISTIC"),
     "softmax_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "SOFTMAX"),

@@ -12,6 +12,7 @@ from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.general.steps import Steps
 from kernels.ir.expressions import Expression
 
+from .probabilities import coupled
 from .results import label, labels_of, numbers, rows, transformed
 
 
@@ -32,14 +33,10 @@ def svm_regressor(node: OnnxNode, to: Context) -> None:
 def svm_classifier(node: OnnxNode, to: Context) -> None:
     """Each pair of classes has a score, and gives one of the two a vote; the first class with most votes is the label.
 
-    Scores are those of the pairs; of two classes the negative one as well, as onnxruntime gives them.
+    Scores are those of the pairs; of two classes the negative one as well, as onnxruntime gives them. A model that
+    knows of probabilities gives those of classes instead.
     """
     s = Steps(node, to)
-    if node.attributes.get("prob_a"):
-        node.reject(
-            "probabilities of support vectors come of an iteration that ends when little changes: train the model "
-            "without them (probability=False), or wrap it in a CalibratedClassifierCV"
-        )
     labels = labels_of(node, "classlabels_ints")
     counts = numbers(s, "vectors_per_class").astype(np.int64)
     if not counts.size:
@@ -60,7 +57,15 @@ def svm_classifier(node: OnnxNode, to: Context) -> None:
     found = s.map(("add", "a", "b"), found, numbers(s, "rho"))
     first = s.matmul(s.map(("less", 0.0, "a"), found), s.constant(votes, f"{node.name}.votes"))
     s.end(label(s, s.map(("add", "a", "b"), first, np.maximum(-votes, 0).sum(axis=0)), labels))
-    s.end(_both(s, found) if classes == 2 else transformed(s, found), 1)
+    if node.attributes.get("prob_a"):
+        slopes, offsets = numbers(s, "prob_a"), numbers(s, "prob_b")
+        if not slopes.size == offsets.size == len(pairs):
+            raise ModelError(
+                f"node {node.name!r} ({node.op}): {slopes.size} prob_a and {offsets.size} prob_b for {len(pairs)} pairs"
+            )
+        s.end(transformed(s, coupled(s, found, classes, slopes, offsets)), 1)
+    else:
+        s.end(_both(s, found) if classes == 2 else transformed(s, found), 1)
     to.types[node.outputs[0]] = np.dtype(np.int64)
 
 
