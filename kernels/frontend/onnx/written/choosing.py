@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
+from kernels.frontend.onnx.general.padded.extent import Count, Extent
+
 from .nodes import Nodes
 
 
@@ -23,15 +25,30 @@ def compress(n: Nodes) -> None:
 
 
 def split(n: Nodes) -> None:
-    """By computed sizes, as a mixture of experts divides its rows: a slice for each, from where the one before ends."""
-    x, sizes, axis = n.node.input(0), n.node.input(1), n.store([n.attribute("axis", 0)])
+    """By computed sizes, as a mixture of experts divides its rows: each part is taken from where the one before ends,
+    with room for all. The last has as many rows as the others leave, so that joined again they are those of before."""
+    x, sizes, shape = n.node.input(0), n.node.input(1), n.shape(n.node.input(0))
+    axis = n.node.axis(n.attribute("axis", 0), len(shape))
     if n.shape(sizes) != (len(n.node.outputs),):
         n.node.reject(f"sizes of shape {n.shape(sizes)} for {len(n.node.outputs)} outputs")
-    ends = n.add("CumSum", sizes, n.store(0))
-    for index in filter(n.wants, range(len(n.node.outputs))):
+    if axis in n.to.counts.get(x, {}):
+        n.node.reject(f"how many elements {x!r} has along axis {axis} depends on the model's input")
+    none, all_, last = n.store(0), n.store(shape[axis]), n.store(shape[axis] - 1)
+    ends, every = n.add("CumSum", sizes, n.store(0)), n.store(np.arange(shape[axis]))
+    before: Extent = 0
+    for index in range(len(n.node.outputs)):
         place = n.store([index]), n.store([index + 1])
-        end = n.add("Slice", ends, *place)
-        n.end(n.add("Slice", x, n.add("Sub", end, n.add("Slice", sizes, *place)), end, axis), index)
+        size = n.add("Clip", n.add("Slice", sizes, *place), none, all_)
+        count: Extent = Count(size, 0, shape[axis])
+        if index == len(n.node.outputs) - 1:
+            count = shape[axis] - before
+        before = before + count
+        if n.wants(index):
+            start = n.add("Sub", n.add("Slice", ends, *place), size)
+            part = n.add("Gather", x, n.add("Min", n.add("Add", start, every), last), axis=axis)
+            if isinstance(count, Count):
+                n.to.counts.setdefault(part, {})[axis] = count
+            n.end(part, index)
 
 
 def unique(n: Nodes) -> None:

@@ -145,9 +145,11 @@ CONSTANTS |= {"every": np.array([ROWS], np.int64), "parts": np.array([2, 3], np.
 
 
 def drawn(rng: np.random.Generator, share: float) -> np.ndarray[Any, Any]:
-    """Many equal numbers; this share of the rows, at least, is kept."""
+    """Many equal numbers; this share of the rows, at least, is kept, and two where it is not 0."""
     x = rng.integers(0, 4, (ROWS, WIDE)).astype(np.float32) / 4
-    x[:, 0] = np.where(rng.random(ROWS) < share, 0.75 + x[:, 0] / 4, 0.25)
+    kept = rng.random(ROWS) < share
+    kept[rng.permutation(ROWS)[:2]] |= share > 0
+    x[:, 0] = np.where(kept, 0.75 + x[:, 0] / 4, 0.25)
     return x
 
 
