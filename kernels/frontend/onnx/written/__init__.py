@@ -27,7 +27,7 @@ def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
     if exact_sums.may_round(node, to):
         return True
     if node.op == "Split":
-        return node.input(1) in to.shapes and node.input(1) not in to.constants
+        return node.input(1) in to.extents or (node.input(1) in to.shapes and node.input(1) not in to.constants)
     return node.op in STANDARD and not (node.op == "Compress" and node.input(1) in to.constants)
 
 

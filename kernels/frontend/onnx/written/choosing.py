@@ -24,23 +24,26 @@ def compress(n: Nodes) -> None:
     n.end(n.add("Gather", x, found, axis=axis))
 
 
+_NOTHING: Extent = 0
+
+
 def split(n: Nodes) -> None:
-    """By computed sizes, as a mixture of experts divides its rows: each part is taken from where the one before ends,
-    with room for all. The last has as many rows as the others leave, so that joined again they are those of before."""
+    """By computed sizes or counts, as a mixture of experts divides its rows: each part is taken from where the one
+    before ends, with room for all. The last has as many rows as the others leave, so that joined again they are all."""
     x, sizes, shape = n.node.input(0), n.node.input(1), n.shape(n.node.input(0))
     axis = n.node.axis(n.attribute("axis", 0), len(shape))
     if n.shape(sizes) != (len(n.node.outputs),):
         n.node.reject(f"sizes of shape {n.shape(sizes)} for {len(n.node.outputs)} outputs")
     if axis in n.to.counts.get(x, {}):
         n.node.reject(f"how many elements {x!r} has along axis {axis} depends on the model's input")
+    known, before = n.to.extents.get(sizes), _NOTHING
     none, all_, last = n.store(0), n.store(shape[axis]), n.store(shape[axis] - 1)
     ends, every = n.add("CumSum", sizes, n.store(0)), n.store(np.arange(shape[axis]))
-    before: Extent = 0
     for index in range(len(n.node.outputs)):
         place = n.store([index]), n.store([index + 1])
         size = n.add("Clip", n.add("Slice", sizes, *place), none, all_)
-        count: Extent = Count(size, 0, shape[axis])
-        if index == len(n.node.outputs) - 1:
+        count: Extent = Count(size, 0, shape[axis]) if known is None else known[index]
+        if known is None and index == len(n.node.outputs) - 1:
             count = shape[axis] - before
         before = before + count
         if n.wants(index):
