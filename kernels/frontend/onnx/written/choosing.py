@@ -34,6 +34,8 @@ def split(n: Nodes) -> None:
     axis = n.node.axis(n.attribute("axis", 0), len(shape))
     if n.shape(sizes) != (len(n.node.outputs),):
         n.node.reject(f"sizes of shape {n.shape(sizes)} for {len(n.node.outputs)} outputs")
+    if shape[axis] < 2:  # also a first axis of 0 elements, which is taken for an open one
+        n.node.reject(f"{shape[axis]} element along axis {axis} is not divided by computed sizes")
     if axis in n.to.counts.get(x, {}):
         n.node.reject(f"how many elements {x!r} has along axis {axis} depends on the model's input")
     known, before = n.to.extents.get(sizes), _NOTHING
