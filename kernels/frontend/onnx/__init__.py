@@ -27,7 +27,7 @@ from .general.padded.counts import write_out as write_extents
 from .general.padded.lanes import join_lanes
 from .general.padded.rows import output_counts
 from .general.padded.suppression_limits import limit_suppression
-from .general.sequences import follow, is_of_sequences
+from .general.sequences import follow, is_of_sequences, outputs_of
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
@@ -94,12 +94,13 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         except ModelError as e:
             obstacles.add(proto, e, to)
     obstacles.check()
+    outputs = outputs_of(to, outputs, each)
     for name in outputs:
         if name in to.extents:
             write_extents(OnnxNode(name, "Shape", version, (name,), (name,), {}), to, name)
     further = output_counts(to, outputs)
     join_lanes(to, (*outputs, *further))
-    _check_outputs(graph, inputs, to)
+    _check_outputs(graph, outputs, inputs, to)
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
@@ -215,13 +216,12 @@ def _check_names(graph: onnx.GraphProto) -> None:
             raise ModelError(f"an input is called {name!r}; rename it: it needs a name, without '='")
 
 
-def _check_outputs(graph: onnx.GraphProto, inputs: Collection[str], to: Context) -> None:
+def _check_outputs(graph: onnx.GraphProto, outputs: Collection[str], inputs: Collection[str], to: Context) -> None:
     """Every output exists, has elements and depends on an input, or is a constant that can be stored."""
     written = {output for node in to.nodes for output in node.outputs}
-    for name, told in _told(graph).items():
-        constant = to.constants.get(name)
-        if name in to.sequences:
-            raise ModelError(f"{told} is a sequence; make its tensors the model's outputs: {to.sequences[name]}")
+    known = _told(graph)
+    for name in outputs:
+        constant, told = to.constants.get(name), known.get(name, f"output {name!r}")
         if name not in to.shapes and constant is None:
             raise ModelError(f"output {name!r} is written by no node; the model is damaged")
         if constant is not None and not constant.size:

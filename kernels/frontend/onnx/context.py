@@ -87,6 +87,8 @@ class Context:
     """The largest place of an element that nodes compute as a number."""
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
+    nearest: dict[str, str] = field(default_factory=dict)
+    """Of whole numbers that are infinite from 2^24 on: the same, rounded to fp32 once, which is what a cast gives."""
     counts: dict[str, dict[int, Count]] = field(default_factory=dict)
     """Of tensors that are padded: axis -> how many of its elements are valid."""
     extents: dict[str, AnyArray] = field(default_factory=dict)

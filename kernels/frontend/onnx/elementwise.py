@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -100,11 +101,16 @@ def cast_like(node: OnnxNode, to: Context) -> None:
         return
     if wanted != np.float32:
         node.reject("an activation can only be cast to FLOAT")
-    identity(node, to)
+    _as_float(node, to)
+
+
+def _as_float(node: OnnxNode, to: Context) -> None:
+    name = node.input(0)
+    identity(replace(node, inputs=(to.nearest.get(name, name),)), to)
 
 
 def cast(node: OnnxNode, to: Context) -> None:
     """Of an activation, which is fp32, only to fp32."""
     if node.attributes.get("to") != 1:
         node.reject("an activation can only be cast to FLOAT")
-    identity(node, to)
+    _as_float(node, to)

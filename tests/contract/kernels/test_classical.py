@@ -12,13 +12,15 @@ import onnx
 import onnxruntime
 import pytest
 
+from kernels.compile import compile_graph
 from kernels.errors import ModelError
 from kernels.frontend.onnx import load_onnx
 from kernels.frontend.onnx.general.classical import CLASSICAL, DOMAIN
+from kernels.options import Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 
-from .onnx_cases import Case, imported, through_agent
+from .onnx_cases import Case, imported, limits_here, through_agent
 
 ROWS, FEATURES, CLASSES = 5, 6, 3
 Drawn = tuple[str, list[str], dict[str, Any]]
@@ -79,6 +81,14 @@ def classifier(rng: np.random.Generator, kinds: list[int], labels: list[int], tr
     }  # fmt: skip
 
 
+def opposed_leaves(rng: np.random.Generator) -> Drawn:
+    """Each leaf weighs one of two classes, and the other by its negative."""
+    operator, outputs, attributes = classifier(rng, [0, 1], [0, 1], "LOGISTIC")
+    weights = attributes["class_weights"]
+    weights[1::2] = [-weight for weight in weights[::2]]
+    return operator, outputs, attributes
+
+
 def linear(rng: np.random.Generator, transform: str) -> Drawn:
     return "LinearClassifier", ["label", "y"], {
         "coefficients": numbers(rng, CLASSES * FEATURES), "intercepts": numbers(rng, CLASSES),
@@ -103,12 +113,31 @@ def voters(rng: np.random.Generator, kind: str, counts: list[int], transform: st
     }  # fmt: skip
 
 
+def opposed(rng: np.random.Generator, op: str) -> Drawn:
+    """Many vectors, of whose terms those of one sign come first and are far larger than their sum."""
+    each = np.abs(rng.standard_normal(400)).astype(np.float32)
+    each[200:] *= -each[:200].sum() / each[200:].sum()
+    made = {"kernel_type": "RBF", "kernel_params": [0.02, 0.0, 3.0], "rho": [0.0], "coefficients": each.tolist(),
+            "support_vectors": numbers(rng, 400 * FEATURES)}  # fmt: skip
+    if op == "SVMRegressor":
+        return op, ["y"], made | {"n_supports": 400}
+    return op, ["label", "y"], made | {"vectors_per_class": [200, 200], "classlabels_ints": [0, 1]}
+
+
+def coupled(rng: np.random.Generator, counts: list[int], slope: float) -> Drawn:
+    operator, outputs, attributes = voters(rng, "RBF", counts)
+    pairs = len(attributes["rho"])
+    attributes |= {"prob_a": [-slope * float(each) for each in rng.random(pairs)], "prob_b": numbers(rng, pairs)}
+    return operator, outputs, attributes
+
+
 DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "leq": lambda rng: regressor(rng, "BRANCH_LEQ", "AVERAGE"),
     "gt": lambda rng: regressor(rng, "BRANCH_GT", "SUM"),
     "lt": lambda rng: regressor(rng, "BRANCH_LT", "MAX"),
     "classes": lambda rng: classifier(rng, [0, 1, 2], [7, 3, 5], "NONE"),
     "softmax": lambda rng: classifier(rng, [0, 1, 2], [0, 1, 2], "SOFTMAX"),
+    "one_or_other": opposed_leaves,
     "one_of_two": lambda rng: classifier(rng, [0], [0, 1], "LOGISTIC"),
     "linear": lambda rng: linear(rng, "LOGISTIC"),
     "linear_softmax": lambda rng: linear(rng, "SOFTMAX"),
@@ -123,6 +152,9 @@ DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "votes_rbf": lambda rng: voters(rng, "RBF", [3, 5, 4]),
     "votes_softmax": lambda rng: voters(rng, "POLY", [3, 2, 4], "SOFTMAX"),
     "votes_logistic": lambda rng: voters(rng, "SIGMOID", [3, 2, 4], "LOGISTIC"),
+    "coupled": lambda rng: coupled(rng, [3, 1, 4, 2], 2.0),
+    "coupled_steep": lambda rng: coupled(rng, [3, 5, 4], 60.0),
+    "coupled_of_two": lambda rng: coupled(rng, [3, 5], 2.0),
     "votes_of_two": lambda rng: voters(rng, "RBF", [3, 4]),
     "logistic_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "LOGISTIC"),
     "softmax_of_two": lambda rng: voters(rng, "LINEAR", [2, 3], "SOFTMAX"),
@@ -198,6 +230,19 @@ def test_features_are_chosen_and_tables_of_labels_are_left_out(tmp_path: Path) -
     assert found["label"].shape == (1, ROWS)
     assert (found["label"][0] == np.asarray([5, 3, 8, 1, 0, 2])[x.argmax(1)]).all()
     assert np.array_equal(found["table"], x)
+
+
+@pytest.mark.parametrize("op", ["SVMClassifier", "SVMRegressor"])
+def test_small_sums_of_large_terms_are_rounded_little(agent: Agent, op: str, tmp_path: Path, seed: int) -> None:
+    """Terms of both signs take turns; one sign after the other, the error is ten times as large."""
+    rng = np.random.default_rng(seed)
+    drawn = opposed(rng, op)
+    (tmp_path / "m.onnx").write_bytes(model_of(drawn).SerializeToString())
+    graph, x = load_onnx(tmp_path / "m.onnx"), np.asarray(rng.standard_normal((ROWS, FEATURES)), np.float32)
+    ended = agent.run(compile_graph(graph, Options("cpu"), limits_here(agent.binary, "cpu")), {"x": x}, "--samples", 1)
+    found = ended.output(graph.outputs.index("y")).reshape(ROWS, -1)
+    size = np.abs(drawn[2]["coefficients"]).sum()
+    assert np.abs(found - evaluate(graph, {"x": x}, dtype=np.float64)["y"]).max() < 6e-8 * size
 
 
 @pytest.mark.parametrize("values", ["values_floats", "values_int64s"])

@@ -93,9 +93,17 @@ def test_sums_that_pass_what_fp32_holds_and_come_back_are_exact(agent: Agent, ap
         helper.make_node("Cast", ["x"], ["w"], to=TensorProto.INT64),
         helper.make_node("CumSum", ["w", "axis"], ["sums"]),
         helper.make_node("ReduceSum", ["w", "axis"], ["sum"]),
-        *(helper.make_node("Cast", [name], [to], to=1) for name, to in (("sums", "y"), ("sum", "z"))),
+        helper.make_node("ReduceMean", ["w"], ["mean"], axes=[1]),
+        helper.make_node("Cast", ["w"], ["bytes"], to=TensorProto.UINT8),
+        helper.make_node("MatMulInteger", ["bytes", "weight"], ["product"]),
+        *(
+            helper.make_node("Cast", [name], [to], to=1)
+            for name, to in (("sums", "y"), ("sum", "z"), ("mean", "m"), ("product", "p"))
+        ),
     ]
-    path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 500)}, ["y", "z"], {"axis": np.array([1])})
+    weight = np.random.default_rng().integers(200, 256, (500, 3)).astype(np.uint8)
+    constants = {"axis": np.array([1]), "weight": weight}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 500)}, ["y", "z", "m", "p"], constants)
     there = np.random.default_rng().integers(-(2**15), 2**20, (2, 249))
     x = np.concatenate([there, -there[:, ::-1], [[8192, 1], [4095, -4097]]], 1).astype(np.float32)
     plan = compile_graph(load_onnx(path), Options(api), limits_here(agent.binary, api))
@@ -105,3 +113,6 @@ def test_sums_that_pass_what_fp32_holds_and_come_back_are_exact(agent: Agent, ap
     assert np.isinf(wanted).any()
     np.testing.assert_array_equal(ended.output(0).reshape(2, 500), wanted)
     np.testing.assert_array_equal(ended.output(1).reshape(-1), wanted[:, -1])
+    np.testing.assert_array_equal(ended.output(2).reshape(-1), np.trunc(sums[:, -1] / 500))
+    products = x.astype(np.int64) % 256 @ weight.astype(np.int64)
+    np.testing.assert_array_equal(ended.output(3).reshape(2, 3), products.astype(np.float32))

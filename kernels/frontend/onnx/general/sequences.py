@@ -5,7 +5,7 @@ What takes tensors out of them, or joins them, becomes the nodes of tensors that
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import onnx
@@ -26,6 +26,23 @@ def follow(node: OnnxNode, to: Context, each: Import) -> None:
         SEQUENCES[node.op](node, to, each)
     else:
         to.sequences[node.outputs[0]] = to.sequences[node.input(0)]
+
+
+def outputs_of(to: Context, names: Iterable[str], each: Import) -> tuple[str, ...]:
+    """The model's outputs, in place of a sequence NAME its tensors, NAME.0 and so on. Raises ModelError where it has
+    none."""
+    found: list[str] = []
+    for name in names:
+        if name not in to.sequences:
+            found.append(name)
+            continue
+        if not to.sequences[name]:
+            raise ModelError(f"output {name!r} is a sequence of no tensors; take it out of the model's outputs")
+        for index, part in enumerate(to.sequences[name]):
+            target = to.fresh(f"{name}.{index}")
+            _emit(each, "Identity", [part], [target])
+            found.append(target)
+    return tuple(found)
 
 
 def _sequence(node: OnnxNode, to: Context) -> tuple[str, ...]:

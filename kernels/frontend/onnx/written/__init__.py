@@ -13,6 +13,7 @@ STANDARD = {
     "Compress": choosing.compress,
     "DynamicQuantizeLinear": dynamic.linear,
     "SimplifiedLayerNormalization": simplified_norm,
+    "Split": choosing.split,
     "Unique": choosing.unique,
 }
 
@@ -25,6 +26,8 @@ def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
         return False
     if exact_sums.may_round(node, to):
         return True
+    if node.op == "Split":
+        return node.input(1) in to.extents or (node.input(1) in to.shapes and node.input(1) not in to.constants)
     return node.op in STANDARD and not (node.op == "Compress" and node.input(1) in to.constants)
 
 

@@ -1,9 +1,11 @@
-"""Operators that keep as many elements as the input decides, by those that are known of such rows."""
+"""Operators that keep or part as many elements as the input decides, by those that are known of such rows."""
 
 from __future__ import annotations
 
 import numpy as np
 import onnx
+
+from kernels.frontend.onnx.general.padded.extent import Count, Extent
 
 from .nodes import Nodes
 
@@ -22,6 +24,38 @@ def compress(n: Nodes) -> None:
         n.node.reject(f"its condition has {given} elements for {n.shape(x)[axis]} along axis {axis}")
     found = n.add("Squeeze", n.add("NonZero", condition), n.store([0]))
     n.end(n.add("Gather", x, found, axis=axis))
+
+
+_NOTHING: Extent = 0
+
+
+def split(n: Nodes) -> None:
+    """By computed sizes or counts, as a mixture of experts divides its rows: each part is taken from where the one
+    before ends, with room for all. The last has as many rows as the others leave, so that joined again they are all."""
+    x, sizes, shape = n.node.input(0), n.node.input(1), n.shape(n.node.input(0))
+    axis = n.node.axis(n.attribute("axis", 0), len(shape))
+    if n.shape(sizes) != (len(n.node.outputs),):
+        n.node.reject(f"sizes of shape {n.shape(sizes)} for {len(n.node.outputs)} outputs")
+    if shape[axis] < 2:  # also a first axis of 0 elements, which is taken for an open one
+        n.node.reject(f"{shape[axis]} element along axis {axis} is not divided by computed sizes")
+    if axis in n.to.counts.get(x, {}):
+        n.node.reject(f"how many elements {x!r} has along axis {axis} depends on the model's input")
+    known, before = n.to.extents.get(sizes), _NOTHING
+    none, all_, last = n.store(0), n.store(shape[axis]), n.store(shape[axis] - 1)
+    ends, every = n.add("CumSum", sizes, n.store(0)), n.store(np.arange(shape[axis]))
+    for index in range(len(n.node.outputs)):
+        place = n.store([index]), n.store([index + 1])
+        size = n.add("Clip", n.add("Slice", sizes, *place), none, all_)
+        count: Extent = Count(size, 0, shape[axis]) if known is None else known[index]
+        if known is None and index == len(n.node.outputs) - 1:
+            count = shape[axis] - before
+        before = before + count
+        if n.wants(index):
+            start = n.add("Sub", n.add("Slice", ends, *place), size)
+            part = n.add("Gather", x, n.add("Min", n.add("Add", start, every), last), axis=axis)
+            if isinstance(count, Count):
+                n.to.counts.setdefault(part, {})[axis] = count
+            n.end(part, index)
 
 
 def unique(n: Nodes) -> None:

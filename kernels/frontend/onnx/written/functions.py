@@ -29,6 +29,8 @@ def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         )
     # the inliner asks for the type of inputs that are left out, too
     typed.graph.value_info.append(onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None))
+    for function in typed.functions:
+        _take_opset(function, opset)
     for node in every_node(typed.graph.node):
         if _has_body(node, opset):
             check_values(node)
@@ -59,6 +61,21 @@ def _check_shapes(model: onnx.ModelProto, opset: int) -> None:
                 raise ModelError(f"node {node.name or node.output[0]!r} ({node.op_type}): {told(e)}") from e
             except onnx.checker.ValidationError:  # its types, which the import tells better
                 continue
+
+
+def _take_opset(function: onnx.FunctionProto, opset: int) -> None:
+    """The model's opset in place of the function's own, where all its operators mean the same in both."""
+    for own in function.opset_import:
+        if own.domain not in STANDARD_DOMAINS or own.version == opset:
+            continue
+        nodes = [node for node in every_node(function.node) if node.domain in STANDARD_DOMAINS]
+        if all(_since(node.op_type, own.version) == _since(node.op_type, opset) for node in nodes):
+            own.version = opset
+
+
+def _since(op: str, opset: int) -> int:
+    """The opset that defines an operator as another one has it; 0 where that has none."""
+    return onnx.defs.get_schema(op, opset, "").since_version if onnx.defs.has(op, opset, "") else 0
 
 
 def _has_body(node: onnx.NodeProto, opset: int) -> bool:

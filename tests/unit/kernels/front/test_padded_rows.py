@@ -98,6 +98,13 @@ CASES: dict[str, Sequence[NodeProto]] = {
     "concat": [*R, *rows("q", "x", "fifth"), make("Concat", ["filler", "r", "filler", "q"], ["y"], axis=0)],
     "beside": [*R, make("Concat", ["r", "r"], ["y"], axis=1)],
     "split": [*R, make("Split", ["r", "parts"], ["a", "b"], axis=1), make("Exp", ["b"], ["y"])],
+    "split_by_sizes": [*R[:3], make("Cast", ["r.flat"], ["n"], to=TensorProto.INT64),
+                       make("ReduceSum", ["n", "first"], ["kept"]), make("Sub", ["every", "kept"], ["left"]),
+                       make("Concat", ["left", "kept"], ["s"], axis=0), make("Split", ["x", "s"], ["a", "b"], axis=0),
+                       make("Exp", ["b"], ["e"]), make("Concat", ["e", "a"], ["y"], axis=0)],
+    "split_by_length": [*R, *length("r"), make("Sub", ["every", "r.n"], ["left"]),
+                        make("Concat", ["left", "r.n"], ["s"], axis=0), make("Split", ["x", "s"], ["a", "b"], axis=0),
+                        make("Mul", ["b", "r"], ["e"]), make("Concat", ["e", "a"], ["y"], axis=0)],
     "where": [*R, make("Greater", ["r", "half"], ["c"]), make("Where", ["c", "r", "none"], ["y"])],
     "top": [*R, *length("r"), make("Concat", ["r.n", "three"], ["both"], axis=0),
             make("ReduceMin", ["both"], ["k"], keepdims=1), make("TopK", ["r", "k"], ["y", "n"], axis=0)],
@@ -137,13 +144,15 @@ EVERY = [
 EMPTY_IS_AN_ERROR = ("argmax", "by_length", "last_row", "max", "min", "mean", "mean_of_all", "softmax")
 """Of no rows onnxruntime refuses, or makes what no number is."""
 CONSTANTS |= {"beside": np.array([0, 2, 0, 1], np.int64)}
-CONSTANTS |= {"parts": np.array([2, 3], np.int64), "four": np.array([4], np.int64)}
+CONSTANTS |= {"every": np.array([ROWS], np.int64), "parts": np.array([2, 3], np.int64), "four": np.array([4], np.int64)}
 
 
 def drawn(rng: np.random.Generator, share: float) -> np.ndarray[Any, Any]:
-    """Many equal numbers; this share of the rows, at least, is kept."""
+    """Many equal numbers; this share of the rows, at least, is kept, and two where it is not 0."""
     x = rng.integers(0, 4, (ROWS, WIDE)).astype(np.float32) / 4
-    x[:, 0] = np.where(rng.random(ROWS) < share, 0.75 + x[:, 0] / 4, 0.25)
+    kept = rng.random(ROWS) < share
+    kept[rng.permutation(ROWS)[:2]] |= share > 0
+    x[:, 0] = np.where(kept, 0.75 + x[:, 0] / 4, 0.25)
     return x
 
 

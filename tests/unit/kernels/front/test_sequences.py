@@ -12,8 +12,9 @@ from onnx import TensorProto, helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
+from kernels.reference import evaluate
 
-from .onnx_models import assert_agrees, save_model
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 SHAPES = {"x": X.shape}
@@ -98,10 +99,26 @@ def test_constants_stay_constants(tmp_path: Path) -> None:
     assert_agrees(path, {"x": X})
 
 
+def test_a_model_gives_each_tensor_of_a_sequence(tmp_path: Path) -> None:
+    """As scikit-learn's MultiOutputClassifier gives the probabilities of each output."""
+    nodes = [
+        node("Relu", ["x"], ["r"]), node("SequenceConstruct", ["r", "c", "x"], ["own"]), node("Neg", ["x"], ["z"]),
+    ]  # fmt: skip
+    path = save_model(tmp_path / "m.onnx", nodes, SHAPES, ["z"], {"c": X + 1})
+    model = onnx.load(path)
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
+    model.graph.output.append(helper.make_value_info("own", kind))
+    onnx.save(model, path)
+    wanted, found = run_onnxruntime(path, {"x": X}), evaluate(load_onnx(path), {"x": X})
+    assert list(found) == ["z", "own.0", "own.1", "own.2"]
+    for index, part in enumerate(wanted["own"]):
+        np.testing.assert_array_equal(found[f"own.{index}"], part)
+
+
 @pytest.mark.parametrize(
     ("nodes", "output", "kind", "words"),
     [
-        ([], "parts", ModelError, "is a sequence; make its tensors the model's outputs"),
+        ([node("SequenceEmpty", [], ["none"])], "none", ModelError, "is a sequence of no tensors"),
         ([node("Relu", ["parts"], ["y"])], "y", ModelError, "is a sequence of tensors"),
         ([node("SequenceAt", ["parts", "far"], ["y"])], "y", ModelError, "place 3 is outside of 3 tensors"),
         ([node("SequenceLength", ["x"], ["y"])], "y", ModelError, "is no sequence"),

@@ -153,7 +153,7 @@ SCATTER = {"ScatterElements": np.array([1, 3, 3, -1]), "ScatterND": np.array([[1
 @pytest.mark.parametrize(("op", "inputs", "attributes"), [
     ("Mul", ["w", "w"], {}), ("Add", ["w", "w"], {}), ("Sub", ["c", "w"], {}),
     ("CumSum", ["w", "zero"], {}), ("CumSum", ["w", "zero"], {"reverse": 1}), ("ReduceSum", ["w"], {}),
-    ("ReduceProd", ["w"], {}), ("MatMul", ["w", "c"], {}),
+    ("ReduceProd", ["w"], {}), ("ReduceMean", ["w"], {}), ("MatMul", ["w", "c"], {}),
     ("Pow", ["w", "two"], {}), ("Einsum", ["w", "c"], {"equation": "i,i->i"}),
     ("ScatterElements", ["c", "places", "w"], {"reduction": "add"}),
     ("ScatterND", ["w", "places", "w"], {"reduction": "add"}),
@@ -184,6 +184,64 @@ def test_what_passes_the_whole_numbers_of_fp32_is_infinite(
             beyond = np.where(np.isinf(found), found, beyond)
             assert np.isfinite(found).all() or np.abs(x).sum() >= 2**24
         np.testing.assert_array_equal(found, beyond)
+
+
+BYTES_AT_ONCE = {
+    "MatMulInteger": ((2, 700), (700, 3)),
+    "ConvInteger": ((1, 2 * 90, 3, 3), (4, 90, 3, 3)),
+    "QLinearConv": ((1, 90, 3, 3), (2, 90, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("op", BYTES_AT_ONCE)
+def test_products_of_bytes_are_exact_or_rounded_once(tmp_path: Path, op: str, known: bool, seed: int) -> None:
+    """Also where their sums pass 2^24: infinite as whole numbers, and what onnxruntime casts as floats."""
+    rng, (left, right) = np.random.default_rng(seed), BYTES_AT_ONCE[op]
+    x, weight = (rng.integers(low, 256, shape).astype(np.uint8) for low, shape in ((100, left), (250, right)))
+    ports = {"x": x} if known else {"x": x, "w": weight}
+    constants = {"w": weight, "zero": np.uint8(rng.integers(0, 3)), "one": np.float32(1), "scale": np.float32(180000)}
+    constants["bias"] = rng.integers(-(2**30), 2**30, right[0]).astype(np.int32)
+    quantized = ["x", "one", "zero", "w", "one", "zero", "scale", "zero", "bias"]
+    attributes = {"group": 2} if op == "ConvInteger" else {}
+    nodes = [
+        helper.make_node(op, quantized if op == "QLinearConv" else ["x", "w", "zero", "zero"], ["z"], **attributes),
+        helper.make_node("Cast", ["z"], ["y"], to=TensorProto.FLOAT),
+    ]
+    made = helper.make_graph(
+        nodes, "m", [helper.make_tensor_value_info(name, TensorProto.UINT8, x.shape) for name, x in ports.items()],
+        [helper.make_empty_tensor_value_info(name) for name in ("y", "z")],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items() if name not in ports],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    wanted = run_onnxruntime(path, ports)
+    found = evaluate(load_onnx(path), {k: v.astype(np.float32) for k, v in ports.items()}, dtype=np.float32)
+    np.testing.assert_array_equal(found["y"], wanted["y"])
+    beyond = wanted["z"].astype(np.int64) >= 2**24
+    assert beyond.any() or op == "QLinearConv"
+    np.testing.assert_array_equal(found["z"], np.where(beyond, np.inf, wanted["z"]))
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "CumSum", "ReduceMean"])
+def test_rows_that_are_counted_are_added_exactly(tmp_path: Path, op: str, seed: int) -> None:
+    """Of as many rows as the input decides."""
+    make, rng = helper.make_node, np.random.default_rng(seed)
+    nodes = [
+        make("Greater", ["k", "half"], ["kept"]), make("NonZero", ["kept"], ["found"]),
+        make("Squeeze", ["found", "first"], ["at"]), make("Cast", ["x"], ["w"], to=TensorProto.INT64),
+        make("Gather", ["w", "at"], ["rows"]), make(op, ["rows", "first" if op != "ReduceMean" else "last"], ["z"]),
+        make("Cast", ["z"], ["y"], to=TensorProto.FLOAT),
+    ]  # fmt: skip
+    constants = {"half": np.float32(0.5), "first": np.array([0]), "last": np.array([-1])}
+    constants = {name: value for name, value in constants.items() if any(name in node.input for node in nodes)}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (30, 3), "k": (30,)}, ["y"], constants, opset=18)
+    x = rng.choice([2**24 - 1, -(2**24) + 1, 8193, -4095], (30, 3)).astype(np.float32)
+    given = {"x": x, "k": rng.random(30, np.float32)}
+    wanted = run_onnxruntime(path, given)["y"].astype(np.float64)
+    found = evaluate(load_onnx(path), given, dtype=np.float32)["y"][: len(wanted)]
+    np.testing.assert_array_equal(found, np.where(np.abs(wanted) < 2**24, wanted, np.copysign(np.inf, wanted)))
 
 
 def test_masks_need_no_look_at_their_sums(tmp_path: Path) -> None:

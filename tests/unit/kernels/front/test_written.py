@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from kernels.errors import UnsupportedNode
+from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
 
@@ -170,3 +170,22 @@ def test_what_an_optimiser_wrote_for_one_machine_is_told(tmp_path: Path) -> None
     path = with_domain(save_model(tmp_path / "m.onnx", [node], {"x": (1, 2, 3, 3)}, ["out"]))
     with pytest.raises(UnsupportedNode, match=r"ReorderInput.*bring the model as it was"):
         load_onnx(path)
+
+
+@pytest.mark.parametrize("op", ["Relu", "ReduceMax"])
+def test_functions_of_another_opset(tmp_path: Path, op: str) -> None:
+    """Written out where each operator means the same in the model's opset; `ReduceMax` of 17 does not."""
+    sets = [[helper.make_opsetid("", opset), helper.make_opsetid("own", 1)] for opset in (17, 20)]
+    body = [helper.make_node(op, ["a"], ["r"]), helper.make_node("Sub", ["r", "a"], ["b"])]
+    function = helper.make_function("own", "F", ["a"], ["b"], body, sets[0])
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("F", ["x"], ["y"], domain="own")], "m", ports[:1], ports[1:])
+    model = helper.make_model(graph, opset_imports=sets[1], functions=[function], ir_version=9)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    x = np.random.default_rng().standard_normal((2, 3)).astype(np.float32)
+    if op == "ReduceMax":
+        with pytest.raises(ModelError, match="its functions cannot be written out"):
+            load_onnx(path)
+        return
+    np.testing.assert_array_equal(evaluate(load_onnx(path), {"x": x})["y"], run_onnxruntime(path, {"x": x})["y"])

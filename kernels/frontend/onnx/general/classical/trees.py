@@ -135,7 +135,7 @@ def regressor(node: OnnxNode, to: Context) -> None:
 
 
 def classifier(node: OnnxNode, to: Context) -> None:
-    """Labels and scores; of two classes leaves weigh one alone."""
+    """Labels and scores; of two classes leaves weigh one alone, or the other by its negative."""
     s = Steps(node, to)
     _check_form(node)
     labels = labels_of(node, "classlabels_int64s")
@@ -145,7 +145,7 @@ def classifier(node: OnnxNode, to: Context) -> None:
         positive = min(s.attribute("class_weights")) >= 0
         both = s.concat([s.map(("sub", 1.0 if positive else 0.0, "a"), scores), scores], 1)
         found, given = both, both if positive else transformed(s, both)
-    elif len(labels) == 2:
+    elif len(labels) == 2 and not (_opposed(s) and list(labels) == [0, 1]):
         node.reject("leaves that weigh both of two classes are not supported, as runtimes disagree on the label")
     else:
         found = _sums(s, forest, "class", len(labels))
@@ -153,6 +153,15 @@ def classifier(node: OnnxNode, to: Context) -> None:
     s.end(label(s, found, labels))
     s.end(given, 1)
     to.types[node.outputs[0]] = np.dtype(np.int64)
+
+
+def _opposed(s: Steps) -> bool:
+    """Whether every leaf weighs two classes by a number and its negative, as CatBoost's do: then the larger score is
+    the positive one."""
+    leaves = np.stack([s.attribute("class_treeids"), s.attribute("class_nodeids")], axis=1)
+    _, places = np.unique(leaves, axis=0, return_inverse=True)
+    sums = np.bincount(places.reshape(-1), np.asarray(s.attribute("class_weights"), np.float64))
+    return not sums.any() and not np.sum(s.attribute("base_values", (0.0,)))
 
 
 def _check_form(node: OnnxNode) -> None:

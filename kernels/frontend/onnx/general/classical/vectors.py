@@ -12,6 +12,7 @@ from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.general.steps import Steps
 from kernels.ir.expressions import Expression
 
+from .probabilities import coupled
 from .results import label, labels_of, numbers, rows, transformed
 
 
@@ -23,7 +24,8 @@ def svm_regressor(node: OnnxNode, to: Context) -> None:
     x, count, features = rows(s)
     weights, count_of_vectors = numbers(s, "coefficients"), int(s.attribute("n_supports", 0))
     if count_of_vectors:
-        x = _kernel(s, x, count, numbers(s, "support_vectors").reshape(count_of_vectors, features))
+        vectors, order = numbers(s, "support_vectors").reshape(count_of_vectors, features), _mixed(weights < 0)
+        x, weights = _kernel(s, x, count, vectors[order]), weights[order]
     found = s.matmul(x, s.constant(weights.reshape(-1, 1), f"{node.name}.coefficients"))
     s.end(transformed(s, s.map(("add", "a", "b"), found, np.resize(numbers(s, "rho"), 1))))
 
@@ -31,14 +33,10 @@ def svm_regressor(node: OnnxNode, to: Context) -> None:
 def svm_classifier(node: OnnxNode, to: Context) -> None:
     """Each pair of classes has a score, and gives one of the two a vote; the first class with most votes is the label.
 
-    Scores are those of the pairs; of two classes the negative one as well, as onnxruntime gives them.
+    Scores are those of the pairs; of two classes the negative one as well, as onnxruntime gives them. A model that
+    knows of probabilities gives those of classes instead.
     """
     s = Steps(node, to)
-    if node.attributes.get("prob_a"):
-        node.reject(
-            "probabilities of support vectors come of an iteration that ends when little changes: train the model "
-            "without them (probability=False), or wrap it in a CalibratedClassifierCV"
-        )
     labels = labels_of(node, "classlabels_ints")
     counts = numbers(s, "vectors_per_class").astype(np.int64)
     if not counts.size:
@@ -53,12 +51,21 @@ def svm_classifier(node: OnnxNode, to: Context) -> None:
             f"{total} vectors of {features} numbers and {classes} classes"
         )
     weights, votes = _pairs(numbers(s, "coefficients").reshape(classes - 1, total), counts, pairs)
-    found = _kernel(s, x, count, numbers(s, "support_vectors").reshape(total, features))
-    found = s.matmul(found, s.constant(weights, f"{node.name}.coefficients"))
+    order = _mixed(np.repeat(np.arange(classes), counts))
+    found = _kernel(s, x, count, numbers(s, "support_vectors").reshape(total, features)[order])
+    found = s.matmul(found, s.constant(weights[order], f"{node.name}.coefficients"))
     found = s.map(("add", "a", "b"), found, numbers(s, "rho"))
     first = s.matmul(s.map(("less", 0.0, "a"), found), s.constant(votes, f"{node.name}.votes"))
     s.end(label(s, s.map(("add", "a", "b"), first, np.maximum(-votes, 0).sum(axis=0)), labels))
-    s.end(_both(s, found) if classes == 2 else transformed(s, found), 1)
+    if node.attributes.get("prob_a"):
+        slopes, offsets = numbers(s, "prob_a"), numbers(s, "prob_b")
+        if not slopes.size == offsets.size == len(pairs):
+            raise ModelError(
+                f"node {node.name!r} ({node.op}): {slopes.size} prob_a and {offsets.size} prob_b for {len(pairs)} pairs"
+            )
+        s.end(transformed(s, coupled(s, found, classes, slopes, offsets)), 1)
+    else:
+        s.end(_both(s, found) if classes == 2 else transformed(s, found), 1)
     to.types[node.outputs[0]] = np.dtype(np.int64)
 
 
@@ -72,6 +79,16 @@ def _pairs(coefficients: AnyArray, counts: AnyArray, pairs: list[tuple[int, int]
             weights[part, pair] = coefficients[row, part]
         votes[pair, one], votes[pair, other] = 1, -1
     return weights, votes
+
+
+def _mixed(kinds: AnyArray) -> AnyArray:
+    """An order in which vectors of each kind are spread evenly: as terms of one kind have one sign, sums of one kind
+    after the other would be far larger on their way than in the end, and rounded as such."""
+    places = np.empty(len(kinds))
+    for kind in np.unique(kinds):
+        own = np.flatnonzero(kinds == kind)
+        places[own] = (np.arange(len(own)) + 0.5) / len(own)
+    return np.argsort(places, kind="stable")
 
 
 def _both(s: Steps, scores: str) -> str:

@@ -19,6 +19,10 @@ class Count:
     def __add__(self, other: Extent) -> Extent:
         if is_number(other, 0):
             return self
+        for whole, part in ((self, other), (other, self)):
+            if isinstance(whole, Count) and whole.expression[0] == "sub" and whole.expression[2] == part:
+                rest: Extent = whole.expression[1]  # type: ignore[assignment]
+                return rest
         return _of("add", self, other, low(other) + self.least, high(other) + self.most)
 
     __radd__ = __add__

@@ -281,6 +281,8 @@ def joined(r: Rows) -> None:
     joined, whole = r.concat(names, axis), reduce(add, every)
     if any(isinstance(extent, Count) for extent in every[:-1]):
         joined = r.gather(joined, _valid_first(r, every, [r.shape(name)[axis] for name in names]), axis)
+    if not isinstance(whole, Count):  # of parts that are together as many as there were before a Split
+        joined = r.slice(joined, axis, 0, int(whole))
     r.end(joined)
     if isinstance(whole, Count):
         found[axis] = whole

@@ -19,11 +19,12 @@ _ROUNDED = 1.001
 _PRODUCTS = ("Mul", "Pow")
 SUMS = frozenset({"CumSum", "ReduceSum", "ScatterElements", "ScatterND"})
 """Of elements; `SUMS_OF_PRODUCTS` of two operands' or more."""
+MEAN = "ReduceMean"
 SUMS_OF_PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 _GROW = frozenset({
-    *_PRODUCTS, *SUMS, *SUMS_OF_PRODUCTS, "Add", "CumProd", "ReduceL1", "ReduceProd", "ReduceSumSquare", "Sub",
+    *_PRODUCTS, *SUMS, *SUMS_OF_PRODUCTS, MEAN, "Add", "CumProd", "ReduceL1", "ReduceProd", "ReduceSumSquare", "Sub",
 })  # fmt: skip
-"""Operators of which a result may be larger than every operand."""
+"""Operators of which a result, or a sum on its way, may be larger than every operand."""
 
 
 def grows(node: OnnxNode, to: Context) -> bool:
@@ -76,6 +77,12 @@ def bounds_of_sums(node: OnnxNode, to: Context) -> Bounds:
     return min(0.0, *ends[0]), max(0.0, *ends[1])
 
 
+def reduced_axes(node: OnnxNode, to: Context) -> list[int]:
+    """Those that a ReduceSum or ReduceMean adds along."""
+    s = Steps(node, to)
+    return axes_of(s, len(s.shape(s.operand(0))))
+
+
 def terms(node: OnnxNode, to: Context) -> int:
     """How many elements, or products, a result of such a node is the sum of, at most."""
     s = Steps(node, to)
@@ -83,8 +90,8 @@ def terms(node: OnnxNode, to: Context) -> int:
     if node.op == "CumSum":
         (axis,) = s.whole_numbers(1) or [0]
         return shape[node.axis(axis, len(shape))]
-    if node.op == "ReduceSum":
-        return prod(shape[axis] for axis in axes_of(s, len(shape)))
+    if node.op in ("ReduceSum", MEAN):
+        return prod(shape[axis] for axis in reduced_axes(node, to))
     if node.op == "ScatterElements":
         return 1 + s.shape(s.operand(1))[node.axis(s.attribute("axis", 0), len(shape))]
     if node.op == "ScatterND":

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from math import prod
 
 import numpy as np
 
-from kernels.frontend.onnx import folding
 from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.general.steps import MAX_PLACES, Operand, Steps
 from kernels.frontend.onnx.operands import result_types
 from kernels.frontend.onnx.scales import check_blocks, limits, shape_along, spread
-from kernels.ir.compositions import clip
+from kernels.ir.compositions import clip, whole
 from kernels.ir.shapes import Shape
 
 from . import products
-from .steps import Operand, Steps
-from .windows import convolutions
 
 
 def quantize_linear(node: OnnxNode, to: Context) -> None:
@@ -35,31 +31,46 @@ def dequantize_linear(node: OnnxNode, to: Context) -> None:
 
 def matmul_integer(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    a, b = _centred(s, 0, _rows(s, 2)), _centred(s, 1, _columns(s, 3))
-    s.end(_by(s, "MatMul", products.matmul, a, b))
+    _whole(s, *_matmul(s, (0, _rows(s, 2)), (1, _columns(s, 3))))
 
 
 def qlinear_matmul(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    a, b = _centred(s, 0, _rows(s, 2)), _centred(s, 3, _columns(s, 5))
-    whole = _by(s, "MatMul", products.matmul, a, b)
-    real = s.map(("mul", "a", ("mul", "b", "c")), whole, _rows(s, 1), _columns(s, 4))
+    found, _ = _matmul(s, (0, _rows(s, 2)), (3, _columns(s, 5)))
+    real = s.map(("mul", "a", ("mul", "b", "c")), found, _rows(s, 1), _columns(s, 4))
     _end(s, real, _rows(s, 6), _rows(s, 7))
 
 
 def conv_integer(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     rank = len(s.shape(s.operand(1)))
-    s.end(_by(s, "Conv", convolutions.conv, _centred(s, 0, _rows(s, 2)), _centred(s, 1, _channels(s, 3, rank))))
+    _whole(s, *_conv(s, (0, _rows(s, 2)), (1, _channels(s, 3, rank))))
 
 
 def qlinear_conv(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     rank = len(s.shape(s.operand(3)))
-    x, weight = _centred(s, 0, _rows(s, 2)), _centred(s, 3, _channels(s, 5, rank))
-    whole = _by(s, "Conv", convolutions.conv, x, weight, *([_centred(s, 8, 0.0)] if s.has(8) else []))
-    real = s.map(("mul", "a", ("mul", "b", "c")), whole, _rows(s, 1), _channels(s, 4, rank - 1))
+    found, _ = _conv(s, (0, _rows(s, 2)), (3, _channels(s, 5, rank)), _centred(s, 8, 0.0) if s.has(8) else "")
+    real = s.map(("mul", "a", ("mul", "b", "c")), found, _rows(s, 1), _channels(s, 4, rank - 1))
     _end(s, real, _rows(s, 6), _rows(s, 7))
+
+
+def _matmul(s: Steps, *factors: tuple[int, Operand]) -> tuple[str, float]:
+    """Of two inputs by number, each less its zero point; and what the result's size is at most."""
+    a, b = (_centred(s, *factor) for factor in factors)
+    return products.matmul(s, a, b, (_most(s, *factors[0]), _most(s, *factors[1])))
+
+
+def _conv(s: Steps, x: tuple[int, Operand], weight: tuple[int, Operand], bias: str = "") -> tuple[str, float]:
+    return products.conv(s, _centred(s, *x), _centred(s, *weight), bias, (_most(s, *x), _most(s, *weight)))
+
+
+def _whole(s: Steps, found: str, limit: float) -> None:
+    """The node's output: infinite from 2^24 on, but for who casts it to floats."""
+    if limit >= MAX_PLACES:
+        s.to.nearest[s.node.outputs[0]] = found
+        found = s.map(whole("a"), found)
+    s.end(found)
 
 
 def _end(s: Steps, real: str, scale: Operand, zero: Operand) -> None:
@@ -68,19 +79,15 @@ def _end(s: Steps, real: str, scale: Operand, zero: Operand) -> None:
     s.end(s.map(clip(("add", ("round", ("div", "a", "b")), "c"), low, high), real, scale, zero))
 
 
-def _by(s: Steps, op: str, emit: Callable[[OnnxNode, Context], None], *inputs: str) -> str:
-    """Another operator of the node's attributes; of constants its value. Operands have up to 8 bits and a sign."""
-    depth = prod(s.shape(inputs[1])[1:]) if op == "Conv" else s.shape(inputs[0])[-1]
-    weight = s.value(inputs[1])
-    most = 255 if weight is None else float(np.abs(weight).max(initial=0))
-    s.to.sums = max(s.to.sums, int(255 * most * depth))
-    result = s.to.fresh(f"{s.node.outputs[0]}.{op}")
-    node = replace(s.node, op=op, inputs=inputs, outputs=(result,))
-    if all(name in s.to.constants for name in inputs):
-        folding.compute(node, s.to)
-    else:
-        emit(node, s.to)
-    return result
+def _most(s: Steps, index: int, zero: Operand) -> float:
+    """The largest size of an input less its zero point."""
+    name = s.operand(index)
+    known, off = s.value(name), s.value(zero) if isinstance(zero, str) else np.asarray(zero)
+    low, high = limits(s.node, s.to.type_of(name))
+    if known is not None and known.size:
+        low, high = float(known.min()), float(known.max())
+    first, last = (low, high) if off is None else (float(off.min()), float(off.max()))
+    return max(high - first, last - low)
 
 
 def _centred(s: Steps, index: int, zero: Operand) -> str:
