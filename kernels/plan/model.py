@@ -6,11 +6,12 @@ GLSL for reading, SPIR-V). The agent validates it before anything is allocated.
 Execution model
 - A *pool* is one device allocation; a *buffer* is a range of a pool at an offset. Buffers of one pool may share bytes
   where their lifetimes do not overlap.
-- A *program* has one kernel with ordered parameters. OpenCL: `clSetKernelArg(i)` in order of `parameters`. Vulkan:
-  descriptor set 0, binding j = the j-th parameter of kind buffer (a storage buffer, or a storage texel buffer where the
-  parameter names a texel); the scalars, in order, are the push constants, 4 bytes each; the work-group size is
-  specialisation constants 0, 1, 2. CPU: a built-in operation of the agent, called by name
-  (`kernels/lower/cpu/agent_operations.py` lists them with their parameters).
+- A *program* has one kernel with ordered parameters, scalars last. OpenCL: `clSetKernelArg(i)` in their order; all
+  scalars are one structure, 4 bytes each, which is the last argument (docs/decisions/0168). Vulkan: descriptor set 0,
+  binding j = the j-th parameter of kind buffer (a storage buffer, or a storage texel buffer where the parameter names a
+  texel); the scalars, in order, are the push constants, 4 bytes each; the work-group size is specialisation constants
+  0, 1, 2. CPU: a built-in operation of the agent, called by name (`kernels/lower/cpu/agent_operations.py` lists them
+  with their parameters).
 - An *image* is a 2-D array of texels, four channels each, in a pool of its own: pixel (x, y) of a stack of channels is
   the texel (x, (n * stacks + stack) * h + y). Images that live at different times share a pool of their width. Only
   kernels read and write them: parameters of kind image, in OpenCL an `image2d_t`, in Vulkan a sampled image where they

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any, TypeVar
@@ -244,14 +244,19 @@ class _Session:
             raise PlanError(f"the plan is partly for cpu ({step.layer}); only the agent runs it")
         group = next(program.work_group for program in self._plan.programs if program.id == step.program)
         kernel = self._kernels[step.program]
-        kernel.set_args(*map(self._argument, step.arguments))
+        kernel.set_args(*self._arguments(step.arguments))
         items = tuple(-(-count // size) * size for count, size in zip(step.work_items, group, strict=True))
         return self._cl.enqueue_nd_range_kernel(self._queue, kernel, items, group)
 
-    def _argument(self, argument: BufferArgument | IntArgument | FloatArgument) -> Any:
-        if isinstance(argument, BufferArgument):
-            return self._buffers[argument.buffer]
-        return np.int32(argument.i32) if isinstance(argument, IntArgument) else np.float32(argument.f32)
+    def _arguments(self, given: Sequence[BufferArgument | IntArgument | FloatArgument]) -> list[Any]:
+        """Buffers, then one structure of all scalars."""
+        buffers = [self._buffers[one.buffer] for one in given if isinstance(one, BufferArgument)]
+        scalars = [
+            np.int32(one.i32).tobytes() if isinstance(one, IntArgument) else np.float32(one.f32).tobytes()
+            for one in given
+            if not isinstance(one, BufferArgument)
+        ]
+        return [*buffers, *([np.frombuffer(b"".join(scalars), np.uint8)] if scalars else [])]
 
     def _read(self, port: Port) -> Array:
         array = np.empty(port.shape, np.float32)

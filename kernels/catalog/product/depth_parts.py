@@ -12,16 +12,22 @@ _UNITS = 64
 """Compute units where the device does not tell."""
 
 
-def depth_parts(product: Product, limits: Limits, *, rows: int, columns: int, depth: int) -> int:
-    """Into how many equal parts of whole stages the depth goes, of tiles of this size; 1: it is not divided.
+def depth_counts(product: Product, limits: Limits, depth: int) -> list[int]:
+    """Into how many equal parts of whole stages, each so deep, the depth may go: 1 first, which is not divided.
 
     Only on a GPU with memory of its own: others have few units.
     """
-    if product.batch > 1 or product.depth % depth or limits.unified_memory or limits.cpu_device:
-        return 1
-    groups, stages = -(-product.rows // rows) * -(-product.columns // columns), product.depth // depth
+    stages = product.depth // depth
+    is_whole = product.batch == 1 and product.depth % depth == 0 and stages >= _MANY
+    if not is_whole or limits.unified_memory or limits.cpu_device:
+        return [1]
+    return [n for n in range(1, _MOST + 1) if stages % n == 0 and stages // n >= _FEWEST]
+
+
+def depth_parts(product: Product, limits: Limits, *, rows: int, columns: int, depth: int) -> int:
+    """Into how many parts it goes, of tiles of this size: as many as keep each unit at two work-groups."""
+    groups = -(-product.rows // rows) * -(-product.columns // columns)
     units = limits.compute_units or _UNITS
-    if 2 * groups > 3 * units or stages < _MANY:
+    if 2 * groups > 3 * units:
         return 1
-    counts = [n for n in range(1, _MOST + 1) if stages % n == 0 and stages // n >= _FEWEST and n * groups <= 2 * units]
-    return max(counts, default=1)
+    return max((n for n in depth_counts(product, limits, depth) if n * groups <= 2 * units), default=1)

@@ -251,7 +251,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
     accessors = "\n".join(_accessors(buffer, precision, narrow) for buffer in kernel.buffers)
     arguments = [_argument(buffer, precision, narrow) for buffer in kernel.buffers]
-    arguments += [f"int {name}" for name in kernel.ints] + [f"float {name}" for name in kernel.floats]
+    arguments += ["const Scalars scalars"] if kernel.ints or kernel.floats else []
     joined = ",\n    ".join(arguments)
     computed = _COMPUTED.format(scalar="half" if narrow else "float")
     clamps = _IMPRECISE if precision == "imprecise" else _KEEPING_NAN
@@ -264,24 +264,33 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
         f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
         f"{whole_numbers.OPENCL if kernel.whole_numbers else ''}"
+        f"{_scalars(kernel)}"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, constants)}"
     )
 
 
+def _named(kernel: Kernel) -> list[str]:
+    return [*(f"int {name}" for name in kernel.ints), *(f"float {name}" for name in kernel.floats)]
+
+
+def _scalars(kernel: Kernel) -> str:
+    """The type of the one argument that holds all scalars: an argument takes the host's time at every launch."""
+    fields = "".join(f" {named};" for named in _named(kernel))
+    return f"typedef struct {{{fields} }} Scalars;\n" if fields else ""
+
+
 def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
-    """The body; arrays in local memory are declared in the kernel's outermost block."""
+    """The body; scalars by their names, and arrays in local memory, which the outermost block of a kernel declares."""
     types = {"computed": "FLOAT4", "f32": "float4", "i32": "int4", "raw8": "uint4"}
-    arrays = "".join(
+    declared = "".join(f"    const {named} = scalars.{named.split()[1]};\n" for named in _named(kernel))
+    declared += "".join(
         f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}]"
         f"{' __attribute__((aligned(1024)))' if kernel.warpgroups else ''};\n"
         for array in kernel.locals
     )
-    source = kernel.source(constants)
-    if not arrays:
-        return source
-    head, brace, rest = source.partition("{\n")
-    return head + brace + arrays + rest
+    head, brace, rest = kernel.source(constants).partition("{\n")
+    return head + brace + declared + rest
 
 
 def _raw_as_stored(kernel: Kernel) -> str:

@@ -38,15 +38,20 @@ ALIGNMENT = 4096
 """Offsets of buffers: above what any device here asks for."""
 
 OPENCL = """
-__kernel void binary(__global const float* a, __global const float* b, __global float* dst, int op, int mode,
-                     int outer, int axis, int inner, int activation, float lo, float hi) {
+typedef struct { int op, mode, outer, axis, inner, activation; float lo, hi; } Scalars;
+__kernel void binary(__global const float* a, __global const float* b, __global float* dst, const Scalars given) {
+  int op = given.op, mode = given.mode, outer = given.outer, axis = given.axis, inner = given.inner;
+  int activation = given.activation;
+  float lo = given.lo, hi = given.hi;
   int i = get_global_id(0);
   if (i >= outer * axis * inner) return;
   float y = b[mode == 0 ? i : mode == 1 ? i / inner % axis : 0];
   float r = op == 0 ? a[i] + y : a[i] * y;
   dst[i] = activation == 1 ? fmax(r, 0.0f) : activation == 2 ? clamp(r, lo, hi) : r;
 }
-__kernel void spin(__global float* dst, int rounds) {
+typedef struct { int rounds; } Rounds;
+__kernel void spin(__global float* dst, const Rounds given) {
+  int rounds = given.rounds;
   float x = dst[0];
   for (int i = 0; i < rounds; ++i)
     for (int j = 0; j < 1000000; ++j) x = x * 0.5f + dst[j & 7];

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.slow
 LIMITS = Limits(local_bytes=32 << 10, max_work_group=1024)
 PLATFORM = "liboclgrind-rt-icd.so"
 RACING = """
-__kernel void binary(__global const float* a, __global const float* b, __global float* dst, int op, int mode,
-                     int outer, int axis, int inner, int activation, float lo, float hi) {
+typedef struct { int op, mode, outer, axis, inner, activation; float lo, hi; } Scalars;
+__kernel void binary(__global const float* a, __global const float* b, __global float* dst, const Scalars given) {
   dst[get_global_id(0) / 2] = a[get_global_id(0)];
 }
 """

@@ -1,5 +1,8 @@
 #include "kernels.h"
 
+#include <cstring>
+#include <vector>
+
 namespace pocketfarm::opencl {
 
 Status Kernels::prepare(const Bundle& bundle, cl_context context, SetupLog& log) {
@@ -42,6 +45,14 @@ Status Kernels::make_all(SetupLog& log) {
   return kOk;
 }
 
+// Buffers and images, and all scalars as one.
+size_t argument_count(const Program& program) {
+  size_t scalars = 0;
+  for (const Parameter& parameter : program.parameters)
+    scalars += parameter.kind == Parameter::Kind::i32 || parameter.kind == Parameter::Kind::f32;
+  return program.parameters.size() - scalars + (scalars > 0);
+}
+
 Result<Owned<cl_kernel>> Kernels::make(const Program& program) {
   const std::string name = "program `" + program.id + "`, kernel `" + program.kernel + "`";
   cl_int code = CL_SUCCESS;
@@ -53,9 +64,9 @@ Result<Owned<cl_kernel>> Kernels::make(const Program& program) {
   const cl_kernel kernel = made.get();
   cl_uint count = 0;
   library_.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof count, &count, nullptr);
-  if (count != program.parameters.size())
+  if (const size_t given = argument_count(program); count != given)
     return Error{Code::plan_invalid, name + ": takes " + std::to_string(count) + " arguments, the plan gives " +
-                                         std::to_string(program.parameters.size())};
+                                         std::to_string(given)};
   const uint64_t limit = allowed_group(program, kernel);
   size_t declared[3] = {0, 0, 0};
   library_.clGetKernelWorkGroupInfo(kernel, device_.id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof declared, declared,
@@ -107,18 +118,22 @@ Status Kernels::bind(const Memory& memory) {
   return kOk;
 }
 
+// An argument takes the host's time at every launch, so that all scalars are one: a structure, which comes last.
 cl_int Kernels::set_arguments(const Step& step, const Memory& memory) const {
   const cl_kernel kernel = kernels_[step.index].get();
-  for (cl_uint i = 0; i < step.arguments.size(); ++i) {
-    const Argument& argument = step.arguments[i];
-    const cl_int code = argument.kind == Parameter::Kind::buffer
-                            ? library_.clSetKernelArg(kernel, i, sizeof(cl_mem), memory.argument(argument.buffer))
-                        : argument.kind == Parameter::Kind::i32
-                            ? library_.clSetKernelArg(kernel, i, sizeof argument.i32, &argument.i32)
-                            : library_.clSetKernelArg(kernel, i, sizeof argument.f32, &argument.f32);
-    if (code != CL_SUCCESS) return code;
+  std::vector<uint32_t> scalars;
+  cl_uint next = 0;
+  for (const Argument& argument : step.arguments) {
+    if (argument.kind == Parameter::Kind::i32 || argument.kind == Parameter::Kind::f32) {
+      scalars.emplace_back();
+      std::memcpy(&scalars.back(), argument.kind == Parameter::Kind::i32 ? static_cast<const void*>(&argument.i32) : &argument.f32,
+                  sizeof(uint32_t));
+    } else if (const cl_int code = library_.clSetKernelArg(kernel, next++, sizeof(cl_mem), memory.argument(argument.buffer))) {
+      return code;
+    }
   }
-  return CL_SUCCESS;
+  if (scalars.empty()) return CL_SUCCESS;
+  return library_.clSetKernelArg(kernel, next, scalars.size() * sizeof(uint32_t), scalars.data());
 }
 
 Status Kernels::launch(const Step& step, const Order& order) const {

@@ -1,0 +1,134 @@
+"""Tiles of `tiled`: what a work-item and what a work-group computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernels.catalog.tile_text import numbers
+from kernels.errors import OptionError
+from kernels.source.tile import Tile, derived
+
+MEANING, EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
+
+
+@dataclass(frozen=True)
+class ProductTile(Tile):
+    """`gx` x `gy` work-items (columns x rows), each `rv` vectors of four rows x `cv` vectors of four columns;
+    `depth` vectors of four deep a stage; `ahead` 1: the first stage is fetched ahead of the loop, which then has no
+    branches. A fetch is a square of 4 x 4 numbers; those of the left operand come first."""
+
+    gx: int
+    gy: int
+    rv: int
+    cv: int
+    depth: int
+    ahead: int = 0
+
+    @property
+    def rows(self) -> int:
+        return 4 * self.tile_rows4
+
+    @property
+    def columns(self) -> int:
+        return 4 * self.tile_columns4
+
+    @property
+    def local_bytes(self) -> int:
+        """Of both operands in single precision."""
+        return 16 * (self.local_a + self.local_b)
+
+    @property
+    def words(self) -> str:
+        """As `--product 'tiled 16x16x2x2x4'` takes it."""
+        sizes = (self.gx, self.gy, self.rv, self.cv, self.depth)
+        return "x".join(map(str, (*sizes, *([1] if self.ahead else []))))
+
+    @property
+    def is_wide(self) -> bool:
+        """Three vectors of columns a work-item: timed on GPUs with memory of their own alone."""
+        return self.cv == 3
+
+    @derived
+    def group(self) -> int:
+        """Work-items of a work-group."""
+        return self.gx * self.gy
+
+    @derived
+    def tile_rows4(self) -> int:
+        return self.gy * self.rv
+
+    @derived
+    def tile_columns4(self) -> int:
+        return self.gx * self.cv
+
+    @derived
+    def tile_depth(self) -> int:
+        return 4 * self.depth
+
+    @derived
+    def pitch(self) -> int:
+        """Of the left operand: a vector more a row, against conflicts of banks."""
+        return self.tile_rows4 + 1
+
+    @derived
+    def sums(self) -> int:
+        return 4 * self.rv * self.cv
+
+    @derived
+    def fetches_a(self) -> int:
+        return self.tile_rows4 * self.depth
+
+    @derived
+    def fetches_all(self) -> int:
+        return (self.tile_rows4 + self.tile_columns4) * self.depth
+
+    @derived
+    def fetches(self) -> int:
+        """Of a work-item."""
+        return -(-self.fetches_all // self.group)
+
+    @derived
+    def fetched(self) -> int:
+        """Vectors of a work-item."""
+        return 4 * self.fetches
+
+    @derived
+    def half_a(self) -> int:
+        """Vectors of a stage of the left operand."""
+        return 4 * self.depth * self.pitch
+
+    @derived
+    def half_b(self) -> int:
+        return 4 * self.depth * self.tile_columns4
+
+    @derived
+    def local_a(self) -> int:
+        return 2 * self.half_a
+
+    @derived
+    def local_b(self) -> int:
+        return 2 * self.half_b
+
+
+TILES = tuple(
+    ProductTile(*sizes)
+    for sizes in (
+        (16, 16, 4, 2, 2), (16, 16, 2, 4, 2), (16, 8, 4, 2, 2), (8, 16, 2, 4, 2), (8, 8, 4, 2, 2), (8, 8, 2, 4, 2),
+        (16, 16, 2, 2, 2), (16, 16, 2, 2, 4), (16, 8, 2, 2, 2), (16, 8, 2, 2, 4), (8, 16, 2, 2, 2), (8, 8, 2, 2, 2),
+        (8, 8, 2, 2, 4), (16, 8, 1, 2, 4), (16, 16, 1, 1, 4), (8, 8, 1, 2, 4), (8, 8, 1, 1, 4), (8, 4, 1, 1, 4),
+        (16, 16, 4, 2, 2, 1), (16, 16, 2, 4, 2, 1), (16, 8, 4, 2, 2, 1), (16, 16, 2, 2, 2, 1), (16, 16, 2, 2, 4, 1),
+        (16, 8, 2, 2, 2, 1), (16, 8, 2, 2, 4, 1), (8, 8, 2, 2, 2, 1), (16, 8, 2, 3, 2), (16, 8, 2, 3, 2, 1),
+        (16, 4, 3, 3, 2),
+    )
+)  # fmt: skip
+"""gx is a multiple of 8 and gy of 4, as the kernel deals work-items out; depth4 is even."""
+
+
+def parse(words: str) -> ProductTile:
+    """A tile of its words. Raises OptionError."""
+    is_ahead = words.count("x") == 5 and words.endswith("x1")
+    gx, gy, rv, cv, depth = numbers(words[:-2] if is_ahead else words, MEANING, EXAMPLE)
+    tile = ProductTile(gx, gy, rv, cv, depth, int(is_ahead))
+    if tile.gx % 8 or tile.gy % 4 or tile.depth % 2:
+        raise OptionError(f"tile {words!r}: gx is a multiple of 8, gy one of 4, depth4 one of 2, e.g. {EXAMPLE}")
+    return tile
