@@ -20,7 +20,7 @@ from kernels.passes import prepare
 from kernels.plan.model import Dispatch
 
 from .graphs import Builder
-from .rows import encoder
+from .rows import encoder, layer_norm
 from .test_spirv import instructions
 
 DEVICE = Limits(
@@ -138,7 +138,8 @@ def test_few_rows_are_read_as_work_items_have_them(api: Backend, rows: int, dept
 def test_many_normalised_rows_are_read_as_work_items_have_them() -> None:
     known = replace(DEVICE, matrix_units=((16, 8, 16), (16, 16, 16)))
     cases: list[tuple[int, bool, Backend, str]] = [
-        (6304, True, "vulkan", "6"), (6304, False, "vulkan", "4"), (6304, True, "opencl", "4"), (197, True, "vulkan", "5")
+        (6304, True, "vulkan", "6"), (6304, False, "vulkan", "4"), (6304, True, "opencl", "4"),
+        (197, True, "vulkan", "5"),
     ]  # fmt: skip
     for rows, normed, api, sides in cases:
         sizes = Product(1, rows, 768, 3072, right_is_constant=True, left_is_normed=normed)
@@ -160,6 +161,15 @@ def test_dense_layers_are_told_that_a_normalisation_writes_for_them_alone() -> N
         for outputs in (graph.outputs[:1], graph.outputs)  # the second output is rows that are normalised
     ]
     assert marked == [2, 1]
+
+
+def test_a_normalisation_of_other_rows_than_the_products_is_a_step_of_its_own() -> None:
+    known = replace(DEVICE, matrix_units=((16, 8, 16), (16, 16, 16)))
+    build = Builder()
+    x = layer_norm(build, build.input(64, 2, 64), (64, 2, 64))
+    x = build.node("reshape", [x], (64, 128), shape=(64, 128))
+    graph = build.outputs(build.node("dense", [x, build.constant(128, 96)], (64, 96)))
+    assert "row_norm_held" in {program.kernel for program in compile_graph(graph, HALVES, known).plan.programs}
 
 
 def test_rows_are_normalised_where_a_work_group_reads_them_whole() -> None:
