@@ -208,8 +208,8 @@ class UnitTile(Tile):
 
     @derived
     def steps_ahead(self) -> int:
-        """With six sides."""
-        return self.steps - 1
+        """With six sides, whose steps are two or more."""
+        return max(1, self.steps - 1)
 
     @derived
     def twice_rows(self) -> int:

@@ -173,7 +173,7 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 #define TWO_HALVES(a, b) packHalf2x16(vec2((a), (b)))
 #define RAW8 uvec4
 #define RAW8_ZERO uvec4(0)
-#if SIDES > 3
+#if SIDES > 5 || defined(PAIRED)
 #define SUBGROUP (LOCAL_ID(0) / WIDTH)
 #define LANE (LOCAL_ID(0) % WIDTH)
 #else

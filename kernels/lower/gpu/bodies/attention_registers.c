@@ -152,7 +152,7 @@
         whole[r] += other;
     }
 #ifdef ELEMENT
-#define LOOK_HERE (GROUP_ID(1) == 0)
+#define LOOK_HERE true
     INCLUDE units_known
     UNROLL for (int r = 0; r < ROWS; ++r) whole[r] += unlike;
 #endif
