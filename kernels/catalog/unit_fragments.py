@@ -17,6 +17,8 @@ from kernels.options import Backend, Limits
 
 _RESULTS = 7500
 """Of a compute unit: from so many on such tiles take less than others."""
+_DEALT_RESULTS = 25000
+"""As many as were measured."""
 _ROWS = 64
 _UNITS, _REGISTERS = 64, 65536
 """Compute units where the device does not tell, and registers of one."""
@@ -45,17 +47,21 @@ CONVOLUTIONS = {"opencl": Costs(0.61, 12.4, 24, 0.23, 37, 192), "vulkan": Costs(
 """Fitted to 10 products (Vulkan's to 9 that end in registers) and 11 convolutions on an H100."""
 STRAIGHT, ADDING_UP = Costs(0.75, 17.7, 13.5, 4.2, 66, 208), 3000
 """Fitted to 8 products of 197 rows; and what adding up parts of the depth costs."""
+DEALT_LOAD = 0.7
+"""Of a matrix that a work-group loads, in products; fitted to 4 products."""
 
 
-def fragments(weight: Array, tile: UnitTile, backend: Backend) -> Array:
+def fragments(weight: Array, tile: UnitTile, backend: Backend, *, paired: bool = False) -> Array:
     """(depth, columns) -> [columns / 16][steps, and one of zeros][32 work-items][8], zero-padded to whole stages.
 
     Work-item 4 i + j has of a matrix columns i and i + 8, and of each the rows 2 j, 2 j + 1, 2 j + 8 and 2 j + 9: what
-    PTX says of `mma.m16n8k16`, twice. In Vulkan, with four sides, columns are in another order: of the sums a work-item
-    has four that lie side by side.
+    PTX says of `mma.m16n8k16`, twice. In Vulkan, with four and six sides, columns are in another order: of the sums a
+    work-item has four that lie side by side. With six rows are, too, because of the left operand it has such four.
+    `paired`: of two matrices of sums it has eight; columns are a multiple of 32.
     """
     full = padded(padded(weight, 1, 16), 0, tile.tile_depth)
-    full = full if tile.straight or backend == "opencl" else _fours(full)
+    full = full if tile.straight or backend == "opencl" else _eights(full) if paired else _fours(full)
+    full = _fours(full.T).T if tile.dealt else full
     full = np.concatenate([full, np.zeros((16, full.shape[1]), full.dtype)])
     steps, matrices = full.shape[0] // 16, full.shape[1] // 16
     places = full.reshape(steps, 2, 4, 2, matrices, 2, 8)  # step, half of it, j, pair, matrix, half of it, i
@@ -67,6 +73,12 @@ def _fours(weight: Array) -> Array:
     4 j + 3 of the weight's."""
     fours = weight.reshape(weight.shape[0], -1, 4, 2, 2)  # matrix, j, half of the matrix, pair
     return fours.transpose(0, 1, 3, 2, 4).reshape(weight.shape)
+
+
+def _eights(weight: Array) -> Array:
+    """As `_fours`, of 32 columns: 8 j to 8 j + 3 in the first matrix, and the next four in the second."""
+    eights = weight.reshape(weight.shape[0], -1, 4, 2, 4)  # pair of matrices, j, matrix
+    return _fours(np.ascontiguousarray(eights.transpose(0, 1, 3, 2, 4)).reshape(weight.shape))
 
 
 def straight(weight: Array) -> Array:
@@ -84,6 +96,18 @@ def pays(limits: Limits, *, rows: int, columns: int, matrices: int, **_: int) ->
 def pays_straight(limits: Limits, *, rows: int, columns: int, matrices: int, **_: int) -> bool:
     """Whether there are too few results for other tiles, but rows enough for these."""
     return rows >= _ROWS and not pays(limits, rows=rows, columns=columns, matrices=matrices)
+
+
+def pays_dealt(limits: Limits, *, rows: int, columns: int, matrices: int, **_: int) -> bool:
+    """Whether there are results enough for tiles whose left operand lies so, too."""
+    return rows * columns * matrices >= _DEALT_RESULTS * (limits.compute_units or _UNITS)
+
+
+def dealt_cost(tile: UnitTile, limits: Limits, *, rows: int, columns: int, matrices: int, **_: int) -> float:
+    """As `cost`, of tiles whose operands both lie so: of each a unit has two work-groups at once."""
+    groups = -(-rows // tile.tile_rows) * -(-columns // (8 * tile.tile_columns8)) * matrices
+    turns = math.ceil(groups / (limits.compute_units or _UNITS))
+    return turns * (tile.down * tile.across * tile.sums + DEALT_LOAD * (tile.down * tile.fr + tile.across * tile.fc))
 
 
 def straight_cost(tile: UnitTile, limits: Limits, *, rows: int, columns: int, depth: int, matrices: int) -> float:

@@ -41,13 +41,15 @@ class Costs:
 
 CONVOLUTIONS = Costs()
 """Fitted to 324 measurements on an H100 (docs/decisions/0109)."""
-_DIRECT, _STRAIGHT = 4, 5
+_DIRECT, _STRAIGHT, _DEALT = 4, 5, 6
 _CHUNK = 2
 FEW_STAGES = 24
 """Fewer stay a loop: a driver writes eight stages out, and reading so many instructions takes longer than they save
 (measured with 12 and 48; docs/decisions/0158)."""
 _KNOWN, _KNOWN_WIDTH, _INSTRUCTION = (16, 16, 16), 32, (16, 8, 16)
 """Of matrices that `unit_fragments` is made for; and a shape that tells that a driver of Vulkan has them."""
+_KNOWN_VECTORS = 64
+"""Of a matrix of sums that a subgroup looks at."""
 _PAD = 1
 """Vectors of eight halves (16 bytes) more a row, against conflicts of banks."""
 _AT_ONCE = 4
@@ -59,7 +61,8 @@ class UnitTile(Tile):
     """`down` x `across` subgroups of `width` work-items, each `fr` x `fc` matrices; `parts` such sets of subgroups
     share out the depth, each of them `steps` matrices deep a stage; `sides` of local memory: 2, of which one is read
     while the other is filled, or 1; 3 stands for two, with the matrices of the next step read ahead; 4 for two of the
-    left operand, while the right one is read from memory; 5 for none: both are read so.
+    left operand, while the right one is read from memory; 5 for none: both are read so; 6 for none, where the left one
+    lies in memory as work-items have it (`DEALT` in kernels/parts/dealt_place.c), `steps` of which one is multiplied.
 
     `turned`: the right operand lies by columns. A matrix is `unit_rows` x `unit_columns`, a sum of products
     `unit_depth` deep: a shape that the device multiplies.
@@ -92,6 +95,11 @@ class UnitTile(Tile):
     def straight(self) -> bool:
         """Whether the left one is, too."""
         return self.sides == _STRAIGHT
+
+    @property
+    def dealt(self) -> bool:
+        """Whether the left one lies there as they have it."""
+        return self.sides == _DEALT
 
     @property
     def local_bytes(self) -> int:
@@ -199,6 +207,11 @@ class UnitTile(Tile):
         return self.chunks - 1
 
     @derived
+    def steps_ahead(self) -> int:
+        """With six sides, whose steps are two or more."""
+        return max(1, self.steps - 1)
+
+    @derived
     def twice_rows(self) -> int:
         return 2 * self.fr
 
@@ -246,7 +259,8 @@ class UnitTile(Tile):
     @derived
     def local(self) -> int:
         """The sides; afterwards a strip of sums a subgroup."""
-        return max(0 if self.straight else min(self.sides, 2) * self.side, self.parts * self.part_strips)
+        sides = 0 if self.sides > _DIRECT else min(self.sides, 2) * self.side
+        return max(sides, self.down * self.across * (_KNOWN_VECTORS if self.dealt else self.parts * self.strip))
 
 
 LOCAL = LocalArray("tile", "LOCAL", storage="raw8")
@@ -262,8 +276,8 @@ TILES = (
     "1x1x2x4x2x4x5", "1x1x2x3x4x6x5", "1x1x2x4x4x4x5", "1x1x3x2x4x4x5", "1x1x2x2x4x4x5",
 )  # fmt: skip
 """Large first."""
-TILES_IN_VULKAN = (*TILES, "1x4x3x2x4x1x4")
-"""One more, of sums that stay in registers; it was not measured through OpenCL."""
+TILES_IN_VULKAN = (*TILES, "1x4x3x2x4x1x4", "2x2x4x4x2x1x6", "2x2x3x4x3x1x6", "1x4x3x4x3x1x6")
+"""More, of sums that stay in registers; the first was not measured through OpenCL, the others are Vulkan's alone."""
 
 
 def why_no_units(options: Options, limits: Limits) -> str | None:
@@ -283,10 +297,12 @@ def unit_tile(words: str, limits: Limits, *, turned: bool) -> UnitTile:
     """The tile in words. Raises OptionError."""
     fields = (*numbers(words, MEANING, EXAMPLE), int(turned), *_unit(limits), limits.subgroup_size)
     tile = UnitTile(*fields)
-    if tile.sides > _STRAIGHT or (tile.sides == _DIRECT and (tile.parts > 1 or tile.steps % 2)):
+    if tile.sides > _DEALT or (tile.sides == _DIRECT and (tile.parts > 1 or tile.steps % 2)):
         raise OptionError(
-            f"tile {words!r}: there are up to 5 sides, and 4 ask for one part and an even number of steps"
+            f"tile {words!r}: there are up to 6 sides, and 4 ask for one part and an even number of steps"
         )
+    if tile.dealt and (tile.parts > 1 or tile.steps < _CHUNK):
+        raise OptionError(f"tile {words!r}: 6 sides ask for one part, and 2 steps or more")
     if tile.straight and tile.steps not in (_CHUNK, 2 * _CHUNK):
         raise OptionError(f"tile {words!r}: 5 sides ask for 2 or 4 steps")
     return tile
@@ -300,8 +316,10 @@ def unit_tiles(limits: Limits, backend: Backend, *, turned: bool, depth: int = 0
 
 def conflict(tile: UnitTile, limits: Limits, backend: Backend, *, depth: int = 0) -> str | None:
     """Why a tile does not fit the device; None where it does. `depth`: of rows that lie side by side, else 0."""
-    if tile.straight and (not depth or depth % tile.tile_depth):
-        return f"with five sides rows lie side by side, and their depth is a multiple of {tile.tile_depth}"
+    if tile.dealt and backend != "vulkan":
+        return "with six sides sums stay where Vulkan's matrices have them"
+    if tile.sides > _DIRECT and (not depth or depth % tile.tile_depth):
+        return f"with five and six sides rows lie side by side, and their depth is a multiple of {tile.tile_depth}"
     if tile.direct and not tile.turned:
         return "with four and more sides the right operand is stored, and it is computed"
     if tile.direct and not deals_out_as_known(limits, backend):

@@ -1,7 +1,8 @@
     // Which work-item holds what of a matrix is the driver's affair in Vulkan. Where it is not as `fragments` in
-    // unit_fragments.py says, every result is NaN, not another number.
+    // unit_fragments.py says, every result is NaN, not another number. Work-groups that look are as many as reach every row: what
+    // is done once takes long to be read.
     float unlike = 0.0f;
-    {
+    if (LOOK_HERE) {
         const int number = LANE / 2 * 16 + LANE % 2 * 8;
         PUT_HALVES(tile, SUBGROUP * 32 + LANE, WIDE_VEC4(number, number + 1, number + 2, number + 3), WIDE_VEC4(number + 4, number + 5, number + 6, number + 7));
         SUBGROUP_BARRIER;
@@ -17,7 +18,7 @@
             if (ELEMENT(other, e) != FLOAT((LANE / 4 + e / 4 * 8) * 16 + LANE % 4 * 2 + e / 2 % 2 * 8 + e % 2)) unlike = NOT_A_NUMBER;
         }
 #endif
-#if defined(KNOWN_SUMS) || SIDES == 4
+#if defined(KNOWN_SUMS) || SIDES == 4 || SIDES == 6
         BARRIER;
         tile[SUBGROUP * 64 + 2 * LANE] = TO_BITS(WIDE_VEC4(number, number + 1, number + 2, number + 3));
         tile[SUBGROUP * 64 + 2 * LANE + 1] = TO_BITS(WIDE_VEC4(number + 4, number + 5, number + 6, number + 7));

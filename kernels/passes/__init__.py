@@ -20,6 +20,7 @@ from .fuse_residuals import fuse_residuals
 from .fuse_rows import fuse_dense_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .nest_concats import nest_concats
+from .normed_rows import normed_rows
 from .order import order
 from .patches import patches
 from .prune import prune
@@ -78,6 +79,7 @@ def prepare(
     if options.backend == "cpu":
         return end_layers(graph) if "activation" in options.fusions else graph
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
+    graph = normed_rows(graph) if options.half else graph
     return order(graph) if options.in_place else graph
 
 

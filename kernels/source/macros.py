@@ -20,6 +20,7 @@ MACROS = """\
         ? AT_LEAST1((v), lo * (v)) : activation == 5 \\
         ? HARD1(lo * (v) + hi) : (v) * HARD1((v) * (1.0f / 6.0f) + 0.5f))
 #define BESIDE(v, at)
+#define BESIDES(v, w, at)
 #define HARD1(v) AT_MOST1(AT_LEAST1((v), 0.0f), 1.0f)
 #ifdef LAST_LANES
 #define TRIM(is_last, v) \\

@@ -1,7 +1,7 @@
     // Both operands pass through local memory, TILE_DEPTH deep a stage, while the next stage is fetched. With two SIDES
     // one is read while the other is filled, with one barrier a stage; with three there are two, and the matrices of the next
     // step are read before this one is multiplied; with four the right operand is read from memory as a subgroup's matrices have
-    // it, a step ahead, and two sides are the left one's; with five neither passes through it. DOWN x ACROSS subgroups multiply FR x FC matrices
+    // it, a step ahead, and two sides are the left one's; with five and six neither passes through it. DOWN x ACROSS subgroups multiply FR x FC matrices
     // each, STEPS times a stage; PARTS such sets share out the depth. TURNED: the right operand lies by columns.
     MATRIX_SUM sums[SUMS];
 #if !IN_REGISTERS
@@ -16,9 +16,18 @@
     const int part = SUBGROUP / (DOWN * ACROSS);
     const int down = SUBGROUP / ACROSS % DOWN;
     const int across = SUBGROUP % ACROSS;
+#ifdef PAIRED
+#define COLUMN_OF(c) ((c) / 2 * 8 + LANE % 4 * 2 + (c) % 2)
+#define UP_AT(c) ((c) / 2 * 4 + (c) % 2)
+#define LOW_AT(c) (UP_AT(c) + 2)
+#else
+#define COLUMN_OF(c) ((c) * 4 + LANE % 4)
+#define UP_AT(c) (2 * (c))
+#define LOW_AT(c) (2 * (c) + 1)
+#endif
 #if IN_REGISTERS
     UNROLL for (int c = 0; c < FC; ++c) {
-        const WIDE4 four = BIAS_OF(across * (FC * 4) + c * 4 + LANE % 4);
+        const WIDE4 four = BIAS_OF(across * (FC * 4) + COLUMN_OF(c));
         UNROLL for (int r = 0; r < FR; ++r) FILL_SUM(sums[r * FC + c], four);
     }
 #endif
@@ -34,7 +43,11 @@
     BARRIER;
 #endif
 #if SIDES > 4
+#if SIDES > 5
+    INCLUDE units_dealt
+#else
     INCLUDE units_straight
+#endif
 #ifdef ELEMENT
     INCLUDE units_known
 #endif
@@ -132,14 +145,21 @@
     // passes through local memory. What is done with a row of matrices is written once: written out it fills the cache of
     // instructions, and takes longer than the products (docs/decisions/0158). All that is read beside the sums is on its way
     // before the first result of a row is stored.
+#ifdef EIGHTS_OUT
+#undef STORE_dst
+#define STORE_dst(i, v) { place = (i); now = RAW4_OF(v); }
+    int place;
+    RAW4 now;
+    RAW4 before;
+#endif
     ROLLED for (int r = 0; r < FR; ++r) {
         WIDE4 kept[TWICE_COLUMNS];
         WIDE4 others[TWICE_COLUMNS];
         UNROLL for (int s = 0; s < FR; ++s) {
             if (r == s) {
                 UNROLL for (int c = 0; c < FC; ++c) {
-                    kept[2 * c] = SUM_UP(sums[s * FC + c]);
-                    kept[2 * c + 1] = SUM_LOW(sums[s * FC + c]);
+                    kept[UP_AT(c)] = SUM_UP(sums[s * FC + c]);
+                    kept[LOW_AT(c)] = SUM_LOW(sums[s * FC + c]);
                 }
             }
         }
@@ -154,7 +174,14 @@
     INCLUDE finish_place
             WIDE4 sum = kept[t];
             const WIDE4 other = others[t];
+#ifdef EIGHTS_OUT
+            place = -1;
+#endif
     INCLUDE finish
+#ifdef EIGHTS_OUT
+            if (t % 2 == 1 && place >= 0) STORE_RAW8_dst(place / 2, RAW8_PAIR(before, now));
+            before = now;
+#endif
         }
     }
 #else

@@ -20,6 +20,8 @@ class Product:
     """One right operand for the whole batch."""
     right_is_constant: bool = False
     """Weights, which may lie in any order."""
+    left_is_normed: bool = False
+    """Rows that a normalisation writes for such products alone, in any order."""
 
     @property
     def columns4(self) -> int:
@@ -36,7 +38,8 @@ class Product:
         """Names the sizes: the same key, the same work."""
         shared = " shared" if self.right_is_shared and self.batch > 1 else ""
         computed = " computed" if self.batch == 1 and not self.right_is_constant else ""
-        return f"product b{self.batch} m{self.rows} k{self.depth} n{self.columns}{shared}{computed}"
+        normed = " normed" if self.left_is_normed else ""
+        return f"product b{self.batch} m{self.rows} k{self.depth} n{self.columns}{shared}{computed}{normed}"
 
 
 def product_of(graph: Graph, node: Node) -> Product:
@@ -44,5 +47,5 @@ def product_of(graph: Graph, node: Node) -> Product:
     a_shape, b_shape, shape = (graph.shapes[name] for name in (node.inputs[0], node.inputs[1], node.output))
     return Product(
         prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1,
-        right_is_constant=node.op == "dense",
+        right_is_constant=node.op == "dense", left_is_normed=node.attributes.get("normed", False),
     )  # fmt: skip

@@ -31,8 +31,8 @@ WorkItems = tuple[int, int, int]
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
-_ENDS = ("activation",)
-"""Of these the one that a kernel with tiles writes out for each of many sums (docs/decisions/0138)."""
+_ENDS = ("activation", "has_bias")
+"""Of these what a kernel with tiles writes out for each of many sums (docs/decisions/0138)."""
 _SHARED_FROM = 8
 """Parts of a sum from which a work-group shares them out."""
 

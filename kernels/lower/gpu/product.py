@@ -12,6 +12,7 @@ from kernels.catalog.family import Call
 from kernels.catalog.packing import padded
 from kernels.catalog.product import PRODUCTS
 from kernels.catalog.product.matrix_units import NORMALISING
+from kernels.catalog.unit_tile import UnitTile
 from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
@@ -25,6 +26,7 @@ from .convolution import constant
 from .expression_text import statements
 from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
+from .rows.dealing import dealt
 from .rows.folding import FoldedNorm, add_columns_sum, folded
 from .values import Value, View
 
@@ -66,7 +68,7 @@ def lower_dense(context: GpuContext, node: Node) -> None:
         weight, given = norm.weight, norm.bias
     product, (call,) = context.calls(PRODUCTS, node, {"weight": weight})
     weight = padded(weight, 1, 4) if call.weight is None else call.weight
-    source = packed(context, image or node.inputs[0])
+    source = _left(context, image or node.inputs[0], pixels, call, (n, c))
     target = context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = weights if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
@@ -74,13 +76,23 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     _product(
         context, node, call, product.flops, source, weights, bias, target,
         {
-            "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0 * pixels,
-            "a_stride": source.stacks * pixels, "a_batch": 0, "b_stride": -(-m // 4), "b_batch": 0,
+            "rows": n, "depth": c, "columns4": -(-m // 4), "a_start": source.stack0, "a_stride": source.stacks,
+            "a_batch": 0, "b_stride": -(-m // 4), "b_batch": 0,
             "dst_start": target.stack0,
             "dst_stride": target.stacks, "dst_batch": 0, "has_bias": int(given is not None),
         },
         residual, norm,
     )  # fmt: skip
+
+
+def _left(context: GpuContext, name: str, pixels: int, call: Call, sizes: tuple[int, int]) -> View:
+    """Rows of the left operand, each a stack after the other, or dealt out where the tile reads them so."""
+    value, wants_dealt = context.values.get(name), isinstance(call.tile, UnitTile) and call.tile.dealt
+    if wants_dealt and value is not None and value.dealt is not None:
+        return View(value.dealt, sizes[1] // 4, 0)
+    view = packed(context, name)
+    rows = View(view.buffer, view.stacks * pixels, view.stack0 * pixels, view.part)
+    return View(dealt(context, name, rows, *sizes), sizes[1] // 4, 0) if wants_dealt else rows
 
 
 def lower_matmul(context: GpuContext, node: Node) -> None:
@@ -118,6 +130,8 @@ def _product(
     switches = dict(call.switches)
     if "EIGHTS_A" in switches and (ints["a_start"] % 2 or ints["a_stride"] % 2):
         switches["EIGHTS_A"] = 0
+    if "PAIRED" in switches and not (ints["dst_start"] % 2 or ints["dst_stride"] % 2):
+        switches["EIGHTS_OUT"] = 1
     kernel, last, buffers = call.kernel, SUM_PARTS, {"a": a, "b": b, "bias": bias, "dst": target}
     if norm is not None:
         kernel, switches = NORMALISING, {**switches, "NORMALISED": 1}
@@ -168,6 +182,8 @@ def _new_parts(context: GpuContext, node: Node, parts: int, rows: int, columns4:
 _STORE = re.compile(r"STORE_dst\((.+), ACTIVATE(1?)\((\w+)\)\);")
 _BESIDE = re.compile(r"BESIDE\((\w+\[\w+\]), (.+)\);")
 """Where a kernel reads what lies beside several sums, before it stores the first one; then it is `other` there."""
+_BESIDES = re.compile(r"BESIDES\((\w+\[[^,]+\]), (\w+\[[^,]+\]), (.+)\);")
+"""Of two sums that lie side by side, at a place that is a multiple of two vectors."""
 
 
 def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
@@ -180,6 +196,7 @@ def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
         text = _STORE.sub(_ending_of(program, has_residual=has_residual, is_fetched=is_fetched), text)
         if not has_residual:
             return text
+        text = _BESIDES.sub(lambda match: _load_besides(*match.groups()), text)
         return _BESIDE.sub(lambda match: f"{match[1]} = TO_WIDE4({_load_beside(match[2])});", text)
 
     digest = hashlib.sha256(f"{ending}".encode()).hexdigest()[:8]
@@ -191,8 +208,17 @@ def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
 
 def _load_beside(place: str) -> str:
     """What lies beside the result at a place of this."""
-    place = place.replace("dst_start + ", "").replace("batch * dst_batch + ", "").replace("dst_", "residual_")
-    return f"LOAD_residual({place})"
+    return f"LOAD_residual({_beside(place)})"
+
+
+def _load_besides(first: str, second: str, place: str) -> str:
+    """Of two results, in one load."""
+    load = f"const RAW8 both = LOAD_RAW8_residual(({_beside(place)}) / 2);"
+    return f"{{ {load} {first} = FROM_RAW(both.xy); {second} = FROM_RAW(both.zw); }}"
+
+
+def _beside(place: str) -> str:
+    return place.replace("dst_start + ", "").replace("batch * dst_batch + ", "").replace("dst_", "residual_")
 
 
 def _ending_of(program: Program, *, has_residual: bool, is_fetched: bool) -> Callable[[re.Match[str]], str]:

@@ -46,7 +46,11 @@ class Value:
     """Row-major buffer of the plan's data type."""
     single: str | None = None
     """Row-major fp32 buffer; the same as `plain` in fp32 plans."""
+    dealt: str | None = None
+    """Rows of the last axis as matrix units have them (`kernels/parts/dealt_place.c`)."""
 
     def lies_in(self, buffer: str) -> bool:
         """Whether any representation is in a buffer."""
-        return buffer in (self.plain, self.single) or (self.packed is not None and self.packed.buffer == buffer)
+        return buffer in (self.plain, self.single, self.dealt) or (
+            self.packed is not None and self.packed.buffer == buffer
+        )

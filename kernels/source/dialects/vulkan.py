@@ -173,17 +173,24 @@ layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
 #define TWO_HALVES(a, b) packHalf2x16(vec2((a), (b)))
 #define RAW8 uvec4
 #define RAW8_ZERO uvec4(0)
+#if SIDES > 5 || defined(PAIRED)
+#define SUBGROUP (LOCAL_ID(0) / WIDTH)
+#define LANE (LOCAL_ID(0) % WIDTH)
+#else
 #define SUBGROUP int(gl_SubgroupID)
 #define LANE int(gl_SubgroupInvocationID)
+#endif
 #define SUBGROUP_BARRIER subgroupBarrier()
 """
 """Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
 own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
 UNITS = """\
 #define ROLLED [[dont_unroll]]
-#define IN_REGISTERS (SIDES == 4)
+#define IN_REGISTERS (SIDES == 4 || SIDES == 6)
+#define LEFT_NEAR(m, near) LEFT_OF(m, (near).x, (near).z, (near).y, (near).w)
 #define RAW8_OF(a, b, c, d) uvec4((a), (b), (c), (d))
 #define RAW8_PAIR(a, b) uvec4((a), (b))
+#define RAW4_OF(v) uvec2(packHalf2x16((v).xy), packHalf2x16((v).zw))
 #define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)
 #define HIGH_HALVES(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
 #define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
@@ -367,4 +374,8 @@ def _buffer(
     store = f"#define STORE_{name}(i, v) {name}[i] = {element}(v)"
     accessor = {"read": load, "write": store, "readwrite": f"{load}\n{store}"}[buffer.access]
     layout = f"layout(std430, set = 0, binding = {binding}) {access}restrict buffer"
-    return f"{layout} Buffer_{name} {{ {element} {name}[]; }};\n{accessor}{buffer_accessors_at(buffer)}"
+    again = ""
+    if eights and is_half and buffer.access == "write" and buffer.lanes == 4:
+        again = f"\n{layout} Eights_{name} {{ uvec4 eights_{name}[]; }};\n"
+        again += f"#define STORE_RAW8_{name}(i, v) eights_{name}[i] = v"
+    return f"{layout} Buffer_{name} {{ {element} {name}[]; }};\n{accessor}{buffer_accessors_at(buffer)}{again}"

@@ -146,12 +146,30 @@ def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
     agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     matrices.hold(monkeypatch)
-    words = "matrix_units 1x2x1x1x2x1x4"
-    dense_layers = side_by_side({"odd": dense(9, 13, 22), "deep": dense(5, 256, 9), "wide": dense(20, 36, 70)})
+    words = "matrix_units 1x2x1x2x2x1x4"
+    dense_layers = side_by_side(
+        {"odd": dense(9, 13, 22), "deep": dense(5, 256, 9), "wide": dense(37, 36, 70), "pairs": dense(37, 36, 96)}
+    )
     some_convolutions = convolutions(some(sorted(SHAPES), 3))
     for graph, asked in ((dense_layers, {"product": words}), (some_convolutions, {"algorithm": words})):
         plan = check(agent, graph, Options(api, "fp16", **asked), matrices.HELD, tmp_path)  # type: ignore[arg-type]
         assert words in plan.options.values()
+        if graph is dense_layers and api == "vulkan":  # neighbours share columns, and eight of them are stored at once
+            names = [program.id for program in plan.programs]
+            assert {sum(word in name for name in names) for word in ("rows_first1", "eights_out1")} == {2, 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tile", ["1x2x2x1x3x1x6", "2x1x1x2x2x1x6"])
+def test_products_whose_operands_both_lie_as_a_subgroup_has_them_give_the_same(
+    agent: Agent, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    matrices.hold(monkeypatch)
+    words = f"matrix_units {tile}"
+    graph = side_by_side({"odd": dense(9, 192, 22), "deep": dense(37, 384, 9), "pairs": dense(50, 96, 96)})
+    plan = check(agent, graph, Options("vulkan", "fp16", product=words), matrices.HELD, tmp_path)
+    assert words in plan.options.values()
+    assert "deal_rows" in {program.kernel for program in plan.programs}
 
 
 @pytest.mark.slow
@@ -206,7 +224,7 @@ def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api:
         words = Choice("matrix_units", tile.words).words
         for graph, asked in (
             (stored_for(tile), {"product": words}),
-            *([] if tile.straight else [(convolutions(sorted(SHAPES)), {"algorithm": words})]),
+            *([] if tile.straight or tile.dealt else [(convolutions(sorted(SHAPES)), {"algorithm": words})]),
         ):
             plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
             assert words in plan.options.values()
@@ -216,7 +234,8 @@ def stored_for(tile: UnitTile) -> Graph:
     """Products that the tile takes."""
     if not tile.direct:
         return every_product()
-    sizes = ((9, 384, 22), (70, 768, 36)) if tile.straight else ((9, 13, 22), (70, 2064, 36))
+    whole = tile.straight or tile.dealt
+    sizes = ((9, 384, 22), (70, 768, 96)) if whole else ((9, 13, 22), (70, 2064, 36), (70, 96, 256))
     return side_by_side({f"p{rows}": dense(rows, depth, columns) for rows, depth, columns in sizes})
 
 

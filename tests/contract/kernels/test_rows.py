@@ -12,6 +12,7 @@ from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
 from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
+from kernels.plan.model import Dispatch
 from kernels.source.dialects import vulkan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
@@ -90,6 +91,22 @@ def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
     (program,) = [program for program in plan.programs if program.kernel == "attention_registers"]
     assert program.work_group[0] == group
     assert (program.local_bytes > 4 * 128 * 16 + 64 + 2 * 128 * 16) == (parts > 1)
+
+
+def test_a_normalisation_writes_rows_as_the_products_behind_it_have_them(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    matrices.hold(monkeypatch)
+    words = "matrix_units 1x1x2x2x2x1x6"
+    graph = encoder(1, 21, 1, 64)
+    for outputs, written, dealt in ((graph.outputs[:1], 2, 2), (graph.outputs, 1, 3)):
+        limits = replace(matrices.HELD, unified_memory=False)
+        asked = Options("vulkan", "fp16", product=words)
+        plan = check(agent, replace(graph, outputs=outputs), asked, limits, tmp_path)
+        programs = {program.id: program.kernel for program in plan.programs}
+        steps = [step.program for step in plan.steps if isinstance(step, Dispatch)]
+        assert sum(step.startswith("row_norm_held_dealt") for step in steps) == written
+        assert sum(programs[step] == "deal_rows" for step in steps) == dealt
 
 
 @APIS

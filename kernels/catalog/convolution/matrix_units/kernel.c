@@ -20,6 +20,7 @@
 #endif
 #define FIRST_RIGHT(c) ((channel_tile * (TILE_COLUMNS8 / 2) + across * FC + (c)) * (stages * STEPS + 1) * 32)
 #define RIGHT_AT(i) LOAD_RAW8_weight(i)
+#define LOOK_HERE true
 #define BIAS_OF(column) TO_WIDE4(LOAD_bias(channel_tile * (2 * TILE_COLUMNS8) + (column)))
 
     int plane[LOADS_A];

@@ -90,12 +90,18 @@ class MatrixUnits:
             return []
         within = limits.within(KERNEL.name)
         fitting = unit_tiles(within, options.backend, turned=product.right_is_constant, depth=product.depth)
-        wanted = _wanted(product, limits)
+        fitting = [tile for tile in fitting if product.left_is_normed or not tile.dealt]
+        wanted = _wanted(product, options, limits)
 
         def order(tile: UnitTile) -> tuple[bool, bool, float]:
             return _kind(tile) != wanted, tile.straight, _cost(tile, product, options, limits)
 
         return [tile.words for tile in sorted(fitting, key=order)]
+
+    def reads_dealt(self, product: Product, options: Options, limits: Limits, tile: str) -> bool:
+        """Whether this tile reads rows that lie as work-items have them of a matrix."""
+        words = tile or self.tiles(product, options, limits)[0]
+        return unit_tile(words, limits, turned=product.right_is_constant).dealt
 
     def normalises(self, product: Product, options: Options, limits: Limits, tile: str) -> bool:
         """Whether a work-group of this tile reads whole rows, as work-items have them of a matrix."""
@@ -118,7 +124,9 @@ class MatrixUnits:
             "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
-        weight = _packed(constants["weight"], shape, options.backend) if shape.turned else None
+        paired = _is_paired(shape, product, options.backend) and _parts(shape, product, limits) == 1
+        switches |= {"PAIRED": 1} if paired else {}
+        weight = _packed(constants["weight"], shape, options.backend, paired=paired) if shape.turned else None
         ints = {} if weight is None else {"b_stride": weight[0].size // 8}
         parts = _parts(shape, product, limits)
         if parts > 1:
@@ -134,11 +142,13 @@ class MatrixUnits:
         return (Call(KERNEL, items, shape, switches, ints, shape.group, weight, parts=parts),)
 
 
-def _wanted(product: Product, limits: Limits) -> str:
+def _wanted(product: Product, options: Options, limits: Limits) -> str:
     """The kind of tiles that takes the least time for so many results."""
     sizes = _sizes(product)
+    dealt = product.left_is_normed and options.backend == "vulkan" and unit_fragments.pays_dealt(limits, **sizes)
     return (
-        "straight" if unit_fragments.pays_straight(limits, **sizes)
+        "dealt" if dealt
+        else "straight" if unit_fragments.pays_straight(limits, **sizes)
         else "direct" if unit_fragments.pays(limits, **sizes) else ""
     )  # fmt: skip
 
@@ -146,17 +156,23 @@ def _wanted(product: Product, limits: Limits) -> str:
 def _rows_first(tile: UnitTile, product: Product, backend: Backend) -> bool:
     """Whether work-groups that run at once share columns, whose weights they read from memory: pays where there are
     more columns than depth (docs/decisions/0159)."""
-    return backend == "vulkan" and tile.direct and not tile.straight and product.columns > product.depth
+    return backend == "vulkan" and _kind(tile) == "direct" and product.columns > product.depth
 
 
 def _kind(tile: UnitTile) -> str:
-    return "straight" if tile.straight else "direct" if tile.direct else ""
+    return "dealt" if tile.dealt else "straight" if tile.straight else "direct" if tile.direct else ""
 
 
-def _packed(weight: Array, tile: UnitTile, backend: Backend) -> Array:
+def _is_paired(tile: UnitTile, product: Product, backend: Backend) -> bool:
+    """Whether of two matrices of sums a work-item has eight columns that lie side by side, which it stores at once."""
+    stay = backend == "vulkan" and _kind(tile) in ("direct", "dealt")
+    return stay and tile.fc % 2 == 0 and product.columns % 32 == 0
+
+
+def _packed(weight: Array, tile: UnitTile, backend: Backend, *, paired: bool) -> Array:
     if tile.straight:
         return unit_fragments.fragments(unit_fragments.straight(weight), tile, backend)
-    return unit_fragments.fragments(weight, tile, backend) if tile.direct else turned(weight)
+    return unit_fragments.fragments(weight, tile, backend, paired=paired) if tile.direct else turned(weight)
 
 
 def turned(weight: Array) -> Array:
@@ -165,6 +181,8 @@ def turned(weight: Array) -> Array:
 
 
 def _parts(tile: UnitTile, product: Product, limits: Limits) -> int:
+    if tile.dealt:
+        return 1
     columns = 8 * tile.tile_columns8
     return depth_parts(product, limits, rows=tile.tile_rows, columns=columns, depth=tile.tile_depth)
 
@@ -174,6 +192,8 @@ def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) ->
     sizes = _sizes(product) | {"depth": product.depth // parts, "matrices": product.batch * parts}
     if tile.straight:
         return unit_fragments.straight_cost(tile, limits, **sizes) + (unit_fragments.ADDING_UP if parts > 1 else 0)
+    if tile.dealt:
+        return unit_fragments.dealt_cost(tile, limits, **sizes)
     if tile.direct:
         return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS[options.backend], **sizes)
     costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))

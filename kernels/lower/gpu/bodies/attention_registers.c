@@ -152,6 +152,7 @@
         whole[r] += other;
     }
 #ifdef ELEMENT
+#define LOOK_HERE true
     INCLUDE units_known
     UNROLL for (int r = 0; r < ROWS; ++r) whole[r] += unlike;
 #endif

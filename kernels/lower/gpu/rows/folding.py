@@ -13,7 +13,8 @@ import numpy as np
 
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
 from kernels.catalog.product.matrix_units import MatrixUnits
-from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.dense_readers import dense_readers
+from kernels.ir.graph import Array, Node
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
 from kernels.plan.model import Tensor
@@ -33,7 +34,8 @@ class FoldedNorm:
 
 def folds(context: GpuContext, norm: Node) -> bool:
     """Whether all that reads the normalised rows are products that can normalise them."""
-    products = _products(context.graph, norm.output) if context.half else None
+    graph = context.graph
+    products = dense_readers(graph, norm.output, graph.consumers) if context.half else None
     return bool(products) and all(_normalises(context, norm, node) for node in products or ())
 
 
@@ -58,24 +60,6 @@ def add_columns_sum(context: GpuContext, node: Node, columns_sum: Array) -> str:
     """The sums of columns in single, in whole vectors."""
     full = np.pad(columns_sum, (0, -columns_sum.size % 4)).astype("<f4")
     return context.draft.add_weight(f"{node.name}:columns", full.tobytes(), Tensor(shape=full.shape, dtype="f32"))
-
-
-def _products(graph: Graph, name: str) -> list[Node] | None:
-    """The dense layers that read a tensor, through reshapes; None where something else does."""
-    if name in graph.outputs:
-        return None
-    found: list[Node] = []
-    for reader in graph.consumers(name):
-        if reader.op == "reshape":
-            behind = _products(graph, reader.output)
-            if behind is None:
-                return None
-            found += behind
-        elif reader.op == "dense" and reader.inputs.count(name) == 1 and reader.inputs[0] == name:
-            found.append(reader)
-        else:
-            return None
-    return found
 
 
 def _normalises(context: GpuContext, norm: Node, node: Node) -> bool:

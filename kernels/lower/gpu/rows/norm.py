@@ -15,6 +15,7 @@ from kernels.lower.gpu.values import Value
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
 from kernels.source.tile import Tile, derived
 
+from .dealing import is_read_dealt, new_dealt
 from .folding import folds
 
 _EIGHT = 8
@@ -82,11 +83,13 @@ def lower_row_norm(context: GpuContext, node: Node) -> None:
         return
     kernel, tile = _kernel(context, columns // 4)
     scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
-    source = plain(context, node.inputs[0])
+    source, is_dealt = plain(context, node.inputs[0]), kernel is _HELD and is_read_dealt(context, node)
+    target = new_dealt(context, node.output, rows, columns) if is_dealt else context.new_plain(node.output)
     context.dispatch(
-        kernel, node.name, {"src": source, "scale": scale, "shift": shift, "dst": context.new_plain(node.output)},
-        {"columns4": columns // 4}, (rows * tile.ky, 1, 1), floats={"epsilon": node.attributes["epsilon"]},
-        tile=tile, group=tile.ky, flops=8 * rows * columns, traffic=context.traffic(node),
+        kernel, node.name, {"src": source, "scale": scale, "shift": shift, "dst": target}, {"columns4": columns // 4},
+        (rows * tile.ky, 1, 1), floats={"epsilon": node.attributes["epsilon"]}, tile=tile,
+        switches={"DEALT": 1} if is_dealt else {}, group=tile.ky, flops=8 * rows * columns,
+        traffic=context.traffic(node),
     )  # fmt: skip
 
 

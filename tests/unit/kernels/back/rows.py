@@ -16,13 +16,13 @@ def encoder(batch: int, rows: int, heads: int, depth: int, *, keys: int = 0) -> 
     build = Builder()
     width = heads * depth
     x = build.input(batch, rows, width)
-    normed = _layer_norm(build, x, (batch, rows, width))
+    normed = layer_norm(build, x, (batch, rows, width))
     if keys:
         out = _attended_across(build, normed, (batch, rows, keys), heads, depth)
     else:
         out = _attended_within(build, normed, (batch, rows), heads, depth)
     x = build.node("add", [out, x], (batch, rows, width))
-    normed = _layer_norm(build, x, (batch, rows, width))
+    normed = layer_norm(build, x, (batch, rows, width))
     wide = _dense(build, normed, (batch, rows, width), 2 * width)
     wide = build.node("map", [wide], (batch, rows, 2 * width), expression=c.gelu("a"))
     out = _dense(build, wide, (batch, rows, 2 * width), width)
@@ -74,7 +74,7 @@ def _attention(build: Builder, q: str, k: str, v: str, sizes: tuple[int, int, in
     return build.node("matmul", [weights, v], (batch, heads, rows, depth))
 
 
-def _layer_norm(build: Builder, x: str, shape: tuple[int, ...]) -> str:
+def layer_norm(build: Builder, x: str, shape: tuple[int, ...]) -> str:
     last, single = len(shape) - 1, (*shape[:-1], 1)
     mean = {"start": last, "stop": last + 1, "kind": "mean"}
     distance = build.node("map", [x, build.node("reduce", [x], single, **mean)], shape, expression=("sub", "a", "b"))

@@ -16,10 +16,11 @@ from kernels.compile import compile_graph
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options, Precision, matrix_units
+from kernels.passes import prepare
 from kernels.plan.model import Dispatch
 
 from .graphs import Builder
-from .rows import encoder
+from .rows import encoder, layer_norm
 from .test_spirv import instructions
 
 DEVICE = Limits(
@@ -132,6 +133,43 @@ def test_few_rows_are_read_as_work_items_have_them(api: Backend, rows: int, dept
     for device, wanted in ((known, sides), (DEVICE, sides if api == "opencl" else "")):
         last = ALGORITHMS["matrix_units"].tiles(sizes, Options(api, "fp16"), device)[0][-1]
         assert (last if last in "45" else "") == wanted
+
+
+def test_many_normalised_rows_are_read_as_work_items_have_them() -> None:
+    known = replace(DEVICE, matrix_units=((16, 8, 16), (16, 16, 16)))
+    cases: list[tuple[int, bool, Backend, str]] = [
+        (6304, True, "vulkan", "6"), (6304, False, "vulkan", "4"), (6304, True, "opencl", "4"),
+        (197, True, "vulkan", "5"),
+    ]  # fmt: skip
+    for rows, normed, api, sides in cases:
+        sizes = Product(1, rows, 768, 3072, right_is_constant=True, left_is_normed=normed)
+        words = ALGORITHMS["matrix_units"].tiles(sizes, Options(api, "fp16"), known)
+        assert words[0][-1] == sides
+        assert normed or not [each for each in words if each.endswith("6")]
+    with pytest.raises(OptionError, match="6 sides ask for one part"):
+        unit_tile("1x1x2x2x2x2x6", known, turned=True)
+    plain, normed_sizes = (
+        Product(1, 64, 768, 768, right_is_constant=True, left_is_normed=each) for each in (False, True)
+    )
+    assert plain.key != normed_sizes.key
+
+
+def test_dense_layers_are_told_that_a_normalisation_writes_for_them_alone() -> None:
+    graph = encoder(1, 5, 2, 12)
+    marked = [
+        sum("normed" in node.attributes for node in prepare(replace(graph, outputs=outputs), HALVES).nodes)
+        for outputs in (graph.outputs[:1], graph.outputs)  # the second output is rows that are normalised
+    ]
+    assert marked == [2, 1]
+
+
+def test_a_normalisation_of_other_rows_than_the_products_is_a_step_of_its_own() -> None:
+    known = replace(DEVICE, matrix_units=((16, 8, 16), (16, 16, 16)))
+    build = Builder()
+    x = layer_norm(build, build.input(64, 2, 64), (64, 2, 64))
+    x = build.node("reshape", [x], (64, 128), shape=(64, 128))
+    graph = build.outputs(build.node("dense", [x, build.constant(128, 96)], (64, 96)))
+    assert "row_norm_held" in {program.kernel for program in compile_graph(graph, HALVES, known).plan.programs}
 
 
 def test_rows_are_normalised_where_a_work_group_reads_them_whole() -> None:
