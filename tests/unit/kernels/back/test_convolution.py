@@ -18,6 +18,7 @@ from kernels.errors import OptionError
 from kernels.ir.graph import Graph
 from kernels.options import HALF, Backend, Choice, Limits, Options, Precision, WorkspaceSplit
 from kernels.passes import optimise
+from kernels.passes.unread_taps import drop_unread_taps
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
@@ -60,7 +61,7 @@ def convolution(shape: str) -> Graph:
 
 
 def why_not(algorithm: str, shape: str) -> str | None:
-    graph = convolution(shape)
+    graph = drop_unread_taps(convolution(shape))
     return ALGORITHMS[algorithm].why_not(convolution_of(graph, graph.nodes[0]), Options("opencl"), Limits())
 
 
