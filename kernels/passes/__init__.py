@@ -19,13 +19,12 @@ from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .fuse_rows import fuse_dense_endings, fuse_row_norms
 from .identities import eliminate_identities
+from .int8 import quantized_inputs, rounded_outputs
 from .nest_concats import nest_concats
 from .normed_rows import normed_rows
 from .order import order
 from .patches import patches
 from .prune import prune
-from .quantized_inputs import quantized_inputs
-from .rounded_outputs import rounded_outputs
 from .split_channels import split_channels
 from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps

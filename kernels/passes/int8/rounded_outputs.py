@@ -15,11 +15,11 @@ from dataclasses import replace
 from kernels.ir.graph import Graph, Node
 from kernels.lower.cpu.algorithms import in_int8
 from kernels.options import Options
+from kernels.passes.fuse_residuals import same_shapes
+from kernels.passes.prune import prune
+from kernels.passes.rewrite import producers, rebuilt, renamed, use_counts
 
-from .fuse_residuals import same_shapes
-from .prune import prune
 from .quantized_inputs import Steps, qdq_pair
-from .rewrite import producers, rebuilt, renamed, use_counts
 
 RESIDUAL = 3
 """Number of the input."""

@@ -14,9 +14,8 @@ from dataclasses import replace
 from kernels.ir.graph import Graph, Node
 from kernels.lower.cpu.algorithms import in_int8
 from kernels.options import Options
-
-from .prune import prune
-from .rewrite import producers, rebuilt, use_counts
+from kernels.passes.prune import prune
+from kernels.passes.rewrite import producers, rebuilt, use_counts
 
 _LEVELS = 255
 """From the least to the largest number of 8 bits."""

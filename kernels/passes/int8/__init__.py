@@ -1,0 +1,6 @@
+"""Passes for networks in 8 bits: their layers take scales and zero points from a model's QDQ nodes."""
+
+from .quantized_inputs import quantized_inputs
+from .rounded_outputs import rounded_outputs
+
+__all__ = ["quantized_inputs", "rounded_outputs"]
