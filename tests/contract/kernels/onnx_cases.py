@@ -89,8 +89,9 @@ class Case:
         """What differs from the outputs that ONNX gives; empty: nothing."""
         for name, wanted in self.outputs.items():
             found = got[name]
-            for axis, count in ((0, f"{name}.count"), (1, f"{name}.count1")):  # rows as many as the input decides
-                found = found.take(range(got[count].astype(int).item()), axis) if count in got else found
+            for axis in range(found.ndim):  # as many along it as the input decides
+                count = got.get(f"{name}.count{axis or ''}")
+                found = found if count is None else found.take(range(count.astype(int).item()), axis)
             if found.shape != wanted.shape:
                 return f"{name} has shape {found.shape}; expected {wanted.shape}"
             wanted = wanted.astype(np.float64)

@@ -205,7 +205,8 @@ def cases(rng: np.random.Generator, count: int, path: Path) -> Iterator[Mutated]
     """So many, of the operators whose cases are made quickly."""
     every = nodes(operators())
     while count:
-        found = mutated(rng, every[int(rng.integers(len(every)))], path)
+        with np.errstate(all="ignore"):  # the root of a negative number is NaN in both
+            found = mutated(rng, every[int(rng.integers(len(every)))], path)
         if found is not None:
             count -= 1
             yield found

@@ -96,7 +96,8 @@ def _inputs(node: onnx.NodeProto, to: Context) -> Iterator[tuple[str, tuple[Any,
     for name in dict.fromkeys(filter(None, node.input)):
         constant = to.constants.get(name)
         if constant is not None:
-            yield name, (constant.dtype, constant.shape, constant if constant.nbytes <= _KEPT_BYTES else None)
+            is_kept = constant.nbytes <= _KEPT_BYTES and constant.dtype.kind != "O"  # texts
+            yield name, (constant.dtype, constant.shape, constant if is_kept else None)
         elif name in to.shapes and name not in to.counts and name not in to.extents:
             yield name, (to.type_of(name), to.shapes[name], None)
 

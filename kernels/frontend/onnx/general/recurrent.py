@@ -138,12 +138,12 @@ class _Cell:
         self.s, self.size, self.batch, self.kept = s, size, batch, kept
         self.r = r
         self.functions = _functions(s, index)
-        self.limit = float(s.attribute("clip", 0.0))
+        self.limit: float | None = s.attribute("clip")
         self.peepholes = s.to.finite(s.node, 7)[index].reshape(3, size) if s.has(7) and s.node.op == "LSTM" else None
 
     def f(self, number: int, of: Expression) -> Expression:
         """An activation of an expression, clipped before where the node says so."""
-        inside = c.clip(of, -self.limit, self.limit) if self.limit else of
+        inside = of if self.limit is None else c.clip(of, -self.limit, self.limit)
         return with_operands(self.functions[number], {"a": inside})
 
     def part(self, of: str, gate: int) -> str:
