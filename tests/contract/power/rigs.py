@@ -247,14 +247,16 @@ def model(bench: Workbench) -> Rig:
 
 
 def odpm(bench: Workbench) -> Rig:
-    """What the agent would have read every 50 ms, on its clock."""
+    """What the agent would have read every 50 ms since it was last asked, on its clock."""
     from workers.power.odpm import Odpm
 
     shift_s = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
-    start_s = time.monotonic()
+    asked_s = time.monotonic()
 
     def events() -> list[Rails]:
-        times = [start_s + 0.05 * i for i in range(int((time.monotonic() - start_s) / 0.05))]
+        nonlocal asked_s
+        start_s, asked_s = asked_s, time.monotonic()
+        times = [start_s + 0.05 * i for i in range(int((asked_s - start_s) / 0.05))]
         return [
             Rails(
                 seq=i,
