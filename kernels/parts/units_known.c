@@ -1,5 +1,5 @@
     // Which work-item holds what of a matrix is the driver's affair in Vulkan. Where it is not as `fragments` in
-    // unit_fragments.py says, every result is NaN, not another number. Work-groups that look are as many as reach every row: what
+    // units/fragments.py says, every result is NaN, not another number. Work-groups that look are as many as reach every row: what
     // is done once takes long to be read.
     float unlike = 0.0f;
     if (LOOK_HERE) {

@@ -10,7 +10,7 @@ from kernels.ir.graph import Graph, Node
 
 
 def normed_rows(graph: Graph) -> Graph:
-    """These have an attribute `normed`: a tile may ask for an order of their rows (`unit_fragments.py`)."""
+    """These have an attribute `normed`: a tile may ask for an order of their rows (`units/fragments.py`)."""
     readers: dict[str, list[Node]] = defaultdict(list)
     for node in graph.nodes:
         for name in node.inputs:

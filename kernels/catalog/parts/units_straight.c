@@ -1,5 +1,5 @@
     // Neither operand passes through local memory, and there are no barriers: of 32 along the depth a work-item has of its
-    // rows eight that lie side by side, which both operands name in the same order (`straight` in unit_fragments.py). With
+    // rows eight that lie side by side, which both operands name in the same order (`straightened` in units/fragments.py). With
     // two such CHUNKS a stage they are read one ahead; PARTS take turns at them.
     RAW8 near_left[FR * STEPS];
     NEAR near[FC * STEPS];

@@ -12,7 +12,7 @@ from kernels.catalog.family import Call
 from kernels.catalog.packing import padded
 from kernels.catalog.product import PRODUCTS
 from kernels.catalog.product.matrix_units import NORMALISING
-from kernels.catalog.unit_tile import UnitTile
+from kernels.catalog.units.tile import UnitTile
 from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars

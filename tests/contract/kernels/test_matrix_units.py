@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
-from kernels.catalog.unit_tile import UnitTile, unit_tiles
+from kernels.catalog.units.choice import unit_tiles
+from kernels.catalog.units.tile import Kind, UnitTile
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Choice, Limits, Options, matrix_units
@@ -211,8 +213,11 @@ def test_a_driver_that_deals_matrices_out_in_another_way_gives_nan(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", get_args(Kind))
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
-def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_a_device_with_matrix_units_agrees_with_the_reference(
+    agent: Agent, api: Backend, kind: Kind, tmp_path: Path
+) -> None:
     facts = _facts(agent, api)
     if not facts.matrix_units:
         pytest.skip(f"{facts.device_name} multiplies no matrices of halves at once through {api}")
@@ -220,11 +225,14 @@ def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api:
         matrix_units=matrix_units(facts.matrix_units), subgroup_size=facts.subgroup_size,
         local_bytes=facts.local_bytes, max_work_group=facts.max_work_group,
     )  # fmt: skip
-    for tile in unit_tiles(limits, api, turned=True, depth=768):
+    tiles = [tile for tile in unit_tiles(limits, api, turned=True, depth=768) if tile.kind == kind]
+    if not tiles:
+        pytest.skip(f"{facts.device_name} takes no {kind} tiles through {api}")
+    for tile in tiles:
         words = Choice("matrix_units", tile.words).words
         for graph, asked in (
             (stored_for(tile), {"product": words}),
-            *([] if tile.straight or tile.dealt else [(convolutions(sorted(SHAPES)), {"algorithm": words})]),
+            *([] if kind in ("straight", "dealt") else [(convolutions(sorted(SHAPES)), {"algorithm": words})]),
         ):
             plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
             assert words in plan.options.values()
@@ -232,9 +240,9 @@ def test_a_device_with_matrix_units_agrees_with_the_reference(agent: Agent, api:
 
 def stored_for(tile: UnitTile) -> Graph:
     """Products that the tile takes."""
-    if not tile.direct:
+    if tile.kind == "local":
         return every_product()
-    whole = tile.straight or tile.dealt
+    whole = tile.kind != "direct"
     sizes = ((9, 384, 22), (70, 768, 96)) if whole else ((9, 13, 22), (70, 2064, 36), (70, 96, 256))
     return side_by_side({f"p{rows}": dense(rows, depth, columns) for rows, depth, columns in sizes})
 

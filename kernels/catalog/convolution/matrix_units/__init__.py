@@ -7,24 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.catalog import unit_fragments
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, VIEWS, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import padded
-from kernels.catalog.unit_tile import (
-    CONVOLUTIONS,
-    EXAMPLE,
-    FEW_STAGES,
-    LOCAL,
-    MEANING,
-    UnitTile,
-    conflict,
-    cost,
-    unit_tile,
-    unit_tiles,
-    why_no_units,
-)
+from kernels.catalog.units import cost
+from kernels.catalog.units.choice import conflict, unit_tile, unit_tiles, why_no_units
+from kernels.catalog.units.fragments import fragments
+from kernels.catalog.units.tile import EXAMPLE, LOCAL, MEANING, UnitTile
 from kernels.ir.graph import Array
 from kernels.options import Backend, Limits, Options
 from kernels.source.kernel import Kernel
@@ -65,7 +55,7 @@ class MatrixUnits:
         if self.why_not(conv, options, limits) is not None:
             return []
         fitting = unit_tiles(limits.within(KERNEL.name), options.backend, turned=True)
-        directly = unit_fragments.pays(limits, **_work(conv))
+        directly = cost.pays_direct(_work(conv), limits)
         return [
             tile.words
             for tile in sorted(fitting, key=lambda t: (t.direct != directly, _cost(t, conv, options.backend, limits)))
@@ -83,7 +73,7 @@ class MatrixUnits:
             KERNEL,
             (-(-rows // shape.tile_rows) * shape.group, across, conv.groups),
             shape,
-            {"AGAIN": 0, "FEW": int(_work(conv)["depth"] < FEW_STAGES * shape.tile_depth), **conv.padding},
+            {"AGAIN": 0, "FEW": shape.few_stages(_work(conv).depth), **conv.padding},
             {"in_stacks": in_stacks, "out_stacks": out_stacks, "rows": rows, **conv.window, **conv.dilation},
             shape.group,
             weight=_pack(constants["weight"], conv.groups, shape, options.backend),
@@ -94,16 +84,14 @@ class MatrixUnits:
 
 def _cost(tile: UnitTile, conv: Convolution, backend: Backend, limits: Limits) -> float:
     if tile.direct:
-        return unit_fragments.cost(tile, limits, unit_fragments.CONVOLUTIONS[backend], **_work(conv))
-    return cost(tile, limits, CONVOLUTIONS, **_work(conv))
+        return cost.direct(tile, _work(conv), limits, cost.CONVOLUTIONS[backend])
+    return cost.local(tile, _work(conv), limits)
 
 
-def _work(conv: Convolution) -> dict[str, int]:
+def _work(conv: Convolution) -> cost.Work:
     kh, kw = conv.kernel
-    return {
-        "rows": conv.n * conv.oh * conv.ow, "columns": conv.k // conv.groups, "matrices": conv.groups,
-        "depth": kh * kw * -(-conv.c // conv.groups // 8) * 8,
-    }  # fmt: skip
+    depth = kh * kw * -(-conv.c // conv.groups // 8) * 8
+    return cost.Work(conv.n * conv.oh * conv.ow, conv.k // conv.groups, depth, conv.groups)
 
 
 def _pack(weight: Array, groups: int, tile: UnitTile, backend: Backend) -> Array:
@@ -116,6 +104,6 @@ def _pack(weight: Array, groups: int, tile: UnitTile, backend: Backend) -> Array
     full = padded(padded(weight.reshape(groups, k // groups, c, kh * kw), 1, channels), 2, 8)
     rows = full.transpose(0, 1, 3, 2).reshape(groups, full.shape[1], -1)
     if tile.direct:
-        return np.stack([unit_fragments.fragments(each.T, tile, backend) for each in rows])
+        return np.stack([fragments(each.T, tile, backend) for each in rows])
     stages = padded(rows, 2, depth).reshape(groups, -1, channels, -(-rows.shape[2] // depth), depth)
     return np.ascontiguousarray(stages.transpose(0, 1, 3, 2, 4))

@@ -1,7 +1,7 @@
 // Implicit matrix product on matrix units: rows are the pixels of all pictures, the depth is (tap, pair of stacks).
 // Addresses of the window are computed where they are needed. in_stacks and out_stacks are those of one group.
 // Weights: [group][channel tile][stage][8 TILE_COLUMNS8 outputs][TILE_DEPTH inputs], these [tap][pair of stacks][8 inputs]; with four
-// sides `fragments` of unit_fragments.py.
+// sides `fragments` of units/fragments.py.
 {
     const int me = LOCAL_ID(0);
     const int group = GROUP_ID(2);

@@ -8,35 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.catalog import unit_fragments
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import padded
 from kernels.catalog.product.depth_parts import depth_parts
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
-from kernels.catalog.unit_tile import (
-    CONVOLUTIONS,
-    EXAMPLE,
-    FEW_STAGES,
-    LOCAL,
-    MEANING,
-    Costs,
-    UnitTile,
-    conflict,
-    cost,
-    unit_tile,
-    unit_tiles,
-    why_no_units,
-)
+from kernels.catalog.units import cost
+from kernels.catalog.units.choice import conflict, unit_tile, unit_tiles, why_no_units
+from kernels.catalog.units.fragments import fragments, straightened
+from kernels.catalog.units.tile import EXAMPLE, LOCAL, MEANING, Kind, UnitTile
 from kernels.ir.graph import Array
 from kernels.options import Backend, Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray
 
 _MANY_ROWS = 512
 _COSTS = {
-    ("opencl", False): (Costs(9, 10, 0, 129, 768), 115),
-    ("vulkan", False): (Costs(38, 56, 2, 233), 12),
-    ("vulkan", True): (Costs(2.5, 46, 4, 513, 256, stage=7.7, ahead=0.957), 119),
+    ("opencl", False): (cost.LocalCosts(9, 10, 0, 129, 768), 115),
+    ("vulkan", False): (cost.LocalCosts(38, 56, 2, 233), 12),
+    ("vulkan", True): (cost.LocalCosts(2.5, 46, 4, 513, 256, stage=7.7, ahead=0.957), 119),
 }
 """By API and whether there are many rows; and what adding up parts of the depth costs, in loads that a work-item waits
 for. Fitted to 4, 18 and 9 products on an H100 (docs/decisions/0124, 0144), whose OpenCL takes `warpgroups` for many."""
@@ -94,7 +83,7 @@ class MatrixUnits:
         wanted = _wanted(product, options, limits)
 
         def order(tile: UnitTile) -> tuple[bool, bool, float]:
-            return _kind(tile) != wanted, tile.straight, _cost(tile, product, options, limits)
+            return tile.kind != wanted, tile.straight, _cost(tile, product, options, limits)
 
         return [tile.words for tile in sorted(fitting, key=order)]
 
@@ -120,7 +109,7 @@ class MatrixUnits:
         switches = {
             "WHOLE": int(not any(rest)),
             "AGAIN": int(product.depth % shape.tile_depth == 0 and product.depth >= _MANY_STAGES * shape.tile_depth),
-            "FEW": int(product.depth < FEW_STAGES * shape.tile_depth),
+            "FEW": shape.few_stages(product.depth),
             "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
@@ -132,7 +121,7 @@ class MatrixUnits:
         if parts > 1:
             deep = product.depth // parts
             switches["AGAIN"] = int(deep >= _MANY_STAGES * shape.tile_depth)
-            switches["FEW"] = int(deep < FEW_STAGES * shape.tile_depth)
+            switches["FEW"] = shape.few_stages(deep)
             apart = 2 * deep if shape.direct else deep // 8 if shape.turned else deep * product.columns4
             ints |= {"depth": deep, "a_batch": deep // 4, "b_batch": apart}
         first, then = across, down
@@ -142,37 +131,32 @@ class MatrixUnits:
         return (Call(KERNEL, items, shape, switches, ints, shape.group, weight, parts=parts),)
 
 
-def _wanted(product: Product, options: Options, limits: Limits) -> str:
+def _wanted(product: Product, options: Options, limits: Limits) -> Kind:
     """The kind of tiles that takes the least time for so many results."""
-    sizes = _sizes(product)
-    dealt = product.left_is_normed and options.backend == "vulkan" and unit_fragments.pays_dealt(limits, **sizes)
-    return (
-        "dealt" if dealt
-        else "straight" if unit_fragments.pays_straight(limits, **sizes)
-        else "direct" if unit_fragments.pays(limits, **sizes) else ""
-    )  # fmt: skip
+    work = _work(product)
+    if product.left_is_normed and options.backend == "vulkan" and cost.pays_dealt(work, limits):
+        return "dealt"
+    if cost.pays_straight(work, limits):
+        return "straight"
+    return "direct" if cost.pays_direct(work, limits) else "local"
 
 
 def _rows_first(tile: UnitTile, product: Product, backend: Backend) -> bool:
     """Whether work-groups that run at once share columns, whose weights they read from memory: pays where there are
     more columns than depth (docs/decisions/0159)."""
-    return backend == "vulkan" and _kind(tile) == "direct" and product.columns > product.depth
-
-
-def _kind(tile: UnitTile) -> str:
-    return "dealt" if tile.dealt else "straight" if tile.straight else "direct" if tile.direct else ""
+    return backend == "vulkan" and tile.kind == "direct" and product.columns > product.depth
 
 
 def _is_paired(tile: UnitTile, product: Product, backend: Backend) -> bool:
     """Whether of two matrices of sums a work-item has eight columns that lie side by side, which it stores at once."""
-    stay = backend == "vulkan" and _kind(tile) in ("direct", "dealt")
+    stay = backend == "vulkan" and tile.kind in ("direct", "dealt")
     return stay and tile.fc % 2 == 0 and product.columns % 32 == 0
 
 
 def _packed(weight: Array, tile: UnitTile, backend: Backend, *, paired: bool) -> Array:
     if tile.straight:
-        return unit_fragments.fragments(unit_fragments.straight(weight), tile, backend)
-    return unit_fragments.fragments(weight, tile, backend, paired=paired) if tile.direct else turned(weight)
+        return fragments(straightened(weight), tile, backend)
+    return fragments(weight, tile, backend, paired=paired) if tile.direct else turned(weight)
 
 
 def turned(weight: Array) -> Array:
@@ -189,19 +173,16 @@ def _parts(tile: UnitTile, product: Product, limits: Limits) -> int:
 
 def _cost(tile: UnitTile, product: Product, options: Options, limits: Limits) -> float:
     parts, many = _parts(tile, product, limits), product.rows >= _MANY_ROWS
-    sizes = _sizes(product) | {"depth": product.depth // parts, "matrices": product.batch * parts}
+    work = _work(product, parts)
     if tile.straight:
-        return unit_fragments.straight_cost(tile, limits, **sizes) + (unit_fragments.ADDING_UP if parts > 1 else 0)
+        return cost.straight(tile, work, limits) + (cost.ADDING_UP if parts > 1 else 0)
     if tile.dealt:
-        return unit_fragments.dealt_cost(tile, limits, **sizes)
+        return cost.dealt(tile, work, limits)
     if tile.direct:
-        return unit_fragments.cost(tile, limits, unit_fragments.PRODUCTS[options.backend], **sizes)
-    costs, adding_up = _COSTS.get((options.backend, many), (CONVOLUTIONS, 40))
-    whole = cost(tile, limits, costs, **sizes)
-    return whole + (adding_up if parts > 1 else 0)
+        return cost.direct(tile, work, limits, cost.PRODUCTS[options.backend])
+    costs, adding_up = _COSTS.get((options.backend, many), (cost.LOCAL, 40))
+    return cost.local(tile, work, limits, costs) + (adding_up if parts > 1 else 0)
 
 
-def _sizes(product: Product) -> dict[str, int]:
-    return {
-        "rows": product.rows, "columns": 4 * product.columns4, "depth": product.depth, "matrices": product.batch
-    }  # fmt: skip
+def _work(product: Product, parts: int = 1) -> cost.Work:
+    return cost.Work(product.rows, 4 * product.columns4, product.depth // parts, product.batch * parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernels.catalog.unit_tile import deals_out_as_known
+from kernels.catalog.units.choice import deals_out_as_known
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.options import Limits, Options

@@ -10,7 +10,7 @@ import pytest
 from kernels.catalog.convolution import ALGORITHMS as CONVOLUTIONS
 from kernels.catalog.convolution import Convolution
 from kernels.catalog.product import ALGORITHMS, Product
-from kernels.catalog.unit_tile import unit_tile, unit_tiles
+from kernels.catalog.units.choice import unit_tile, unit_tiles
 from kernels.codegen.cooperative_matrices import as_khronos
 from kernels.compile import compile_graph
 from kernels.errors import OptionError
