@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from kernels.options import CONTRACTED, HALF, Limits, Precision
@@ -19,39 +20,10 @@ from kernels.source import whole_numbers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
+from kernels.source.texts import text_of
 
-PRELUDE = """\
-#define WIDE4 vec4
-#define WIDE_SPLAT(a) vec4(a)
-#define WIDE_VEC4(a, b, c, d) vec4((a), (b), (c), (d))
-#define TO_WIDE4(a) vec4(a)
-#define FLOAT(a) float(a)
-#define TO_INT(a) int(a)
-#define MAX(a, b) max((a), (b))
-#define LOWEST uintBitsToFloat(0xff800000u)
-#define IMAX(a, b) max((a), (b))
-#define IMIN(a, b) min((a), (b))
-#define EXP(a) exp(a)
-#define SQRT(a) sqrt(a)
-#define ROUND(a) roundEven(a)
-#define TO_BITS1(a) floatBitsToUint(a)
-#define FROM_BITS1(a) uintBitsToFloat(a)
-#define POW(a, b) pow((a), (b))
-#define LOCAL_ID(d) int(gl_LocalInvocationID[d])
-#define LOCAL_SIZE(d) int(gl_WorkGroupSize[d])
-#define BARRIER barrier()
-#define SET_LANE(array, i, lane, v) (array[i][lane] = (v))
-#define WIDEV vec4
-#define TO_WIDEV(a) vec4(a)
-#define WIDE_VSPLAT(a) vec4(a)
-#define LOADV_weight(i) LOAD_weight(i)
-#define LOADV_bias(i) LOAD_bias(i)
-#define LOADV_FROM_b(i) LOAD_b(i)
-#define LOADV_FROM_bias(i) LOAD_bias(i)
-#define PART(v, part) (v)
-#define IS_NAN(a) greaterThan(floatBitsToUint(a) & 0x7fffffffu, uvec4(0x7f800000u))
-#define IS_NAN1(a) ((floatBitsToUint(a) & 0x7fffffffu) > 0x7f800000u)
-"""
+_HOME = Path(__file__).parent
+PRELUDE = text_of(_HOME / "prelude.glsl")
 _GROUPS = """\
 #define GLOBAL_ID(d) int(gl_GlobalInvocationID[d])
 #define GROUP_ID(d) int(gl_WorkGroupID[d])
@@ -88,31 +60,7 @@ _EXACT = """\
 #define LARGER(a, b) mix(mix((b), (a), greaterThan((a), (b))), (a), IS_NAN(a))
 """
 """NVIDIA's driver makes `max` of `v < least ? least : v`, and so loses NaN; the bits it leaves alone."""
-_LOG = """\
-float LOG(float x) {
-    if (!(x >= 1.17549435e-38f && x < -LOWEST)) return log(x);
-    const uint bits = floatBitsToUint(x);
-    const float half_of = uintBitsToFloat((bits & 0x007fffffu) | 0x3f000000u);
-    const bool small = half_of < 0.707106781186547524f;
-    const float e = float(int(bits >> 23) - 126) - (small ? 1.0f : 0.0f);
-    const float m = (small ? half_of + half_of : half_of) - 1.0f;
-    const float z = m * m;
-    float sum = 7.0376836292e-2f;
-    sum = fma(sum, m, -1.1514610310e-1f);
-    sum = fma(sum, m, 1.1676998740e-1f);
-    sum = fma(sum, m, -1.2420140846e-1f);
-    sum = fma(sum, m, 1.4249322787e-1f);
-    sum = fma(sum, m, -1.6668057665e-1f);
-    sum = fma(sum, m, 2.0000714765e-1f);
-    sum = fma(sum, m, -2.4999993993e-1f);
-    sum = fma(sum, m, 3.3333331174e-1f) * m * z;
-    sum = fma(e, -2.12194440e-4f, sum);
-    sum = fma(-0.5f, z, sum);
-    return fma(e, 0.693359375f, m + sum);
-}
-"""
-"""Cephes' `logf`: Vulkan's own may be wrong by 2^-21 between 0.5 and 2, however little is left of the logarithm there
-(docs/decisions/0114). Zero, infinity, NaN, what is negative or denormal is the driver's."""
+_LOG = text_of(_HOME / "log.glsl")
 _DIVISIONS = {
     True: "#define DIVIDE(a, b) ((a) / (b))\n",
     False: """\
@@ -135,75 +83,8 @@ _RAW = """\
 #define RAW_ZERO uvec2(0)
 #define FROM_RAW(v) vec4(unpackHalf2x16((v).x), unpackHalf2x16((v).y))
 """
-MATRICES = """\
-layout(constant_id = 3) const uint MATRIX_ROWS = UNIT_ROWS;
-layout(constant_id = 4) const uint MATRIX_COLUMNS = UNIT_COLUMNS;
-layout(constant_id = 5) const uint MATRIX_DEPTH = UNIT_DEPTH;
-#define MATRIX_LEFT fcoopmatNV<16, gl_ScopeSubgroup, MATRIX_ROWS, MATRIX_DEPTH>
-#define MATRIX_RIGHT fcoopmatNV<16, gl_ScopeSubgroup, MATRIX_DEPTH, MATRIX_COLUMNS>
-#define MATRIX_SUM fcoopmatNV<32, gl_ScopeSubgroup, MATRIX_ROWS, MATRIX_COLUMNS>
-#define NO_SUM MATRIX_SUM(0.0f)
-#define LOAD_LEFT(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), false)
-#define LOAD_COLUMNS(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), true)
-#define LOAD_ROWS(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), false)
-#define STORE_MATRIX(m, array, at, pitch) coopMatStoreNV((m), array, (at), (pitch), false)
-#define MULTIPLY_ADD(a, b, sum) coopMatMulAddNV((a), (b), (sum))
-#define FROM_BITS(v) uintBitsToFloat(v)
-#define TO_BITS(v) floatBitsToUint(v)
-#define NEAR uvec4
-#define LOAD_NEAR(near, at) near = RIGHT_AT((at) + LANE)
-#define FRAGMENT(m, near) { \\
-    f16vec2 two = unpackFloat2x16((near).x); m[0] = two.x; m[1] = two.y; \\
-    two = unpackFloat2x16((near).y); m[2] = two.x; m[3] = two.y; \\
-    two = unpackFloat2x16((near).z); m[4] = two.x; m[5] = two.y; \\
-    two = unpackFloat2x16((near).w); m[6] = two.x; m[7] = two.y; }
-#define LEFT_OF(m, a, b, c, d) FRAGMENT(m, uvec4((a), (c), (b), (d)))
-#define ELEMENT(m, e) float(m[e])
-#define FILL_SUM(m, v) { \\
-    m = NO_SUM; m[0] = (v).x; m[1] = (v).y; m[2] = (v).z; m[3] = (v).w; \\
-    m[4] = (v).x; m[5] = (v).y; m[6] = (v).z; m[7] = (v).w; }
-#define SUM_UP(m) vec4((m)[0], (m)[1], (m)[2], (m)[3])
-#define SUM_LOW(m) vec4((m)[4], (m)[5], (m)[6], (m)[7])
-#define SCALE_SUM(m, up, low) { \\
-    m[0] *= (up); m[1] *= (up); m[2] *= (up); m[3] *= (up); \\
-    m[4] *= (low); m[5] *= (low); m[6] *= (low); m[7] *= (low); }
-#define LOAD_SUM(m, array, at, pitch) coopMatLoadNV((m), array, (at), (pitch), false)
-#define EXCHANGE(to, v, mask) to = subgroupShuffleXor((v), (mask))
-#define EXP2(a) exp2(a)
-#define TWO_HALVES(a, b) packHalf2x16(vec2((a), (b)))
-#define RAW8 uvec4
-#define RAW8_ZERO uvec4(0)
-#if SIDES > 5 || defined(PAIRED)
-#define SUBGROUP (LOCAL_ID(0) / WIDTH)
-#define LANE (LOCAL_ID(0) % WIDTH)
-#else
-#define SUBGROUP int(gl_SubgroupID)
-#define LANE int(gl_SubgroupInvocationID)
-#endif
-#define SUBGROUP_BARRIER subgroupBarrier()
-"""
-"""Matrices of a subgroup, in elements of the arrays that they are loaded from. The three sizes are constants of their
-own, so that the types differ (`kernels/codegen/cooperative_matrices.py`)."""
-UNITS = """\
-#define ROLLED [[dont_unroll]]
-#define IN_REGISTERS (SIDES == 4 || SIDES == 6)
-#define LEFT_NEAR(m, near) LEFT_OF(m, (near).x, (near).z, (near).y, (near).w)
-#define RAW8_OF(a, b, c, d) uvec4((a), (b), (c), (d))
-#define RAW8_PAIR(a, b) uvec4((a), (b))
-#define RAW4_OF(v) uvec2(packHalf2x16((v).xy), packHalf2x16((v).zw))
-#define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)
-#define HIGH_HALVES(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
-#define NOT_A_NUMBER uintBitsToFloat(0x7fc00000u)
-#define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
-#define PUT_HALVES(array, at, a, b) \\
-    array[at] = uvec4(packHalf2x16((a).xy), packHalf2x16((a).zw), packHalf2x16((b).xy), packHalf2x16((b).zw))
-#if TURNED
-#define LOAD_RIGHT(m, array, at, pitch) LOAD_COLUMNS(m, array, at, pitch)
-#else
-#define LOAD_RIGHT(m, array, at, pitch) LOAD_ROWS(m, array, at, pitch)
-#endif
-"""
-"""What follows from `MATRICES`."""
+MATRICES = text_of(_HOME / "matrices.glsl")
+UNITS = text_of(_HOME / "units.glsl")
 MATRIX_EXTENSIONS = "".join(
     f"#extension GL_{name} : require\n"
     for name in (

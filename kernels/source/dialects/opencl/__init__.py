@@ -7,60 +7,18 @@ Half storage needs no `cl_khr_fp16`: `vload_half` and `vstore_half` are core, an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from kernels.options import HALF, Precision
 from kernels.source import whole_numbers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
+from kernels.source.texts import text_of
 
-PRELUDE = """\
-#define WIDE4 float4
-#define WIDE_SPLAT(a) ((float4)(a))
-#define WIDE_VEC4(a, b, c, d) ((float4)((a), (b), (c), (d)))
-#define TO_WIDE4(a) convert_float4(a)
-#define FLOAT(a) ((float)(a))
-#define TO_INT(a) ((int)(a))
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-#define MAD(a, b, c) fma((a), (b), (c))
-#else
-#define MAD(a, b, c) mad((a), (b), (c))
-#endif
-#define MAX(a, b) fmax((a), (b))
-#define LOWEST (-INFINITY)
-#define LOG(a) log(a)
-#define IS_NAN1(a) isnan(a)
-#define IMAX(a, b) max((a), (b))
-#define IMIN(a, b) min((a), (b))
-#define EXP(a) exp(a)
-#define SQRT(a) sqrt(a)
-#define ROUND(a) rint(a)
-#define TO_BITS1(a) as_uint(a)
-#define FROM_BITS1(a) as_float(a)
-#define POW(a, b) pow((a), (b))
-#define GLOBAL_ID(d) ((int)get_global_id(d))
-#define GROUP_ID(d) ((int)get_group_id(d))
-#define LOCAL_ID(d) ((int)get_local_id(d))
-#define LOCAL_SIZE(d) ((int)get_local_size(d))
-#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
-#define SET_LANE(array, i, lane, v) (((__local SCALAR*)(array))[(i) * 4 + (lane)] = (v))
-#define LEAVE_IF(condition) if (condition) return
-#define LEFT 0
-#define FETCH_WEIGHTS(at) const int weights_at = (at)
-#define WEIGHT(n) LOADV_weight(weights_at + (n))
-#define LOADV_weight(i) LOAD_weight(i)
-"""
-_DIVISION = """\
-#if defined(FP_FAST_FMAF) || defined(__NV_CL_C_VERSION)
-float DIVIDE(float a, float b) {
-    const float q = a / b, better = fma(fma(-q, b, a), 1.0f / b, q);
-    return isfinite(better) ? better : q;
-}
-#else
-#define DIVIDE(a, b) ((a) / (b))
-#endif
-"""
-"""A device may be wrong by 2.5 units in the last place (docs/decisions/0114)."""
+_HOME = Path(__file__).parent
+PRELUDE = text_of(_HOME / "prelude.cl")
+_DIVISION = text_of(_HOME / "division.cl")
 _KEEPING_NAN = """\
 #define AT_LEAST(v, least) ((v) < (least) ? (least) : (v))
 #define AT_MOST(v, most) ((v) > (most) ? (most) : (v))
@@ -100,144 +58,11 @@ _VECTORS = """\
 #define PART_2(v) (v).s89ab
 #define PART_3(v) (v).scdef
 """
-MATRICES = """\
-#define MATRIX_LEFT uint4
-#define MATRIX_RIGHT uint4
-#define MATRIX_SUM float8
-#define NO_SUM ((float8)(0.0f))
-#define LOAD_LEFT(m, array, at, pitch) m = four_matrices((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
-#define LOAD_COLUMNS(m, array, at, pitch) \\
-    m = four_matrices((array) + (at) + (LANE % 8 + LANE / 16 * 8) * (pitch) + LANE / 8 % 2)
-#define LOAD_ROWS(m, array, at, pitch) m = four_turned((array) + (at) + LANE % 16 * (pitch) + LANE / 16)
-#define STORE_MATRIX(m, array, at, pitch) put_sum(m, (__local float2*)((array) + (at)), 2 * (pitch), LANE)
-#define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum)
-#define NEAR uint4
-#define LOAD_NEAR(near, at) near = RIGHT_AT((at) + LANE)
-#define FRAGMENT(m, near) m = near
-#define LEFT_OF(m, a, b, c, d) m = (uint4)((a), (b), (c), (d))
-#define SUM_UP(m) (m).s0145
-#define SUM_LOW(m) (m).s2367
-#define SCALE_SUM(m, up, low) m *= (float8)((up), (up), (low), (low), (up), (up), (low), (low))
-#define FROM_BITS(v) as_float4(v)
-#define TO_BITS(v) as_uint4(v)
-#define RAW8 uint4
-#define RAW8_ZERO ((uint4)(0))
-#define SUBGROUP (LOCAL_ID(0) / WIDTH)
-#define LANE (LOCAL_ID(0) % WIDTH)
-#define SUBGROUP_BARRIER __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
-#define LOAD_FOUR(name, way) \\
-    uint4 name(__local const uint4* from) { \\
-        uint a, b, c, d; \\
-        __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4" way ".shared.b16 {%0, %1, %2, %3}, [%4];" \\
-            : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"((uint)(size_t)from) : "memory"); \\
-        return (uint4)(a, b, c, d); \\
-    }
-LOAD_FOUR(four_matrices, "")
-LOAD_FOUR(four_turned, ".trans")
-float4 multiply_half(uint4 a, uint2 b, float4 sum) {
-    float x = sum.x, y = sum.y, z = sum.z, w = sum.w;
-    __asm__("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-        " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
-    return (float4)(x, y, z, w);
-}
-float8 multiply_add(uint4 a, uint4 b, float8 sum) {
-    return (float8)(multiply_half(a, b.xy, sum.lo), multiply_half(a, b.zw, sum.hi));
-}
-void put_sum(float8 m, __local float2* to, int pitch, int lane) {
-    to += lane / 4 * pitch + lane % 4;
-    to[0] = m.s01;
-    to[4] = m.s45;
-    to[8 * pitch] = m.s23;
-    to[8 * pitch + 4] = m.s67;
-}
-"""
-"""Matrices of 16 x 16 by NVIDIA's own instructions (PTX ISA: `ldmatrix`, `mma.m16n8k16`), which its
-compiler of OpenCL C takes as inline assembly. Which work-item holds what is part of their definition."""
-FRAGMENTS = """\
-#define EXCHANGE(to, v, mask) \\
-    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(to) : "f"(v), "n"(mask))
-#define EXP2(a) native_exp2(a)
-uint TWO_HALVES(float a, float b) {
-    uint both;
-    __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));
-    return both;
-}
-"""
-"""Of a 16 x 8 sum four neighbours have rows i and i + 8, each of them columns 2 j and 2 j + 1; of the left operand the
-same, and the columns 8 later; of the right one rows 2 j, 2 j + 1, 2 j + 8 and 2 j + 9 of column i (`mma.m16n8k16`)."""
-WARPGROUPS = """\
-#define HOPPER(instruction) __asm__ volatile("//sm_90a " #instruction ";" : : : "memory")
-#define FENCE HOPPER(fence.proxy.async.shared::cta)
-#define SWIZZLED(at, span) ((at) ^ ((at) >> 3 & ((span) - 16)))
-#define COPY(to, from, there) \\
-    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" \\
-        : : "r"((uint)(to)), "l"((ulong)(from)), "r"((there) ? 16 : 0) : "memory")
-#define COPY_HALF(to, from, there) \\
-    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" \\
-        : : "r"((uint)(to)), "l"((ulong)(from)), "r"((there) ? 8 : 0) : "memory")
-#if EIGHTS_A
-#define COPY_A(to, from, there) COPY(to, from, there)
-#else
-#define COPY_A(to, from, there) COPY_HALF(to, from, there); COPY_HALF((to) + 8, (from) + 8, there)
-#endif
-#define COMMIT __asm__ volatile("cp.async.commit_group;" : : : "memory")
-#define WAIT_FOR_COPIES __asm__ volatile("cp.async.wait_group %0;" : : "n"(STAGES - AHEAD - 1) : "memory")
-#if AHEAD > 1
-#define WAIT_FOR_PRODUCTS HOPPER(wgmma.wait_group.sync.aligned 1)
-#else
-#define WAIT_FOR_PRODUCTS HOPPER(wgmma.wait_group.sync.aligned 0)
-#endif
-#define WAIT_FOR_ALL_PRODUCTS HOPPER(wgmma.wait_group.sync.aligned 0)
-#define SUM(f, j, n) sums##f[4 * j + n]
-#define WARP_BARRIER __asm__ volatile("bar.warp.sync 0xffffffff;" : : : "memory")
-"""
-"""Instructions of compute capability 9.0 are comments to the driver's compiler; the agent takes the marks out, and has
-the program compiled for `sm_90a` (docs/decisions/0124)."""
-UNITS = """\
-#define ROLLED
-#define IN_REGISTERS 0
-#define SPREAD(line, n) ((line) / 8 * 8 + (line) % (n) * (8 / (n)) + (line) % 8 / (n))
-#define PUT_HALVES(array, at, a, b) \\
-    PUT_HALF4(a, 0, (array) + (at)); PUT_HALF4(b, 1, (array) + (at))
-#define RAW8_OF(a, b, c, d) ((uint4)((a), (b), (c), (d)))
-#define RAW8_PAIR(a, b) ((uint4)((a), (b)))
-#define LOW_HALVES(a, b) (((a) & 0xffffu) | (b) << 16)
-#define HIGH_HALVES(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
-#if TURNED
-#define LOAD_RIGHT(m, array, at, pitch) LOAD_COLUMNS(m, array, at, pitch)
-#else
-#define LOAD_RIGHT(m, array, at, pitch) LOAD_ROWS(m, array, at, pitch)
-#endif
-"""
-"""What follows from `MATRICES`."""
-_HALVES = """\
-#ifdef __NV_CL_C_VERSION
-float half_of(ushort bits) {
-    float x;
-    __asm__("{ .reg .f16 h; mov.b16 h, %1; cvt.f32.f16 %0, h; }" : "=f"(x) : "h"(bits));
-    return x;
-}
-ushort bits_of(float x) {
-    ushort bits;
-    __asm__("{ .reg .f16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h; }" : "=h"(bits) : "f"(x));
-    return bits;
-}
-#define HALVES_OF(v) ((ushort4)(bits_of((v).x), bits_of((v).y), bits_of((v).z), bits_of((v).w)))
-float4 load_half4(int i, __global const half* from) {
-    const ushort4 bits = ((__global const ushort4*)from)[i];
-    return (float4)(half_of(bits.x), half_of(bits.y), half_of(bits.z), half_of(bits.w));
-}
-void store_half4(float4 v, int i, __global half* to) { ((__global ushort4*)to)[i] = HALVES_OF(v); }
-#define PUT_HALF4(v, i, to) (((__local ushort4*)(to))[i] = HALVES_OF(v))
-#else
-#define load_half4(i, from) vloada_half4((i), (from))
-#define store_half4(v, i, to) vstorea_half4((v), (i), (to))
-#define PUT_HALF4(v, i, to) vstorea_half4((v), (i), (__local half*)(to))
-#endif
-"""
-"""Four halves lie at a multiple of eight bytes. NVIDIA's compiler makes four accesses of two bytes of `vloada_half4`
-and `vstorea_half4` (docs/decisions/0124)."""
+MATRICES = text_of(_HOME / "matrices.cl")
+FRAGMENTS = text_of(_HOME / "fragments.cl")
+WARPGROUPS = text_of(_HOME / "warpgroups.cl")
+UNITS = text_of(_HOME / "units.cl")
+_HALVES = text_of(_HOME / "halves.cl")
 _RAW = """\
 #define RAW4 uint2
 #define RAW_ZERO ((uint2)(0))
