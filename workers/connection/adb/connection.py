@@ -1,0 +1,166 @@
+"""A phone by its adb address."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import adbutils
+
+from kernels.checkpoint import checkpoint
+from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, TransportLost
+from workers.connection import batch
+from workers.connection.base import ShellResult
+from workers.connection.quote import quote
+from workers.connection.stream import ShellStream, Stream
+from workers.host_faults import is_of_host
+
+from .server import AdbServer, over_network
+from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream
+
+FOLDER = "/data/local/tmp/pocketfarm"
+MAX_OUTPUT_BYTES = 64 << 20
+"""A command that prints more than this is cut off: the host's memory is not the phone's to fill."""
+_STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
+
+
+class AdbConnection:
+    """A phone by its adb address; implements `DeviceConnection`. Holds no stream between calls: it survives the cable.
+
+    `serial`: what the farm calls it, where that is known.
+    """
+
+    folder = FOLDER
+
+    def __init__(self, address: str, server: AdbServer, *, serial: str = "") -> None:
+        self.address = address
+        self.serial = serial or address
+        self._server = server
+
+    def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
+        return self._run(quote(argv), deadline_s)
+
+    def shells(
+        self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
+    ) -> list[ShellResult]:
+        if not commands:
+            return []
+        mark = secrets.token_hex(8)
+        found = batch.split(self._run(batch.script(commands, mark, guard), deadline_s), mark)
+        if len(found) not in (len(commands), guard):
+            raise DeviceSick(
+                f"unreadable answer: {len(found)} of {len(commands)} commands ended: {quote(commands[0])[:200]}; ...",
+                device=self.serial,
+                remedy="restart the phone's adbd (replug it), then look at what it prints",
+            )
+        return found
+
+    def _run(self, command: str, deadline_s: float) -> ShellResult:
+        with self._service(f"shell,v2,raw:{command}", command, deadline_s) as stream:
+            with suppress(BrokenPipeError, ConnectionResetError):  # it may have ended already: what it said is there
+                stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
+            return self._collect(stream, command)
+
+    def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
+        command = quote(argv)
+        with self._lost_in(command, deadline_s):
+            opened = AdbStream(self._server.open, deadline_s)
+            try:
+                opened.request(f"host:transport:{self.address}")
+                opened.request(f"shell,v2,raw:{command}")
+            except BaseException:
+                opened.close()
+                raise
+        return ShellStream(opened.conn, self.serial)
+
+    def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:
+        with source.open("rb") as file, self._service("sync:", f"push {target}", deadline_s) as stream:
+            try:
+                stream.write(_sync(b"SEND", f"{target},{0o100000 | mode}".encode()))
+                while chunk := file.read(CHUNK_BYTES):
+                    checkpoint()
+                    stream.write(_sync(b"DATA", chunk))
+                stream.write(b"DONE" + struct.pack("<I", int(time.time())))
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # a phone that refuses says why and closes: its reason is still to be read
+            self._sync_reply(stream, f"push {target}")
+
+    def pull(self, source: str, target: Path, *, deadline_s: float = 120.0) -> None:
+        with target.open("wb") as file, self._service("sync:", f"pull {source}", deadline_s) as stream:
+            stream.write(_sync(b"RECV", source.encode()))
+            while (bytes_ := self._sync_reply(stream, f"pull {source}")) is not None:
+                file.write(stream.read_exact(bytes_))
+
+    def reconnect(self) -> None:
+        """A phone at `host:port` that left the list is connected again; USB phones, and those that the server itself
+        tries again, come back by themselves."""
+        if not over_network(self.address):
+            return
+        with suppress(ServiceDown, TransportLost):
+            if all(row.address != self.address for row in self._server.devices()):
+                self._server.connect(self.address)
+
+    @contextmanager
+    def _service(self, service: str, command: str, deadline_s: float) -> Iterator[AdbStream]:
+        """A stream to a service of the phone; whatever breaks it becomes TransportLost."""
+        with self._lost_in(command, deadline_s), AdbStream(self._server.open, deadline_s) as stream:
+            stream.request(f"host:transport:{self.address}")
+            stream.request(service)
+            stream.reads_ahead = True
+            yield stream
+
+    @contextmanager
+    def _lost_in(self, command: str, deadline_s: float) -> Iterator[None]:
+        """Whatever breaks the connection becomes TransportLost."""
+        try:
+            yield
+        except WENT_AWAY as e:
+            if is_of_host(e):
+                raise
+            late = isinstance(e, TimeoutError | adbutils.AdbTimeout)
+            what = f"no end within {deadline_s:g} s" if late else f"{e or type(e).__name__}"
+            said = f"connection lost in `{command[:200]}`: {what}"
+            if self._server.is_shaken:
+                remedy = "look at the log of this host's adb server"
+                raise AdbDown(f"the adb server went away: {said}", device=self.serial, remedy=remedy) from e
+            raise TransportLost(said, device=self.serial, remedy="check cable, hub and phone") from e
+
+    def _collect(self, stream: AdbStream, command: str) -> ShellResult:
+        """Packets of shell v2 until the exit status; a stream that ends without one was cut."""
+        streams: dict[int, list[bytes]] = {_STDOUT: [], _STDERR: []}
+        total = 0
+        while True:
+            kind, size = struct.unpack("<BI", stream.read_exact(5))
+            if kind not in (_STDOUT, _STDERR, _EXIT) or total + size > MAX_OUTPUT_BYTES:
+                raise DeviceSick(
+                    f"unreadable answer to `{command[:200]}`: packet {kind} of {size} bytes",
+                    device=self.serial,
+                    remedy="restart the phone's adbd (replug it), then look at what it prints",
+                )
+            content = stream.read_exact(size)
+            if kind == _EXIT:
+                return ShellResult(content[0] if content else 255, *(b"".join(streams[i]) for i in (_STDOUT, _STDERR)))
+            streams[kind].append(content)
+            total += size
+
+    def _sync_reply(self, stream: AdbStream, what: str) -> int | None:
+        """Bytes of the DATA that follows; None after OKAY or DONE. Raises DeviceSick with the phone's reason."""
+        kind, size = stream.read_exact(4), stream.read_uint32()
+        if kind == b"DATA" and size <= CHUNK_BYTES:
+            return int(size)
+        if kind in (b"OKAY", b"DONE"):
+            return None
+        if kind != b"FAIL":
+            raise DeviceSick(f"{what}: unreadable reply {kind!r}", device=self.serial, remedy="replug the phone")
+        reason = stream.read_exact(min(size, CHUNK_BYTES)).decode(errors="replace")
+        if "No space left" in reason:
+            raise DeviceSick(f"storage full: {what}: {reason}", device=self.serial, remedy="free space on the phone")
+        raise DeviceSick(f"{what}: {reason}", device=self.serial, remedy=f"look at the phone's {self.folder}")
+
+
+def _sync(kind: bytes, content: bytes) -> bytes:
+    return kind + struct.pack("<I", len(content)) + content

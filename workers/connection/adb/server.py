@@ -1,0 +1,161 @@
+"""This host's adb server, and the devices that it lists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from orchestrator.config import Settings
+from orchestrator.errors import ServiceDown, SetupError, TransportLost
+from workers.connection.server_watch import ServerWatch
+from workers.connection.sockets import connect_tcp, connect_unix
+
+from .stream import WENT_AWAY, AdbStream
+
+CONNECT_S = 5.0
+_TAG = re.compile(r"\s+(?:usb|product|model|device|transport_id|features):\S*")
+
+
+class ListedDevice(NamedTuple):
+    """One row of the server's list."""
+
+    address: str
+    """What the server calls it: its USB serial number, or `host:port`."""
+    state: str
+    """`device`, `offline`, `unauthorized`, `no permissions (...)`, ..."""
+    detail: str
+    """`usb:2-1 model:...`: where it hangs and what it says it is."""
+
+
+class AdbServer:
+    """This host's adb server: the one that listens on `port`, or on the unix socket `socket` where one is given, of the
+    same version as the binary `path`."""
+
+    def __init__(self, port: int = 5037, path: str = "adb", socket: Path | None = None) -> None:
+        self.port = port
+        self.path = path
+        self.socket = socket
+        self.open = partial(connect_tcp, port) if socket is None else partial(connect_unix, socket)
+        """Makes a connection on which nothing was asked yet, within so many seconds. Raises OSError."""
+        self._watch = ServerWatch(partial(self.open, CONNECT_S))
+
+    def look(self) -> None:
+        """Note whether it went away since the last look."""
+        self._watch.look()
+
+    @property
+    def is_shaken(self) -> bool:
+        """Whether it was away a moment ago: who lost a phone then cannot blame the phone."""
+        return self._watch.is_shaken
+
+    @property
+    def place(self) -> str:
+        """Where it listens, for people."""
+        return f"port {self.port}" if self.socket is None else str(self.socket)
+
+    @property
+    def command(self) -> str:
+        """How a person's `adb` reaches this server."""
+        if self.socket is None:
+            return f"adb -P {self.port}"
+        return f"ADB_SERVER_SOCKET=localfilesystem:{self.socket} adb"
+
+    def check(self, *, deadline_s: float = 5.0) -> str:
+        """Compare the server's version with the binary's; returns it, e.g. `41`.
+
+        Raises ServiceDown where nothing listens, SetupError where the versions differ or something else listens;
+        never ends the other server.
+        """
+        wanted = self._binary_version()
+        try:
+            version = str(int(self._ask("host:version", deadline_s), 16))
+        except (ServiceDown, ValueError) as e:
+            if isinstance(e.__cause__, ConnectionRefusedError):
+                raise
+            raise SetupError(f"what listens on {self.place} is no adb server: {e}", remedy=self._move()) from e
+        if version != wanted:
+            raise SetupError(
+                f"the adb server on {self.place} has version {version}, {self.path} has {wanted}",
+                remedy=self._move(),
+            )
+        return version
+
+    def devices(self, *, deadline_s: float = 5.0) -> list[ListedDevice]:
+        """Every device that the server lists now, usable or not. Raises ServiceDown."""
+        return parse_devices(self._ask("host:devices-l", deadline_s))
+
+    def connect(self, address: str, *, deadline_s: float = 15.0) -> None:
+        """Connect to a phone at `host:port`. Raises TransportLost with the server's words."""
+        reply = self._ask(f"host:connect:{address}", deadline_s)
+        if not reply.startswith(("connected to", "already connected to")):
+            raise TransportLost(
+                f"adb connect: {reply}", device=address, remedy="check the address and the phone's screen"
+            )
+
+    def disconnect(self, address: str, *, deadline_s: float = 5.0) -> None:
+        """Forget a phone that was connected by address; unknown ones are no error."""
+        try:
+            self._ask(f"host:disconnect:{address}", deadline_s)
+        except ServiceDown as e:
+            if "no such device" not in str(e):
+                raise
+
+    def _ask(self, service: str, deadline_s: float) -> str:
+        try:
+            stream = AdbStream(self.open, deadline_s)
+            with stream:
+                stream.request(service)
+                return str(stream.read_string_block())
+        except WENT_AWAY as e:
+            raise ServiceDown(
+                f"adb server on {self.place}: {service}: {e or type(e).__name__}",
+                remedy=f"start it: {self.path} -P {self.port} start-server"
+                if self.socket is None
+                else "see `farm status`",
+            ) from e
+
+    def _binary_version(self) -> str:
+        try:
+            done = subprocess.run([self.path, "version"], capture_output=True, text=True, timeout=10, check=True)
+            return done.stdout.split("version 1.0.", 1)[1].split()[0]
+        except (OSError, subprocess.SubprocessError, IndexError) as e:
+            raise SetupError(
+                f"{self.path}: not a usable adb: {e}", remedy="apt-get install adb, or set FARM_ADB_PATH"
+            ) from e
+
+    def _move(self) -> str:
+        return "give the farm a port of its own with FARM_ADB_PORT, or the other server's binary with FARM_ADB_PATH"
+
+
+def server_of(settings: Settings) -> AdbServer:
+    """The adb server that the settings name."""
+    return AdbServer(settings.adb_port, settings.adb_path or "adb", settings.adb_socket)
+
+
+def parse_devices(listing: str) -> list[ListedDevice]:
+    """Rows of `host:devices-l`: `%-22s STATE [usb:X] [product:X ...] [transport_id:N]`; a state may hold spaces.
+
+    Phones that claim the same USB serial number are told apart by their port, which adb takes as an address too.
+    """
+    rows = []
+    for line in listing.splitlines():
+        address, _, rest = line.partition(" ")
+        if address and rest.strip():
+            tags = _TAG.findall(" " + rest)
+            rows.append(ListedDevice(address, _TAG.sub("", " " + rest).strip(), " ".join(tag.strip() for tag in tags)))
+    times = Counter(row.address for row in rows)
+    return [row._replace(address=_port(row)) if times[row.address] > 1 else row for row in rows]
+
+
+def _port(row: ListedDevice) -> str:
+    """`usb:2-1`, where the row names it."""
+    return next((tag for tag in row.detail.split() if tag.startswith("usb:")), row.address)
+
+
+def over_network(address: str) -> bool:
+    """Whether adb's server reaches a phone at `host:port`, and not over USB."""
+    return ":" in address and not address.startswith("usb:")
