@@ -29,8 +29,9 @@ from .devices.workstation import CPU_SERIAL, enrol_workstation
 from .execution.record_builder import runs_on
 from .measure import Block, Measurement, Report, measure, raise_for
 from .measure.replan import run_within_limits
+from .plans.compiler_options import limits_of
 from .plans.kernel_limits import KernelLimits
-from .plans.plan_store import Arrays, StoredPlan, limits_of, store
+from .plans.plan_store import Arrays, StoredPlan, store
 from .plans.tuned_choices import TunedChoices
 from .session.session import session
 

@@ -147,7 +147,7 @@ def plan(
     limits = Limits()
     graph = load_graph(model, network, seed)
     if device is not None:
-        from workers.plans.plan_store import limits_of
+        from workers.plans.compiler_options import limits_of
         from workers.plans.tuned_choices import TunedChoices
 
         facts = _facts_of(state, device)

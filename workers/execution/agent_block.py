@@ -9,7 +9,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from workers.measure import Block, Setup
 from workers.measure.run_request import CpuUse
-from workers.plans.plan_store import options_of
+from workers.plans.compiler_options import options_of
 
 LAYER_PASSES = 1
 """Profiled passes of a block: its repetitions are the other blocks."""

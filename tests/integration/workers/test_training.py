@@ -30,7 +30,8 @@ from workers.devices.fleet import Fleet
 from workers.execution.run_job import Workbench, run_job
 from workers.measure import Report
 from workers.measure.checkpoints import epochs_in, left_by_attempts
-from workers.plans.plan_store import Plans, training_options
+from workers.plans.compiler_options import training_options
+from workers.plans.plan_store import Plans
 
 from .conftest import Wiring
 from .jobs import ok

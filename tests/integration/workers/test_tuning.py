@@ -27,7 +27,8 @@ from orchestrator.model.live import Phase
 from workers.devices.fleet import Member
 from workers.infer import find_member, infer
 from workers.measure import Block, Measurement, measure
-from workers.plans.plan_store import Arrays, Plans, StoredPlan, options_of
+from workers.plans.compiler_options import options_of
+from workers.plans.plan_store import Arrays, Plans, StoredPlan
 from workers.plans.tuned_choices import FILE
 from workers.tuning.tune_device import Tuned, tune_on
 

@@ -8,7 +8,7 @@ from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Source
 from workers.devices.probe import gpu_vendor
 from workers.devices.workstation import CPU_SERIAL, sort_devices
 from workers.measure import device_option
-from workers.plans.plan_store import opencl_c
+from workers.plans.compiler_options import opencl_c
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""What a cell asks of the compiler, and what a device allows it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernels.options import COMPILE_AXES, Limits, Options, matrix_units
+from kernels.training import TrainingOptions
+from orchestrator.errors import SpecError, Unsupported
+from orchestrator.model.axes import AXES
+from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
+from orchestrator.model.experiment import Training
+from orchestrator.model.job import Cell
+from workers.devices.probe import gpu_vendor
+
+
+def options_of(cell: Cell) -> Options:
+    """The cell's axes as the compiler takes them, nothing tuned yet. Raises SpecError for an unknown one."""
+    if unknown := cell.options.keys() - AXES.keys():
+        known = ", ".join(AXES)
+        raise SpecError(f"{cell.label}: no axis `{min(unknown)}`", remedy=f"axes that the farm knows: {known}")
+    asked: dict[str, Any] = {name: value for name, value in cell.options.items() if name in COMPILE_AXES}
+    return Options(backend=cell.backend.value, precision=cell.precision.value, **asked)
+
+
+def training_options(training: Training, dtype: npt.DTypeLike) -> TrainingOptions:
+    """As the compiler takes them."""
+    return TrainingOptions(
+        samples=training.dataset.trained,
+        epochs=training.epochs,
+        seed=training.seed,
+        learning_rate=training.learning_rate,
+        decay=training.schedule,
+        momentum=training.momentum,
+        loss=training.loss,
+        pretrain_epochs=training.pretraining,
+        input_dtype="u8" if np.dtype(dtype) == np.uint8 else "f32",
+        scale=training.dataset.scale or 0.0,
+        steps=training.steps,
+    )
+
+
+def threads_a_layer(cell: Cell, cpus: int = 0) -> int:
+    """Threads of the CPU backend that work on one layer; 0: one a core. Stages of a pipeline have one each."""
+    if cell.options.get("pipeline", "none") != "none":
+        return 1
+    return options_of(cell).threads or cpus
+
+
+def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits:
+    """What the compiler must respect on this device. Raises Unsupported where it lacks the API or the precision."""
+    api = device.api(backend)
+    if api is None:
+        has = ", ".join(facts.api for facts in device.apis) or "none"
+        raise Unsupported(f"it has no {backend}; it has: {has}", device=device.serial)
+    if precision not in api.precisions:
+        raise Unsupported(
+            f"its {backend} has no {precision}; it has: {', '.join(api.precisions)}", device=device.serial
+        )
+    return Limits(
+        max_buffer_bytes=api.max_buffer_bytes,
+        memory_budget_bytes=api.global_bytes,
+        max_work_group=api.max_work_group,
+        max_work_item_sizes=api.max_work_item_sizes,
+        local_bytes=api.local_bytes,
+        offset_alignment=api.offset_alignment,
+        precisions=tuple(each.value for each in api.precisions),
+        cpu_device=api.api == Api.CPU or gpu_vendor(api.device_name, api.vendor, api.driver) == "cpu",
+        opencl_c=opencl_c(api),
+        unified_memory=api.unified_memory,
+        compute_units=api.compute_units,
+        image_size=(api.max_image_width, api.max_image_height),
+        subgroup_size=api.subgroup_size,
+        matrix_units=matrix_units(api.matrix_units),
+        dot_product=api.dot_product,
+    )
+
+
+def opencl_c(api: ApiFacts) -> str:
+    """Newest OpenCL C of a device by its version string, e.g. `OpenCL 2.1 AMD-APP` -> 2.0."""
+    match = re.search(r"OpenCL (\d)\.(\d)", api.version)
+    version = (int(match[1]), int(match[2])) if match else (1, 2)
+    return next(f"{a}.{b}" for a, b in ((3, 0), (2, 0), (1, 2), (1, 1), (0, 0)) if version >= (a, b)).replace(
+        "0.0", "1.1"
+    )
