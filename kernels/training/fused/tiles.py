@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from kernels.catalog.squares_tile import SquaresTile
 from kernels.catalog.work_group import group_conflict
 from kernels.options import Limits
-from kernels.source.tile import Tile, derived
+from kernels.source.tile import derived
 
 _UNITS = 64
 """Compute units where the device does not tell."""
@@ -17,15 +18,9 @@ _MOST_PARTS = 64
 
 
 @dataclass(frozen=True)
-class ProductTile(Tile):
-    """`slices` teams of `gx` x `gy` work-items, each `rv` vectors of four rows x `cv` vectors of four columns;
-    `depth` vectors of four deep a stage."""
+class ProductTile(SquaresTile):
+    """A team of `gx` x `gy` work-items; `slices` teams of a work-group share out the depth."""
 
-    gx: int
-    gy: int
-    rv: int
-    cv: int
-    depth: int
     slices: int
     column_sums: int = 0
 
@@ -38,29 +33,8 @@ class ProductTile(Tile):
         return self.team * self.slices
 
     @derived
-    def tile_rows4(self) -> int:
-        return self.gy * self.rv
-
-    @derived
-    def tile_columns4(self) -> int:
-        return self.gx * self.cv
-
-    @derived
-    def tile_depth(self) -> int:
-        return 4 * self.depth
-
-    @derived
-    def pitch(self) -> int:
-        """A vector more a row, against conflicts of banks."""
-        return self.tile_rows4 + 1
-
-    @derived
     def pitch_b(self) -> int:
         return self.tile_columns4 + 1
-
-    @derived
-    def sums(self) -> int:
-        return 4 * self.rv * self.cv
 
     @derived
     def sums_all(self) -> int:

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernels.catalog.squares_tile import SquaresTile
 from kernels.catalog.tile_text import numbers
 from kernels.errors import OptionError
-from kernels.source.tile import Tile, derived
+from kernels.source.tile import derived
 
 MEANING, EXAMPLE = "gx x gy x rows4 x columns4 x depth4", "16x16x2x2x4"
 
 
 @dataclass(frozen=True)
-class ProductTile(Tile):
-    """`gx` x `gy` work-items (columns x rows), each `rv` vectors of four rows x `cv` vectors of four columns;
-    `depth` vectors of four deep a stage; `ahead` 1: the first stage is fetched ahead of the loop, which then has no
-    branches. A fetch is a square of 4 x 4 numbers; those of the left operand come first."""
+class ProductTile(SquaresTile):
+    """`ahead` 1: the first stage is fetched ahead of the loop, which then has no branches. A fetch is a square of 4 x 4
+    numbers; those of the left operand come first."""
 
-    gx: int
-    gy: int
-    rv: int
-    cv: int
-    depth: int
     ahead: int = 0
 
     @property
@@ -52,27 +47,6 @@ class ProductTile(Tile):
     def group(self) -> int:
         """Work-items of a work-group."""
         return self.gx * self.gy
-
-    @derived
-    def tile_rows4(self) -> int:
-        return self.gy * self.rv
-
-    @derived
-    def tile_columns4(self) -> int:
-        return self.gx * self.cv
-
-    @derived
-    def tile_depth(self) -> int:
-        return 4 * self.depth
-
-    @derived
-    def pitch(self) -> int:
-        """Of the left operand: a vector more a row, against conflicts of banks."""
-        return self.tile_rows4 + 1
-
-    @derived
-    def sums(self) -> int:
-        return 4 * self.rv * self.cv
 
     @derived
     def fetches_a(self) -> int:
