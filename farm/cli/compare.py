@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from orchestrator.errors import FarmError
+from orchestrator.errors import FarmError, NoData
 
 from . import completion
 from .experiments import PANEL
@@ -170,6 +170,11 @@ def _content(
     if b is not None:
         sides_read = read_sides(state, (a, b))
         first, second = (_only(side.rows, where) for side in sides_read)
+        if sides_read[0].kept and sides_read[0].kept == sides_read[1].kept:
+            raise NoData(
+                f"A and B are the same: {', '.join(sides_read[0].kept)}",
+                remedy="name two runs, or compare two values of an axis, e.g. `--sides backend=opencl,cpu`",
+            )
         names = a, b
     else:
         axis, values = _axis(sides or "")

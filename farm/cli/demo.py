@@ -107,7 +107,8 @@ def _nightly(state: Path, *, as_json: bool) -> None:
         out().print(summary(night), markup=False, soft_wrap=True)
         found = "found, and found again in the repetition" if is_found(night) else "not found for sure"
         out().print(
-            f"\nWhat nobody told the farm: on {SLOW} the candidate takes {SLOWER:.0%} longer: [bold]{found}[/].\n"
+            f"\nThe demo made the candidate {SLOWER:.0%} slower on {SLOW} (VIRTUAL), and did not tell the farm: "
+            f"[bold]{found}[/].\n"
             f"Done in {time.monotonic() - started:.0f} s; everything that was started has ended.\n"
             f"  farm nightly status --state {state}   this night again; --json with every row\n"
             f"  docs/howto/nightly.md   suites of your own, every night by themselves",

@@ -150,7 +150,7 @@ def plain(snapshot: Snapshot) -> str:
     """One line, where there is no terminal to draw on."""
     busy = sum(lane.progress is not None for lane in snapshot.lanes)
     done = outcomes(snapshot).plain.strip().replace("  ", ", ") or "none yet"
-    head = f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices work"
+    head = f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices busy"
     return "; ".join([head, *reason_lines(snapshot.waits)])
 
 

@@ -57,7 +57,7 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
     columns = (
         Column("device"), Column("cell"), Column("epochs", True), Column("loss", True), Column("error %", True),
         Column("trained error %", True), Column("of samples", True, True), Column("ms / epoch", True),
-        Column("energy / epoch", True), Column("95 % or more", True, True), Column("model"),
+        Column("energy / epoch", True), Column("interval", True, True), Column("model"),
     )  # fmt: skip
     return Section("training", "Training", NOTE, columns, tuple(rows))
 

@@ -86,6 +86,8 @@ def test_the_nights_of_a_suite_are_named_as_runs_are(farm: Farm, ledger: Ledger)
     assert farm("compare", "weekly", "--save-baseline", "weekly.json")[0] == 0
     code, _, err = farm("compare", "weekly~2", "weekly")
     assert code == 2 and "2 runs of 'weekly'" in err
+    code, _, err = farm("compare", "weekly", "weekly")
+    assert code == 2 and "A and B are the same" in err
     assert "no experiment and no suite 'x'" in farm("compare", "x~1", "weekly")[2]
 
 
