@@ -94,8 +94,8 @@ def _energy(row: EnergyRow) -> tuple[str, ...]:
     gross = use.gross_per_inference_j
     return (
         wording.energy(reported_use),
-        wording.joule_interval(reported_use.figure_j.total) if reported_use else "",
-        wording.joule_interval(reported_use.figure_j.within) if reported_use else "",
+        wording.joule_interval(reported_use.figure_j.total, reported_use.figure_j.value) if reported_use else "",
+        wording.joule_interval(reported_use.figure_j.within, reported_use.figure_j.value) if reported_use else "",
         wording.joules(gross.value) if gross else "",
         wording.watts(use.load_power_w.value),
         wording.watts(use.idle_power_w.value) if use.idle_power_w else "",
