@@ -231,14 +231,13 @@ def _write(
 def _show(content: Content, *, every: bool) -> None:
     from orchestrator.report import compared, listing
 
-    told = len(content.rows) if every else sum(row.verdict != "same" for row in content.rows)
-    shown = told if every else min(told, SHOWN_ROWS)
-    if shown:
-        out().print(listing.part(compared.table(content, shown), most=shown))
+    section, left = compared.brief(content, SHOWN_ROWS, every=every)
+    if section.rows:
+        out().print(listing.part(section, most=len(section.rows)))
     counts = ", ".join(f"{number} {name}" for name, number in compared.headline(content))
     out().print(Text(counts, style="bold"))
-    if told > shown:
-        out().print(Text(f"{told - shown} rows more that are not the same: --all shows them", style="dim"))
+    if left:
+        out().print(Text(f"{left} rows more that are not the same: --all shows them", style="dim"))
     for note in compared.notes(content):
         out().print(Text(note, style="dim"))
 

@@ -67,7 +67,7 @@ def render(result: Tuned, budget: str | None = None) -> RenderableType:
     layers = len(result.choices) + result.left
     lines.append(
         f"{len(result.searched)} of {layers} layers searched now, in {result.search_s:.0f} s; "
-        f"compared in {result.compare_s:.0f} s; {len(verdict.kept)} run otherwise than untuned, "
+        f"compared in {result.compare_s:.0f} s; {len(verdict.kept)} layers run otherwise than without tuning, "
         f"{len(verdict.dropped)} choices were dropped"
     )
     return Group(table(result.choices), "", *lines)

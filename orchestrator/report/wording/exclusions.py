@@ -22,7 +22,8 @@ class ExclusionGroup(NamedTuple):
 
 
 def group_exclusions(found: Iterable[Exclusion], known: Iterable[str] = ()) -> list[ExclusionGroup]:
-    """Exclusions with the same reason on the same devices in one row; what all of them share is left out, unless a reason is about it.
+    """Exclusions with the same reason on the same devices in one row; what all of them share is left out, unless a
+    reason is about it.
 
     `known`: serials of all the devices that there are, which are not listed one by one.
     """
