@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -185,6 +186,24 @@ def stream() -> Iterator[Show]:
         if (line := json.dumps(now)) != shown:
             shown = line
             print(line, flush=True)
+
+    yield show
+
+
+@contextmanager
+def status_line(console: Console, now: Callable[[], float] = time.monotonic) -> Iterator[Callable[[str], None]]:
+    """Gives a function that shows what goes on: in place on a terminal, elsewhere as a line where it has changed."""
+    if console.is_terminal:
+        with console.status("") as status:
+            yield status.update
+        return
+    shown_at, shown = float("-inf"), ""
+
+    def show(words: str) -> None:
+        nonlocal shown_at, shown
+        if words not in ("", shown) and now() - shown_at >= PLAIN_PERIOD_S:
+            console.print(words, markup=False, soft_wrap=True)
+            shown_at, shown = now(), words
 
     yield show
 

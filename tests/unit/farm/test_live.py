@@ -163,6 +163,15 @@ def test_without_a_terminal_a_job_that_waits_says_why_and_not_too_often() -> Non
     assert 20 <= len(lines) <= 40, "four hours without news"
 
 
+def test_without_a_terminal_a_night_says_how_far_it_is_every_ten_seconds() -> None:
+    buffer, second = StringIO(), 0.0
+    with live.status_line(Console(file=buffer, width=40), lambda: second) as show:
+        for number in range(60):
+            second = float(number)
+            show(f"lenet, first: {number // 20} of 3 blocks")
+    assert buffer.getvalue().splitlines() == [f"lenet, first: {number} of 3 blocks" for number in range(3)]
+
+
 def test_reasons_of_many_devices_take_one_line_a_kind() -> None:
     many = [Wait("e-1", (f"d{i}",), 2, WaitReason(kind=WaitKind.BUSY, text=f"busy with {i}")) for i in range(400)]
     any_of = WaitReason(kind=WaitKind.QUARANTINED, text="x: quarantined; y: offline")
