@@ -123,7 +123,9 @@ def release(ledger: Ledger, state: Path, name: str) -> None:
     its = ledger.standing
     kept = [each.serial for each in (*its.quarantined(), *its.quarantined_hosts())]
     kept += [each.serial for each in its.holds()]
-    ended = [its.clear_quarantine(name), its.clear_host(name), let_be(state, name), its.end_hold(name)]
+    ended = [its.clear_quarantine(name), its.clear_host(name), its.end_hold(name)]
+    with suppress(DeviceBusy):  # what a session has changed it puts back itself: nothing is left behind
+        ended.append(let_be(state, name))
     if not any(ended):
         known = f"these are: {', '.join(kept)}" if kept else "nothing is"
         raise Unsupported(f"{name!r} is neither held nor in quarantine; {known}", remedy="farm devices")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.config import Settings
-from orchestrator.errors import FarmError
+from orchestrator.errors import DeviceBusy, FarmError
 from orchestrator.model.device import Device
 
 from .connection.adb import server_of
@@ -116,6 +116,8 @@ def _restore_device(settings: Settings, serial: str, find: FindConnection, patie
             supply = _supply(state, serial, find)
             if serial in changed_phones(state):
                 names = _settings(settings, serial, find, BACK_S if supply and patient else 0.0)
+    except DeviceBusy:
+        return Restored(serial, supply, names, "a session works on the device, and puts its changes back at its end")
     except FarmError as e:
         remedy = f"; {e.remedy}" if e.remedy else ""
         return Restored(serial, supply, names, f"{e.args[0]}{remedy}")

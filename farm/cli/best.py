@@ -110,15 +110,25 @@ def _nothing(experiment_id: str, *, layers: bool) -> NoData:
 
 
 def _show(found: list[Best], per: list[str], axis: str) -> None:
+    from orchestrator.report import wording
     from orchestrator.report.listing import Head, Listing
 
     figures = [Head(name, True) for name in ("mean ms", "runner-up", "ratio", "95 % interval")]
     rows = [
-        (*(escape(str(one.group[name])) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one))
-        for one in found
+        (*(_group(one, name) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one)) for one in found
     ]
+    if note := wording.unreal_note({source for one in found for source in one.sources}):
+        out().print(f"[yellow]{note}[/]")
     out().print(Listing((*per, axis, *figures, "resolved"), rows, header_style="dim"))
     _notes(found, axis)
+
+
+def _group(one: Best, name: str) -> str:
+    """The value of a column; a device with its source in capitals where it is no phone's or workstation's own."""
+    from orchestrator.report import wording
+
+    words = {wording.source_word(source) for source in one.sources} if name == "device" else set()
+    return escape(" ".join([str(one.group[name]), *sorted(word for word in words if word.isupper())]))
 
 
 def _figures(one: Best) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from orchestrator.errors import FarmError
+from orchestrator.errors import FarmError, NoData
 
 from . import completion
 from .experiments import PANEL
@@ -170,6 +170,11 @@ def _content(
     if b is not None:
         sides_read = read_sides(state, (a, b))
         first, second = (_only(side.rows, where) for side in sides_read)
+        if sides_read[0].kept and sides_read[0].kept == sides_read[1].kept:
+            raise NoData(
+                f"A and B are the same: {', '.join(sides_read[0].kept)}",
+                remedy="name two runs, or compare two values of an axis, e.g. `--sides backend=opencl,cpu`",
+            )
         names = a, b
     else:
         axis, values = _axis(sides or "")
@@ -226,14 +231,13 @@ def _write(
 def _show(content: Content, *, every: bool) -> None:
     from orchestrator.report import compared, listing
 
-    told = len(content.rows) if every else sum(row.verdict != "same" for row in content.rows)
-    shown = told if every else min(told, SHOWN_ROWS)
-    if shown:
-        out().print(listing.part(compared.table(content, shown), most=shown))
+    section, left = compared.brief(content, SHOWN_ROWS, every=every)
+    if section.rows:
+        out().print(listing.part(section, most=len(section.rows)))
     counts = ", ".join(f"{number} {name}" for name, number in compared.headline(content))
     out().print(Text(counts, style="bold"))
-    if told > shown:
-        out().print(Text(f"{told - shown} rows more that are not the same: --all shows them", style="dim"))
+    if left:
+        out().print(Text(f"{left} rows more that are not the same: --all shows them", style="dim"))
     for note in compared.notes(content):
         out().print(Text(note, style="dim"))
 

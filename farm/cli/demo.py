@@ -107,7 +107,8 @@ def _nightly(state: Path, *, as_json: bool) -> None:
         out().print(summary(night), markup=False, soft_wrap=True)
         found = "found, and found again in the repetition" if is_found(night) else "not found for sure"
         out().print(
-            f"\nWhat nobody told the farm: on {SLOW} the candidate takes {SLOWER:.0%} longer: [bold]{found}[/].\n"
+            f"\nThe demo made the candidate {SLOWER:.0%} slower on {SLOW} (REPLAY), and did not tell the farm: "
+            f"[bold]{found}[/].\n"
             f"Done in {time.monotonic() - started:.0f} s; everything that was started has ended.\n"
             f"  farm nightly status --state {state}   this night again; --json with every row\n"
             f"  docs/howto/nightly.md   suites of your own, every night by themselves",
@@ -119,6 +120,7 @@ def _nightly(state: Path, *, as_json: bool) -> None:
 
 def _run_night(session: NightDemo, state: Path) -> Night:
     """Start, slow one phone down, begin the night, follow it."""
+    from .live import status_line
     from .nightly import progress
 
     console_ = log()
@@ -136,8 +138,8 @@ def _run_night(session: NightDemo, state: Path) -> Night:
     with open_ledger(settings) as ledger:
         night = session.begin(settings, ledger, suite)
         console_.print(f"night {night.night_id}: this build and the next one, next to each other on every phone")
-        with console_.status("") as line:
-            return session.follow_night(ledger, night.night_id, lambda now: line.update(progress(ledger, now)))
+        with status_line(console_) as show:
+            return session.follow_night(ledger, night.night_id, lambda now: show(progress(ledger, now)))
 
 
 def _all_measured(content: Any) -> bool:

@@ -219,13 +219,14 @@ def cancel(
     Example: `farm cancel latest`
     """
     with open_ledger(settings_of(state)) as ledger:
-        cancelled = ledger.cancel(_target(ledger, target))
+        found = _target(ledger, target)
+        cancelled = ledger.cancel(found)
     if as_json:
         print_json({"target": target, "cancelled": cancelled})
     elif cancelled:
         out().print(f"cancelled {len(cancelled)} jobs")
     if not cancelled:
-        log().print(f"nothing was cancelled: no job of {escape(target)} is open")
+        log().print(f"nothing was cancelled: no job of {escape(found)} is open")
         raise typer.Exit(1)
 
 
@@ -251,13 +252,14 @@ def retry(
     Example: `farm retry latest`
     """
     with open_ledger(settings_of(state)) as ledger:
-        waiting = ledger.retry(_target(ledger, target))
+        found = _target(ledger, target)
+        waiting = ledger.retry(found)
     if as_json:
         print_json({"target": target, "retried": waiting})
     elif waiting:
         out().print(f"{len(waiting)} jobs wait again")
     if not waiting:
-        log().print(f"nothing to retry: no job of {escape(target)} is lost, failed or killed")
+        log().print(f"nothing to retry: no job of {escape(found)} is lost, failed or killed")
         raise typer.Exit(1)
 
 

@@ -84,7 +84,9 @@ def _show(found: History, *, every: bool) -> None:
     if every:
         _series(found)
     quiet = sum(not trail.changes for trail in found.trails)
-    told = f"{len(found.nights)} nights, {len(found.trails)} series, {quiet} of them without a change"
+    from orchestrator.report.wording import counted
+
+    told = f"{counted(len(found.nights), 'night')}, {len(found.trails)} series, {quiet} of them without a change"
     say(told)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -150,7 +151,7 @@ def plain(snapshot: Snapshot) -> str:
     """One line, where there is no terminal to draw on."""
     busy = sum(lane.progress is not None for lane in snapshot.lanes)
     done = outcomes(snapshot).plain.strip().replace("  ", ", ") or "none yet"
-    head = f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices work"
+    head = f"{snapshot.done}/{snapshot.total} done ({done}); {busy} of {len(snapshot.lanes)} devices busy"
     return "; ".join([head, *reason_lines(snapshot.waits)])
 
 
@@ -185,6 +186,24 @@ def stream() -> Iterator[Show]:
         if (line := json.dumps(now)) != shown:
             shown = line
             print(line, flush=True)
+
+    yield show
+
+
+@contextmanager
+def status_line(console: Console, now: Callable[[], float] = time.monotonic) -> Iterator[Callable[[str], None]]:
+    """Gives a function that shows what goes on: in place on a terminal, elsewhere as a line where it has changed."""
+    if console.is_terminal:
+        with console.status("") as status:
+            yield status.update
+        return
+    shown_at, shown = float("-inf"), ""
+
+    def show(words: str) -> None:
+        nonlocal shown_at, shown
+        if words not in ("", shown) and now() - shown_at >= PLAIN_PERIOD_S:
+            console.print(words, markup=False, soft_wrap=True)
+            shown_at, shown = now(), words
 
     yield show
 

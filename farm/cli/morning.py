@@ -84,11 +84,8 @@ def _night(ledger: Ledger, suite: str, night_id: str | None) -> Night:
     nights = nights_of(ledger, suite)
     found = [each for each in nights if night_id in (None, each.night_id)]
     if not found:
-        known = (
-            f"nights are {', '.join(each.night_id for each in nights[-5:])}" if nights else "it has none that is over"
-        )
-        raise NoData(
-            f"{suite}: there is no night {night_id or ''}".rstrip() + f"; {known}",
-            remedy="`farm nightly list` shows them",
-        )
+        if not nights:
+            raise NoData(f"no night of a suite {suite!r} is over", remedy="`farm nightly list` lists nights and suites")
+        known = ", ".join(each.night_id for each in nights[-5:])
+        raise NoData(f"{suite!r} has no night {night_id!r}; its last ones are {known}", remedy="`farm nightly list`")
     return found[-1]

@@ -168,17 +168,16 @@ def listed(
 
 def _followed(settings: Any, ledger: Ledger, night_id: str) -> Night:
     """The night when it is over. Raises ServiceDown where the farm ends before it."""
-    last = ""
+    from .live import status_line
+
     inventory = open_inventory(settings)
-    with log().status("") as line:
+    with status_line(log()) as show:
         while True:
             night = _read(ledger.nights.one(night_id).body)
             if night.ended_at is not None:
                 return night
             inventory.hosts()
-            if (said := progress(ledger, night)) != last:
-                line.update(said)
-                last = said
+            show(progress(ledger, night))
             time.sleep(LOOK_S)
 
 
@@ -192,7 +191,8 @@ def progress(ledger: Ledger, night: Night) -> str:
         except FarmError:
             continue
         left = sum(counts.get(word, 0) for word in ("waiting", "placed", "running"))
-        parts.append(f"{wave.part}, {wave.kind}: {sum(counts.values()) - left} of {sum(counts.values())} blocks")
+        if total := sum(counts.values()):  # else its jobs are not stored yet
+            parts.append(f"{wave.part}, {wave.kind}: {total - left} of {total} blocks")
     return "; ".join(parts)
 
 

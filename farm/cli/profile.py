@@ -71,7 +71,7 @@ def _sampler(cost: SamplerCost) -> str:
 def _sources(found: Enrolment) -> Listing:
     rows = []
     for fact in found.sources:
-        verdict = f"[green]{escape(fact.name or 'yes')}[/]" if fact.usable else f"[dim]{escape(fact.reason)}[/]"
+        verdict = f"[green]yes:[/] {escape(fact.name)}" if fact.usable else f"[dim]no: {escape(fact.reason)}[/]"
         rows.append((fact.source, fact.scope, verdict))
     return Listing(("power source", "scope", "usable"), rows)
 

@@ -67,7 +67,7 @@ def render(result: Tuned, budget: str | None = None) -> RenderableType:
     layers = len(result.choices) + result.left
     lines.append(
         f"{len(result.searched)} of {layers} layers searched now, in {result.search_s:.0f} s; "
-        f"compared in {result.compare_s:.0f} s; {len(verdict.kept)} run otherwise than untuned, "
+        f"compared in {result.compare_s:.0f} s; {len(verdict.kept)} layers run otherwise than without tuning, "
         f"{len(verdict.dropped)} choices were dropped"
     )
     return Group(table(result.choices), "", *lines)
@@ -83,12 +83,12 @@ def compared(found: Comparison) -> str:
 
 
 def _unresolved(found: Comparison) -> str:
-    """What is to be said where the interval holds zero."""
+    """What is to be said where the interval includes zero."""
     if not found.change.low <= 0 <= found.change.high:
         return ""
     if found.losers:
-        return f"; the interval holds zero: {len(found.losers)} choices without a gain inside the network are dropped"
-    return "; the interval holds zero: the whole network does not tell, each layer alone took less time in it"
+        return f"; the interval includes zero: {len(found.losers)} choices without a gain in the network are dropped"
+    return "; the interval includes zero: the whole network does not tell, each layer alone took less time in it"
 
 
 def table(found: Iterable[Found]) -> RenderableType:

@@ -92,7 +92,9 @@ def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
                 raise InputError(f"{path}: no .npy or .npz file; write the array with numpy.save")
             file.seek(0)
             content = _arrays(graph, path, np.load(file, allow_pickle=False))
-    except (OSError, ValueError, EOFError, BadZipFile) as e:
+    except OSError as e:
+        raise InputError(f"{path}: cannot be read: {e.strerror or e}; give the path of a .npy or .npz file") from e
+    except (ValueError, EOFError, BadZipFile) as e:
         raise InputError(f"{path}: no readable .npy or .npz file: {e}; write it with numpy.save") from e
     check_inputs(graph, content)
     return {name: np.ascontiguousarray(content[name], np.float32) for name in graph.inputs}

@@ -63,7 +63,7 @@ class Ending:
 def when_it_ends(ledger: Ledger, experiment_id: str, devices: Sequence[Device] | None) -> Ending:
     """Of an experiment that is not over. `devices`: as placement sees them; None where no farm runs."""
     if devices is None:
-        return Ending(unknown="no farm runs")
+        return Ending(unknown="no farm answers")
     return ending(ledger.outlook(experiment_id), devices, time.time(), experiment_id)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EXAMPLES = 2
 """Devices of one kind of reason that are named with their own words."""
 
-QUEUED = WaitReason(kind=WaitKind.QUEUED, text="the scheduler comes to it at one of its next looks")
+QUEUED = WaitReason(kind=WaitKind.QUEUED, text="nothing is in its way: the scheduler starts it soon")
 UNKNOWN = WaitReason(
     kind=WaitKind.UNKNOWN,
     text="no scheduler says why: no farm runs here, or its scheduler or Redis is away; `farm up` starts a farm",
@@ -71,9 +71,21 @@ def reason_lines(waits: Iterable[Wait]) -> list[str]:
 
 
 def _examples(waits: Sequence[Wait]) -> str:
-    texts = list(dict.fromkeys(wait.text for wait in sorted(waits, key=lambda wait: -wait.jobs)))
-    more = f"; and {len(texts) - EXAMPLES} more" if len(texts) > EXAMPLES else ""
-    return "; ".join(texts[:EXAMPLES]) + more
+    """The reasons with their devices; one that several devices have is said once."""
+    by_text: dict[str, list[str]] = defaultdict(list)
+    for wait in sorted(waits, key=lambda wait: -wait.jobs):
+        alone = len(wait.devices) == 1
+        by_text[wait.reason.text] += [name for name in wait.devices if alone and name not in by_text[wait.reason.text]]
+    told = [f"{_few(names)}: {text}" if names else text for text, names in by_text.items()]
+    return "; ".join(told[:EXAMPLES]) + _more(len(told), "; ")
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:EXAMPLES]) + _more(len(names), " ")
+
+
+def _more(count: int, before: str) -> str:
+    return f"{before}and {count - EXAMPLES} more" if count > EXAMPLES else ""
 
 
 def _jobs(waits: Iterable[Wait]) -> int:

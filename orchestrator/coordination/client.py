@@ -26,6 +26,8 @@ from .connections import Client, Connections
 
 CONNECT_S = 2.0
 REPLY_S = 10.0
+DISK_FULL = "make room on the disk that holds the farm's state folder; the farm then goes on by itself"
+NOT_THERE = "start the farm with `farm up`, or set FARM_REDIS_URL to a Redis that runs"
 NOT_YET_VALID = 9
 """OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID."""
 
@@ -50,9 +52,10 @@ def connect(settings: Settings) -> Redis:
                 f"the certificate of Redis at {shown_url(settings.redis_url)} is not valid: {refused}",
                 remedy="set FARM_TLS_CA to the authority of that farm; of a host: `farm host add` there once more",
             ) from e
+        full = _cannot_write(e)
         raise ServiceDown(
-            f"Redis at {shown_url(settings.redis_url)} does not answer: {e}",
-            remedy="start the farm with `farm up`, or set FARM_REDIS_URL to a Redis that runs",
+            f"Redis at {shown_url(settings.redis_url)} {'cannot write its file' if full else 'does not answer'}: {e}",
+            remedy=DISK_FULL if full else NOT_THERE,
         ) from e
     return client
 
@@ -105,12 +108,20 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
+def _said(error: RedisError) -> str:
+    """What Redis said: the client puts words of its own in front of what a pipeline is answered."""
+    return str(error).rpartition("caused error: ")[2]
+
+
+def _cannot_write(error: RedisError) -> bool:
+    """Whether Redis runs, and takes nothing because its file cannot be written: as a rule the disk is full."""
+    return _said(error).startswith("MISCONF")
+
+
 def _is_away(error: ResponseError) -> bool:
-    """Whether Redis cannot serve anybody now. The client takes the word in front off what it has a class for, and puts
-    words of its own in front of what a pipeline is answered."""
-    said = str(error).rpartition("caused error: ")[2]
+    """Whether Redis cannot serve anybody now. The client takes the word in front off what it has a class for."""
     kinds = (ReadOnlyError, MasterDownError, OutOfMemoryError)
-    return isinstance(error, kinds) or said.startswith(("MISCONF", "NOREPLICAS"))
+    return isinstance(error, kinds) or _cannot_write(error) or _said(error).startswith("NOREPLICAS")
 
 
 def translated(call: Callable[P, R]) -> Callable[P, R]:
@@ -123,7 +134,7 @@ def translated(call: Callable[P, R]) -> Callable[P, R]:
         except ResponseError as e:
             if not _is_away(e):
                 raise
-            raise ServiceDown(f"Redis cannot serve now: {e}") from e
+            raise ServiceDown(f"Redis cannot serve now: {e}", remedy=DISK_FULL if _cannot_write(e) else None) from e
         except RedisError as e:
             raise ServiceDown(f"Redis does not answer: {e}") from e
 

@@ -207,10 +207,10 @@ def _chosen(experiment: Experiment, devices: Sequence[Device]) -> list[Device]:
     count = experiment.devices.count
     wanted = count if isinstance(count, int) else 1
     if len(chosen) < wanted:
-        found = "no device" if not chosen else f"only {len(chosen)} of the {wanted} devices asked for"
+        found = "no device matches" if not chosen else f"{wanted} devices are wanted, {len(chosen)} of all match"
         known = "\n".join(f"    {d.serial}: {selection.why_not(d) or 'matches'}" for d in ordered)
         raise SpecError(
-            f"devices.where: {found} matches `{selection.expression}`; known devices:\n{known or '    none'}",
+            f"devices.where: {found} `{selection.expression}`; known devices:\n{known or '    none'}",
             remedy="change `devices.where` or `devices.count`, or connect the devices (`farm devices` lists them)",
         )
     return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 from pydantic_core import ErrorDetails
 
@@ -42,6 +43,10 @@ def describe(error: ErrorDetails) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it was found, cut where it is long."""
+    """A value as it was found, cut where it is long. YAML reads `2026-11-27` as a date, and nothing as null."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, date):
+        return f"the date {value}; a text is written in quotes: '{value}'"
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

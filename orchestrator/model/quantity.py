@@ -78,6 +78,8 @@ def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str)
     if match is None:
         raise ValueError(f"expected {wanted}, got {value!r}")
     number, unit = match.groups()
+    if not unit:
+        raise ValueError(f"{str(value).strip()} has no unit; expected {wanted}; units: {', '.join(units)}")
     if unit not in units:
         raise ValueError(f"unit {unit!r} is not known here; expected {wanted}; units: {', '.join(units)}")
     return _finite(float(number) * units[unit], wanted)

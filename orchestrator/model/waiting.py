@@ -41,7 +41,7 @@ class WaitKind(StrEnum):
     SUPPLY = "supply"
     """A supply is connected, and the experiment wants the phone to run from its battery."""
     QUEUED = "queued"
-    """Nothing is in its way: the scheduler comes to it at one of its next looks."""
+    """Nothing is in its way: the scheduler starts it soon."""
     UNKNOWN = "unknown"
     """No scheduler has said anything for a while: it does not run, or Redis is away."""
 

@@ -61,9 +61,8 @@ def heading(content: Content) -> Text:
     text.append(content.experiment.name, style="bold")
     text.append(f"  {content.experiment_id}  ", style="dim")
     text.append(wording.outcomes(content.outcomes))
-    if content.unreal:
-        names = " and ".join(wording.source_word(source) for source in content.unreal)
-        text.append(f"\n{names} results: they show how the farm works, not how fast a phone is.", style="yellow")
+    if unreal := wording.unreal_note(content.unreal):
+        text.append(f"\n{unreal}", style="yellow")
     if shared := wording.naming(content.summaries).shared:
         text.append(f"\nevery cell: {' '.join(sorted(shared))}", style="dim")
     if content.imported:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary
@@ -43,7 +44,7 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
         lstrip_blocks=True,
     )
     environment.globals.update(w=wording, serial_blocks=SERIAL_BLOCKS, min_blocks=MIN_BLOCKS)
-    environment.filters["utc"] = _utc
+    environment.filters.update(utc=_utc, coded=_coded)
     return environment.get_template("report.html.j2").render(
         c=content,
         links=Links(pages),
@@ -70,6 +71,11 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
         energy_basis=wording.energy_basis(summary.energy_per_inference for summary in content.summaries),
         slowest=max((s.latency.median_ms for s in content.summaries if s.latency), default=1.0),
     )
+
+
+def _coded(text: str) -> Markup:
+    """A sentence for the page: what stands between backticks as code, the rest escaped."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  (escaped before)
 
 
 def _utc(unix_s: float) -> str:

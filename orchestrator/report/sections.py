@@ -58,11 +58,13 @@ def _where(summary: Summary, names: wording.Naming) -> tuple[str, str]:
 
 def _energy_columns(per: str) -> tuple[Column, ...]:
     return (
-        Column("device"), Column("cell"), Column(f"energy/{per}", True), Column("95 % or more", True),
+        Column("device"), Column("cell"), Column(f"energy/{per}", True), Column("interval", True),
         Column("same device", True, True), Column("gross", True, True), Column("load power", True),
         Column("idle power", True, True), Column("blocks", True), Column(""),
     )  # fmt: skip
 
+
+INTERVALS = "Intervals hold 95 % or more, if no other level stands beside them."
 
 NEEDS_REST = ("gross", "idle power")
 """Columns that say nothing where no block rested: the energy itself is gross, and the idle power is not known."""
@@ -78,12 +80,12 @@ def _energies(summaries: Sequence[Summary], per: str) -> Iterator[Section]:
         yield Section(
             name=f"energy-{index}",
             title=f"Energy by {title}",
-            note=f"{basis} Load power is gross. The first interval "
+            note=f"{basis} {INTERVALS} Load power is gross. The first interval "
             "holds the gain's uncertainty, `same device` is for comparisons on the same device. `relative`: the gain "
             "is not known, other devices do not compare.",
             columns=tuple(columns[i] for i in shown),
             rows=tuple(tuple(row[i] for i in shown) for row in texts),
-            terminal_note=basis,
+            terminal_note=f"{basis} {INTERVALS}",
         )
 
 
@@ -92,8 +94,8 @@ def _energy(row: EnergyRow) -> tuple[str, ...]:
     gross = use.gross_per_inference_j
     return (
         wording.energy(reported_use),
-        wording.joule_interval(reported_use.figure_j.total) if reported_use else "",
-        wording.joule_interval(reported_use.figure_j.within) if reported_use else "",
+        wording.joule_interval(reported_use.figure_j.total, reported_use.figure_j.value) if reported_use else "",
+        wording.joule_interval(reported_use.figure_j.within, reported_use.figure_j.value) if reported_use else "",
         wording.joules(gross.value) if gross else "",
         wording.watts(use.load_power_w.value),
         wording.watts(use.idle_power_w.value) if use.idle_power_w else "",

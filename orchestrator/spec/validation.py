@@ -21,6 +21,8 @@ from . import yaml_tree
 from .yaml_tree import Place, YamlTree
 
 MAX_BYTES = 1 << 20
+NEAR = 0.7
+"""How alike a word is that is meant, as `difflib` tells it: `gpu` is no misspelt `cpu`, which has 0.67."""
 TAG = "kind"
 """Field that says which model of a union is meant."""
 Validated = TypeVar("Validated", bound=BaseModel)
@@ -68,7 +70,7 @@ def read_text(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as e:
-        raise SpecError(f"{path}: not UTF-8 at byte {e.start}") from e
+        raise SpecError(f"{path}: not UTF-8 at byte {e.start}: save it as text in UTF-8") from e
 
 
 def validate(
@@ -136,7 +138,7 @@ def _problem(tree: YamlTree, model: type[BaseModel], path: yaml_tree.Path, error
 
 
 def _near(value: Any, allowed: str) -> str:
-    near = get_close_matches(str(value).lower(), re.findall(r"'([^']*)'", allowed), n=1)
+    near = get_close_matches(str(value).lower(), re.findall(r"'([^']*)'", allowed), n=1, cutoff=NEAR)
     return f"did you mean `{near[0]}`? " if near else ""
 
 

@@ -54,7 +54,8 @@ def read(text: str) -> YamlTree:
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
-        tree.problems.append(((), place, f"not YAML: {e.problem or e.context}"))
+        hint = "; indent with spaces, not with tabs" if "'\\t'" in (e.problem or "") else ""
+        tree.problems.append(((), place, f"not YAML: {e.problem or e.context}{hint}"))
     except yaml.YAMLError as e:
         tree.problems.append(((), Place(1, 1), f"not YAML: {e}"))
     except RecursionError:

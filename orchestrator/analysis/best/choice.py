@@ -21,6 +21,7 @@ from orchestrator.analysis.comparison.verdict import bounds
 from orchestrator.analysis.statistics import Interval
 from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.base import Model
+from orchestrator.model.device import Source
 
 from .measured import Measured, Value
 
@@ -61,6 +62,8 @@ class Best(Model):
     """Columns that differ between the values beside the axis: the comparison is not of the axis alone."""
     values: tuple[ValueMean, ...]
     """All values, the best first."""
+    sources: tuple[Source, ...] = ()
+    """What its blocks ran on: `phone`, `virtual`, ..."""
 
 
 @dataclass
@@ -151,6 +154,7 @@ def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Ca
         tied_with=tuple(other.value for other, each in zip(others, found, strict=True) if not _is_resolved(each)),
         also_differ=_also_differ(candidates),
         values=tuple(_mean(candidate) for candidate in ordered),
+        sources=tuple(sorted({each.source for candidate in candidates for each in candidate.blocks})),
     )
 
 

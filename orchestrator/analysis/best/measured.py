@@ -27,8 +27,13 @@ class Measured:
     samples: int
     whole: bool
     """Whether its times are whole milliseconds, so that they were rounded."""
-    foreign: bool
-    """Imported: nobody knows how it was repeated unless it says blocks."""
+    source: Source
+    """Whether a phone measured it, or what stood in for one."""
+
+    @property
+    def foreign(self) -> bool:
+        """Imported: nobody knows how it was repeated unless it says blocks."""
+        return self.source is Source.IMPORT
 
 
 def measured_runs(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[Measured]:
@@ -52,9 +57,8 @@ def measured_layers(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) -
 
 def _measured(columns: Mapping[str, Value], of: BlockFigures, night: str, value_ms: float, times: Mean) -> Measured:
     """Rounds of an import are numbers that somebody gave: nothing is paired by them."""
-    foreign = of.source is Source.IMPORT
-    number = -of.token if foreign else of.block
-    return Measured(columns, Block(night, number, of.started_at, value_ms), times.count, times.whole, foreign)
+    number = -of.token if of.source is Source.IMPORT else of.block
+    return Measured(columns, Block(night, number, of.started_at, value_ms), times.count, times.whole, of.source)
 
 
 def _good(blocks: Iterable[BlockFigures]) -> Iterator[tuple[BlockFigures, str]]:

@@ -19,8 +19,8 @@ def _gap(recording: Recording) -> TraceDoubt | None:
     if not facts.pauses or facts.period_s is None:
         return None
     detail = (
-        f"{facts.pauses} pauses above three periods of {facts.period_s:.4g} s; the longest, {facts.longest_s:.4g} s, "
-        f"begins at {facts.longest_at_s:.4g} s"
+        f"pauses of more than three periods of {facts.period_s:.4g} s: {facts.pauses}; the longest, "
+        f"{facts.longest_s:.4g} s, begins at {facts.longest_at_s:.4g} s"
     )
     return _doubt(recording, TraceDoubtCode.GAP, detail)
 

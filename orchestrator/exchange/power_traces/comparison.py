@@ -158,7 +158,7 @@ def _doubts(baseline: Sequence[Recording], load: Sequence[Recording], plain: Pow
         found.append(TraceDoubt(code=TraceDoubtCode.UNRESOLVED, detail=detail))
     for name, group in (("baseline", baseline), ("load", load)):
         if len(group) == 1:
-            detail = f"one trace of the {name}: its interval is that of this run"
+            detail = f"only one trace of the {name}: its interval is that of this run alone"
             found.append(TraceDoubt(code=TraceDoubtCode.ONE_FILE, detail=detail))
         if len(group) == 2:
             detail = f"two traces of the {name}: its interval rests on one degree of freedom"

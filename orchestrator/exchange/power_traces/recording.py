@@ -51,9 +51,9 @@ REMEDIES: dict[TraceDoubtCode, str] = {
     TraceDoubtCode.NEGATIVE_POWER: "check the sign of the current: power is positive while the battery discharges",
     TraceDoubtCode.SHORT_TRACE: "record for 30 s or more",
     TraceDoubtCode.BASELINE_ABOVE_LOAD: "exchange the files, or record the baseline again with the screen dimmed",
-    TraceDoubtCode.UNRESOLVED: "record longer or more often: the interval of the net power holds zero",
+    TraceDoubtCode.UNRESOLVED: "record longer or more often: the interval of the net power includes zero",
     TraceDoubtCode.FEW_FILES: "record more files: two repetitions say little about their spread",
-    TraceDoubtCode.ONE_FILE: "record more files: how one run differs from the next is not in the interval of one",
+    TraceDoubtCode.ONE_FILE: "record more files: one file does not show how much runs differ from each other",
     TraceDoubtCode.SAME_READINGS: "give each recording once: a copy is no repetition",
     TraceDoubtCode.STUCK: "restart the meter, or record again: it said the same whatever was drawn",
     TraceDoubtCode.IMPLAUSIBLE_POWER: "check the unit of the power, or of current and voltage",
@@ -118,6 +118,6 @@ class Recording:
 def recorded(path: Path, form: str, column: str, points: Points, times: str = "s") -> Recording:
     """The recording of readings that were put together. Raises TableError where there are fewer than two."""
     if len(points) < 2:
-        raise TableError(f"{path}, {column!r}: {len(points)} readings, needed: at least 2")
+        raise TableError(f"{path}, {column!r}: has {len(points)} readings; at least 2 are needed")
     t_s, power_w, facts = points.finish()
     return Recording(path, form, column, t_s, power_w, times=times, facts=facts)

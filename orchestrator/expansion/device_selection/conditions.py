@@ -199,7 +199,7 @@ class Builder(Transformer[Token, Node]):
         if value not in allowed:
             near = get_close_matches(value, allowed, n=1)
             hint = f'did you mean "{near[0]}"? ' if near else ""
-            self._fail(literal.place, f'{fact.fact} never is "{value}"; {hint}allowed: {", ".join(allowed)}')
+            self._fail(literal.place, f'{fact.fact} is never "{value}"; {hint}allowed: {", ".join(allowed)}')
 
     def _regex(self, term: Term) -> re.Pattern[str]:
         text = str(term.read(_NO_DEVICE))

@@ -6,7 +6,7 @@ from .content import Content, FailOn, fails, headline, notes
 from .html import as_html
 from .junit import as_junit
 from .markdown import as_markdown
-from .table import table
+from .table import brief, table
 
 __all__ = [
     "Content",
@@ -14,6 +14,7 @@ __all__ = [
     "as_html",
     "as_junit",
     "as_markdown",
+    "brief",
     "fails",
     "headline",
     "notes",

@@ -14,20 +14,39 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def table(content: Content, most: int | None = None) -> Section:
-    """What is different or missing first; those rows are marked. `most`: so many of them, instead of all."""
-    rows = ordered(content.rows)[:most]
+def table(content: Content) -> Section:
+    """What is different or missing first; those rows are marked."""
+    return _section(content, [[row] for row in ordered(content.rows)])
+
+
+def brief(content: Content, most: int, *, every: bool) -> tuple[Section, int]:
+    """The same for a terminal, and how many lines it leaves out: metrics of a cell that are missing for one reason
+    share a line. `most`: lines; `every`: all of them, those that are the same too."""
+    lines: dict[tuple[object, ...], list[Compared]] = {}
+    for number, row in enumerate(ordered(content.rows)):
+        missing = row.verdict == "missing"
+        key = (device(row), cell(row), verdict_words(row)) if missing else (number,)
+        if every or row.verdict != "same":
+            lines.setdefault(key, []).append(row)
+    shown = list(lines.values())[: None if every else most]
+    return _section(content, shown), len(lines) - len(shown)
+
+
+def _section(content: Content, lines: list[list[Compared]]) -> Section:
+    rows = [line[0] for line in lines]
     return Section(
         name="compared",
         title=f"A {content.a}, B {content.b}",
         note="",
         columns=COLUMNS,
-        rows=tuple(_texts(row) for row in rows),
+        rows=tuple(_texts(*line) for line in lines),
         bad=frozenset(number for number, row in enumerate(rows) if word(row) in ("worse", "missing")),
     )
 
 
-def _texts(row: Compared) -> tuple[str, ...]:
+def _texts(row: Compared, *others: Compared) -> tuple[str, ...]:
+    if others:
+        return device(row), cell(row), f"{len(others) + 1} metrics", "", "", "", "", verdict_words(row)
     return (
         device(row),
         cell(row),

@@ -50,14 +50,14 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
                 _device(block), wording.cell(summary, names), str(trained.count), _loss(last.loss),
                 _share(last.error), _share(model.error if model else None), str(model.evaluated) if model else "",
                 wording.ms(times.median_ms) if times else "", wording.energy(energy),
-                wording.joule_interval(energy.figure_j.total) if energy else "",
+                wording.joule_interval(energy.figure_j.total, energy.figure_j.value) if energy else "",
                 model.onnx_sha256[:12] if model else "not trained to its end",
             )
         )  # fmt: skip
     columns = (
         Column("device"), Column("cell"), Column("epochs", True), Column("loss", True), Column("error %", True),
         Column("trained error %", True), Column("of samples", True, True), Column("ms / epoch", True),
-        Column("energy / epoch", True), Column("95 % or more", True, True), Column("model"),
+        Column("energy / epoch", True), Column("interval", True, True), Column("model"),
     )  # fmt: skip
     return Section("training", "Training", NOTE, columns, tuple(rows))
 

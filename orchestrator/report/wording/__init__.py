@@ -5,7 +5,18 @@ from .exclusions import group_exclusions
 from .intervals import interval, interval_note, joule_interval, latency_interval, percent, percent_interval
 from .names import Naming, cell, few, naming, shared_word, short_name, without
 from .quantities import counted, joules, memory_size, ms, per_s, share, watts
-from .results import blocks, common_doubts, doubt_numbers, driver, instead, not_ok, outcomes, ran_on, source_word
+from .results import (
+    blocks,
+    common_doubts,
+    doubt_numbers,
+    driver,
+    instead,
+    not_ok,
+    outcomes,
+    ran_on,
+    source_word,
+    unreal_note,
+)
 
 __all__ = [
     "EnergyRow",
@@ -42,6 +53,7 @@ __all__ = [
     "short_name",
     "short_source",
     "source_word",
+    "unreal_note",
     "watts",
     "without",
 ]

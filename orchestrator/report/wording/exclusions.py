@@ -22,14 +22,17 @@ class ExclusionGroup(NamedTuple):
 
 
 def group_exclusions(found: Iterable[Exclusion], known: Iterable[str] = ()) -> list[ExclusionGroup]:
-    """Exclusions with the same reason on the same devices in one row; what all of them share is left out.
+    """Exclusions with the same reason on the same devices in one row; what all of them share is left out, unless a
+    reason is about it.
 
     `known`: serials of all the devices that there are, which are not listed one by one.
     """
     listed = list(found)
     labels = {each.cell for each in listed}
     word = shared_word(list(labels))
-    options = frozenset(set.intersection(*(set(label_options(label)) for label in labels)) if len(labels) > 1 else ())
+    shared = set.intersection(*(set(label_options(label)) for label in labels)) if len(labels) > 1 else set()
+    reasons = " ".join({each.reason for each in listed})
+    options = frozenset(option for option in shared if option.partition("=")[0] not in reasons)
     everywhere = {each.serial for each in listed if each.serial} | set(known)
     devices: dict[tuple[str, str], dict[str, None]] = {}
     for each in listed:

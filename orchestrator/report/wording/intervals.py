@@ -43,9 +43,9 @@ def interval_note(summaries: Iterable[Summary]) -> str:
     return f"intervals of fewer than {SERIAL_BLOCKS} blocks: if successive blocks are independent"
 
 
-def joule_interval(interval: Interval) -> str:
-    """`[1.20, 1.26] J`, both ends with one unit."""
-    largest = max(abs(interval.low), abs(interval.high))
+def joule_interval(interval: Interval, value: float = 0.0) -> str:
+    """`[1.20, 1.26] J`, both ends with one unit: that of the value beside it, else of the larger end."""
+    largest = abs(value) or max(abs(interval.low), abs(interval.high))
     factor, prefix = next((p for p in PREFIXES if largest >= p[0]), PREFIXES[-1])
     ends = f"[{three(interval.low / factor)}, {three(interval.high / factor)}]"
     return f"{ends} {prefix}J{level(interval)}"

@@ -27,6 +27,12 @@ def source_word(source: Source) -> str:
     return UNREAL.get(source, source.value)
 
 
+def unreal_note(sources: Iterable[Source]) -> str:
+    """What is to be said above results of phones that are none; empty where there are none of these."""
+    names = " and ".join(UNREAL[each] for each in (Source.VIRTUAL, Source.REPLAY) if each in sources)
+    return f"{names} results: they show how the farm works, not how fast a phone is." if names else ""
+
+
 def instead(summary: Summary) -> str:
     """What stands where a cell has no latency: `185 frames/s`, `layers only`, `none`."""
     if summary.throughput:

@@ -214,7 +214,7 @@ class Floor:
         if not self._known(job).admits(serial):
             text = "it cannot meet the experiment's conditions, others can"
             return WaitReason(kind=WaitKind.AVOIDED, text=text)
-        return WaitReason(kind=WaitKind.QUEUED, text="the scheduler comes to it at one of its next looks")
+        return WaitReason(kind=WaitKind.QUEUED, text="nothing is in its way: the scheduler starts it soon")
 
     def _label(self, job_id: str) -> str:
         return self.policy.labels.get(job_id, f"job {job_id}")

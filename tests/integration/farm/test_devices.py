@@ -18,6 +18,9 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.record import Outcome
 from tests.unit.orchestrator import make
+from workers.devices.device_lock import device_lock
+from workers.durable_files import write_durably
+from workers.session.saved_settings import FOLDER
 
 from .conftest import Cli
 
@@ -90,7 +93,9 @@ def test_a_device_is_held_for_one_person_and_released(
     monkeypatch.setenv("LOGNAME", "bert")
     code, _, err = cli("hold", "A")
     assert code == 1 and "A is held by anna until" in err and "ask anna" in err
-    assert json.loads(cli("release", "A", "--json")[1]) == {"released": "A"}
+    write_durably(settings.state / FOLDER / "A.json", "what the session that runs has changed")
+    with device_lock(settings.state, "A"):
+        assert json.loads(cli("release", "A", "--json")[1]) == {"released": "A"}
     back = json.loads(cli("hold", "A", "--now", "--json")[1])
     assert back["handed_back"] == made["running"] and not back["running"]
     with Ledger(settings.ledger) as ledger:

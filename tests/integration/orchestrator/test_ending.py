@@ -135,7 +135,7 @@ def test_what_is_unknown_is_said(farm: Settings) -> None:
     devices = [make.device("A"), make.device("B", health=Health.OFFLINE)]
     with Ledger(farm.ledger) as ledger:
         ledger.submit("e-1", make.many(3), expand(make.many(3), "e-1", devices).jobs)
-        assert when_it_ends(ledger, "e-1", None).text == "end unknown: no farm runs"
+        assert when_it_ends(ledger, "e-1", None).text == "end unknown: no farm answers"
         assert when_it_ends(ledger, "e-1", devices).text == "end unknown: no block of it has ended"
         _end_one(ledger, "A", 10.0)
         found = when_it_ends(ledger, "e-1", devices)

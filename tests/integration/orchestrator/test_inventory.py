@@ -7,6 +7,7 @@ import logging
 import pytest
 from pydantic import SecretStr
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
@@ -85,6 +86,14 @@ def test_no_redis() -> None:
     lost = Inventory(redis_client.client_of(Settings(redis_url="redis://127.0.0.1:1/0")))
     with pytest.raises(ServiceDown):
         lost.devices()
+
+    @redis_client.translated
+    def on_a_full_disk() -> None:
+        raise ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+
+    with pytest.raises(ServiceDown, match="cannot serve now") as caught:
+        on_a_full_disk()
+    assert caught.value.remedy == redis_client.DISK_FULL
 
 
 def test_a_password_is_asked_for(farm: Settings, redis: Redis) -> None:

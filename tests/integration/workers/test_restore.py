@@ -125,7 +125,7 @@ def test_what_cannot_be_put_back_is_told_and_stays(
     lab.mend()
     with device_lock(lab_settings.state, lab.serial):
         (busy,) = restore_devices(lab_settings, [lab.serial])
-    assert "another session on this host holds the device" in busy.left
+    assert "a session works on the device" in busy.left
     code, (done,) = restored(capsys, lab_settings)
     assert code == 0 and done["settings"] == ["screen", "awake"]
 

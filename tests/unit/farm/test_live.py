@@ -135,7 +135,7 @@ def test_without_a_terminal_there_are_a_few_plain_lines() -> None:
         show(snapshot(lane("a"), at=100.0, ok=50))
     lines = buffer.getvalue().splitlines()
     assert 3 <= len(lines) <= 12
-    assert lines[-1] == "50/50 done (50 ok); 0 of 1 devices work"
+    assert lines[-1] == "50/50 done (50 ok); 0 of 1 devices busy"
     assert "\x1b" not in buffer.getvalue()
 
 
@@ -156,11 +156,20 @@ def test_without_a_terminal_a_job_that_waits_says_why_and_not_too_often() -> Non
         )
     lines = buffer.getvalue().splitlines()
     assert lines[0] == (
-        "18/36 done (18 ok); 0 of 1 devices work; "
+        "18/36 done (18 ok); 0 of 1 devices busy; "
         "18 wait (battery): a: battery at 50 %, the experiment wants at least 70 %"
     )
     assert lines[-1].endswith("18 wait (offline): a: offline"), "another reason is news"
     assert 20 <= len(lines) <= 40, "four hours without news"
+
+
+def test_without_a_terminal_a_night_says_how_far_it_is_every_ten_seconds() -> None:
+    buffer, second = StringIO(), 0.0
+    with live.status_line(Console(file=buffer, width=40), lambda: second) as show:
+        for number in range(60):
+            second = float(number)
+            show(f"lenet, first: {number // 20} of 3 blocks")
+    assert buffer.getvalue().splitlines() == [f"lenet, first: {number} of 3 blocks" for number in range(3)]
 
 
 def test_reasons_of_many_devices_take_one_line_a_kind() -> None:
@@ -169,6 +178,10 @@ def test_reasons_of_many_devices_take_one_line_a_kind() -> None:
     assert reason_lines([*many, Wait("e-2", ("x", "y"), 3, any_of)]) == [
         "800 wait (busy): d0: busy with 0; d1: busy with 1; and 398 more",
         "3 wait (quarantined): x: quarantined; y: offline",
+    ]
+    drained = WaitReason(kind=WaitKind.DRAINING, text="host vm is being drained")
+    assert reason_lines([Wait("e-1", (f"d{i}",), 2, drained) for i in range(5)]) == [
+        "10 wait (draining): d0, d1 and 3 more: host vm is being drained"
     ]
 
 

@@ -159,7 +159,7 @@ def test_the_command_prints_writes_and_refuses(farm: Farm, ledger: Ledger, many:
     told = json.loads(farm("morning", "nightly", "--json")[1])
     assert told["headline"].startswith("The night is partial") and told["night"]["night_id"] == "nightly@017"
     code, _, err = farm("morning", "nightly", "--night", "x")
-    assert code == 1 and "there is no night x; nights are nightly@013" in err
+    assert code == 1 and "has no night 'x'; its last ones are nightly@013" in err
     assert farm("morning", "weekly")[0] == 1
 
 

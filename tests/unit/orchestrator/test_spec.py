@@ -73,11 +73,12 @@ def test_conditions_that_can_never_hold_are_refused() -> None:
 
 def test_what_is_wanted_is_said_in_plain_words() -> None:
     found = problems(
-        "name: [1]\nworkload: lenet\npriority: high\nsampling: {blocks: ten, samples: 1.5, warmup: -1}\n"
+        "name: [1]\ndescription:\nworkload: lenet\npriority: high\nsampling: {blocks: ten, samples: 1.5, warmup: -1}\n"
         "devices: {count: many}\nconditions: {airplane_mode: perhaps}\nmeasure: {quantities: latency}\n"
     )
     assert {field: told.partition(" ")[2] for field, told in found.items()} == {
         "name": "expected a text, got [1]",
+        "description": "expected a text, got nothing",
         "workload": "expected a mapping (`key: value`), got 'lenet'",
         "priority": "expected a whole number, got 'high'",
         "sampling.blocks": "expected a whole number, got 'ten'",
@@ -87,6 +88,14 @@ def test_what_is_wanted_is_said_in_plain_words() -> None:
         "conditions.airplane_mode": "expected true or false, got 'perhaps'",
         "measure.quantities": "expected a list (`[a, b]`), got 'latency'",
     }
+
+
+def test_what_yaml_reads_otherwise_is_said() -> None:
+    found = problems("name: 2026-11-27\nworkload: {network: n}\nmatrix: {backend: [gpu]}\nsampling: {load: '10'}\n")
+    assert "got the date 2026-11-27; a text is written in quotes" in found["name"]
+    assert "did you mean" not in found["matrix.backend[0]"], "a gpu is no misspelt cpu"
+    assert "10 has no unit" in found["sampling.load"]
+    assert "spaces, not with tabs" in problems("name: a\nworkload:\n\tnetwork: n\n")[""]
 
 
 def test_the_message_names_file_line_and_field() -> None:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from orchestrator.analysis.statistics import Interval
 from orchestrator.model.device import Api, Precision, Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.record import Outcome, Record
@@ -289,6 +290,14 @@ def test_many_excluded_cells_with_one_reason_are_counted() -> None:
         ("6 cells with cpu fp32 algorithm=direct", "every device", "no sense"),
         ("vulkan fp32", "every device", "no vulkan"),
     ]
+    alike = [Exclusion("", f"lenet {api} fp32 threads=4", "threads: means nothing") for api in ("opencl", "vulkan")]
+    assert wording.group_exclusions(alike)[0].cells == "opencl fp32 threads=4; vulkan fp32 threads=4"
+
+
+def test_an_interval_of_energy_has_the_unit_of_its_figure() -> None:
+    wide = Interval(low=38e-6, high=1.61e-3)
+    assert wording.joule_interval(wide) == "[0.04, 1.61] mJ"
+    assert wording.joule_interval(wide, 50.3e-6) == "[38.0, 1610] µJ"
 
 
 def test_why_a_cell_was_not_measured_has_room_in_a_terminal() -> None:

@@ -118,7 +118,8 @@ def test_gross_energy_is_shown_and_called_so() -> None:
     words = wording.energy(told)
     assert words.endswith("J gross")
     (energy,) = [section for section in sections(whole) if section.name.startswith("energy")]
-    assert words in energy.rows[0] and wording.joule_interval(told.figure_j.total) in energy.rows[0]
+    figure = told.figure_j
+    assert words in energy.rows[0] and wording.joule_interval(figure.total, figure.value) in energy.rows[0]
     assert "Gross:" in energy.note and "is subtracted" not in energy.note
     assert not {"gross", "idle power"} & {column.name for column in energy.columns}, "empty columns"
     page = render(whole)

@@ -11,7 +11,7 @@ class FreeStorage:
     name = "free_storage"
 
     def wanted(self, conditions: Conditions) -> str:
-        return f"{conditions.free_storage >> 20} MiB" if conditions.free_storage else ""
+        return f"at least {conditions.free_storage >> 20} MiB" if conditions.free_storage else ""
 
     def describe(self, state: DeviceState) -> str:
         return "" if state.free_storage_bytes is None else f"{state.free_storage_bytes >> 20} MiB"
