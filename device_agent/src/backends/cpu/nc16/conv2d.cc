@@ -11,7 +11,8 @@
 namespace pocketfarm::cpu {
 namespace {
 
-constexpr int64_t kPanelFloats = 32768;  // of a task's panels: they stay in the second-level cache
+// Of what a task reads again for all outputs: it stays in the second-level cache, a quarter of it where it is gathered before.
+constexpr int64_t kTaskFloats = 131072, kPanelFloats = kTaskFloats / 4;
 constexpr int64_t kTasksPerThread = 4;   // for balance
 constexpr int64_t kDepthwiseWork = 3;    // times as long as one of a product takes a multiply-add
 
@@ -96,10 +97,11 @@ class Product2d {
     const int64_t panel = panel_floats();
     const int threads = pool.threads_for(v_.n * v_.k * v_.depth() * v_.pixels());
     const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
-    const int64_t most = std::max<int64_t>(1, kPanelFloats / panel);  // tiles of a task
+    const int64_t most = std::max<int64_t>(1, (v_.pointwise() ? kTaskFloats : kPanelFloats) / panel);  // tiles of a task
     // What is larger is shared out; the other is read by every task.
     const bool by_weights = blocks * kBlock * v_.depth() > tiles_ * panel && tiles_ < 2 * wanted;
-    const int64_t across = std::min(tiles_, std::max((tiles_ + most - 1) / most, by_weights ? 1 : wanted));
+    const int64_t least = std::max((tiles_ + most - 1) / most, by_weights ? 1 : wanted);
+    const int64_t across = std::min(tiles_, least == 1 ? 1 : (least + threads - 1) / threads * threads);  // as many for each thread
     // Tasks that lie below each other gather the same values, each for itself.
     const int64_t below = v_.pointwise() ? wanted : threads;
     const int64_t down = std::min(pairs, by_weights ? std::max<int64_t>(1, below / across) : 1);
