@@ -75,6 +75,8 @@ def random_convolution(build: Builder, number: int, algorithm: str) -> str:
     if algorithm == "implicit_gemm" and draw.random() < 0.3:  # some rows of the window meet nothing but pads
         dilations = [int(gap) for gap in draw.integers(3, 20, 2)]
         pads = (dilations[0] * (kh - 1), dilations[1] * (kw - 1), dilations[0] * (kh - 1), 2 * dilations[1])
+    elif algorithm == "implicit_gemm" and draw.random() < 0.4:  # pixels are read where they lie
+        kh, kw, strides, dilations, pads = 1, 1, [1, 1], [1, 1], (0, 0, 0, 0)
     x = build.input(int(draw.integers(1, 3)), c, h, w, name=f"x{number}")
     activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
     window = ((kh, kw), tuple(strides), pads, tuple(dilations), groups)
