@@ -4,6 +4,6 @@
 #define VECTOR_BYTES 64
 #define PIXELS 14
 #define BLOCKS 2
-#define SPAN 8
+#define SPAN 14
 #include "kernels.inc"
 #endif

@@ -11,7 +11,8 @@
 namespace pocketfarm::cpu {
 namespace {
 
-constexpr int64_t kPanelFloats = 32768;  // of a task's panels: they stay in the second-level cache
+// Of what a task reads again for all outputs: it stays in the second-level cache, a quarter of it where it is gathered before.
+constexpr int64_t kTaskFloats = 131072, kPanelFloats = kTaskFloats / 4;
 constexpr int64_t kTasksPerThread = 4;   // for balance
 constexpr int64_t kDepthwiseWork = 3;    // times as long as one of a product takes a multiply-add
 
@@ -71,11 +72,11 @@ struct Task {
   int64_t image, group, first_tile, last_tile, first_block, last_block;
 };
 
-// What the pixels of a tile read: in place, or gathered in a panel, by some rows of the window.
+// What pixels side by side read: in place, those of several tiles, or a tile's gathered in a panel, by some rows of the window.
 struct Values {
   const float* data;
   bool gathered;
-  int64_t first_row, rows;
+  int64_t first_row, rows, first_pixel, pixels;
 };
 
 class Product2d {
@@ -96,10 +97,11 @@ class Product2d {
     const int64_t panel = panel_floats();
     const int threads = pool.threads_for(v_.n * v_.k * v_.depth() * v_.pixels());
     const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
-    const int64_t most = std::max<int64_t>(1, kPanelFloats / panel);  // tiles of a task
+    const int64_t most = std::max<int64_t>(1, (v_.pointwise() ? kTaskFloats : kPanelFloats) / panel);  // tiles of a task
     // What is larger is shared out; the other is read by every task.
     const bool by_weights = blocks * kBlock * v_.depth() > tiles_ * panel && tiles_ < 2 * wanted;
-    const int64_t across = std::min(tiles_, std::max((tiles_ + most - 1) / most, by_weights ? 1 : wanted));
+    const int64_t least = std::max((tiles_ + most - 1) / most, by_weights ? 1 : wanted);
+    const int64_t across = std::min(tiles_, least == 1 ? 1 : (least + threads - 1) / threads * threads);  // as many for each thread
     // Tasks that lie below each other gather the same values, each for itself.
     const int64_t below = v_.pointwise() ? wanted : threads;
     const int64_t down = std::min(pairs, by_weights ? std::max<int64_t>(1, below / across) : 1);
@@ -164,9 +166,12 @@ class Product2d {
     float* panel = gathered > 0 ? pool.scratch(thread, static_cast<size_t>(size * gathered)) : nullptr;
     std::vector<Values> values;
     values.reserve(static_cast<size_t>(tiles));
-    for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile) {
+    for (int64_t tile = task.first_tile, next; tile < task.last_tile; tile = next) {
+      next = tile + 1;
       if (in_place(tile)) {
-        values.push_back({place(src, tile), false, 0, v_.window.kh});
+        while (next < task.last_tile && next % across_ != 0 && in_place(next)) ++next;
+        const int64_t pixels = first_pixel(next - 1) + tile_pixels(next - 1) - first_pixel(tile);
+        values.push_back({place(src, tile), false, 0, v_.window.kh, first_pixel(tile), pixels});
         continue;
       }
       Window read = v_.window;
@@ -177,26 +182,25 @@ class Product2d {
         first_row = leave_out_rows(tile, read);
         gather_blocks(read, src, blocks_of(v_.c / v_.groups), first_pixel(tile), tile_pixels(tile), panel);
       }
-      values.push_back({panel, true, first_row, read.kh});
+      values.push_back({panel, true, first_row, read.kh, first_pixel(tile), tile_pixels(tile)});
       panel += size;
     }
     for (int64_t block = task.first_block; block < task.last_block; block += kernels_.blocks)
-      for (int64_t tile = task.first_tile; tile < task.last_tile; ++tile)
-        multiply_tile(task, block, tile, values[static_cast<size_t>(tile - task.first_tile)]);
+      for (const Values& each : values) multiply_pixels(task, block, each, &each == values.data());
   }
 
-  void multiply_tile(const Task& task, int64_t block, int64_t tile, const Values& values) const {
+  void multiply_pixels(const Task& task, int64_t block, const Values& values, bool first_of_block) const {
     const int64_t group_inputs = v_.c / v_.groups, first = task.group * v_.group_blocks() + block;
     Product product{};
     product.values = values.data;
-    product.pixels = static_cast<int>(tile_pixels(tile));
+    product.pixels = static_cast<int>(values.pixels);
     if (v_.src_plain) {
       product.step = values.gathered ? 1 : static_cast<int>(v_.window.sw);
       product.offsets = values.gathered ? in_panel_.data() : in_source_.data();
       product.entries = v_.depth();
     } else {
       product.step = kBlock;
-      product.entry_stride = (values.gathered ? product.pixels : v_.pixels()) * kBlock;
+      product.entry_stride = (values.gathered ? values.pixels : v_.pixels()) * kBlock;
       product.run = values.rows * v_.window.kw, product.before = values.first_row * v_.window.kw;
       product.behind = v_.taps() - product.before - product.run;
       product.entries = group_inputs / kBlock * product.run;
@@ -205,14 +209,14 @@ class Product2d {
     }
     product.weight = v_.weight + first * v_.depth() * kBlock;
     product.weight_stride = v_.depth() * kBlock;
-    product.ahead = tile == task.first_tile ? kernels_.blocks * product.weight_stride : 0;
+    product.ahead = first_of_block ? kernels_.blocks * product.weight_stride : 0;
     product.blocks = static_cast<int>(std::min<int64_t>(kernels_.blocks, task.last_block - block));
-    product.out = v_.output.at(task.image, first) + first_pixel(tile) * kBlock;
+    product.out = v_.output.at(task.image, first) + values.first_pixel * kBlock;
     product.out_stride = v_.pixels() * kBlock;
-    product.epilogue = v_.output.epilogue(task.image, first, first_pixel(tile));
+    product.epilogue = v_.output.epilogue(task.image, first, values.first_pixel);
     kernels_.product(product);
     for (int b = 0; b < product.blocks; ++b)
-      v_.output.finish(product.out + b * product.out_stride, product.pixels * kBlock);
+      v_.output.finish(product.out + b * product.out_stride, values.pixels * kBlock);
   }
 
   const Conv& v_;
@@ -249,13 +253,13 @@ struct Depthwise {
     return src + (image * blocks_of(c / times) + block / times) * window.h * window.w * kBlock;
   }
 
-  // One row of one block of an image, whose source rows `values` are those that `seen` has.
-  void row(const Window& seen, const float* values, int64_t plane, int64_t oy) const {
+  // Rows [first, last) of one block of an image, whose source rows `values` are those that `seen` has.
+  void rows(const Window& seen, const float* values, int64_t plane, int64_t first, int64_t last) const {
     const int64_t image = plane / blocks(), block = plane % blocks();
-    float* out = output.at(image, block) + oy * window.ow * kBlock;
-    nc16_kernels().depthwise_row(seen, values, weight + block * taps() * kBlock, oy, out,
-                                 output.epilogue(image, block, oy * window.ow));
-    output.finish(out, window.ow * kBlock);
+    float* out = output.at(image, block) + first * window.ow * kBlock;
+    nc16_kernels().depthwise_rows(seen, values, weight + block * taps() * kBlock, first, last, out,
+                                  output.epilogue(image, block, first * window.ow));
+    output.finish(out, (last - first) * window.ow * kBlock);
   }
 };
 
@@ -286,7 +290,7 @@ void run_band(const Depthwise& v, int64_t plane, int64_t first, int64_t last, fl
     nc16_kernels().spread(from, (bottom - top) * seen.w, v.width, scratch);
   seen.h = std::max<int64_t>(0, bottom - top), seen.pad_t += top;
   seen.w *= v.width, seen.kw *= v.width, seen.sw *= v.width, seen.pad_l *= v.width;
-  for (int64_t oy = first; oy < last; ++oy) v.row(seen, scratch, plane, oy);
+  v.rows(seen, scratch, plane, first, last);
 }
 
 void run_depthwise(const Call& call, ThreadPool& pool) {
@@ -295,7 +299,10 @@ void run_depthwise(const Call& call, ThreadPool& pool) {
   const int64_t planes = v.n * v.blocks(), work = kDepthwiseWork * w.ow * v.taps() * kBlock;
   if (v.width == 1 && v.times == 1) {
     pool.shared(planes * w.oh, work, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) v.row(w, v.source(i / w.oh), i / w.oh, i % w.oh);
+      for (int64_t i = begin, next; i < end; i = next) {
+        next = std::min(end, (i / w.oh + 1) * w.oh);
+        v.rows(w, v.source(i / w.oh), i / w.oh, i % w.oh, i % w.oh + next - i);
+      }
     });
     return;
   }

@@ -11,6 +11,8 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kTasksPerThread = 4;  // for balance
+// Less work is one task a thread, as a recurrent net's step is: each meets the weights that its cache kept from the step before.
+constexpr int64_t kBrief = int64_t{1} << 20;
 constexpr int64_t kGatherWork = 4;      // of an element
 constexpr int64_t kMostTile = 14 * 2 * kBlock;
 // Rows of so many inputs, and together so many floats that no cache keeps them, are taken in parts of kPart inputs, as many
@@ -149,7 +151,7 @@ void run(const Call& call, ThreadPool& pool) {
   const int64_t tiles = (v.n + kernels.pixels - 1) / kernels.pixels, width = blocks_of(v.c) * kBlock;
   const int64_t work = v.n * v.c * v.m;
   const int threads = pool.threads_for(work);
-  const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
+  const int64_t wanted = threads > 1 ? (work < kBrief ? 1 : kTasksPerThread) * threads : 1;
   const bool in_parts = v.c >= kDeep && v.n * v.c >= kMuch && tiles >= 2 * threads;
   // Threads share out rows where there are enough: they are those that each wrote in the step before.
   const int64_t across = tiles >= 2 * threads ? threads : 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "nc16.h"
 
@@ -20,14 +21,14 @@ Inside inside(const Window& v, int64_t kx, int64_t first, int64_t count) {
   return {begin, std::clamp(high, begin, first + count)};
 }
 
-// `Width` floats a pixel, from one row of a plane at tap column `kx`.
+// `Width` floats a pixel, from row `iy` of a plane at tap column `kx`, of which the outputs `valid` read inside.
 template <int64_t Width>
-void gather_row(const Window& v, const float* plane, int64_t iy, int64_t kx, int64_t first, int64_t count, float* out) {
+void gather_row(const Window& v, const float* plane, int64_t iy, int64_t kx, int64_t first, int64_t count, Inside valid,
+                float* out) {
   if (iy < 0 || iy >= v.h) {
     std::fill_n(out, count * Width, 0.0f);
     return;
   }
-  const Inside valid = inside(v, kx, first, count);
   const float* from = plane + (iy * v.w + valid.begin * v.sw + kx * v.dw - v.pad_l) * Width;
   for (float* end = out + (valid.begin - first) * Width; out < end; ++out) *out = 0;
   const int64_t width = valid.end - valid.begin;
@@ -41,17 +42,21 @@ void gather_row(const Window& v, const float* plane, int64_t iy, int64_t kx, int
   for (float* end = out + (first + count - valid.end) * Width; out < end; ++out) *out = 0;
 }
 
+// By parts of rows of outputs: where these read inside is worked out once for all planes.
 template <int64_t Width>
 void gather(const Window& v, const float* src, int64_t planes, int64_t pixel, int64_t count, int64_t stride, float* panel) {
-  for (int64_t plane = 0; plane < planes; ++plane, src += v.h * v.w * Width)
-    for (int64_t ky = 0; ky < v.kh; ++ky)
-      for (int64_t kx = 0; kx < v.kw; ++kx, panel += stride * Width) {
-        int64_t oy = pixel / v.ow, ox = pixel % v.ow;
-        for (int64_t done = 0, run; done < count; done += run, ++oy, ox = 0) {
-          run = std::min(count - done, v.ow - ox);
-          gather_row<Width>(v, src, oy * v.sh + ky * v.dh - v.pad_t, kx, ox, run, panel + done * Width);
-        }
-      }
+  std::vector<Inside> valid(static_cast<size_t>(v.kw));
+  int64_t oy = pixel / v.ow, ox = pixel % v.ow;
+  for (int64_t done = 0, run; done < count; done += run, ++oy, ox = 0) {
+    run = std::min(count - done, v.ow - ox);
+    for (int64_t kx = 0; kx < v.kw; ++kx) valid[static_cast<size_t>(kx)] = inside(v, kx, ox, run);
+    float* out = panel + done * Width;
+    for (int64_t plane = 0; plane < planes; ++plane)
+      for (int64_t ky = 0; ky < v.kh; ++ky)
+        for (int64_t kx = 0; kx < v.kw; ++kx, out += stride * Width)
+          gather_row<Width>(v, src + plane * v.h * v.w * Width, oy * v.sh + ky * v.dh - v.pad_t, kx, ox, run,
+                            valid[static_cast<size_t>(kx)], out);
+  }
 }
 
 }  // namespace

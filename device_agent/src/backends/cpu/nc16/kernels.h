@@ -29,7 +29,7 @@ struct Product {
   int step;
   const float* weight;
   int64_t weight_stride;  // from block to block
-  int64_t ahead;          // floats from these weights to those that will be read next: they are fetched meanwhile
+  int64_t ahead;          // floats from these weights to those that will be read next: they are fetched with the first pixels
   int blocks, pixels;
   float* out;
   int64_t out_stride;  // from block to block
@@ -51,11 +51,11 @@ enum class PoolMode : int64_t { max = 0, average_valid = 1, average_window = 2 }
 
 struct Nc16Kernels {
   const char* name;
-  int pixels, blocks;  // of a product, at most
+  int pixels, blocks;  // of a product that stay in registers: more pixels go in turns, more blocks must not be
   void (*product)(const Product& product);
-  // One row of one block: src (h, w, 16), weight (kh * kw, 16), out and residual (ow, 16).
-  void (*depthwise_row)(const Window& window, const float* src, const float* weight, int64_t oy, float* out,
-                        const Epilogue& epilogue);
+  // Rows [first, last) of one block: src (h, w, 16), weight (kh * kw, 16), out and residual (last - first, ow, 16).
+  void (*depthwise_rows)(const Window& window, const float* src, const float* weight, int64_t first, int64_t last, float* out,
+                         const Epilogue& epilogue);
   // Groups of `width` channels, 2, 4 or 8: (pixels, 16) -> (pixels, width, 16), where a lane of vector i has input i of
   // its group.
   void (*spread)(const float* src, int64_t pixels, int64_t width, float* dst);

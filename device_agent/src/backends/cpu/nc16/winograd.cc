@@ -91,8 +91,9 @@ class Band {
   }
 
   void multiply(int64_t position) const {
-    const int64_t tiles = (count_ + kernels_.pixels - 1) / kernels_.pixels;
     Product product{};
+    product.values = inputs_ + position * blocks_of(v_.c) * count_ * kBlock;
+    product.pixels = static_cast<int>(count_);
     product.step = kBlock;
     product.entry_stride = count_ * kBlock;
     product.entries = product.run = v_.c / kBlock;
@@ -103,14 +104,9 @@ class Band {
     for (int64_t block = 0; block < part_.blocks; block += kernels_.blocks) {
       product.weight = v_.weight + (position * blocks_of(v_.k) + part_.block + block) * product.weight_stride;
       product.blocks = static_cast<int>(std::min<int64_t>(kernels_.blocks, part_.blocks - block));
-      for (int64_t tile = 0; tile < tiles; ++tile) {
-        const int64_t begin = count_ * tile / tiles, end = count_ * (tile + 1) / tiles;
-        product.values = inputs_ + (position * blocks_of(v_.c) * count_ + begin) * kBlock;
-        product.pixels = static_cast<int>(end - begin);
-        product.ahead = tile == 0 ? product.blocks * product.weight_stride : 0;
-        product.out = products_ + ((position * part_.blocks + block) * count_ + begin) * kBlock;
-        kernels_.product(product);
-      }
+      product.ahead = product.blocks * product.weight_stride;
+      product.out = products_ + (position * part_.blocks + block) * count_ * kBlock;
+      kernels_.product(product);
     }
   }
 
