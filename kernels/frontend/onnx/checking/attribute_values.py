@@ -48,15 +48,10 @@ CHOICES: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
 }  # fmt: skip
 """Attribute -> operator, or '' for every one that has it -> values."""
 
-DIVISORS = {("Celu", "alpha")}
-
 
 def check_values(node: onnx.NodeProto) -> None:
     """Raise ModelError for a value that the node's operator does not have; the types were checked."""
     for attribute in node.attribute:
-        if (node.op_type, attribute.name) in DIVISORS and attribute.f == 0:
-            name = node.name or next(filter(None, node.output), "")
-            raise ModelError(f"node {name!r} ({node.op_type}): {attribute.name} is 0, and the operator divides by it")
         if attribute.name in FLAGS:
             allowed: tuple[str | int, ...] = (0, 1)
         else:

@@ -320,6 +320,10 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("ScatterElements", {"i": np.zeros((1, 4, 8, 1), np.int64), "u": ONES}, {}, ("(4,)", "(1, 4, 8, 1)")),
         ("Compress", {"c": np.ones(9, np.bool_)}, {"axis": 3}, ("element 8 of 8",)),
         ("NegativeLogLikelihoodLoss", {"t": np.zeros((1, 7, 8), np.int64)}, {}, ("Input and target",)),
+        ("SoftmaxCrossEntropyLoss", {"t": np.zeros((1, 1, 8), np.int64)}, {}, ("Input and target",)),
+        ("ReduceMax", {"axes": np.array(1)}, {"opset": 18}, ("axes ('axes')", "()")),
+        ("ReduceSum", {"axes": np.array([[1]])}, {}, ("axes ('axes')", "(1, 1)")),
+        ("Celu", {}, {"alpha": 0.0}, ("division by zero",)),
     ],
 )  # fmt: skip
 def test_what_a_node_asks_does_not_fit(
@@ -391,6 +395,33 @@ def test_extent_below_zero(tmp_path: Path) -> None:
     model.graph.initializer[0].dims[0] = -2
     path.write_bytes(model.SerializeToString())
     refuse(path, "'w'", "(-2, 4, 3, 3)", "negative")
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "folded"),
+    [
+        ("Split", {"num_outputs": 1, "axis": 1}, True),
+        ("GatherND", {"batch_dims": -1}, False),
+        ("LayerNormalization", {"axis": 1 << 62}, False),
+    ],
+)
+def test_what_ends_the_process_of_onnx_s_own_code_is_refused(
+    tmp_path: Path, op: str, attributes: dict[str, Any], folded: bool
+) -> None:
+    """ONNX 1.23 reads past the end of an array at each: of a node that was refused, as it looks what is behind it; of a
+    constant that is folded; and where functions are written out."""
+    second = {"Split": [], "GatherND": ["i"], "LayerNormalization": ["c"]}[op]
+    constants = {"c": np.ones((4, 2), np.float32), "i": np.ones((2, 1), np.int64)}
+    outputs = ["a", "b"] if op == "Split" else ["a"]
+    for first, further in (("x", "Relu"), ("x", "NegativeLogLikelihoodLoss"), *([("c", "Relu")] if folded else [])):
+        nodes = [
+            helper.make_node(op, [first, *second], outputs, name="the_node", **attributes),
+            helper.make_node(further, ["x", "l"][: 1 + (further != "Relu")], ["y"]),
+        ]
+        path = save_model(
+            tmp_path / "m.onnx", nodes, {"x": (4, 2)}, ["a", "y"], constants | {"l": np.zeros(4, np.int64)}, opset=18
+        )
+        refuse(path, "the_node")
 
 
 def test_a_first_output_that_is_left_out(tmp_path: Path) -> None:
