@@ -160,7 +160,7 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
         "the_Multinomial_numbers", "the_RandomNormalLike_j", "the_Unique_k", "the_RandomNormalLike_m",
     }  # fmt: skip
     assert all(name in str(caught.value) and name in each.reason for name, each in found.items())
-    assert "9 nodes stand in the way" in str(caught.value)
+    assert "9 obstacles stand in the way" in str(caught.value)
     assert (found["the_RandomNormalLike_a"].operator, found["the_RandomNormalLike_a"].opset) == ("RandomNormalLike", 17)
 
 
@@ -255,6 +255,34 @@ def test_scale_beyond_fp32(tmp_path: Path) -> None:
 @pytest.mark.parametrize("extent", ["height", None])
 def test_dynamic_dimension(tmp_path: Path, extent: Any) -> None:
     refuse(one_node(tmp_path, "Relu", shape=(1, 3, extent, 8)), "'x'", "dimension 2", "dynamic", "update_model_dims")
+
+
+def test_all_inputs_and_nodes_are_told_at_once(tmp_path: Path) -> None:
+    """A pipeline that reads text, with open sizes, and an operator that is not known."""
+    nodes = [
+        helper.make_node("StringNormalizer", ["words"], ["clean"], name="cleans"),
+        helper.make_node("TfIdfVectorizer", ["clean"], ["numbers"], name="counts", mode="TF", min_gram_length=1,
+                         max_gram_length=1, max_skip_count=0, ngram_counts=[0], ngram_indexes=[0]),
+        helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Relu", ["good"], ["z"]),
+        helper.make_node("Multinomial", ["good"], ["drawn"], name="draws"),
+    ]  # fmt: skip
+    ports = [
+        helper.make_tensor_value_info("words", TensorProto.STRING, ("batch", 1)),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, "height", "width")),
+        helper.make_tensor_value_info("good", TensorProto.FLOAT, (1, 3)),
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in ("numbers", "y", "z", "drawn")]
+    model = helper.make_model(helper.make_graph(nodes, "test", ports, outputs), ir_version=8)
+    model.opset_import[0].version = 17
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError) as caught:
+        load_onnx(tmp_path / "m.onnx")
+    told = {each.node: each.reason for each in caught.value.obstacles}
+    assert told.keys() == {"words", "x", "cleans", "counts", "draws"}
+    assert "STRING" in told["words"]
+    assert "compute numbers from the text before" in told["words"]
+    assert "dimension 2 ('height'), dimension 3 ('width')" in told["x"]
+    assert "5 obstacles stand in the way" in str(caught.value)
 
 
 def test_input_of_another_type(tmp_path: Path) -> None:
