@@ -11,8 +11,8 @@ from kernels.errors import ModelError
 FLAGS = frozenset((
     "align_corners", "antialias", "ceil_mode", "center_point_box", "count_include_pad", "detect_negative",
     "detect_positive", "exclude_outside", "exclusive", "fmod", "input_forget", "interleaved", "inverse", "is_causal",
-    "keepdims", "largest", "linear_before_reset", "noop_with_empty_axes", "onesided", "reverse", "select_last_index",
-    "sorted", "storage_order", "transA", "transB", "upper",
+    "keepdims", "largest", "layout", "linear_before_reset", "noop_with_empty_axes", "onesided", "reverse",
+    "select_last_index", "sorted", "storage_order", "transA", "transB", "upper",
 ))  # fmt: skip
 """0 or 1, of whatever operator."""
 _SCATTERED = ("none", "add", "mul", "max", "min")

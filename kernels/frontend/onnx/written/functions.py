@@ -53,12 +53,33 @@ def _check_shapes(model: onnx.ModelProto, opset: int) -> None:
     for node in known.node:
         if _has_body(node, opset) and types.keys() >= {*node.input} - {""}:
             given = {name: types[name] for name in node.input if name}
+            if node.op_type == "RotaryEmbedding":
+                _check_caches(node, [_extents(types[name]) for name in node.input if name])
             try:
                 native.node_types(_strict(node), opset, model.ir_version, given, {})
             except native.TypesDiffer:  # which the import tells better
                 continue
             except native.InferenceFailed as e:
                 raise ModelError(f"node {node.name or node.output[0]!r} ({node.op_type}): {e}") from e
+
+
+def _extents(kind: onnx.TypeProto) -> tuple[int, ...]:
+    return tuple(extent.dim_value for extent in kind.tensor_type.shape.dim)
+
+
+def _check_caches(node: onnx.NodeProto, shapes: list[tuple[int, ...]]) -> None:
+    """Raise ModelError where the sines and cosines of a RotaryEmbedding are not as many as half of what is turned."""
+    attributes = {each.name: each.i for each in node.attribute}
+    x, cos, sin = shapes[:3]
+    if not all(shape and all(shape) for shape in (x, cos, sin)):  # not known before the import
+        return
+    head = x[-1] // max(1, attributes.get("num_heads", 1)) if len(x) == 3 else x[-1]
+    turned = attributes.get("rotary_embedding_dim") or head
+    if cos != sin or 2 * cos[-1] != turned:
+        raise ModelError(
+            f"node {node.name or node.output[0]!r} (RotaryEmbedding): caches of shapes {cos} and {sin} do not fit "
+            f"{turned} of {head} numbers that are turned: the last extent of both is half of them"
+        )
 
 
 def _strict(node: onnx.NodeProto) -> onnx.NodeProto:

@@ -351,6 +351,9 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("SoftmaxCrossEntropyLoss", {"t": np.zeros((1, 1, 8), np.int64)}, {}, ("Input and target",)),
         ("ReduceMax", {"axes": np.array(1)}, {"opset": 18}, ("axes ('axes')", "()")),
         ("ReduceSum", {"axes": np.array([[1]])}, {}, ("axes ('axes')", "(1, 1)")),
+        ("RotaryEmbedding", {n: np.ones((1, 8, 3 + (n == "s"))) for n in "cs"}, {"opset": 23}, ("(1, 8, 4)",)),
+        ("RotaryEmbedding", {n: np.ones((1, 8, 3)) for n in "cs"}, {"opset": 23}, ("8 of 8",)),
+        ("LSTM", {n: np.ones((1, 12, 3), np.float32) for n in "wr"}, {"layout": 2}, ("layout is 2",)),
         ("Celu", {}, {"alpha": 0.0}, ("division by zero",)),
     ],
 )  # fmt: skip
