@@ -19,6 +19,7 @@ from kernels.errors import ModelError
 from kernels.ir.graph import Graph
 
 from .checking import Inference, NodeChecker, Obstacles
+from .checking.inputs import changed_batch, input_shapes
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
 from .control.nested import names_read
@@ -27,7 +28,6 @@ from .general.padded.lanes import join_lanes
 from .general.padded.rows import output_counts
 from .general.padded.suppression_limits import limit_suppression
 from .general.sequences import follow, is_of_sequences, outputs_of
-from .inputs import changed_batch, input_shapes
 from .local_response import join_lrn
 from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
