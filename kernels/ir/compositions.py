@@ -110,7 +110,7 @@ def selu(x: E, alpha: float, gamma: float) -> E:
 
 
 def celu(x: E, alpha: float) -> E:
-    return below(x, ("mul", alpha, expm1(("div", x, alpha))))
+    return below(x, ("mul", alpha, expm1(("mul", x, 1 / alpha))))
 
 
 def softsign(x: E) -> E:

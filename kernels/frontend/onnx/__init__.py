@@ -17,9 +17,9 @@ import onnx
 from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
 from kernels.ir.graph import Graph
-from kernels.ir.shapes import Shape
 
 from .checking import Inference, NodeChecker, Obstacles
+from .checking.inputs import changed_batch, input_shapes
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
 from .control.nested import names_read
@@ -61,11 +61,12 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     _check_names(graph)
     constants = {tensor.name: tensor_array(tensor, path.parent) for tensor in graph.initializer}
     ports = [port for port in graph.input if port.name not in constants]
-    declared = {port.name: _declared_shape(port) for port in ports}
-    inputs = {name: _resolved(name, shape, batch) for name, shape in declared.items()}
+    inputs, refused = input_shapes(ports, batch)
     written = frozenset(name for node in graph.node for name in node.output)
-    to = Context(version, constants, {}, path.parent, _changed_batch(declared, batch), written)
+    to = Context(version, constants, {}, path.parent, changed_batch(ports, batch), written)
     for port in ports:
+        if port.name in refused:
+            continue
         to.add_shape(port.name, inputs[port.name])
         if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
             to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
@@ -85,6 +86,8 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
         check(proto)
 
     obstacles = Obstacles(version, alone, inference)
+    for name, reason in refused.items():
+        obstacles.add_input(name, reason)
     for proto in join_lrn(graph.node, constants, outputs):
         if obstacles.hide(proto, to):
             continue
@@ -147,57 +150,6 @@ def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[s
     return OnnxNode(
         proto.name or next(filter(None, every), ""), proto.op_type, version, tuple(proto.input), outputs, attributes
     )
-
-
-_INPUT_TYPES = (
-    onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL,
-    onnx.TensorProto.INT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16,
-    onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE,
-)  # fmt: skip
-"""All are given, and computed, as fp32, which holds whole numbers up to 2^24."""
-
-
-def _declared_shape(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
-    """Extents of a graph input; open ones by their name. Raises ModelError."""
-    tensor = port.type.tensor_type
-    if tensor.elem_type not in _INPUT_TYPES:
-        names = onnx.TensorProto.DataType.items()
-        given = next((name for name, number in names if number == tensor.elem_type), f"type {tensor.elem_type}")
-        raise ModelError(
-            f"input {port.name!r} is {given}; only tensors of "
-            f"{', '.join(onnx.TensorProto.DataType.Name(number) for number in _INPUT_TYPES)} are supported"
-        )
-    if not tensor.HasField("shape"):
-        raise ModelError(f"input {port.name!r} has no shape; export the model with static shapes")
-    empty = [axis for axis, d in enumerate(tensor.shape.dim) if d.HasField("dim_value") and d.dim_value < 1]
-    if any(axis > 0 for axis in empty):
-        raise ModelError(
-            f"input {port.name!r}: dimension {empty[-1]} is not positive; export the model with a real size"
-        )
-    return tuple(d.dim_value if d.dim_value > 0 else d.dim_param or "?" for d in tensor.shape.dim)
-
-
-def _resolved(name: str, declared: tuple[int | str, ...], batch: int | None) -> Shape:
-    if not declared:
-        return ()
-    first, *rest = declared
-    extents: list[int] = [batch or (first if isinstance(first, int) else 1)]
-    for axis, extent in enumerate(rest, 1):
-        if not isinstance(extent, int):
-            raise ModelError(
-                f"input {name!r}: dimension {axis} is dynamic ({extent!r}); only the first, the batch, may be: "
-                "export the model with static shapes, or fix it with onnx.tools.update_model_dims"
-            )
-        extents.append(extent)
-    return tuple(extents)
-
-
-def _changed_batch(declared: dict[str, tuple[int | str, ...]], batch: int | None) -> tuple[int, int] | None:
-    """(in the file, asked) where a fixed batch size is replaced."""
-    if batch is None:
-        return None
-    fixed = {shape[0] for shape in declared.values() if shape and isinstance(shape[0], int)} - {batch}
-    return (min(fixed), batch) if fixed else None
 
 
 def _check_names(graph: onnx.GraphProto) -> None:

@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 from kernels.errors import ModelError
 
+from . import native
 from .context import AnyArray, Context, OnnxNode
 from .layout import target_shape
 from .scales import dequantized
@@ -222,7 +223,7 @@ def compute(node: OnnxNode, to: Context) -> None:
     try:
         if node.op in _TIMES_LARGER:
             to.reserve(node, 8 * _TIMES_LARGER[node.op] * sum(to.constants[name].size for name in names))
-        for port in onnx.shape_inference.infer_shapes(model, data_prop=True).graph.output:
+        for port in native.with_types(model).graph.output:
             if node.op in _TIMES_LARGER:
                 continue
             inferred = port.type.tensor_type

@@ -27,7 +27,11 @@ OPERANDS: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("Add", "CastLike", "Div", "Gather", "MatMul", "Mul", "Pow", "Range"), _PAIR),
     **dict.fromkeys(("Sub", "Unsqueeze"), _PAIR),
-    **dict.fromkeys(("Expand", "ReduceMean", "Reshape", "Split", "Squeeze", "Upsample"), _AXES),
+    **dict.fromkeys(("Expand", "Reshape", "Split", "Squeeze", "Upsample"), _AXES),
+    **{
+        f"Reduce{kind}": _AXES
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+    },
     **dict.fromkeys(("AveragePool", "GlobalAveragePool", "LRN", "MaxPool"), ("N C ...",)),
     "BatchNormalization": ("N C ...", "C", "C", "C", "C"),
     "Clip": ("...", "scalar", "scalar"),

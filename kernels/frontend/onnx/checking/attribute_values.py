@@ -11,8 +11,8 @@ from kernels.errors import ModelError
 FLAGS = frozenset((
     "align_corners", "antialias", "ceil_mode", "center_point_box", "count_include_pad", "detect_negative",
     "detect_positive", "exclude_outside", "exclusive", "fmod", "input_forget", "interleaved", "inverse", "is_causal",
-    "keepdims", "largest", "linear_before_reset", "noop_with_empty_axes", "onesided", "reverse", "select_last_index",
-    "sorted", "storage_order", "transA", "transB", "upper",
+    "keepdims", "largest", "layout", "linear_before_reset", "noop_with_empty_axes", "onesided", "reverse",
+    "select_last_index", "sorted", "storage_order", "transA", "transB", "upper",
 ))  # fmt: skip
 """0 or 1, of whatever operator."""
 _SCATTERED = ("none", "add", "mul", "max", "min")
@@ -48,15 +48,10 @@ CHOICES: Mapping[str, Mapping[str, tuple[str | int, ...]]] = {
 }  # fmt: skip
 """Attribute -> operator, or '' for every one that has it -> values."""
 
-DIVISORS = {("Celu", "alpha")}
-
 
 def check_values(node: onnx.NodeProto) -> None:
     """Raise ModelError for a value that the node's operator does not have; the types were checked."""
     for attribute in node.attribute:
-        if (node.op_type, attribute.name) in DIVISORS and attribute.f == 0:
-            name = node.name or next(filter(None, node.output), "")
-            raise ModelError(f"node {name!r} ({node.op_type}): {attribute.name} is 0, and the operator divides by it")
         if attribute.name in FLAGS:
             allowed: tuple[str | int, ...] = (0, 1)
         else:

@@ -8,13 +8,12 @@ from typing import Any
 import onnx
 
 from kernels.errors import ModelError
+from kernels.frontend.onnx import native
 from kernels.frontend.onnx.context import AnyArray, Context
 from kernels.frontend.onnx.control import CONTROL
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS
 from kernels.ir.shapes import Shape
 
-_KEPT_BYTES = 1 << 12
-"""Of constants that the inference may look into."""
 Told = dict[str, onnx.TypeProto.Tensor]
 
 
@@ -23,7 +22,6 @@ class Inference:
 
     def __init__(self, opset: int, ir_version: int) -> None:
         self._opset, self._ir_version = opset, ir_version
-        self._imports = [onnx.helper.make_opsetid("", opset)]
         self._known: dict[tuple[object, ...], tuple[list[onnx.TypeProto.Tensor], str]] = {}
 
     def check(self, node: onnx.NodeProto, to: Context) -> None:
@@ -37,7 +35,7 @@ class Inference:
         that has a graph inside, or that is not ONNX's own. Raises ModelError where the inputs break a rule."""
         if node.domain not in STANDARD_DOMAINS or node.op_type in CONTROL:
             return {}
-        if not onnx.defs.has(node.op_type, self._opset) or _ends_the_process(node):
+        if not onnx.defs.has(node.op_type, self._opset):
             return {}
         inputs = dict(_inputs(node, to))
         if len(inputs) < len({*filter(None, node.input)}):
@@ -65,29 +63,13 @@ class Inference:
             for name, (_, _, array) in inputs.items()
             if array is not None
         }
-        schema = onnx.defs.get_schema(node.op_type, self._opset)
         try:
-            found = onnx.shape_inference.infer_node_outputs(
-                schema, node, types, data, opset_imports=self._imports, ir_version=self._ir_version
-            )
-        except onnx.shape_inference.InferenceError as e:
-            return [onnx.TypeProto.Tensor() for _ in node.output], told(e)
-        except onnx.checker.ValidationError:  # NodeChecker and the import tell these better
+            found = native.node_types(node, self._opset, self._ir_version, types, data)
+        except native.TypesDiffer:  # NodeChecker and the import tell these better
             found = {}
-        except Exception as e:  # what its bindings meet in a damaged node
-            return [onnx.TypeProto.Tensor() for _ in node.output], told(e)
+        except native.InferenceFailed as e:
+            return [onnx.TypeProto.Tensor() for _ in node.output], str(e)
         return [found.get(name, onnx.TypeProto()).tensor_type for name in node.output], ""
-
-
-def told(error: Exception) -> str:
-    """What ONNX says, without the name that it gives such errors."""
-    return str(error).removeprefix("[ShapeInferenceError] ").strip().rstrip(".")
-
-
-def _ends_the_process(node: onnx.NodeProto) -> bool:
-    """Whether ONNX's code would read past its end: of a Split that says fewer outputs than it has (ONNX 1.23)."""
-    counts = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
-    return node.op_type == "Split" and any(count != len(node.output) for count in counts)
 
 
 def _inputs(node: onnx.NodeProto, to: Context) -> Iterator[tuple[str, tuple[Any, Shape, AnyArray | None]]]:
@@ -96,7 +78,7 @@ def _inputs(node: onnx.NodeProto, to: Context) -> Iterator[tuple[str, tuple[Any,
     for name in dict.fromkeys(filter(None, node.input)):
         constant = to.constants.get(name)
         if constant is not None:
-            is_kept = constant.nbytes <= _KEPT_BYTES and constant.dtype.kind != "O"  # texts
+            is_kept = constant.nbytes <= native.KEPT_BYTES and constant.dtype.kind != "O"  # texts
             yield name, (constant.dtype, constant.shape, constant if is_kept else None)
         elif name in to.shapes and name not in to.counts and name not in to.extents:
             yield name, (to.type_of(name), to.shapes[name], None)

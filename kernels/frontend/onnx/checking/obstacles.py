@@ -58,6 +58,12 @@ class Obstacles:
             self._tell_own(node)
         self._go_on(node, to)
 
+    def add_input(self, name: str, reason: str) -> None:
+        """An input of the model was refused: nothing is known of it."""
+        self._found.append(Obstacle(name, "input", self._version, reason))
+        self._kinds.append(ModelError)
+        self._unknown.add(name)
+
     def _tell_own(self, node: onnx.NodeProto) -> None:
         """What is wrong with a node, and those inside of it, whatever they read."""
         for inner in every_node([node]):
@@ -80,7 +86,7 @@ class Obstacles:
         if len(self._found) > 1:
             counts = Counter(each.operator for each in self._found)
             words = ", ".join(f"{operator} ({count})" for operator, count in counts.most_common())
-            told = [f"{len(self._found)} nodes stand in the way: {words}", *told]
+            told = [f"{len(self._found)} obstacles stand in the way: {words}", *told]
         if len(self._found) > _TOLD:
             told.append(f"and {len(self._found) - _TOLD} more: farm networks check tells all")
         raise kind("\n  ".join(told), tuple(self._found))

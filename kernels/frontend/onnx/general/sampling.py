@@ -35,9 +35,12 @@ def affine_grid(node: OnnxNode, to: Context) -> None:
     s.check_size((size[0], *size[2:], count))
     to.reserve(node, 4 * prod(size[2:]) * (count + 1))
     ends = bool(s.attribute("align_corners", 0))
-    along = [
-        (np.linspace(-1, 1, n) if n > 1 else np.zeros(1)) if ends else (2 * np.arange(n) + 1) / n - 1 for n in size[2:]
-    ]
+    if ends and min(size[2:]) == 1:
+        node.reject(
+            "align_corners with an axis of one element: runtimes disagree on its place (onnxruntime 1, ONNX's "
+            "reference -1, PyTorch 0); leave align_corners out, or export without that axis"
+        )
+    along = [np.linspace(-1, 1, n) if ends else (2 * np.arange(n) + 1) / n - 1 for n in size[2:]]
     places = [*reversed(np.meshgrid(*along, indexing="ij")), np.ones(size[2:])]
     flat = s.constant(np.stack(places, -1).reshape(1, -1, count + 1))
     s.end(s.reshape(s.matmul(flat, s.transpose(theta, (0, 2, 1))), (size[0], *size[2:], count)))

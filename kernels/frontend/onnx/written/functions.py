@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import onnx
-import onnx.inliner
 
 from kernels.errors import ModelError
+from kernels.frontend.onnx import native
 from kernels.frontend.onnx.checking.attribute_values import check_values
-from kernels.frontend.onnx.checking.inference import told
 from kernels.frontend.onnx.control.nested import every_node
 from kernels.frontend.onnx.folding import RANDOM
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS, SUPPORTED
@@ -37,30 +36,61 @@ def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
             _add_defaults(node, opset)
     _check_shapes(typed, opset)
     try:
-        inlined = onnx.inliner.inline_selected_functions(typed, kept, exclude=True, inline_schema_functions=True)
-    except Exception as e:  # what the inliner meets in a damaged model
+        return native.inlined(typed, kept)
+    except native.BrokenDown:  # the import names the node
+        return model
+    except native.InferenceFailed as e:
         raise ModelError(f"its functions cannot be written out: {e}; export the model without functions") from e
-    return inlined
 
 
 def _check_shapes(model: onnx.ModelProto, opset: int) -> None:
     """Raise ModelError where inputs do not fit an operator that has a body: the body's own nodes may not tell."""
     try:
-        known = onnx.shape_inference.infer_shapes(model).graph
-    except Exception:  # the inliner tells what is damaged; a model above 2 GB is not inferred
+        known = native.with_types(model).graph
+    except native.InferenceFailed:  # the inliner tells what is damaged
         return
     types = {port.name: port.type for port in (*known.value_info, *known.input)}
     for node in known.node:
         if _has_body(node, opset) and types.keys() >= {*node.input} - {""}:
-            schema = onnx.defs.get_schema(node.op_type, opset, "")
+            given = {name: types[name] for name in node.input if name}
+            if node.op_type == "RotaryEmbedding":
+                _check_caches(node, [_extents(types[name]) for name in node.input if name])
             try:
-                onnx.shape_inference.infer_node_outputs(
-                    schema, node, {name: types[name] for name in node.input if name}
-                )
-            except onnx.shape_inference.InferenceError as e:
-                raise ModelError(f"node {node.name or node.output[0]!r} ({node.op_type}): {told(e)}") from e
-            except onnx.checker.ValidationError:  # its types, which the import tells better
+                native.node_types(_strict(node), opset, model.ir_version, given, {})
+            except native.TypesDiffer:  # which the import tells better
                 continue
+            except native.InferenceFailed as e:
+                raise ModelError(f"node {node.name or node.output[0]!r} ({node.op_type}): {e}") from e
+
+
+def _extents(kind: onnx.TypeProto) -> tuple[int, ...]:
+    return tuple(extent.dim_value for extent in kind.tensor_type.shape.dim)
+
+
+def _check_caches(node: onnx.NodeProto, shapes: list[tuple[int, ...]]) -> None:
+    """Raise ModelError where the sines and cosines of a RotaryEmbedding are not as many as half of what is turned."""
+    attributes = {each.name: each.i for each in node.attribute}
+    x, cos, sin = shapes[:3]
+    if not all(shape and all(shape) for shape in (x, cos, sin)):  # not known before the import
+        return
+    head = x[-1] // max(1, attributes.get("num_heads", 1)) if len(x) == 3 else x[-1]
+    turned = attributes.get("rotary_embedding_dim") or head
+    if cos != sin or 2 * cos[-1] != turned:
+        raise ModelError(
+            f"node {node.name or node.output[0]!r} (RotaryEmbedding): caches of shapes {cos} and {sin} do not fit "
+            f"{turned} of {head} numbers that are turned: the last extent of both is half of them"
+        )
+
+
+def _strict(node: onnx.NodeProto) -> onnx.NodeProto:
+    """The node, or one that asks the same of its inputs, where ONNX's inference of the operator itself asks nothing."""
+    if node.op_type != "SoftmaxCrossEntropyLoss":
+        return node
+    strict = onnx.NodeProto()
+    strict.CopyFrom(node)
+    strict.op_type = "NegativeLogLikelihoodLoss"
+    del strict.output[1:]
+    return strict
 
 
 def _take_opset(function: onnx.FunctionProto, opset: int) -> None:

@@ -31,3 +31,5 @@ def test_affine_grid(tmp_path: Path, seed: int, size: list[int], ends: int) -> N
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"'it'.*theta of \(1, 2, 3\) does not fit a size of \[2, 3, 4, 5\]"):
         load_onnx(save(tmp_path, (1, 2, 3), [2, 3, 4, 5], 0))
+    with pytest.raises(ModelError, match=r"'it'.*runtimes disagree"):
+        load_onnx(save(tmp_path, (1, 3, 4), [1, 2, 1, 4, 5], 1))

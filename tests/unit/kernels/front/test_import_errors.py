@@ -160,7 +160,7 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
         "the_Multinomial_numbers", "the_RandomNormalLike_j", "the_Unique_k", "the_RandomNormalLike_m",
     }  # fmt: skip
     assert all(name in str(caught.value) and name in each.reason for name, each in found.items())
-    assert "9 nodes stand in the way" in str(caught.value)
+    assert "9 obstacles stand in the way" in str(caught.value)
     assert (found["the_RandomNormalLike_a"].operator, found["the_RandomNormalLike_a"].opset) == ("RandomNormalLike", 17)
 
 
@@ -257,6 +257,34 @@ def test_dynamic_dimension(tmp_path: Path, extent: Any) -> None:
     refuse(one_node(tmp_path, "Relu", shape=(1, 3, extent, 8)), "'x'", "dimension 2", "dynamic", "update_model_dims")
 
 
+def test_all_inputs_and_nodes_are_told_at_once(tmp_path: Path) -> None:
+    """A pipeline that reads text, with open sizes, and an operator that is not known."""
+    nodes = [
+        helper.make_node("StringNormalizer", ["words"], ["clean"], name="cleans"),
+        helper.make_node("TfIdfVectorizer", ["clean"], ["numbers"], name="counts", mode="TF", min_gram_length=1,
+                         max_gram_length=1, max_skip_count=0, ngram_counts=[0], ngram_indexes=[0]),
+        helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Relu", ["good"], ["z"]),
+        helper.make_node("Multinomial", ["good"], ["drawn"], name="draws"),
+    ]  # fmt: skip
+    ports = [
+        helper.make_tensor_value_info("words", TensorProto.STRING, ("batch", 1)),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, "height", "width")),
+        helper.make_tensor_value_info("good", TensorProto.FLOAT, (1, 3)),
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in ("numbers", "y", "z", "drawn")]
+    model = helper.make_model(helper.make_graph(nodes, "test", ports, outputs), ir_version=8)
+    model.opset_import[0].version = 17
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(ModelError) as caught:
+        load_onnx(tmp_path / "m.onnx")
+    told = {each.node: each.reason for each in caught.value.obstacles}
+    assert told.keys() == {"words", "x", "cleans", "counts", "draws"}
+    assert "STRING" in told["words"]
+    assert "compute numbers from the text before" in told["words"]
+    assert "dimension 2 ('height'), dimension 3 ('width')" in told["x"]
+    assert "5 obstacles stand in the way" in str(caught.value)
+
+
 def test_input_of_another_type(tmp_path: Path) -> None:
     node = helper.make_node("Relu", ["x"], ["y"])
     ports = [helper.make_tensor_value_info(name, TensorProto.UINT64, (1, 3)) for name in "xy"]
@@ -320,6 +348,13 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("ScatterElements", {"i": np.zeros((1, 4, 8, 1), np.int64), "u": ONES}, {}, ("(4,)", "(1, 4, 8, 1)")),
         ("Compress", {"c": np.ones(9, np.bool_)}, {"axis": 3}, ("element 8 of 8",)),
         ("NegativeLogLikelihoodLoss", {"t": np.zeros((1, 7, 8), np.int64)}, {}, ("Input and target",)),
+        ("SoftmaxCrossEntropyLoss", {"t": np.zeros((1, 1, 8), np.int64)}, {}, ("Input and target",)),
+        ("ReduceMax", {"axes": np.array(1)}, {"opset": 18}, ("axes ('axes')", "()")),
+        ("ReduceSum", {"axes": np.array([[1]])}, {}, ("axes ('axes')", "(1, 1)")),
+        ("RotaryEmbedding", {n: np.ones((1, 8, 3 + (n == "s"))) for n in "cs"}, {"opset": 23}, ("(1, 8, 4)",)),
+        ("RotaryEmbedding", {n: np.ones((1, 8, 3)) for n in "cs"}, {"opset": 23}, ("8 of 8",)),
+        ("LSTM", {n: np.ones((1, 12, 3), np.float32) for n in "wr"}, {"layout": 2}, ("layout is 2",)),
+        ("Celu", {}, {"alpha": 0.0}, ("division by zero",)),
     ],
 )  # fmt: skip
 def test_what_a_node_asks_does_not_fit(
@@ -391,6 +426,33 @@ def test_extent_below_zero(tmp_path: Path) -> None:
     model.graph.initializer[0].dims[0] = -2
     path.write_bytes(model.SerializeToString())
     refuse(path, "'w'", "(-2, 4, 3, 3)", "negative")
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "folded"),
+    [
+        ("Split", {"num_outputs": 1, "axis": 1}, True),
+        ("GatherND", {"batch_dims": -1}, False),
+        ("LayerNormalization", {"axis": 1 << 62}, False),
+    ],
+)
+def test_what_ends_the_process_of_onnx_s_own_code_is_refused(
+    tmp_path: Path, op: str, attributes: dict[str, Any], folded: bool
+) -> None:
+    """ONNX 1.23 reads past the end of an array at each: of a node that was refused, as it looks what is behind it; of a
+    constant that is folded; and where functions are written out."""
+    second = {"Split": [], "GatherND": ["i"], "LayerNormalization": ["c"]}[op]
+    constants = {"c": np.ones((4, 2), np.float32), "i": np.ones((2, 1), np.int64)}
+    outputs = ["a", "b"] if op == "Split" else ["a"]
+    for first, further in (("x", "Relu"), ("x", "NegativeLogLikelihoodLoss"), *([("c", "Relu")] if folded else [])):
+        nodes = [
+            helper.make_node(op, [first, *second], outputs, name="the_node", **attributes),
+            helper.make_node(further, ["x", "l"][: 1 + (further != "Relu")], ["y"]),
+        ]
+        path = save_model(
+            tmp_path / "m.onnx", nodes, {"x": (4, 2)}, ["a", "y"], constants | {"l": np.zeros(4, np.int64)}, opset=18
+        )
+        refuse(path, "the_node")
 
 
 def test_a_first_output_that_is_left_out(tmp_path: Path) -> None:

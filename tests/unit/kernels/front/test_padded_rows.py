@@ -123,6 +123,9 @@ CASES: dict[str, Sequence[NodeProto]] = {
                          make("Exp", ["g"], ["v"]), make("ScatterND", ["x", "t", "v"], ["y"])],
     "places_of_rows": [*R, make("Greater", ["r", "half"], ["c"]), make("NonZero", ["c"], ["n"]),
                        make("Transpose", ["n"], ["t"]), make("GatherND", ["x", "t"], ["y"])],
+    "places_in_rows": [*R, make("Greater", ["r", "half"], ["c"]), make("NonZero", ["c"], ["n"]),
+                       make("Transpose", ["n"], ["t"]), make("GatherND", ["r", "t"], ["y"])],
+    "places_from_the_last_row": [*R, make("GatherND", ["r", "ends"], ["y"])],
     "aligned": [*R, make("Slice", ["r", "first", "four", "second"], ["boxes"]),
                 make("Mul", ["r.at", "zero"], ["pictures"]),
                 make("RoiAlign", ["picture", "boxes", "pictures"], ["y"], output_height=2, output_width=2,
@@ -141,8 +144,10 @@ EVERY = [
     make("Softmax", ["joined"], ["y"], axis=0),
     make("ReduceSum", ["q", "first"], ["total"], keepdims=0),
 ]
-EMPTY_IS_AN_ERROR = ("argmax", "by_length", "last_row", "max", "min", "mean", "mean_of_all", "softmax")
+EMPTY_IS_AN_ERROR = ("argmax", "by_length", "last_row", "max", "min", "mean", "mean_of_all", "places_from_the_last_row",
+                     "softmax")  # fmt: skip
 """Of no rows onnxruntime refuses, or makes what no number is."""
+CONSTANTS |= {"ends": np.array([[-1, -2], [-2, 0], [0, 1]], np.int64)}
 CONSTANTS |= {"beside": np.array([0, 2, 0, 1], np.int64)}
 CONSTANTS |= {"every": np.array([ROWS], np.int64), "parts": np.array([2, 3], np.int64), "four": np.array([4], np.int64)}
 

@@ -13,6 +13,7 @@ import numpy as np
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.general import functions, products, reductions
 from kernels.frontend.onnx.general.suppressing import GONE
+from kernels.ir.expressions import Expression
 
 from . import resizing, shaping
 from .bounds import bounds_of
@@ -137,35 +138,41 @@ def _top(r: Rows) -> None:
     r.tell(valid, valid)
 
 
+def _from_the_first(r: Rows, indices: str, extents: Sequence[Extent]) -> str:
+    """Indices of which none is negative, which counts from the last valid row; along the last axis each is of the next
+    of `extents`, or all are of the only one."""
+    known = r.value(indices)
+    if bounds_of(r.to, indices)[0] >= 0 if known is None else not np.any(known < 0):
+        return indices
+    held = r.concat([number(r, extent) for extent in extents], 0)
+    from_end: Expression = ("select", ("less", "a", 0.0), ("add", "a", "b"), "a")
+    return r.map(from_end, r.tensor(indices), held if r.shape(indices) else r.reshape(held, ()))
+
+
 def _taken(r: Rows) -> None:
-    """Gather: negative indices count from the last valid row."""
+    """Gather."""
     x, indices = r.operand(0), r.operand(1)
     axis = r.node.axis(r.attribute("axis", 0), len(r.shape(x)))
-    named = len(r.shape(indices))
-    if count := r.counts(0).get(axis):
-        known = r.value(indices)
-        if bounds_of(r.to, indices)[0] < 0 if known is None else np.any(known < 0):
-            held = r.reshape(number(r, count), (1,) * named)
-            from_end = ("select", ("less", "a", 0.0), ("add", "a", "b"), "a")
-            places = r.map(from_end, r.tensor(indices), held)
-            r.places(r.shape(x)[axis])
-            r.end(r.gather(x, places, axis))
-        else:
-            r.import_from()
-    else:
+    named, counts = len(r.shape(indices)), r.counts(0)
+    places = _from_the_first(r, indices, [counts[axis]]) if axis in counts else indices
+    if places == indices:
         r.import_from()
-    found = {k if k < axis else k + named - 1: c for k, c in r.counts(0).items() if k != axis}
+    else:
+        r.places(r.shape(x)[axis])
+        r.end(r.gather(x, places, axis))
+    found = {k if k < axis else k + named - 1: c for k, c in counts.items() if k != axis}
     r.tell({**found, **{axis + k: c for k, c in r.counts(1).items()}})
 
 
 def _taken_rows(r: Rows) -> None:
     """GatherND."""
-    depth = r.shape(r.operand(1))[-1]
-    rest, batch = len(r.shape(r.operand(1))) - 1, int(r.attribute("batch_dims", 0))
-    r.only(0, range(batch + depth, len(r.shape(r.operand(0)))), "is looked along")
+    indices, counts, batch = r.operand(1), r.counts(0), int(r.attribute("batch_dims", 0))
+    rest, inner = len(r.shape(indices)) - 1, batch + r.shape(indices)[-1]
+    r.only(0, range(batch, len(r.shape(r.operand(0)))), "is looked along")
     r.only(1, range(rest), "is looked along")
-    r.import_from()
-    r.tell({**r.counts(1), **{k - batch - depth + rest: c for k, c in r.counts(0).items()}})
+    inside = any(batch <= axis < inner for axis in counts)
+    r.import_from(None, _from_the_first(r, indices, r.extents(0)[batch:inner]) if inside else None)
+    r.tell({**r.counts(1), **{k - inner + rest: c for k, c in counts.items() if k >= inner}})
 
 
 def _taken_elements(r: Rows) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
+from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.general.steps import MAX_PLACES, Operand, Steps
 from kernels.frontend.onnx.operands import result_types
@@ -111,7 +113,12 @@ def _shaped(s: Steps, index: int, shape: Callable[[Shape], Shape]) -> Operand:
 
 
 def _along(s: Steps, index: int, shape: Shape) -> Operand:
-    """As `shape_along`; those of blocks are repeated."""
+    """As `shape_along`; those of blocks are repeated. Raises ModelError for zero points unlike their scales."""
+    if index == 2 and s.has(2) and prod(s.shape(s.operand(2))) != prod(s.shape(s.operand(1))):
+        raise ModelError(
+            f"node {s.node.name!r} ({s.node.op}): zero points of shape {s.shape(s.operand(2))} do not fit scales of "
+            f"shape {s.shape(s.operand(1))}"
+        )
     block = s.attribute("block_size", 0)
     if s.has(index) and block:
         name = s.operand(index)
