@@ -87,9 +87,9 @@ def test_a_killed_agent_is_an_outcome(farm: RunningFarm, tmp_path: Path) -> None
     assert record["samples"], "what was measured before is kept"
 
 
-def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tmp_path: Path) -> None:
+def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tmp_path: Path, seed: int) -> None:
     """The next worker's attempt takes up the checkpoint on the phone, and leaves the model of a run let alone."""
-    data = np.random.default_rng().integers(0, 256, (2500, 8, 8), dtype=np.uint8)
+    data = np.random.default_rng(seed).integers(0, 256, (2500, 8, 8), dtype=np.uint8)
     np.savez(tmp_path / "set.npz", x_train=data, y_train=data.reshape(-1, 64)[:, :10].argmax(axis=1))
     with farm.redis() as redis:
         phone = next(one.serial for one in Inventory(redis).devices() if one.facts.source == "virtual")
