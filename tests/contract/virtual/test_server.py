@@ -117,7 +117,7 @@ def test_a_fault_script_runs_by_itself(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text(
         "- {at_s: 0.2, phone: virtual-nexus_5-0, do: {fault: hang}}\n"
-        "- {at_s: 0.4, phone: virtual-galaxy_s7-1, do: {fault: freeze_gauge}}\n"
+        "- {at_s: 0.4, phone: virtual-galaxy_s7-0, do: {fault: freeze_gauge}}\n"
     )
     with start_phones(tmp_path / "state", ["nexus_5", "galaxy_s7"], script=script) as phones:
 
