@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,17 @@ SEED = "POCKETFARM_TEST_SEED"
 SEED_IN_CI = 20261125
 SESSION = "POCKETFARM_TEST_SESSION"
 GRACE_S = 60.0
+REAPER = f"""
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.stdin.read()
+import psutil
+for _ in range(20):
+    for process in psutil.process_iter(["environ"]):
+        if process.pid != os.getpid() and (process.info["environ"] or {{}}).get({SESSION!r}) == sys.argv[1]:
+            process.kill()
+"""
+"""Ends what a session has started once that is gone, however it ended: also by SIGKILL, or by a second Ctrl-C."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,11 +82,15 @@ def seed() -> int:
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_stays_behind() -> Iterator[None]:
     """Every process that a test started, however far it went, has ended by the end of the session."""
+    reaper = subprocess.Popen(
+        [sys.executable, "-c", REAPER, str(os.getpid())], stdin=subprocess.PIPE, start_new_session=True
+    )
     yield
-    _, left = psutil.wait_procs(list(_descendants()), timeout=GRACE_S)
+    _, left = psutil.wait_procs([each for each in _descendants() if each.pid != reaper.pid], timeout=GRACE_S)
     told = [f"pid {process.pid}: {_command(process)}" for process in left]
     for process in left:
         process.kill()
+    reaper.communicate()
     assert not told, "processes stayed behind:\n  " + "\n  ".join(told)
 
 
