@@ -24,14 +24,19 @@ SEED_IN_CI = 20261125
 SESSION = "POCKETFARM_TEST_SESSION"
 GRACE_S = 60.0
 REAPER = f"""
-import os, signal, sys
+import contextlib, os, signal, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 sys.stdin.read()
 import psutil
-for _ in range(20):
-    for process in psutil.process_iter(["environ"]):
-        if process.pid != os.getpid() and (process.info["environ"] or {{}}).get({SESSION!r}) == sys.argv[1]:
-            process.kill()
+def left():
+    every = [each for each in psutil.process_iter(["environ"]) if each.pid != os.getpid()]
+    return [each for each in every if (each.info["environ"] or {{}}).get({SESSION!r}) == sys.argv[1]]
+end = time.monotonic() + {GRACE_S}
+while (found := left()) and time.monotonic() < end:
+    for each in found:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
+    time.sleep(0.05)
 """
 """Ends what a session has started once that is gone, however it ended: also by SIGKILL, or by a second Ctrl-C."""
 
