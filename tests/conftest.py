@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,22 @@ SEED = "POCKETFARM_TEST_SEED"
 SEED_IN_CI = 20261125
 SESSION = "POCKETFARM_TEST_SESSION"
 GRACE_S = 60.0
+REAPER = f"""
+import contextlib, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+sys.stdin.read()
+import psutil
+def left():
+    every = [each for each in psutil.process_iter(["environ"]) if each.pid != os.getpid()]
+    return [each for each in every if (each.info["environ"] or {{}}).get({SESSION!r}) == sys.argv[1]]
+end = time.monotonic() + {GRACE_S}
+while (found := left()) and time.monotonic() < end:
+    for each in found:
+        with contextlib.suppress(psutil.Error):
+            each.kill()
+    time.sleep(0.05)
+"""
+"""Ends what a session has started once that is gone, however it ended: also by SIGKILL, or by a second Ctrl-C."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,11 +87,15 @@ def seed() -> int:
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_stays_behind() -> Iterator[None]:
     """Every process that a test started, however far it went, has ended by the end of the session."""
+    reaper = subprocess.Popen(
+        [sys.executable, "-c", REAPER, str(os.getpid())], stdin=subprocess.PIPE, start_new_session=True
+    )
     yield
-    _, left = psutil.wait_procs(list(_descendants()), timeout=GRACE_S)
+    _, left = psutil.wait_procs([each for each in _descendants() if each.pid != reaper.pid], timeout=GRACE_S)
     told = [f"pid {process.pid}: {_command(process)}" for process in left]
     for process in left:
         process.kill()
+    reaper.communicate()
     assert not told, "processes stayed behind:\n  " + "\n  ".join(told)
 
 

@@ -380,3 +380,15 @@ def test_the_agent_reads_starts_threads_and_ends_in_one_place(pattern: str) -> N
         if re.search(pattern, line.partition("//")[0])
     ]
     assert not found, f"an error belongs in a Status, in {ONLY_IN_THE_AGENTS[pattern] or 'no file'} only: {found}"
+
+
+def test_what_tests_draw_has_a_seed() -> None:
+    """The `seed` that pytest's header prints, else a failure cannot be brought back."""
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    drawn = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in tests
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"\b(default_rng|Random)\(\)", line)
+    ]
+    assert len(tests) > 100 and not drawn, f"draw from the fixture `seed`: {drawn}"

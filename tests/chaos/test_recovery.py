@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.faults import KillAgent, Reboot, Unplug
+from device_agent.virtual.faults import Fault, KillAgent, Reboot, Throttle, Unplug
 from orchestrator.coordination.inventory import Inventory
 from tests.waiting import eventually
 
@@ -46,11 +46,20 @@ EPOCHS = 300
 """Some five seconds on one core."""
 
 
-def in_the_middle(farm: RunningFarm, folder: Path, name: str) -> tuple[str, str]:
-    """Submit a job and wait until it measures on a virtual phone; the experiment and the phone."""
+def in_the_middle(farm: RunningFarm, folder: Path, name: str, fault: Fault) -> str:
+    """Submit a job, and let a fault loose on its phone while it measures; the experiment. Until then all phones are so
+    slow that the fault meets it, whatever this machine does meanwhile."""
+    brake(farm, 0.1)
     experiment = farm.submit(folder, name, samples=SAMPLES)
     progress = eventually(farm.running, what=f"{name} does not measure")
-    return experiment, progress.serial
+    farm.phones.fault(progress.serial, fault)
+    brake(farm, 1.0)
+    return experiment
+
+
+def brake(farm: RunningFarm, share: float) -> None:
+    for phone in farm.phones.phones():
+        farm.phones.fault(phone.serial, Throttle(share=share, visible=False))
 
 
 def the_result(records: list[dict[str, Any]], samples: int = SAMPLES) -> dict[str, Any]:
@@ -65,31 +74,28 @@ def the_result(records: list[dict[str, Any]], samples: int = SAMPLES) -> dict[st
 
 
 def test_a_short_unplug_is_ridden_out(farm: RunningFarm, tmp_path: Path) -> None:
-    experiment, phone = in_the_middle(farm, tmp_path, "unplugged")
-    farm.phones.fault(phone, Unplug(seconds=3))
+    experiment = in_the_middle(farm, tmp_path, "unplugged", Unplug(seconds=3))
     record = the_result(farm.until_finished(experiment))
     assert record["attempt"] > 1 or "resumed" in {doubt["code"] for doubt in record["doubts"]}
 
 
 def test_a_reboot_leads_to_another_attempt(farm: RunningFarm, tmp_path: Path) -> None:
-    experiment, phone = in_the_middle(farm, tmp_path, "rebooted")
-    farm.phones.fault(phone, Reboot(seconds=3))
+    experiment = in_the_middle(farm, tmp_path, "rebooted", Reboot(seconds=3))
     records = farm.until_finished(experiment)
     assert the_result(records)["attempt"] == 2
     assert [record["outcome"] for record in records if record["attempt"] == 1] == ["lost"]
 
 
 def test_a_killed_agent_is_an_outcome(farm: RunningFarm, tmp_path: Path) -> None:
-    experiment, phone = in_the_middle(farm, tmp_path, "killed")
-    farm.phones.fault(phone, KillAgent())
+    experiment = in_the_middle(farm, tmp_path, "killed", KillAgent())
     (record,) = farm.until_finished(experiment)
     assert record["outcome"] == "killed"
     assert record["samples"], "what was measured before is kept"
 
 
-def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tmp_path: Path) -> None:
+def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tmp_path: Path, seed: int) -> None:
     """The next worker's attempt takes up the checkpoint on the phone, and leaves the model of a run let alone."""
-    data = np.random.default_rng().integers(0, 256, (2500, 8, 8), dtype=np.uint8)
+    data = np.random.default_rng(seed).integers(0, 256, (2500, 8, 8), dtype=np.uint8)
     np.savez(tmp_path / "set.npz", x_train=data, y_train=data.reshape(-1, 64)[:, :10].argmax(axis=1))
     with farm.redis() as redis:
         phone = next(one.serial for one in Inventory(redis).devices() if one.facts.source == "virtual")

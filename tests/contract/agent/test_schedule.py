@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import threading
 from itertools import pairwise
@@ -165,17 +166,16 @@ def test_run_goes_on_when_nobody_reads_any_more(agent: Agent) -> None:
 
 
 def test_detached_block_outlives_its_starter(agent: Agent) -> None:
-    """Its standard streams are closed and its shell is gone before the load begins."""
-    journal = agent.folder / "journal"
-    argv = agent.argv(
-        slow("cpu"), {"x": vector(1)}, "--detach", "--journal", journal, "--idle-ms", 300, "--load-ms", 300
-    )
-    process = subprocess.Popen(
-        ["sh", "-c", '"$@"', "sh", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True, env=agent.environment({}),
-    )  # fmt: skip
-    process.communicate(timeout=TIMEOUT_S)
-    assert '"phase"' not in journal.read_text()
+    """Its standard streams are closed and its shell is gone before the block begins, which waits for its slot."""
+    journal, slot = agent.folder / "journal", agent.folder / "slot"
+    argv = agent.argv(slow("cpu"), {"x": vector(1)}, "--detach", "--journal", journal, "--idle-ms", 30, "--load-ms", 30)
+    with slot.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            ["sh", "-c", '"$@"', "sh", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            start_new_session=True, env=agent.environment({"POCKETFARM_SLOT": str(slot)}),
+        )  # fmt: skip
+        process.communicate(timeout=TIMEOUT_S)
     run = Ended(read_events(await_text(journal, '"result"')), 0, "")
     assert phases(run) == ["idle_before", "load", "idle_after"]
 

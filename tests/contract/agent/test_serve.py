@@ -40,26 +40,26 @@ def network(api: str, steps: int = 1) -> Bundle:
 def test_several_networks_in_one_process(agent: Agent, api: str) -> None:
     """Loaded once, warm: set-up steps come before `ready` alone; more inferences take more time."""
     requests = [
-        {"id": 1, "network": "a"},
-        {"id": 2, "network": "b", "count": 1},
-        {"id": 3, "network": "b", "count": 30},
+        {"id": 0, "network": "a"},
+        {"id": 1, "network": "b", "count": 30},
+        *({"id": number, "network": "b", "count": 1} for number in range(2, 7)),
     ]
     ran = serve(agent, {"a": network(api), "b": network(api, 2000)}, requests, "--warmup", 2)
-    assert (ran.code, ran.one("result").samples) == (0, 3)
+    assert (ran.code, ran.one("result").samples) == (0, 7)
     kinds = [event.event for event in ran.events]
-    assert kinds[kinds.index("ready") :] == ["ready", "served", "served", "served", "result"]
+    assert kinds[kinds.index("ready") :] == ["ready", *["served"] * 7, "result"]
     assert ran.one("ready").networks == ("a", "b") and len(ran.all("device")) == 2
     served = ran.all("served")
-    assert [(each.id, each.status) for each in served] == [(1, "ok"), (2, "ok"), (3, "ok")]
-    one, thirty = (each.end_ns - each.start_ns for each in served[1:])
-    assert thirty > 5 * one > 0
+    assert [(each.id, each.status) for each in served] == [(number, "ok") for number in range(7)]
+    thirty, *ones = (each.end_ns - each.start_ns for each in served[1:])
+    assert thirty > 5 * min(ones) > 0, "this machine may stall in any of them, but not in all"
     assert all(before.end_ns <= after.start_ns for before, after in pairwise(served))
 
 
 def test_time_that_is_held(agent: Agent) -> None:
-    ran = serve(agent, {}, [{"id": 1, "hold_ns": 30_000_000}, {"id": 2, "hold_ns": 0}])
-    held, null = (each.end_ns - each.start_ns for each in ran.all("served"))
-    assert held >= 30_000_000 > null
+    ran = serve(agent, {}, [{"id": 1, "hold_ns": 30_000_000}, *({"id": 2, "hold_ns": 0} for _ in range(20))])
+    held, *null = (each.end_ns - each.start_ns for each in ran.all("served"))
+    assert held >= 30_000_000 > min(null)
 
 
 def test_what_is_not_served(agent: Agent) -> None:

@@ -16,6 +16,7 @@ from device_agent.virtual.faults import KillAgent, Unplug
 from device_agent.virtual.launch import VirtualPhones
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
+from tests.waiting import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
 
@@ -57,7 +58,7 @@ def run_command(plan: Path) -> str:
     inputs = " ".join(f"--input {file.stem}={TMP}/run/plan/{file.name}" for file in plan.glob("*.input"))
     return (
         f"{ON_PHONE} run --plan {TMP}/run/plan {inputs} --output-dir {TMP}/run/out --journal {JOURNAL} "
-        "--samples 600 --power-period-ms 50 --deadline-s 60 --marker test/1 --detach"
+        f"--samples 600 --power-period-ms 50 --deadline-s {LIMIT_S:g} --marker test/1 --detach"
     )
 
 
@@ -119,7 +120,7 @@ def test_a_killed_agent_leaves_a_journal_without_a_last_word(
     adb = installed(adb_port, phone)
     adb.shell(f"rm -rf {TMP}/run; mkdir -p {TMP}/run")
     assert adb("push", str(plan), f"{TMP}/run/").returncode == 0
-    pid = json.loads(adb.shell(run_command))["pid"]
+    pid = json.loads(adb.shell(run_command.replace("--samples 600", "--samples 1000000")))["pid"]
     control.fault(phone.name, KillAgent())
     eventually(lambda: adb("shell", f"kill -0 {pid}").returncode == 1)
     lines = events(adb.shell(f"cat {JOURNAL}"))

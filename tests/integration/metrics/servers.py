@@ -84,9 +84,13 @@ class Prometheus:
 
 @contextmanager
 def prometheus(folder: Path, exporter_url: str) -> Iterator[Prometheus]:
-    """A Prometheus with the repository's own configuration, but our exporter and a second's pace."""
+    """A Prometheus with the repository's own configuration, but our exporter and a quicker pace: not so quick that a
+    busy machine is late with an answer, for then all series end, and begin anew."""
     binary, port = required("prometheus"), free_port()
-    text = (DASHBOARDS / "prometheus.yml").read_text().replace("15s", "1s")
+    paces = {"scrape_interval: 15s": "scrape_interval: 5s", "evaluation_interval: 15s": "evaluation_interval: 1s"}
+    text = (DASHBOARDS / "prometheus.yml").read_text()
+    for usual, quicker in paces.items():
+        text = text.replace(usual, quicker)
     (folder / "prometheus.yml").write_text(text)
     for name in ("rules.yml", "alerts.yml"):
         (folder / name).write_text((DASHBOARDS / name).read_text())

@@ -31,12 +31,12 @@ TABLES = {
 """What can be compared of two ledgers: no times, and no numbers of changes."""
 
 
-def test_together_or_one_after_the_other(tmp_path: Path) -> None:
-    dice = random.Random(random.getrandbits(64))
+def test_together_or_one_after_the_other(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
     for turn in range(4):
-        seed = dice.getrandbits(64)
-        found = [_left(tmp_path / f"{turn}-{most}", random.Random(seed), most) for most in (1, 30)]
-        assert found[0] == found[1], f"seed {seed}"
+        chance = dice.getrandbits(64)
+        found = [_left(tmp_path / f"{turn}-{most}", random.Random(chance), most) for most in (1, 30)]
+        assert found[0] == found[1], f"seed {chance}"
 
 
 def _left(folder: Path, dice: random.Random, most: int) -> object:

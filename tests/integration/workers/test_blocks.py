@@ -22,6 +22,7 @@ from device_agent.virtual.faults import (
     PowerButton,
     Reboot,
     RestartAdbd,
+    Throttle,
     Unplug,
 )
 from kernels.frontend.load import load_workload
@@ -323,11 +324,13 @@ def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(
 def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Wiring) -> None:
     def restart() -> None:
         lab.phones.control.fault(lab.serial, RestartAdbd(seconds=1.0))
+        lab.phones.control.fault(lab.serial, Throttle(share=1.0, visible=False))
         there.later(lab.connect)
 
     there.at = {"sample": restart}
     before = read_adbd(lab.connection)
-    record = ok(there(SHORT))
+    lab.phones.control.fault(lab.serial, Throttle(share=0.1, visible=False))  # so slow that the restart meets it
+    record = ok(there({"samples": 12_000, "deadline": "60 s"}))
     assert DoubtCode.RESUMED in {doubt.code for doubt in record.doubts}
     assert "" != read_adbd(lab.connection) != before
     assert record.state_after is not None and proof(record, "awake").restored

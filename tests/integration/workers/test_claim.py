@@ -64,6 +64,7 @@ def test_a_session_that_cannot_renew_stops_before_its_lease_is_another_s(server:
 
 
 def test_a_session_that_was_held_up_asks_before_its_next_step(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "LOOK_S", 60.0)
     held_up = claimed(redis)  # its thread does not run
     Leases(redis).release("A", 1)
     claimed(redis, token=2)

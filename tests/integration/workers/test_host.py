@@ -199,7 +199,7 @@ def test_cancelled_in_mid_run(hosted: Farm) -> None:
 
 
 def test_a_superseded_session_leaves_no_record(hosted: Farm) -> None:
-    first = hosted.assign(samples=100_000, ttl_s=1.5)
+    first = hosted.assign(samples=100_000)
     hosted.until(hosted.running)
     assert hosted.leases.release(CPU_SERIAL, first.token)  # as if it had been reaped
     second = hosted.assign()

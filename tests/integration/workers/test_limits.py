@@ -49,9 +49,9 @@ def profile(folder: Path, name: str) -> str:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, lab_settings: Settings) -> Experiment:
+def asked(tmp_path: Path, lab_settings: Settings, seed: int) -> Experiment:
     """Each layer is trained alone and then all of them, as in `study_a_limits.yaml`."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(seed)
     images, labels = rng.integers(0, 256, (SAMPLES, 28, 28), dtype=np.uint8), rng.integers(0, 10, SAMPLES)
     np.savez(tmp_path / "set.npz", x_train=images, y_train=labels)
     training = {

@@ -14,7 +14,16 @@ from typing import Any
 import pytest
 
 from device_agent.build import binary
-from device_agent.virtual.faults import BatteryLevel, Fault, Garbage, KillAgent, Reboot, StorageFull, Unplug
+from device_agent.virtual.faults import (
+    BatteryLevel,
+    Fault,
+    Garbage,
+    KillAgent,
+    Reboot,
+    StorageFull,
+    Throttle,
+    Unplug,
+)
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import LeaseLost, Unsupported
@@ -326,9 +335,11 @@ def test_settings_are_put_back_also_by_the_next_session(there: Runner, lab: Wiri
 def test_the_cable_drops_and_the_run_goes_on(there: Runner, lab: Wiring) -> None:
     def drop() -> None:
         lab.phones.control.fault(lab.serial, Unplug(seconds=0.5))
+        lab.phones.control.fault(lab.serial, Throttle(share=1.0, visible=False))
         there.replug(lab)
 
     there.at_sample = drop
+    lab.phones.control.fault(lab.serial, Throttle(share=0.1, visible=False))  # so slow that the drop meets it
     sampling = Sampling(warmup=0, samples=12_000, deadline="60 s")
     record = ok(there(assignment(lab.serial, sampling=sampling)))
     assert DoubtCode.RESUMED in codes(record)

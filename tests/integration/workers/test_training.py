@@ -40,9 +40,9 @@ EPOCHS, SAMPLES, HELD_OUT = 4, 70, 20
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[np.ndarray, np.ndarray]:
+def files(tmp_path: Path, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Bytes, and classes that can be learnt from them, in `set.npz`."""
-    rng = np.random.default_rng()
+    rng = np.random.default_rng(seed)
     data = rng.integers(0, 256, (SAMPLES + HELD_OUT, 8, 8), dtype=np.uint8)
     labels = data.reshape(-1, 64)[:, :10].argmax(axis=1)
     np.savez(tmp_path / "set.npz", x_train=data, y_train=labels)

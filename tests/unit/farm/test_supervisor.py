@@ -51,7 +51,7 @@ time.sleep(600)"""
     supervisor = Supervisor([part], {}, tmp_path, lambda part, what, _: said.append((part, what)))
     try:
         supervisor.start()
-        eventually(lambda: supervisor.look() or said[-1:] == [("pages", "ready")], 20.0)
+        eventually(lambda: supervisor.look() or said[-1:] == [("pages", "ready")])
         assert said[0] == ("pages", "died")
     finally:
         supervisor.stop()

@@ -23,8 +23,8 @@ COUNT = 12
 
 
 @pytest.fixture
-def data() -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng()
+def data(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
     return rng.integers(0, 256, (COUNT, 3, 4), dtype=np.uint8), rng.integers(0, 5, COUNT, dtype=np.uint8)
 
 
@@ -64,8 +64,8 @@ def test_sets_of_every_kind_are_kept_alike(tmp_path: Path, data: tuple[np.ndarra
     assert (inputs.dtype, labels.dtype, dataset.size, dataset.scale) == (np.uint8, np.uint8, COUNT, 1 / 255)
 
 
-def test_floats_stay_floats_and_need_no_classes(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.random.default_rng().random((COUNT, 6)))
+def test_floats_stay_floats_and_need_no_classes(tmp_path: Path, seed: int) -> None:
+    np.save(tmp_path / "x.npy", np.random.default_rng(seed).random((COUNT, 6)))
     training = asked(inputs="x.npy", held_out="25 %").model_copy(update={"loss": "mean_squared_error"})
     dataset = kept(training, tmp_path, (6,), 6, Artifacts(tmp_path)).dataset
     inputs = np.load(Artifacts(tmp_path).path(str(dataset.inputs_sha256)))

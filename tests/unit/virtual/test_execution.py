@@ -68,9 +68,9 @@ def test_an_orphan_is_collected(phone: Phone) -> None:
         assert _state(process.pid) == ""
 
 
-def test_what_a_program_reads_and_prints_passes_whole(phone: Phone) -> None:
+def test_what_a_program_reads_and_prints_passes_whole(phone: Phone, seed: int) -> None:
     """More than pipes hold, in both directions and on both outputs, while the reader is slow."""
-    given = random.randbytes(1 << 20)
+    given = random.Random(seed).randbytes(1 << 20)
     out, err, slow = BytesSink(), BytesSink(), 0
 
     async def slowly(data: bytes) -> None:
