@@ -23,7 +23,7 @@ from .sections import SETUP, sections
 
 SHOWN_EXCLUSIONS = 12
 COLUMNS = (
-    Head(""), Head("median ms", True), Head("95 % interval", True), Head("p90", True), Head("memory", True),
+    Head(""), Head("median ms", True), Head("interval", True), Head("p90", True), Head("memory", True),
     Head("blocks", True), Head("doubts"),
 )  # fmt: skip
 MEDIAN, BLOCKS = 1, 5

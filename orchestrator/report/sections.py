@@ -64,7 +64,7 @@ def _energy_columns(per: str) -> tuple[Column, ...]:
     )  # fmt: skip
 
 
-INTERVALS = "Intervals hold 95 % or more, if no other level stands beside them."
+INTERVALS = "Intervals are at 95 % or more unless another level stands beside them."
 
 NEEDS_REST = ("gross", "idle power")
 """Columns that say nothing where no block rested: the energy itself is gross, and the idle power is not known."""
@@ -116,13 +116,14 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
         for summary in summaries if (one := summary.throughput) is not None
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("frames/s", True), Column("95 % interval", True),
+        Column("device"), Column("cell"), Column("frames/s", True), Column("interval", True),
         Column("over one thread", True), Column("slowest sample", True, True), Column("ms per frame", True),
         Column("frames a sample", True, True), Column("batch", True, True), Column("blocks", True),
     )  # fmt: skip
     note = (
         "Frames per second of whole samples. Higher is better. `over one thread`: of the CPU of the same device. The "
-        "time per frame is no latency: frames of a stream overlap, and those of a batch wait for each other."
+        "time per frame is no latency: frames of a stream overlap, and those of a batch wait for each other. "
+        f"{wording.LEVELS}."
     )
     return Section("throughput", "Throughput", note, columns, tuple(rows))
 
@@ -138,10 +139,11 @@ def _cold(summaries: Sequence[Summary]) -> Section:
         for summary in summaries if (cold := summary.cold) is not None
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("cold start ms", True), Column("95 % interval", True),
+        Column("device"), Column("cell"), Column("cold start ms", True), Column("interval", True),
         Column("set-up", True), Column("first inference", True), Column("blocks", True),
     )  # fmt: skip
-    return Section("cold", "Cold start", "From a fresh process to its first result.", columns, tuple(rows))
+    note = f"From a fresh process to its first result. {wording.LEVELS}."
+    return Section("cold", "Cold start", note, columns, tuple(rows))
 
 
 def _setup(summaries: Sequence[Summary]) -> Section:
@@ -257,11 +259,15 @@ def _failed(summaries: Sequence[Summary]) -> Section:
 
 def _conditions(summaries: Sequence[Summary]) -> Section:
     """One row for each condition and what became of it, with the devices for which it is so."""
-    found: dict[tuple[str, str, str], dict[str, ConditionProof]] = {}
+    worst: dict[tuple[str, str], dict[str, ConditionProof]] = {}
     for summary in summaries:
         for proof in summary.conditions:
-            key = (proof.name, proof.wanted, _proof_text(proof))
-            found.setdefault(key, {})[summary.serial] = proof
+            known = worst.setdefault((proof.name, proof.wanted), {})
+            known[summary.serial] = min(known.get(summary.serial, proof), proof, key=_proves)
+    found: dict[tuple[str, str, str], dict[str, ConditionProof]] = {}
+    for (name, wanted), proofs in worst.items():
+        for serial, proof in proofs.items():
+            found.setdefault((name, wanted, _proof_text(proof)), {})[serial] = proof
     rows = tuple(
         (name, wanted, words, wording.few(list(serials)), _as_read(next(iter(serials.values()))))
         for (name, wanted, words), serials in found.items()
@@ -281,6 +287,11 @@ def _conditions(summaries: Sequence[Summary]) -> Section:
 def _as_read(proof: ConditionProof) -> str:
     """What the device told for the block; of a condition that is only checked, what it told before it."""
     return proof.held or proof.before
+
+
+def _proves(proof: ConditionProof) -> tuple[bool, int]:
+    """The less of a device's cells that is, the less it proves; what was put back in one of them was put back."""
+    return proof.proven, (False, True, None).index(proof.restored)
 
 
 def _proof_text(proof: ConditionProof) -> str:

@@ -2,7 +2,7 @@
 
 from .energies import EnergyRow, energy, energy_basis, energy_groups, power_source, short_source
 from .exclusions import group_exclusions
-from .intervals import interval, interval_note, joule_interval, latency_interval, percent, percent_interval
+from .intervals import LEVELS, interval, interval_note, joule_interval, latency_interval, percent, percent_interval
 from .names import Naming, cell, few, naming, shared_word, short_name, without
 from .quantities import counted, joules, memory_size, ms, per_s, share, watts
 from .results import (
@@ -19,6 +19,7 @@ from .results import (
 )
 
 __all__ = [
+    "LEVELS",
     "EnergyRow",
     "Naming",
     "blocks",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.analysis.statistics import Interval, Latency, Summary
 
 PROMISED_PERCENT = 95
+LEVELS = f"Intervals are at {PROMISED_PERCENT} % unless another level stands beside them"
 MOST_DECIMALS = 5
 """Of a share in percent: one of ten million examples."""
 
@@ -29,18 +30,19 @@ def interval(found: Interval | None) -> str:
 
 
 def level(found: Interval) -> str:
-    """` 75 %`, ` of one block`; empty of 95 %, which columns promise."""
+    """` 75 %`, ` of one block`; empty of 95 %, which notes promise."""
     if found.method == "own":
         return " of one block"
     return "" if round(100 * found.level) == PROMISED_PERCENT else f" {found.level:.0%}".replace("%", " %")
 
 
 def interval_note(summaries: Iterable[Summary]) -> str:
-    """What the intervals of the results take for granted; empty where they take nothing."""
-    found = [one.interval_ms if one else None for one in (summary.latency for summary in summaries)]
-    if not any(each is not None and each.conditional for each in found):
-        return ""
-    return f"intervals of fewer than {SERIAL_BLOCKS} blocks: if successive blocks are independent"
+    """How sure the intervals of the results are, and what they take for granted; empty where there are none."""
+    latencies = [summary.latency for summary in summaries]
+    found = [each for one in latencies if one is not None and (each := one.interval_ms) is not None]
+    few = f"; those of fewer than {SERIAL_BLOCKS} blocks assume independent blocks"
+    told = f"{LEVELS}{few if any(each.conditional for each in found) else ''}"
+    return told[0].lower() + told[1:] if found else ""
 
 
 def joule_interval(interval: Interval, value: float = 0.0) -> str:

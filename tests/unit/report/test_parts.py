@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
+from orchestrator.model.record import ConditionProof
 from orchestrator.report import charts, console, wording
 from orchestrator.report.colours import BACKENDS
 from orchestrator.report.content import Content
@@ -138,6 +139,17 @@ def test_a_phone_whose_canaries_changed_is_marked(steady: Content) -> None:
 def test_conditions_that_are_not_proven_are_marked(steady: Content) -> None:
     section = named(steady)["conditions"]
     assert {section.rows[i][3] for i in section.bad} == {"R58M91XKPVJ"}
+
+
+def test_a_condition_of_a_device_stands_in_one_row(steady: Content) -> None:
+    """As its least proven cell has it; a setting that was put back in one of them was put back."""
+    proofs = [ConditionProof(name="awake", wanted="awake", proven=True, restored=each) for each in (None, True)]
+    proofs.append(ConditionProof(name="awake", wanted="awake", proven=False))
+    one = steady.summaries[0]
+    for count, words in ((2, "proven, put back"), (3, "not proven")):
+        summaries = tuple(one.model_copy(update={"conditions": (proof,)}) for proof in proofs[:count])
+        content = steady.model_copy(update={"summaries": summaries})
+        assert [row[2] for row in named(content)["conditions"].rows] == [words]
 
 
 def test_the_first_inference_of_a_cold_start_is_called_so() -> None:
