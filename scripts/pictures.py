@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PHONES = 4
 READY_S = 120.0
+DONE = 9
+"""Of 42 blocks, when the fleet is photographed: pages take some seconds to draw."""
 WIDTH, HEIGHT = 1100, 1500
 """Of the report's picture, in pixels: the page from its head on."""
 COLORS = 64
@@ -87,6 +89,11 @@ def _ready(state: Path) -> int:
     return sum(device["state"]["health"] == "ready" for device in found)
 
 
+def _done(state: Path) -> int:
+    """Blocks that have gone well."""
+    return sum(int(each["counts"].get("ok", 0)) for each in json.loads(_farm("status", "--json", state=state)))
+
+
 def _photograph(browser: str, page: Path, picture: Path) -> None:
     """The head of a page in few colours; its headings go into the picture's text."""
     with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
@@ -99,12 +106,12 @@ def _photograph(browser: str, page: Path, picture: Path) -> None:
 
 
 def _photograph_fleet(browser: str, state: Path, picture: Path) -> None:
-    """The page of the fleet when all of it has work."""
+    """The page of the fleet in the midst of its work."""
     found = read(state)
     if found is None:
         sys.exit("pictures: the farm has ended")
     with client_of(settings_for(state)) as redis:
-        while len(Inventory(redis).progress()) < PHONES:
+        while _done(state) < DONE or len(Inventory(redis).progress()) < PHONES:
             time.sleep(0.2)
     with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
         raw = Path(temporary, "raw.png")
