@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 
+from benchmarks.engine.zoo import coverage
 from farm.cli.app import application
 from kernels.frontend.onnx.general.classical import CLASSICAL
 from kernels.frontend.onnx.operators import SUPPORTED
@@ -278,3 +279,9 @@ def test_an_option_has_the_same_short_letter_in_all_commands() -> None:
                     found.setdefault(name, set()).add(tuple(sorted(option.opts)))
     assert found["-d"] == {("--device", "-d")}
     assert {name: spelled for name, spelled in found.items() if len(spelled) > 1} == {}
+
+
+def test_the_table_of_exports_counts_the_raw_files() -> None:
+    page = (ROOT / "benchmarks" / "engine" / "README.md").read_text()
+    wanted = coverage.table(coverage.verdicts_of(sorted(coverage.RESULTS.glob("*-zoo*.json"))))
+    assert wanted in page, "put in what `python -m benchmarks.engine.zoo.coverage` prints"

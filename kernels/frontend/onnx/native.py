@@ -75,7 +75,7 @@ def inlined(model: onnx.ModelProto, kept: Sequence[tuple[str, str]]) -> onnx.Mod
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which large constants are declared only: they are never there twice."""
+    """A copy in which large constants are declared only; it never holds them itself."""
     light = onnx.ModelProto()
     _copy(model, light, "graph")
     _copy(model.graph, light.graph, "initializer")
