@@ -8,7 +8,7 @@ import time
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 _NUMBER = re.compile(r"^\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-z%°]*)\s*$")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -21,6 +21,12 @@ _MOMENT = "a time such as `17:00` or `2026-12-01 08:00`"
 def parse_seconds(value: object) -> float:
     """`"90 s"`, `"5 min"`, `"100 ms"` -> seconds. A bare number in a file is refused: it has no unit."""
     return _parse(value, _SECONDS, "a time such as `90 s`")
+
+
+def _sampled(period_s: float) -> float:
+    if not 1e-3 <= period_s <= 60:
+        raise ValueError(f"expected `1 ms` to `60 s` between two readings, got {period_s:g} s")
+    return period_s
 
 
 def parse_moment(value: object, now: float | None = None) -> float:
@@ -96,6 +102,8 @@ def _finite(value: float, wanted: str) -> float:
 
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=float | str), Field(gt=0)]
+SamplingPeriod = Annotated[Seconds, AfterValidator(_sampled)]
+"""Between two readings of a gauge: the agent counts in ms."""
 Rest = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=float | str), Field(ge=0)]
 Share = Annotated[float, BeforeValidator(parse_share, json_schema_input_type=float | str), Field(gt=0, lt=1)]
 Celsius = Annotated[float, BeforeValidator(parse_celsius, json_schema_input_type=float | str)]

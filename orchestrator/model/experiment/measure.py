@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from orchestrator.model.base import Model
 from orchestrator.model.power import PowerSource
-from orchestrator.model.quantity import Seconds
+from orchestrator.model.quantity import SamplingPeriod
 
 Quantity = Literal["latency", "layers", "memory", "power"]
 
@@ -18,7 +18,7 @@ class Measure(Model):
 
     quantities: tuple[Quantity, ...] = ("latency", "memory")
     """`latency` and `memory` cost nothing; `layers` is a separate profiled pass; `power` samples the gauge."""
-    power_period: Seconds = 0.1
+    power_period: SamplingPeriod = 0.1
     """Sampling period of the power gauge, with a unit: `100 ms`."""
     power_source: PowerSource | Literal["auto"] = "auto"
     """`auto`: the best that the device has: an external meter, else the workstation's counter, else the gauge."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from orchestrator.errors import SpecError
 from orchestrator.model.base import Model
 from orchestrator.model.experiment import Conditions, Name
-from orchestrator.model.quantity import Rest, Seconds, parse_share
+from orchestrator.model.quantity import Rest, SamplingPeriod, Seconds, parse_share
 from orchestrator.spec import taken_names
 from orchestrator.spec.validation import read_text, validate
 
@@ -103,7 +103,7 @@ class QueueingSpec(Model):
     """What the dispatcher itself needs for each request, one after the other; on phones it is measured."""
     conditions: Conditions | None = None
     """What must hold on a phone when the run starts, as in experiments; on phones alone."""
-    power_period: Seconds = 0.1
+    power_period: SamplingPeriod = 0.1
     """How often a phone's gauge, temperature and clocks are read while it serves."""
     warm_up: Literal["mser5", "none"] | Seconds = "mser5"
     """What is left out at the beginning: MSER-5 finds it, or this long."""

@@ -110,6 +110,12 @@ def test_a_number_without_a_unit_is_refused(field: str) -> None:
     assert "has no unit" in message
 
 
+@pytest.mark.parametrize("period", ["1 us", "2 h"])
+def test_a_period_that_no_gauge_is_read_at_is_refused(period: str) -> None:
+    (message,) = problems(f"name: a\nworkload: {{network: n}}\nmeasure: {{power_period: {period}}}\n").values()
+    assert "`1 ms` to `60 s`" in message
+
+
 def test_missing_and_repeated_keys() -> None:
     assert "required" in problems("description: x\nworkload: {network: n}\n")["name"]
     assert "first in line 1" in problems("name: a\nworkload: {network: n}\nname: b\n")["name"]
