@@ -104,17 +104,19 @@ class _Process:
     """The process, as far as there is one now."""
 
     def __init__(self) -> None:
+        self.forget()
+        os.register_at_fork(after_in_child=self.forget)
+        atexit.register(self._end)
+
+    def forget(self) -> None:
+        """There is none: a fork has no part in its parent's, nor in a call that another thread of it was in."""
         self._lock = Lock()
-        self._owner = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
 
     def ask(self, request: tuple[Any, ...]) -> tuple[str, Any]:
         """What it answers. Raises EOFError where it ends instead."""
         with self._lock:
-            if self._owner != os.getpid():  # a fork has no part in its parent's process
-                self._owner, self._process, self._connection = os.getpid(), None, None
-                atexit.register(self._end)
             connection = self._connection or self._start()
             try:
                 connection.send(request)
@@ -137,7 +139,7 @@ class _Process:
         return self._connection
 
     def _end(self) -> None:
-        if self._process and self._connection and self._owner == os.getpid():
+        if self._process and self._connection:
             self._connection.close()
             self._process.kill()
             self._process.wait()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -453,6 +455,38 @@ def test_what_ends_the_process_of_onnx_s_own_code_is_refused(
             tmp_path / "m.onnx", nodes, {"x": (4, 2)}, ["a", "y"], constants | {"l": np.zeros(4, np.int64)}, opset=18
         )
         refuse(path, "the_node")
+
+
+FORKS = """
+import os, signal, sys, threading, time
+import onnx
+from kernels.frontend.onnx import native
+
+model = onnx.load(sys.argv[1])
+asking = threading.Event()
+
+def ask():
+    while True:
+        native.with_types(model)
+        asking.set()
+
+threading.Thread(target=ask, daemon=True).start()
+assert asking.wait(30)
+for _ in range(5):
+    time.sleep(0.01)
+    child = os.fork()
+    if not child:
+        signal.alarm(30)
+        found = native.with_types(model)
+        os._exit(0 if found.graph.value_info else 1)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_fork_amid_a_call_of_onnx_s_own_code_has_a_process_of_its_own(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Relu", [f"x{i}" if i else "x"], [f"x{i + 1}"]) for i in range(200)]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (4, 2)}, ["x200"])
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS, str(path)], check=True, timeout=120)
 
 
 def test_a_first_output_that_is_left_out(tmp_path: Path) -> None:
