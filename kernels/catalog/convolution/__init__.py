@@ -49,7 +49,9 @@ ALGORITHMS = registry(
 
 _WINOGRAD_CHANNELS = 32
 _WINOGRAD_PIXELS = 196
-"""From so many channels and outputs on, tiles of 4x4 outputs paid on a desktop GPU (docs/decisions/0019)."""
+"""From so many channels and outputs of all pictures on, tiles of 4x4 outputs paid on a desktop GPU (decision 0019)."""
+_WINOGRAD_SAVES = 0.6
+"""Part of the products that may be left: of small pictures most of a tile lies beyond the edge."""
 _UNIT, _UNIT_PIXELS = 16, 4
 """Of matrix units: rows and columns of the usual matrix, and pixels from which on they paid (docs/decisions/0109)."""
 _LARGE_SAVES = 0.85
@@ -113,11 +115,14 @@ def _for_desktop(options: Options, limits: Limits, conv: Convolution) -> str:
     least = min(conv.c, conv.k)
     if _on_units(conv) and ALGORITHMS["matrix_units"].why_not(conv, options, limits) is None:
         return "matrix_units"
-    wide = least >= _WINOGRAD_CHANNELS and conv.oh * conv.ow >= _WINOGRAD_PIXELS and not options.half
+    pixels = conv.n * conv.oh * conv.ow
+    wide = least >= _WINOGRAD_CHANNELS and pixels >= _WINOGRAD_PIXELS and not options.half
     if wide and _LARGE.why_not(conv, options, limits) is None and _has_room(_LARGE, conv, options, limits):
         is_alone = _USUAL.why_not(conv, options, limits) is not None
         saves = is_alone or _LARGE.products(conv, options) < _LARGE_SAVES * _USUAL.products(conv, options)
-        return _LARGE.name if saves else _USUAL.name
+        chosen = _LARGE if saves else _USUAL
+        if chosen.products(conv, options) < _WINOGRAD_SAVES * pixels * conv.kernel[0] * conv.kernel[1]:
+            return chosen.name
     return _first(("depthwise", "implicit_gemm", "direct"), conv, options, limits)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from kernels.catalog.desktop_cost import UNITS, Costs, desktop_cost
 from kernels.errors import OptionError
 from kernels.options import Limits, Options
 from kernels.source.tile import Tile, derived
@@ -37,6 +38,26 @@ class GroupTile(Tile):
     def local_bytes(self) -> int:
         """Of both operands in single precision."""
         return 16 * (self.local_src + self.local_weight)
+
+    @property
+    def rows(self) -> int:
+        return self.tile_pixels
+
+    @property
+    def columns(self) -> int:
+        return 4 * self.tile_vectors
+
+    @property
+    def rv(self) -> float:
+        return self.tp / 4
+
+    @property
+    def cv(self) -> int:
+        return self.tv
+
+    @property
+    def fetched(self) -> int:
+        return self.loads_src + self.loads_weight
 
     @derived
     def group(self) -> int:
@@ -129,19 +150,38 @@ _BUSY = 2
 """Work-groups a compute unit that keep it busy."""
 _BUSY_ITEMS = 256
 """Work-items of such a group, where a layer has no more than one vector of outputs."""
-_UNITS, _DESKTOP_UNITS = 8, 64
-"""Compute units where the device does not tell: of a phone, and of a device with memory of its own."""
+_UNITS = 8
+"""Compute units of a phone that does not tell."""
+_FEWEST, _PARTS = 4, (1, 2, 4, 8)
+"""Stages of a part of the depth, and numbers of parts."""
+_COSTS = {
+    "opencl": Costs(460, 2.5, 5.5, 1.0, 10.5, (19, 19), 12e6, 0.5, 0.085),
+    "vulkan": Costs(490, 1.0, 1.26, 1.0, 69, (2.4, 2.4), 3.5e6, 0.27, 0.118),
+}
+"""By API: fitted to 20 layers, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0185)."""
 
 
-def group_tile_words(options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> list[str]:
+@dataclass(frozen=True)
+class StackProduct:
+    """Sizes of a product of stacks of pixels with weights."""
+
+    pixels: int
+    stacks: int
+    """Of outputs."""
+    depth: int
+    """Pairs of a tap and a stack of inputs."""
+    matrices: int
+    """Such products side by side."""
+    divides: bool = False
+    """Whether several work-groups may share out the depth."""
+
+
+def group_tile_words(options: Options, limits: Limits, sizes: StackProduct) -> list[str]:
     """Tiles worth trying, the default first; none that would compute more than four times what is wanted."""
-    default = choose_group_tile(options, limits, pixels=pixels, stacks=stacks, matrices=matrices)
+    default = choose_group_tile(options, limits, sizes)
 
-    def waste(tile: GroupTile) -> float:
-        groups = -(-pixels // tile.tile_pixels) * -(-stacks // tile.tile_vectors)
-        return groups * tile.tile_pixels * tile.tile_vectors / (pixels * stacks)
-
-    others = [_as_wanted(tile, options) for tile in _fitting(limits) if waste(tile) <= _MAX_WASTE]
+    wanted = sizes.pixels * sizes.stacks * sizes.matrices
+    others = [_as_wanted(tile, options) for tile in _fitting(limits) if _computed(tile, sizes) <= _MAX_WASTE * wanted]
     return list(dict.fromkeys(tile.words for tile in (default, replace(default, ahead=0), *others)))
 
 
@@ -160,11 +200,9 @@ def parse_group_tile(words: str) -> GroupTile:
     return tile
 
 
-def group_tile(words: str, options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
+def group_tile(words: str, options: Options, limits: Limits, sizes: StackProduct) -> GroupTile:
     """The tile in words; where there are none, the default. Raises OptionError."""
-    if words:
-        return parse_group_tile(words)
-    return choose_group_tile(options, limits, pixels=pixels, stacks=stacks, matrices=matrices)
+    return parse_group_tile(words) if words else choose_group_tile(options, limits, sizes)
 
 
 def _fitting(limits: Limits) -> list[GroupTile]:
@@ -176,32 +214,66 @@ def _fitting(limits: Limits) -> list[GroupTile]:
     ]
 
 
+def _is_desktop(limits: Limits) -> bool:
+    return not limits.unified_memory and not limits.cpu_device
+
+
+def _tiles(tile: GroupTile, sizes: StackProduct) -> int:
+    return -(-sizes.pixels // tile.tile_pixels) * -(-sizes.stacks // tile.tile_vectors) * sizes.matrices
+
+
+def _computed(tile: GroupTile, sizes: StackProduct) -> int:
+    """Vectors, those beyond the edges too."""
+    return _tiles(tile, sizes) * tile.tile_pixels * tile.tile_vectors
+
+
 def _as_wanted(tile: GroupTile, options: Options) -> GroupTile:
     """Vulkan's compiler likes the loop without branches (docs/decisions/0037)."""
     return replace(tile, ahead=int(options.backend == "vulkan" and tile.split == 1))
 
 
-def choose_group_tile(options: Options, limits: Limits, *, pixels: int, stacks: int, matrices: int) -> GroupTile:
-    """The tile that wastes least of what it computes, large ones first as long as there are enough work-groups.
+def choose_group_tile(options: Options, limits: Limits, sizes: StackProduct) -> GroupTile:
+    """On a GPU with memory of its own by the cost of products, elsewhere what wastes least of what it computes, large
+    tiles first as long as there are enough work-groups.
 
     Raises OptionError where the device has too little local memory, or too small work-groups, for any.
     """
-    fitting = _fitting(limits)
+    fitting = [_as_wanted(tile, options) for tile in _fitting(limits)]
     if not fitting:
         least = min(TILES, key=lambda tile: tile.local_bytes)
         raise OptionError(
             f"a tile needs {least.local_bytes} bytes of local memory and a work-group of {least.work_group}; the "
             f"device has {limits.local_bytes} and {limits.max_work_group}"
         )
+    if _is_desktop(limits):
+        return min(fitting, key=lambda tile: min(_desktop_costs(tile, options, limits, sizes).values()))
+    return min(fitting, key=lambda tile: _phone_cost(tile, limits, sizes))
 
-    units = limits.compute_units or (_UNITS if limits.unified_memory else _DESKTOP_UNITS)
 
-    def cost(tile: GroupTile) -> float:
-        groups = -(-pixels // tile.tile_pixels) * -(-stacks // tile.tile_vectors) * matrices
-        computed = groups * tile.tile_pixels * tile.tile_vectors
-        few = _BUSY_ITEMS / tile.work_group if stacks == 1 else 1.0  # pixels alone keep the units busy
-        idle = max(1.0, max(1.0, few) * _BUSY * units / (groups * math.sqrt(tile.split)))
-        reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
-        return computed * idle * reuse
+def parts_of_depth(tile: GroupTile, options: Options, limits: Limits, sizes: StackProduct) -> int:
+    """Into how many parts the depth goes, which several work-groups take; 1: it is not divided."""
+    costs = _desktop_costs(tile, options, limits, sizes)
+    return min(costs, key=lambda parts: costs[parts])
 
-    return _as_wanted(min(fitting, key=cost), options)
+
+def _desktop_costs(tile: GroupTile, options: Options, limits: Limits, sizes: StackProduct) -> dict[int, float]:
+    """By parts of the depth."""
+    tiles, stages = _tiles(tile, sizes), -(-sizes.depth // tile.depth)
+    results = 4 * sizes.pixels * sizes.stacks * sizes.matrices
+    divides = sizes.divides and tile.split == 1 and _is_desktop(limits)
+
+    def cost(parts: int) -> float:
+        depth = 4 * tile.depth * parts * -(-stages // parts)
+        costs, api = _COSTS[options.backend], options.backend
+        return desktop_cost(tile, costs, tiles=tiles, depth=depth, parts=parts, results=results, limits=limits, api=api)
+
+    return {parts: cost(parts) for parts in _PARTS if parts == 1 or (divides and stages >= _FEWEST * parts)}
+
+
+def _phone_cost(tile: GroupTile, limits: Limits, sizes: StackProduct) -> float:
+    groups = _tiles(tile, sizes)
+    few = _BUSY_ITEMS / tile.work_group if sizes.stacks == 1 else 1.0  # pixels alone keep the units busy
+    units = limits.compute_units or (_UNITS if limits.unified_memory else UNITS)
+    idle = max(1.0, max(1.0, few) * _BUSY * units / (groups * math.sqrt(tile.split)))
+    reuse = 1 + 4.0 / (tile.tp + 4 * tile.tv) + 0.1 * (tile.split - 1)
+    return _computed(tile, sizes) * idle * reuse

@@ -14,7 +14,7 @@ import pytest
 from kernels.catalog.convolution import ALGORITHMS, convolution_of
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
-from kernels.options import Choice, Limits, Options
+from kernels.options import Backend, Choice, Limits, Options
 from kernels.plan.model import Plan, Pool, SwapIn
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
@@ -130,13 +130,26 @@ def test_the_agent_agrees_with_the_tiles_for_lavapipe(agent: Agent, shape: str, 
 @pytest.mark.parametrize("algorithm", ["implicit_gemm", "im2col", "winograd"])
 def test_the_agent_agrees_with_every_tile_through_local_memory(agent: Agent, algorithm: str, shaders: Path) -> None:
     build = Builder()
-    build.conv(build.input(1, 9, 7, 10), 18, (3, 3), (1, 1), (1, 1, 1, 1))
+    build.conv(build.input(3, 9, 7, 10), 18, (3, 3), (1, 1), (1, 1, 1, 1))
     conv = convolution_of(build.graph, build.graph.nodes[0])
-    limits = Limits(local_bytes=32 << 10)
+    limits = Limits(local_bytes=32 << 10, unified_memory=False, compute_units=132)
     tiles = ALGORITHMS[algorithm].tiles(conv, Options("vulkan"), limits)
     outputs = build.graph.nodes[0].outputs + tuple(build.conv("x", 18, (3, 3), (1, 1), (1, 1, 1, 1)) for _ in tiles[1:])
     tuned = {node.name: Choice(algorithm, tile) for node, tile in zip(build.graph.nodes, tiles, strict=True)}
     check(agent, build.outputs(*outputs), Options("vulkan", tuned=tuned), limits, shaders)
+
+
+@pytest.mark.parametrize("backend", ["opencl", "vulkan"])
+def test_convolutions_of_few_pixels_divide_their_depth(agent: Agent, backend: Backend, shaders: Path) -> None:
+    """Of 8192 and 9216 inputs to 126 outputs on 18 pixels: one work-group for each tile leaves 132 units idle."""
+    build = Builder()
+    other = build.input(2, 126, 3, 3, name="other")
+    x = build.conv(build.input(2, 8192, 3, 3), 126, (1, 1), residual=other, activation=("relu",))
+    wide = build.input(2, 1024, 6, 6, name="wide")
+    graph = build.outputs(build.conv(wide, 126, (3, 3), (2, 2), (1, 1, 1, 1), residual=x))
+    limits = Limits(local_bytes=32 << 10, unified_memory=False, compute_units=132, max_work_group=1024)
+    plan = check(agent, graph, Options(backend), limits, shaders)
+    assert sum("conv_sum" in step.program for step in plan.steps) == 2
 
 
 @pytest.mark.parametrize("algorithm", ["implicit_gemm", "im2col", "winograd_2x2"])

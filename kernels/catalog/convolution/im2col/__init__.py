@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kernels.catalog.convolution.group_tile import group_tile, group_tile_words
+from kernels.catalog.convolution.group_tile import StackProduct, group_tile, group_tile_words
 from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.convolution.stack_product import KERNEL as PRODUCT
@@ -39,8 +39,7 @@ class Im2col:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        within, pixels = limits.within(PRODUCT.name), conv.oh * conv.ow
-        return group_tile_words(options, within, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
+        return group_tile_words(options, limits.within(PRODUCT.name), _sizes(conv))
 
     def lower(
         self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
@@ -57,8 +56,7 @@ class Im2col:
             scratch_elements=4 * pixels * rows * conv.n,
             is_last=False,
         )
-        within = limits.within(PRODUCT.name)
-        shape = group_tile(tile, options, within, pixels=pixels, stacks=conv.out_stacks, matrices=conv.n)
+        shape = group_tile(tile, options, limits.within(PRODUCT.name), _sizes(conv))
         multiply = stack_product(
             shape,
             taps_as_channels(constants["weight"]),
@@ -70,6 +68,11 @@ class Im2col:
         )
         views = {"src_stacks": rows, "src_stack0": 0}
         return columns, replace(multiply, reads="columns", ints={**multiply.ints, **views})
+
+
+def _sizes(conv: Convolution) -> StackProduct:
+    depth = conv.kernel[0] * conv.kernel[1] * conv.in_stacks
+    return StackProduct(conv.oh * conv.ow, conv.out_stacks, depth, conv.n)
 
 
 def taps_as_channels(weight: Array) -> Array:

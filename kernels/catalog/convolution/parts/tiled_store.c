@@ -4,12 +4,13 @@
             UNROLL for (int p = 0; p < TP; ++p) {
                 const int pixel = first_pixel + (SQUARE != 0 ? 4 * (tx + p / 4 * TX) + p % 4 : tx + p * TX);
                 if (pixel < pixels) {
+    INCLUDE place
                     WIDE4 sum = sums[p * TV + v];
                     if (has_residual != 0) {
-                        sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + first_stack + stack) * pixels + pixel));
+                        sum += TO_WIDE4(LOAD_residual((picture * residual_stacks + residual_stack0 + first_stack + stack) * area + place));
                     }
                     TRIM(stack == out_stacks - 1, sum)
-                    STORE_dst((picture * dst_stacks + dst_stack0 + first_stack + stack) * pixels + pixel, ACTIVATE(sum));
+                    STORE_dst((written * dst_stacks + dst_stack0 + first_stack + stack) * area + place, ACTIVATE(sum));
                 }
             }
         }

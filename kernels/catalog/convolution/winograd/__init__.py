@@ -15,9 +15,9 @@ import numpy as np
 
 from kernels.catalog.convolution.group_tile import (
     GroupTile,
-    choose_group_tile,
+    StackProduct,
+    group_tile,
     group_tile_words,
-    parse_group_tile,
 )
 from kernels.catalog.convolution.kernel_parts import BOUNDS, ENDING
 from kernels.catalog.convolution.output_tile import OutputTile, choose_tile, parse_tile, tile_words
@@ -132,13 +132,7 @@ class Winograd:
         grid = self._grid(conv, options, limits)
         if grid.wide:
             return tile_words(options, limits, width=grid.tiles(grid.part.rows), stacks=conv.out_stacks)
-        return group_tile_words(
-            options,
-            limits.within(PRODUCT.name),
-            pixels=grid.tiles(grid.part.rows),
-            stacks=conv.out_stacks,
-            matrices=grid.positions,
-        )
+        return group_tile_words(options, limits.within(PRODUCT.name), grid.product)
 
     def lower(
         self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
@@ -223,6 +217,12 @@ class _Grid:
     def tiles(self, rows: int) -> int:
         return self.columns * rows * self.conv.n
 
+    @property
+    def product(self) -> StackProduct:
+        """Of one round, a matrix a position."""
+        depth = self.part.stacks * self.copies
+        return StackProduct(self.tiles(self.part.rows), self.conv.out_stacks, depth, self.positions)
+
     def scratch(self, stacks: int) -> int:
         """Elements of a buffer for one round's transformed values."""
         return self.positions * stacks * self.tiles(self.part.rows) * 4
@@ -258,13 +258,10 @@ def _rounds(grid: _Grid, filters: Array, bias: Array, options: Options, limits: 
 
 
 def _tile(grid: _Grid, options: Options, limits: Limits, words: str) -> OutputTile | GroupTile:
-    pixels, stacks = grid.tiles(grid.part.rows), grid.conv.out_stacks
     if grid.wide:
-        return parse_tile(words) if words else choose_tile(options, limits, width=pixels, stacks=stacks)
-    if words:
-        return parse_group_tile(words)
-    within = limits.within(PRODUCT.name)
-    return choose_group_tile(options, within, pixels=pixels, stacks=stacks, matrices=grid.positions)
+        width, stacks = grid.tiles(grid.part.rows), grid.conv.out_stacks
+        return parse_tile(words) if words else choose_tile(options, limits, width=width, stacks=stacks)
+    return group_tile(words, options, limits.within(PRODUCT.name), grid.product)
 
 
 def _of_rows(grid: _Grid, call: Call, tile: OutputTile | GroupTile, rows: int) -> Call:

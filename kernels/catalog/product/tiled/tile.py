@@ -48,6 +48,14 @@ class ProductTile(SquaresTile):
         """Work-items of a work-group."""
         return self.gx * self.gy
 
+    @property
+    def work_group(self) -> int:
+        return self.group
+
+    @property
+    def split(self) -> int:
+        return 1
+
     @derived
     def fetches_a(self) -> int:
         return self.tile_rows4 * self.depth

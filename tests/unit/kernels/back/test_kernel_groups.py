@@ -47,8 +47,8 @@ def test_every_kernel_can_be_held_to_half_its_work_group(algorithm: str) -> None
             assert "work-group" in str(e) and KERNELS[kernel].locals
             continue
         assert size(held[kernel]) <= most
-        others = {name: size(one) for name, one in programs(algorithm, DESKTOP).items() if name != kernel}
-        assert {name: size(one) for name, one in held.items() if name != kernel} == others
+        others = programs(algorithm, DESKTOP).keys() & held.keys() - {kernel}  # smaller tiles may divide the depth
+        assert all(size(held[name]) == size(programs(algorithm, DESKTOP)[name]) for name in others)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from kernels.catalog.addition import ADDITIONS, Addition
 from kernels.catalog.convolution import CONVOLUTIONS as CONV
 from kernels.catalog.convolution import Convolution
-from kernels.catalog.convolution.group_tile import choose_group_tile
+from kernels.catalog.convolution.group_tile import StackProduct, choose_group_tile
 from kernels.catalog.product import PRODUCTS, Product
 from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
 from kernels.catalog.work_group import in_groups
@@ -353,6 +353,6 @@ def test_who_saves_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
 def test_a_layer_with_few_outputs_gives_every_unit_of_a_desktop_gpu_work() -> None:
     """256 channels to 3 on 180 x 248 pixels: tiles of 512 pixels would leave most of 132 units idle."""
     limits = Limits(max_work_group=1024, local_bytes=48 << 10, unified_memory=False, compute_units=132)
-    tile = choose_group_tile(Options("opencl"), limits, pixels=180 * 248, stacks=1, matrices=1)
+    tile = choose_group_tile(Options("opencl"), limits, StackProduct(180 * 248, stacks=1, depth=576, matrices=1))
     groups = -(-180 * 248 // tile.tile_pixels)
     assert groups * tile.work_group >= 2 * 256 * limits.compute_units

@@ -1,0 +1,3 @@
+                    const int place = pixel;
+                    const int written = picture;
+                    const int area = pixels;

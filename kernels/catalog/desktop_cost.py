@@ -1,0 +1,118 @@
+"""What a product through local memory takes on a GPU with memory of its own, for comparing tiles: no time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernels.options import Limits
+
+UNITS = 64
+"""Compute units where the device does not tell."""
+_REGISTERS, _MOST_REGISTERS, _ITEMS, _LOCAL_BYTES = 65536, 255, 2048, 228 << 10
+"""Of a compute unit, of a work-item; work-items and local memory of a compute unit."""
+_STEP = 128
+"""Work-items that a compute unit's four schedulers take at once: fewer take as long."""
+_SPILLED = 0.02
+"""What a register takes that a work-item lacks, of the whole."""
+
+
+class LocalTile(Protocol):
+    """What a work-group computes together: `rows` x `columns` results."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def columns(self) -> int: ...
+    @property
+    def rv(self) -> float:
+        """Vectors of four rows of a work-item."""
+        ...
+
+    @property
+    def cv(self) -> int:
+        """Vectors of four columns of a work-item."""
+        ...
+
+    @property
+    def depth(self) -> int:
+        """Vectors of four numbers of the depth of a stage."""
+        ...
+
+    @property
+    def split(self) -> int:
+        """Parts of a work-group that share out the depth."""
+        ...
+
+    @property
+    def work_group(self) -> int: ...
+    @property
+    def fetched(self) -> int:
+        """Vectors of a stage that a work-item fetches."""
+        ...
+
+    @property
+    def ahead(self) -> int: ...
+    @property
+    def local_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a product takes on a desktop GPU, in multiplications of a busy compute unit."""
+
+    working: float
+    """Work-items that keep a compute unit busy: fewer leave a part of it idle."""
+    read: float
+    """Reading a vector, by those that it is multiplied with."""
+    stage: float
+    """A stage, by its depth."""
+    branches: float
+    """What the loop with branches takes of the other's time."""
+    registers: float
+    """Of a work-item, beside its sums, its operands and what it fetches."""
+    fetched: tuple[float, float]
+    """Registers of a vector that is fetched: in the form of the loop that suits the API, and in the other."""
+    divided: float
+    """A depth that is divided: one more kernel."""
+    moved: float
+    """A number that a part of the depth writes, and that is read again."""
+    shared: float = 0.0
+    """What each further part of a work-group that shares out the depth takes, of the whole."""
+
+
+def desktop_cost(
+    tile: LocalTile, costs: Costs, *, tiles: int, depth: int, parts: int, results: int, limits: Limits, api: str
+) -> float:
+    """Work-groups of a compute unit, as many at once as it has registers for; the last ones may be too few to keep it
+    busy. `parts` of the depth are each written, `results` numbers, and added up after."""
+    registers = _registers(tile, costs, suits=bool(tile.ahead) == (api == "vulkan"))
+    at_once = _at_once(tile, registers)
+    full, rest = divmod(math.ceil(tiles * parts / (limits.compute_units or UNITS)), at_once)
+    turns = full * _turn(tile, at_once, costs) + _turn(tile, rest, costs)
+    loads = 1 + costs.read / tile.rv + costs.read / tile.cv + costs.stage / tile.depth
+    loads *= 1.0 if tile.ahead else costs.branches
+    loads *= 1 + costs.shared * (tile.split - 1)
+    loads *= 1 + _SPILLED * max(0.0, registers - _MOST_REGISTERS)
+    added_up = costs.divided + costs.moved * parts * results if parts > 1 else 0.0
+    return turns * tile.rows * tile.columns * depth / parts * loads + added_up
+
+
+def _turn(tile: LocalTile, groups: int, costs: Costs) -> float:
+    """Of so many work-groups at once, in those of a busy compute unit."""
+    items = _STEP * math.ceil(groups * tile.work_group / _STEP)
+    return max(float(items), costs.working) / tile.work_group if groups else 0.0
+
+
+def _registers(tile: LocalTile, costs: Costs, *, suits: bool) -> float:
+    """That a work-item wants; `suits`: the form of the loop suits the API."""
+    fetched = costs.fetched[0 if suits else 1] * tile.fetched
+    return 16 * tile.rv * tile.cv + 4 * (tile.rv + tile.cv) + fetched + costs.registers
+
+
+def _at_once(tile: LocalTile, registers: float) -> int:
+    """Work-groups of a compute unit."""
+    held = 8 * math.ceil(min(registers, _MOST_REGISTERS) / 8)
+    by_local = _LOCAL_BYTES // (tile.local_bytes + 1024)
+    return max(1, min(_ITEMS // tile.work_group, _REGISTERS // (held * tile.work_group), by_local))
