@@ -95,7 +95,7 @@ class Ours:
             onnx = [files[each.network, each.batch] for each in self.entrants]
             plans = list(pool.map(compiled, self.entrants, onnx, [limits[each.api] for each in self.entrants]))
         self.plans = dict(zip(self.entrants, plans, strict=True))
-        with ThreadPoolExecutor(AT_ONCE // 2) as threads:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
             list(threads.map(self._try, self.entrants))
 
     def run(self, entrant: Entrant, x: npt.NDArray[Any], samples: int, passes: int = 0) -> Ran:
