@@ -10,6 +10,8 @@ from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.options import Options
 
+from .attend_windows import attend_windows
+from .compose_moves import compose_moves
 from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
@@ -42,8 +44,9 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
-    lambda graph, fuse: fuse_attention(graph) if "rows" in fuse else graph,
+    lambda graph, fuse: fuse_attention(graph, biased=ENDINGS in fuse) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
+    lambda graph, fuse: eliminate_identities(attend_windows(compose_moves(graph))) if ENDINGS in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
     lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
@@ -54,7 +57,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last eight are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last nine are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(

@@ -2,7 +2,9 @@
 
 `attention`: inputs q, k, v, which may be one tensor; attributes `sizes` (batch, heads, rows, keys, depth, columns),
 `scale`, and for each of `q`, `k`, `v` and the result `out` where its elements are: (first, of a batch, of a head, of a
-row), in elements; those of a row lie side by side.
+row), in elements; those of a row lie side by side. On a GPU a fourth input may be added to the scores: a constant
+(batches, heads, rows, keys in whole vectors), of which batch b takes number b modulo batches. `attend_windows` adds a
+fifth.
 """
 
 from __future__ import annotations
@@ -13,12 +15,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
 
-from kernels.ir.graph import Graph, Node
-from kernels.ir.shapes import Shape
+import numpy as np
 
-from .fuse_maps import number_of
+from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.shapes import Shape
+from kernels.ir.taking import split_table
+
+from .fuse_maps import expression_of, number_of
 from .prune import prune
-from .rewrite import producers, rebuilt, use_counts
+from .rewrite import fresh, producers, rebuilt, use_counts
 
 _MOST_DEEP = 64
 """Numbers of a row of q, and of v, at most: a work-group has 64 rows of k in local memory."""
@@ -39,39 +44,50 @@ class _Seen:
     factor: float = 1.0
 
 
-def fuse_attention(graph: Graph) -> Graph:
-    """One node for each softmax between two products, where nobody else reads the scores."""
+def fuse_attention(graph: Graph, *, biased: bool = False) -> Graph:
+    """One node for each softmax between two products, where nobody else reads the scores.
+
+    `biased`: the backend adds constants to the scores.
+    """
     counts, writers = use_counts(graph), producers(graph)
     found: dict[str, Node] = {}
     gone: set[str] = set()
+    constants: dict[str, Array] = {}
     for node in graph.nodes:
         if node.op != "softmax" or node.attributes["axis"] != len(graph.shapes[node.output]) - 1:
             continue
         for product in graph.consumers(node.output) if counts[node.output] == 1 else []:
-            fused = _attention(graph, node, product, counts, writers)
+            scores, bias = _unbiased(graph, node.inputs[0], counts, writers)
+            if bias is not None and not biased:
+                continue
+            fused = _attention(graph, node, scores, product, counts, writers)
+            if fused is not None and bias is not None:
+                name = fresh(graph, f"{product.output}.bias")
+                constants[name] = _in_vectors(bias, fused.attributes["sizes"])
+                fused = replace(fused, inputs=(*fused.inputs, name))
             if fused is not None:
                 found[product.output] = fused
                 gone |= {node.output}
     if not found:
         return graph
     nodes = [found.get(node.output, node) for node in graph.nodes if node.output not in gone]
-    graph = rebuilt(graph, nodes)
+    graph = rebuilt(graph, nodes, constants=constants)
     for name in [node.output for node in found.values()]:
         graph = _written_turned(graph, name)
     return prune(_rows_in_order(prune(graph)))
 
 
 def _attention(
-    graph: Graph, softmax: Node, product: Node, counts: Counter[str], writers: Mapping[str, Node]
+    graph: Graph, softmax: Node, scores: str, product: Node, counts: Counter[str], writers: Mapping[str, Node]
 ) -> Node | None:
     if product.op != "matmul" or product.inputs[0] != softmax.output or product.inputs[1] == softmax.output:
         return None
-    scores, factor = _unscaled(graph, softmax.inputs[0], counts, writers)
+    scores, factor = _unscaled(graph, scores, counts, writers)
     first = writers.get(scores)
     if first is None or first.op != "matmul" or counts[scores] != 1:
         return None
     shape = graph.shapes[product.output]
-    if graph.shapes[first.output] != graph.shapes[softmax.output] or len(shape) > 4:
+    if graph.shapes[first.output] != graph.shapes[softmax.output]:
         return None
     q, k, v = (_seen(graph, name, writers) for name in (*first.inputs, product.inputs[1]))
     lead = shape[:-2]
@@ -83,7 +99,7 @@ def _attention(
     depth, columns = q_shape[-1], v_shape[-1]
     if None in places or depth % 4 or columns % 4 or max(depth, columns) > _MOST_DEEP:
         return None
-    batch, heads = (1, 1, *lead)[-2:]
+    batch, heads = prod(lead[:-1]), (1, *lead)[-1]
     out = (0, heads * shape[-2] * columns, shape[-2] * columns, columns)
     sizes = (batch, heads, q_shape[-2], k_shape[-1], depth, columns)
     attributes = {"sizes": sizes, "scale": factor * q.factor * k.factor, "out": out}
@@ -91,6 +107,39 @@ def _attention(
     if v.factor != 1:
         return None
     return Node(product.name, "attention", (q.base, k.base, v.base), product.outputs, attributes)
+
+
+def _unbiased(
+    graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]
+) -> tuple[str, Array | None]:
+    """The scores before constants are added to them, and the sum of these in the shape of the scores."""
+    shape, here = graph.shapes[name], name
+    found: tuple[str, Array | None] = (name, None)
+    while (node := writers.get(here)) is not None and counts[here] == 1:
+        names = [each for each in node.inputs if each not in graph.constants]
+        is_sum = expression_of(node) in (("add", "a", "b"), ("add", "b", "a")) and len(names) == 1
+        if node.op != "reshape" and not (is_sum and graph.shapes[names[0]] == graph.shapes[here]):
+            break
+        if is_sum:
+            (constant,) = (graph.constants[each] for each in node.inputs if each in graph.constants)
+            whole = np.broadcast_to(constant, graph.shapes[here]).reshape(shape)
+            found = (names[0], whole if found[1] is None else found[1] + whole)
+        here = names[0]
+    return found
+
+
+def _in_vectors(bias: Array, sizes: tuple[int, ...]) -> Array:
+    """As few batches as say the same, with rows of whole vectors."""
+    batch, heads, rows, keys = sizes[:4]
+    bias = bias.reshape(batch, heads, rows, keys)
+    period = next(
+        each
+        for each in range(1, batch + 1)
+        if batch % each == 0
+        and np.array_equal(bias[:each], bias[-each:])
+        and (bias.reshape(batch // each, each, *bias.shape[1:]) == bias[:each]).all()
+    )
+    return np.pad(bias[:period], ((0, 0), (0, 0), (0, 0), (0, -keys % 4))).astype(np.float32)
 
 
 def _unscaled(graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]) -> tuple[str, float]:
@@ -139,9 +188,11 @@ def _seen(graph: Graph, name: str, writers: Mapping[str, Node]) -> _Seen:
             return here
         before = _seen(graph, by[0], writers)
         return replace(before, factor=before.factor * by[1])
-    if node.op not in ("reshape", "transpose", "slice") or node.inputs[0] in graph.constants:
+    if node.op not in ("reshape", "transpose", "slice", "take") or node.inputs[0] in graph.constants:
         return here
     before = _seen(graph, node.inputs[0], writers)
+    if node.op == "take":
+        return _taken(graph, node, before) or here
     if node.op == "transpose":
         return replace(before, axes=tuple(before.axes[p] for p in node.attributes["perm"]))
     if node.op == "slice":
@@ -153,6 +204,24 @@ def _seen(graph: Graph, name: str, writers: Mapping[str, Node]) -> _Seen:
         return replace(before, axes=axes, start=before.start + start * stride)
     axes_found = _reshaped(before.axes, shape)
     return here if axes_found is None else replace(before, axes=axes_found)
+
+
+def _taken(graph: Graph, node: Node, before: _Seen) -> _Seen | None:
+    """A look at all of a tensor by strides alone; None where tables say which elements are taken."""
+    whole = _reshaped(before.axes, (prod(graph.shapes[node.inputs[0]]),))
+    table = graph.constants[node.inputs[1]]
+    if whole is None or _stride(whole[0]) != 1 or np.any(table < 0):
+        return None
+    found, start = list[_Axis](), before.start
+    for extent, stride, part in zip(
+        node.attributes["shape"], node.attributes["strides"], split_table(table, node.attributes["shape"]), strict=True
+    ):
+        steps = np.diff(part)
+        if np.any(steps != steps[:1]):
+            return None
+        start += int(part[0]) * stride
+        found.append(((extent, int(steps[0]) * stride if extent > 1 else 0),))
+    return replace(before, axes=tuple(found), start=start)
 
 
 def _natural(shape: Shape) -> tuple[int, ...]:
@@ -187,10 +256,11 @@ def _stride(axis: _Axis) -> int | None:
 
 def _place(seen: _Seen) -> tuple[int, int, int, int] | None:
     """Where rows of four axes are; None where vectors of four do not lie side by side."""
-    strides = [_stride(axis) for axis in seen.axes]
+    *lead, head, row, column = ((((1, 0),),) * 4 + seen.axes)[-max(len(seen.axes), 4) :]
+    strides = [_stride(axis) for axis in (tuple(part for axis in lead for part in axis), head, row, column)]
     if strides[-1] != 1:
         return None
-    place = [seen.start, *[0, 0, *strides[:-1]][-3:]]
+    place = [seen.start, *strides[:-1]]
     found = tuple(number for number in place if number is not None and number % 4 == 0)
     return (found[0], found[1], found[2], found[3]) if len(found) == 4 else None
 
@@ -226,7 +296,7 @@ def _rows_in_order(graph: Graph) -> Graph:
 def _in_order_before(graph: Graph, node: Node) -> Graph:
     writers = producers(graph)
     chain = _row_by_row(graph, node.inputs[0], writers)
-    if len(set(node.inputs)) != 1 or chain is None or graph.consumers(node.inputs[0]) != [node]:
+    if len(set(node.inputs[:3])) != 1 or chain is None or graph.consumers(node.inputs[0]) != [node]:
         return graph
     turn = chain
     rows, batch = graph.shapes[turn.output][:2]
