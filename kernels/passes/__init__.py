@@ -19,7 +19,7 @@ from .fuse_activations import fuse_activations
 from .fuse_attention import ATTENTION_LOCAL_BYTES, fuse_attention
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
-from .fuse_rows import fuse_dense_endings, fuse_row_norms
+from .fuse_rows import fuse_dense_endings, fuse_norm_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
 from .nest_concats import nest_concats
@@ -44,7 +44,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
-    lambda graph, fuse: fuse_attention(graph, biased=ENDINGS in fuse) if "rows" in fuse else graph,
+    lambda graph, fuse: fuse_attention(graph, extended=ENDINGS in fuse) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
     lambda graph, fuse: eliminate_identities(attend_windows(compose_moves(graph))) if ENDINGS in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
@@ -54,10 +54,11 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
     lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if ENDINGS in fuse else graph,
+    lambda graph, fuse: fuse_norm_endings(graph) if ENDINGS in fuse else graph,
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last nine are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last ten are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(

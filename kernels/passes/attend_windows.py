@@ -66,8 +66,8 @@ def _in_place(graph: Graph, node: Node) -> Graph:
     constants: dict[str, Array] = {listed: table.reshape(-1, rows).astype(np.float32)}
     attributes = {**node.attributes, "windows": len(table) // rows, "out": (0, len(table) * out, columns, out)}
     attributes |= {word: (s, len(table) * width, h, r) for word, (s, _, h, r) in zip("qkv", places, strict=True)}
-    bias = node.inputs[3:4] or ("",)
-    new = replace(node, inputs=(*node.inputs[:3], *bias, listed), attributes=attributes)
+    bias, _, *factors = (*node.inputs[3:], "", "") if len(node.inputs) < 5 else node.inputs[3:]
+    new = replace(node, inputs=(*node.inputs[:3], bias, listed, *factors), attributes=attributes)
     found = {node.output: new} | {each.node.output: _flat(graph, each) for each in (before, behind)}
     return rebuilt(graph, [found.get(each.output, each) for each in graph.nodes], constants=constants)
 

@@ -2,52 +2,39 @@
 
 `attention`: inputs q, k, v, which may be one tensor; attributes `sizes` (batch, heads, rows, keys, depth, columns),
 `scale`, and for each of `q`, `k`, `v` and the result `out` where its elements are: (first, of a batch, of a head, of a
-row), in elements; those of a row lie side by side. On a GPU a fourth input may be added to the scores: a constant
-(batches, heads, rows, keys in whole vectors), of which batch b takes number b modulo batches. `attend_windows` adds a
-fifth.
+row), in elements; those of a row lie side by side. On a GPU there may be three inputs more, or '' for each: `bias`, a
+constant (batches, heads, rows, keys in whole vectors) that is added to the scores, of which batch b takes number b
+modulo batches; `places` (`attend_windows`); and `factors`, a constant (heads) by which scores are multiplied, where rows
+of q and k are divided by their lengths, or by the attribute `least` where that is more (Swin's second version).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.shapes import Shape
-from kernels.ir.taking import split_table
 
-from .fuse_maps import expression_of, number_of
+from .fuse_maps import expression_of
 from .prune import prune
 from .rewrite import fresh, producers, rebuilt, use_counts
+from .rows_in_order import rows_in_order
+from .strided_looks import look_at, multiplied, natural, place_of, reshaped
 
 _MOST_DEEP = 64
 """Numbers of a row of q, and of v, at most: a work-group has 64 rows of k in local memory."""
 ATTENTION_LOCAL_BYTES = 27 << 10
 """Local memory that its kernel takes then (`kernels/lower/gpu/rows/attention.py`)."""
 
-_Axis = tuple[tuple[int, int], ...]
-"""An axis that is made of several: extents and strides, the outermost first."""
 
-
-@dataclass(frozen=True)
-class _Seen:
-    """A tensor as a strided look at another one, times a number."""
-
-    base: str
-    start: int
-    axes: tuple[_Axis, ...]
-    factor: float = 1.0
-
-
-def fuse_attention(graph: Graph, *, biased: bool = False) -> Graph:
+def fuse_attention(graph: Graph, *, extended: bool = False) -> Graph:
     """One node for each softmax between two products, where nobody else reads the scores.
 
-    `biased`: the backend adds constants to the scores.
+    `extended`: the backend adds constants to scores, and divides rows by their lengths.
     """
     counts, writers = use_counts(graph), producers(graph)
     found: dict[str, Node] = {}
@@ -56,16 +43,9 @@ def fuse_attention(graph: Graph, *, biased: bool = False) -> Graph:
     for node in graph.nodes:
         if node.op != "softmax" or node.attributes["axis"] != len(graph.shapes[node.output]) - 1:
             continue
-        for product in graph.consumers(node.output) if counts[node.output] == 1 else []:
-            scores, bias = _unbiased(graph, node.inputs[0], counts, writers)
-            if bias is not None and not biased:
-                continue
-            fused = _attention(graph, node, scores, product, counts, writers)
-            if fused is not None and bias is not None:
-                name = fresh(graph, f"{product.output}.bias")
-                constants[name] = _in_vectors(bias, fused.attributes["sizes"])
-                fused = replace(fused, inputs=(*fused.inputs, name))
-            if fused is not None:
+        for product in _readers_of_weights(graph, node, counts):
+            fused = _attention(graph, node, product, counts, writers, constants)
+            if fused is not None and (extended or len(fused.inputs) == 3):
                 found[product.output] = fused
                 gone |= {node.output}
     if not found:
@@ -74,39 +54,85 @@ def fuse_attention(graph: Graph, *, biased: bool = False) -> Graph:
     graph = rebuilt(graph, nodes, constants=constants)
     for name in [node.output for node in found.values()]:
         graph = _written_turned(graph, name)
-    return prune(_rows_in_order(prune(graph)))
+    return prune(rows_in_order(prune(graph)))
+
+
+def _readers_of_weights(graph: Graph, softmax: Node, counts: Counter[str]) -> list[Node]:
+    """Products of which only the weights are an operand, perhaps as one batch of heads."""
+    name = softmax.output
+    readers = graph.consumers(name) if counts[name] == 1 else []
+    if len(readers) == 1 and readers[0].op == "reshape":
+        name = readers[0].output
+        readers = graph.consumers(name) if counts[name] == 1 else []
+    return [node for node in readers if node.op == "matmul" and node.inputs[0] == name != node.inputs[1]]
 
 
 def _attention(
-    graph: Graph, softmax: Node, scores: str, product: Node, counts: Counter[str], writers: Mapping[str, Node]
+    graph: Graph,
+    softmax: Node,
+    product: Node,
+    counts: Counter[str],
+    writers: Mapping[str, Node],
+    constants: dict[str, Array],
 ) -> Node | None:
-    if product.op != "matmul" or product.inputs[0] != softmax.output or product.inputs[1] == softmax.output:
+    shape = graph.shapes[softmax.output]
+    name, bias = _unbiased(graph, softmax.inputs[0], counts, writers)
+    name, factors = _by_head(graph, name, counts, writers)
+    name, factor = _unscaled(graph, name, counts, writers)
+    while (reshape := writers.get(name)) is not None and reshape.op == "reshape" and counts[name] == 1:
+        name = reshape.inputs[0]
+    first = writers.get(name)
+    if first is None or first.op != "matmul" or counts[name] != 1 or len(shape) < 2:
         return None
-    scores, factor = _unscaled(graph, scores, counts, writers)
-    first = writers.get(scores)
-    if first is None or first.op != "matmul" or counts[scores] != 1:
+    operands = (*first.inputs, product.inputs[1])
+    (rows, depth), columns = graph.shapes[operands[0]][-2:], graph.shapes[operands[2]][-1]
+    sides = ((rows, depth), (depth, shape[-1]), (shape[-1], columns))
+    if any(prod(graph.shapes[each]) != prod((*shape[:-2], *side)) for each, side in zip(operands, sides, strict=True)):
         return None
-    shape = graph.shapes[product.output]
-    if graph.shapes[first.output] != graph.shapes[softmax.output]:
+    looks = [look_at(graph, each, writers) for each in operands]
+    axes = [reshaped(each.axes, (*shape[:-2], *side)) for each, side in zip(looks, sides, strict=True)]
+    if axes[0] is None or axes[1] is None or axes[2] is None:
         return None
-    q, k, v = (_seen(graph, name, writers) for name in (*first.inputs, product.inputs[1]))
-    lead = shape[:-2]
-    q_shape, k_shape, v_shape = (graph.shapes[name] for name in (*first.inputs, product.inputs[1]))
-    if any(each[:-2] != lead for each in (q_shape, k_shape, v_shape)):
-        return None
-    k = replace(k, axes=(*k.axes[:-2], k.axes[-1], k.axes[-2]))
-    places = [_place(each) for each in (q, k, v)]
-    depth, columns = q_shape[-1], v_shape[-1]
+    axes[1] = (*axes[1][:-2], axes[1][-1], axes[1][-2])
+    q, k, v = (replace(look, axes=each) for look, each in zip(looks, axes, strict=True) if each)
+    places = [place_of(each) for each in (q, k, v)]
     if None in places or depth % 4 or columns % 4 or max(depth, columns) > _MOST_DEEP:
         return None
-    batch, heads = prod(lead[:-1]), (1, *lead)[-1]
-    out = (0, heads * shape[-2] * columns, shape[-2] * columns, columns)
-    sizes = (batch, heads, q_shape[-2], k_shape[-1], depth, columns)
-    attributes = {"sizes": sizes, "scale": factor * q.factor * k.factor, "out": out}
-    attributes |= dict(zip("qkv", places, strict=True))
-    if v.factor != 1:
+    batch, heads = prod(shape[:-3]), (1, *shape[:-2])[-1]
+    is_unit = q.unit is not None
+    if v.factor != 1 or v.unit or q.unit != k.unit or (q.unit and q.unit[0] != depth) or (factors is not None) > is_unit:
         return None
-    return Node(product.name, "attention", (q.base, k.base, v.base), product.outputs, attributes)
+    sizes = (batch, heads, rows, shape[-1], depth, columns)
+    attributes = {
+        "sizes": sizes,
+        "scale": factor * q.factor * k.factor,
+        "out": (0, heads * rows * columns, rows * columns, columns),
+        **dict(zip("qkv", places, strict=True)),
+    }
+    given: dict[str, Array | None] = {"bias": None if bias is None else _in_vectors(bias, sizes)}
+    if q.unit:
+        attributes["least"] = q.unit[1]
+        given |= {"places": None, "factors": np.ones(heads, np.float32) if factors is None else factors}
+    named = {word: fresh(graph, f"{product.output}.{word}") for word, array in given.items() if array is not None}
+    constants |= {named[word]: array for word, array in given.items() if array is not None}
+    beside = [named.get(word, "") for word in given] if named else []
+    return Node(product.name, "attention", (q.base, k.base, v.base, *beside), product.outputs, attributes)
+
+
+def _by_head(
+    graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]
+) -> tuple[str, Array | None]:
+    """The scores before they are multiplied by a constant of each head, and these."""
+    node, shape = writers.get(name), graph.shapes[name]
+    if node is None or counts[name] != 1 or len(shape) < 3 or len(node.inputs) != 2:
+        return name, None
+    x, constant = sorted(node.inputs, key=lambda each: each in graph.constants)
+    array = graph.constants.get(constant)
+    is_product = expression_of(node) in (("mul", "a", "b"), ("mul", "b", "a"))
+    by_head = array is not None and array.shape[-3:] == (shape[-3], 1, 1) and array.size == shape[-3] > 1
+    if not is_product or not by_head or array is None or graph.shapes.get(x) != shape:
+        return name, None
+    return x, array.reshape(-1)
 
 
 def _unbiased(
@@ -145,216 +171,26 @@ def _in_vectors(bias: Array, sizes: tuple[int, ...]) -> Array:
 def _unscaled(graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]) -> tuple[str, float]:
     """The scores before they are multiplied by a number, and the number."""
     node = writers.get(name)
-    by = _multiplied(graph, node) if node is not None and counts[name] == 1 else None
+    by = multiplied(graph, node) if node is not None and counts[name] == 1 else None
     return (name, 1.0) if by is None else by
-
-
-def _multiplied(graph: Graph, node: Node) -> tuple[str, float] | None:
-    """Of a product with a number, or a quotient by one: the other operand and the factor."""
-    names = [name for name in node.inputs if number_of(graph, name) is None]
-    numbers = [number for name in node.inputs if (number := number_of(graph, name)) is not None]
-    if len(names) != 1 or node.attributes.get("activation") or graph.shapes[names[0]] != graph.shapes[node.output]:
-        return None
-    if node.op == "mul" and len(numbers) == 1:
-        return names[0], numbers[0]
-    if node.op != "map":
-        return None
-    expression = node.attributes["expression"]
-    by: dict[str, float | None] = {
-        letter: number_of(graph, name) for letter, name in zip("abcd", node.inputs, strict=False)
-    }
-    match expression:
-        case ("mul" | "div" as function, str(left), str(right)) if by[left] is None and by[right]:
-            number = float(by[right] or 1)
-        case ("mul" | "div" as function, str(left), float(number)) if by[left] is None and number:
-            pass
-        case ("mul" as function, float(number), str(right)) if by[right] is None:
-            pass
-        case _:
-            return None
-    return names[0], 1 / number if function == "div" else number
-
-
-def _seen(graph: Graph, name: str, writers: Mapping[str, Node]) -> _Seen:
-    """The furthest tensor of which this one is a strided look."""
-    node = writers.get(name)
-    shape = graph.shapes[name]
-    here = _Seen(name, 0, tuple(((extent, stride),) for extent, stride in zip(shape, _natural(shape), strict=True)))
-    if node is None or name in graph.constants:
-        return here
-    if node.op in ("mul", "map"):
-        by = _multiplied(graph, node)
-        if by is None:
-            return here
-        before = _seen(graph, by[0], writers)
-        return replace(before, factor=before.factor * by[1])
-    if node.op not in ("reshape", "transpose", "slice", "take") or node.inputs[0] in graph.constants:
-        return here
-    before = _seen(graph, node.inputs[0], writers)
-    if node.op == "take":
-        return _taken(graph, node, before) or here
-    if node.op == "transpose":
-        return replace(before, axes=tuple(before.axes[p] for p in node.attributes["perm"]))
-    if node.op == "slice":
-        axis, (start, stop) = node.attributes["axis"], (node.attributes["start"], node.attributes["stop"])
-        stride = _stride(before.axes[axis])
-        if stride is None:
-            return here
-        axes = tuple(((stop - start, stride),) if at == axis else each for at, each in enumerate(before.axes))
-        return replace(before, axes=axes, start=before.start + start * stride)
-    axes_found = _reshaped(before.axes, shape)
-    return here if axes_found is None else replace(before, axes=axes_found)
-
-
-def _taken(graph: Graph, node: Node, before: _Seen) -> _Seen | None:
-    """A look at all of a tensor by strides alone; None where tables say which elements are taken."""
-    whole = _reshaped(before.axes, (prod(graph.shapes[node.inputs[0]]),))
-    table = graph.constants[node.inputs[1]]
-    if whole is None or _stride(whole[0]) != 1 or np.any(table < 0):
-        return None
-    found, start = list[_Axis](), before.start
-    for extent, stride, part in zip(
-        node.attributes["shape"], node.attributes["strides"], split_table(table, node.attributes["shape"]), strict=True
-    ):
-        steps = np.diff(part)
-        if np.any(steps != steps[:1]):
-            return None
-        start += int(part[0]) * stride
-        found.append(((extent, int(steps[0]) * stride if extent > 1 else 0),))
-    return replace(before, axes=tuple(found), start=start)
-
-
-def _natural(shape: Shape) -> tuple[int, ...]:
-    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
-def _reshaped(axes: Sequence[_Axis], wanted: Shape) -> tuple[_Axis, ...] | None:
-    """The same elements by other axes; None where one of them would have to be divided unevenly."""
-    rest = [part for axis in axes for part in axis if part[0] > 1]
-    out: list[_Axis] = []
-    for size in reversed(wanted):
-        parts: list[tuple[int, int]] = []
-        while size > 1:
-            extent, stride = rest.pop()
-            taken = min(size, extent)
-            if size % taken or extent % taken:
-                return None
-            if extent > taken:
-                rest.append((extent // taken, stride * taken))
-            parts.append((taken, stride))
-            size //= taken
-        out.append(tuple(reversed(parts)))
-    return tuple(reversed(out))
-
-
-def _stride(axis: _Axis) -> int | None:
-    """Of an axis whose parts follow on each other; 0 where it has one element."""
-    parts = [part for part in axis if part[0] > 1]
-    follow = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(parts))
-    return (parts[-1][1] if parts else 0) if follow else None
-
-
-def _place(seen: _Seen) -> tuple[int, int, int, int] | None:
-    """Where rows of four axes are; None where vectors of four do not lie side by side."""
-    *lead, head, row, column = ((((1, 0),),) * 4 + seen.axes)[-max(len(seen.axes), 4) :]
-    strides = [_stride(axis) for axis in (tuple(part for axis in lead for part in axis), head, row, column)]
-    if strides[-1] != 1:
-        return None
-    place = [seen.start, *strides[:-1]]
-    found = tuple(number for number in place if number is not None and number % 4 == 0)
-    return (found[0], found[1], found[2], found[3]) if len(found) == 4 else None
 
 
 def _written_turned(graph: Graph, name: str) -> Graph:
     """A transposition that alone reads an attention's result: the attention writes it."""
     node = next(each for each in graph.nodes if each.output == name)
-    readers = graph.consumers(name)
-    shape = graph.shapes[name]
-    if len(readers) != 1 or readers[0].op != "transpose" or name in graph.outputs or len(shape) != 4:
+    batch, heads, rows, _, _, columns = node.attributes["sizes"]
+    shape, readers = (batch, heads, rows, columns), graph.consumers(name)
+    if len(readers) == 1 and readers[0].op == "reshape" and graph.shapes[readers[0].output] == shape:
+        name, readers = readers[0].output, [*readers, *graph.consumers(readers[0].output)]
+    if not readers or readers[-1].op != "transpose" or graph.shapes[name] != shape:
         return graph
-    turn, perm = readers[0], readers[0].attributes["perm"]
-    if perm[3] != 3 or node.attributes["out"][1:] != _natural(shape)[:3]:
+    if len(graph.consumers(name)) != 1 or {node.output, name} & set(graph.outputs):
         return graph
-    strides = _natural(graph.shapes[turn.output])
+    turn, perm = readers[-1], readers[-1].attributes["perm"]
+    if perm[3] != 3 or node.attributes["out"][1:] != natural(shape)[:3]:
+        return graph
+    strides = natural(graph.shapes[turn.output])
     out = (0, *(strides[perm.index(axis)] for axis in range(3)))
     new = replace(node, outputs=turn.outputs, attributes={**node.attributes, "out": out})
-    return rebuilt(graph, [new if each is node else each for each in graph.nodes if each is not turn])
-
-
-def _rows_in_order(graph: Graph) -> Graph:
-    """Where rows are transposed before the layer that makes q, k and v, and back behind the one that follows: not so.
-
-    Both layers compute each row by itself. An exporter puts the places of a sequence before its batch.
-    """
-    for node in [each for each in graph.nodes if each.op == "attention"]:
-        graph = _in_order_before(graph, node)
-    for name in [each.output for each in graph.nodes if each.op == "attention"]:
-        graph = _in_order_behind(graph, name)
-    return graph
-
-
-def _in_order_before(graph: Graph, node: Node) -> Graph:
-    writers = producers(graph)
-    chain = _row_by_row(graph, node.inputs[0], writers)
-    if len(set(node.inputs[:3])) != 1 or chain is None or graph.consumers(node.inputs[0]) != [node]:
-        return graph
-    turn = chain
-    rows, batch = graph.shapes[turn.output][:2]
-    columns = graph.shapes[node.inputs[0]][-1]
-    places = {}
-    for word in "qkv":
-        first, *strides = node.attributes[word]
-        if strides[0] != columns or strides[2] != batch * columns or first >= columns or strides[1] >= columns:
-            return graph
-        places[word] = (first, rows * columns, strides[1], columns)
-    if node.attributes["sizes"][0] != batch or node.attributes["sizes"][2] != rows:
-        return graph
-    flat = Node(turn.name, "reshape", turn.inputs, turn.outputs, {"shape": graph.shapes[turn.output]})
-    replaced = {turn.output: flat, node.output: replace(node, attributes={**node.attributes, **places})}
-    return rebuilt(graph, [replaced.get(each.output, each) for each in graph.nodes])
-
-
-def _row_by_row(graph: Graph, name: str, writers: Mapping[str, Node]) -> Node | None:
-    """The transposition of the first two of three axes from which a tensor is computed row by row."""
-    is_first = True
-    while (node := writers.get(name)) is not None:
-        last = graph.shapes[node.inputs[0]][-1]
-        by_row = node.op == "dense" or (node.op in ("add", "reshape") and graph.shapes[node.output][-1] == last)
-        if node.op == "transpose" and node.attributes["perm"] == (1, 0, 2):
-            return node if len(graph.consumers(node.output)) == 1 else None
-        if not by_row or (not is_first and len(graph.consumers(node.output)) != 1):
-            return None
-        if node.op == "add" and not _is_by_column(graph, node):
-            return None
-        is_first, name = False, node.inputs[0]
-    return None
-
-
-def _is_by_column(graph: Graph, node: Node) -> bool:
-    constant = graph.constants.get(node.inputs[1])
-    return constant is not None and constant.size in (1, constant.shape[-1] if constant.ndim else 1)
-
-
-def _in_order_behind(graph: Graph, name: str) -> Graph:
-    node = next(each for each in graph.nodes if each.output == name)
-    batch, heads, rows, _, _, columns = node.attributes["sizes"]
-    if node.attributes["out"] != (0, heads * columns, columns, batch * heads * columns):
-        return graph
-    readers, tensor, turn = graph.consumers(name), name, None
-    while len(readers) == 1 and tensor not in graph.outputs:
-        reader = readers[0]
-        if reader.op == "transpose" and reader.attributes["perm"] == (1, 0, 2):
-            turn = reader if graph.shapes[tensor][:2] == (rows, batch) else None
-            break
-        shape, then = graph.shapes[tensor], graph.shapes[reader.output]
-        flat = reader.op == "reshape" and prod(then[:-1]) == rows * batch
-        dense = reader.op == "dense" and shape[0] == rows * batch
-        if not flat and not dense and (reader.op != "add" or not _is_by_column(graph, reader)):
-            break
-        tensor, readers = reader.output, graph.consumers(reader.output)
-    if turn is None:
-        return graph
-    out = (0, rows * heads * columns, columns, heads * columns)
-    flat_node = Node(turn.name, "reshape", turn.inputs, turn.outputs, {"shape": graph.shapes[turn.output]})
-    replaced = {name: replace(node, attributes={**node.attributes, "out": out}), turn.output: flat_node}
-    return rebuilt(graph, [replaced.get(each.output, each) for each in graph.nodes])
+    gone = [each.output for each in readers]
+    return rebuilt(graph, [new if each is node else each for each in graph.nodes if each.output not in gone])

@@ -1,7 +1,8 @@
 // One work-group EACH * GY rows of q and one head: 64 keys a turn. A work-item has EACH rows and twice four keys of the
 // scores, and the same rows of OUT vectors of the result, which are scaled anew where a row's maximum grows. Neighbours
 // are eight work-items along the keys. q, and k and v by turns, lie in local memory; keys so that neighbours read neighbours.
-// BIASED: a constant is added to the scores. LISTED: row r of a window is a row of its picture that a list names.
+// BIASED: a constant is added to the scores. LISTED: row r of a window is a row of its picture that a list names. COSINE: rows
+// of q and k are divided by their lengths, and q multiplied by a factor of the head.
 {
 #ifdef LISTED
 #define ROW(r) TO_INT(LOAD_places(window * rows + (r)))
@@ -10,6 +11,19 @@
 #else
 #define ROW(r) (r)
     const int batch = GROUP_ID(2);
+#endif
+#ifdef COSINE
+#define DIVIDED(value, load, from, by) { \
+        WIDE4 squares = WIDE_SPLAT(0.0f); \
+        for (int d = 0; d < DEPTH4; ++d) { \
+            const WIDE4 part = TO_WIDE4(load((from) + d)); \
+            squares = MAD(part, part, squares); \
+        } \
+        value *= WIDE_SPLAT((by) / MAX(SQRT(squares.x + squares.y + squares.z + squares.w), least)); \
+    }
+    const float factor_of_head = LOAD_factors(GROUP_ID(1));
+#else
+#define DIVIDED(value, load, from, by)
 #endif
     const int me = LOCAL_ID(0);
     const int tx = me % 8;
@@ -21,7 +35,9 @@
     const int v_from = v_start + batch * v_batch + head * v_head;
     for (int at = me; at < TILE_ROWS * DEPTH4; at += GROUP) {
         const int row = IMIN(first_row + at / DEPTH4, rows - 1);
-        const WIDE4 value = TO_WIDE4(LOAD_q(q_from + ROW(row) * q_row + at % DEPTH4)) * WIDE_SPLAT(scale);
+        const int from = q_from + ROW(row) * q_row;
+        WIDE4 value = TO_WIDE4(LOAD_q(from + at % DEPTH4)) * WIDE_SPLAT(scale);
+        DIVIDED(value, LOAD_q, from, factor_of_head);
         tile_q[at % DEPTH4 * PITCH_Q + at / DEPTH4] = value;
     }
 #ifdef BIASED
@@ -37,8 +53,10 @@
     for (int first_key = 0; first_key < keys; first_key += 64) {
         for (int at = me; at < 64 * DEPTH4; at += GROUP) {
             const int key = at / DEPTH4;
-            const int from = k_from + ROW(IMIN(first_key + key, keys - 1)) * k_row + at % DEPTH4;
-            tile[at % DEPTH4 * 65 + key % 4 * 16 + key / 4] = TO_WIDE4(LOAD_k(from));
+            const int from = k_from + ROW(IMIN(first_key + key, keys - 1)) * k_row;
+            WIDE4 value = TO_WIDE4(LOAD_k(from + at % DEPTH4));
+            DIVIDED(value, LOAD_k, from, 1.0f);
+            tile[at % DEPTH4 * 65 + key % 4 * 16 + key / 4] = value;
         }
         BARRIER;
         const int left_keys = keys - first_key;

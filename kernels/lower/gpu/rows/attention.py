@@ -197,27 +197,33 @@ def lower_attention(context: GpuContext, node: Node) -> None:
         ints |= {f"{name}_{part}": number // 4 for part, number in parts}
     kernel, tile, group, lines = _kernel(context, node)
     buffers = {name: plain(context, tensor) for name, tensor in zip("qkv", node.inputs, strict=False)}
-    bias, places = (*node.inputs[3:], "", "")[:2]
+    bias, places, factors = (*node.inputs[3:], "", "", "")[:3]
     if bias:
         buffers["bias"] = plain(context, bias)
         ints |= {"heads": heads, "bias_batches": context.graph.shapes[bias][0]}
     if places:
         buffers["places"] = single(context, places)
         ints |= {"windows": node.attributes["windows"]}
+    floats = {"scale": node.attributes["scale"]}
+    if factors:
+        buffers["factors"] = single(context, factors)
+        floats |= {"least": node.attributes["least"]}
+    given = {"biased": bool(bias), "listed": bool(places), "cosine": bool(factors)}
     context.dispatch(
-        _extended(kernel, bool(bias), bool(places)), node.name, {**buffers, "dst": context.new_plain(node.output)},
-        ints, (-(-rows // lines) * group, heads, batch), floats={"scale": node.attributes["scale"]}, tile=tile,
-        switches={word: 1 for word, given in (("BIASED", bias), ("LISTED", places)) if given}, group=group, flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
+        _extended(kernel, **given), node.name, {**buffers, "dst": context.new_plain(node.output)},
+        ints, (-(-rows // lines) * group, heads, batch), floats=floats, tile=tile,
+        switches={word.upper(): 1 for word, is_given in given.items() if is_given}, group=group, flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
     )  # fmt: skip
 
 
-def _extended(kernel: Kernel, biased: bool, listed: bool) -> Kernel:
+def _extended(kernel: Kernel, *, biased: bool, listed: bool, cosine: bool) -> Kernel:
     """The kernel with what it reads beside q, k and v."""
     *read, written = kernel.buffers
-    read += [Buffer("bias")] * biased + [Buffer("places", 1, "f32")] * listed
+    read += [Buffer("bias")] * biased + [Buffer("places", 1, "f32")] * listed + [Buffer("factors", 1, "f32")] * cosine
     ints = (*kernel.ints, *("heads", "bias_batches") * biased, *("windows",) * listed)
-    name = f"{kernel.name}{'_biased' * biased}{'_listed' * listed}"
-    return replace(kernel, name=name, buffers=(*read, written), ints=ints)
+    name = f"{kernel.name}{'_biased' * biased}{'_listed' * listed}{'_cosine' * cosine}"
+    floats = (*kernel.floats, *("least",) * cosine)
+    return replace(kernel, name=name, buffers=(*read, written), ints=ints, floats=floats)
 
 
 def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
