@@ -59,7 +59,7 @@ def _copied(
     blocks, step, rows = in_blocks(chain.rows)
     taken, table = (fresh(graph, f"{node.output}.{word}") for word in ("taken", "table"))
     shapes[taken] = (blocks, len(rows), chain.unit)
-    constants[table] = joined((np.arange(blocks), rows, np.arange(chain.unit)))
+    constants[table] = joined(part.astype(np.float32) for part in (np.arange(blocks), rows, np.arange(chain.unit)))
     attributes = {"shape": shapes[taken], "strides": (step * chain.unit, chain.unit, 1), "value": 0.0}
     return [
         Node(node.name, "take", (chain.root, table), (taken,), attributes),

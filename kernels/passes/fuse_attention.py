@@ -4,8 +4,9 @@
 `scale`, and for each of `q`, `k`, `v` and the result `out` where its elements are: (first, of a batch, of a head, of a
 row), in elements; those of a row lie side by side. On a GPU there may be three inputs more, or '' for each: `bias`, a
 constant (batches, heads, rows, keys in whole vectors) that is added to the scores, of which batch b takes number b
-modulo batches; `places` (`attend_windows`); and `factors`, a constant (heads) by which scores are multiplied, where rows
-of q and k are divided by their lengths, or by the attribute `least` where that is more (Swin's second version).
+modulo batches; `places` (`attend_windows`); and `factors`, a constant (heads): rows of q and k are divided by their
+lengths, or by the attribute `least` where that is more, and scores multiplied by a head's factor (Swin's second
+version).
 """
 
 from __future__ import annotations
@@ -100,7 +101,13 @@ def _attention(
         return None
     batch, heads = prod(shape[:-3]), (1, *shape[:-2])[-1]
     is_unit = q.unit is not None
-    if v.factor != 1 or v.unit or q.unit != k.unit or (q.unit and q.unit[0] != depth) or (factors is not None) > is_unit:
+    if (
+        v.factor != 1
+        or v.unit
+        or q.unit != k.unit
+        or (q.unit and q.unit[0] != depth)
+        or (factors is not None) > is_unit
+    ):
         return None
     sizes = (batch, heads, rows, shape[-1], depth, columns)
     attributes = {
@@ -119,9 +126,7 @@ def _attention(
     return Node(product.name, "attention", (q.base, k.base, v.base, *beside), product.outputs, attributes)
 
 
-def _by_head(
-    graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]
-) -> tuple[str, Array | None]:
+def _by_head(graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]) -> tuple[str, Array | None]:
     """The scores before they are multiplied by a constant of each head, and these."""
     node, shape = writers.get(name), graph.shapes[name]
     if node is None or counts[name] != 1 or len(shape) < 3 or len(node.inputs) != 2:
@@ -135,9 +140,7 @@ def _by_head(
     return x, array.reshape(-1)
 
 
-def _unbiased(
-    graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]
-) -> tuple[str, Array | None]:
+def _unbiased(graph: Graph, name: str, counts: Counter[str], writers: Mapping[str, Node]) -> tuple[str, Array | None]:
     """The scores before constants are added to them, and the sum of these in the shape of the scores."""
     shape, here = graph.shapes[name], name
     found: tuple[str, Array | None] = (name, None)

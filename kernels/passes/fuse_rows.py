@@ -58,9 +58,9 @@ def fuse_norm_endings(graph: Graph) -> Graph:
         if expression_of(node) not in (_SUM, ("add", "b", "a")) or len(node.inputs) != 2:
             continue
         for name, other in (node.inputs, node.inputs[::-1]):
-            norm = before.get(name)
-            alone = norm is not None and norm.op == "row_norm" and len(norm.inputs) == 3 and counts[name] == 1
-            if norm is not None and alone and graph.shapes[name] == graph.shapes.get(other) and other not in graph.constants:
+            norm, fits = before.get(name), counts[name] == 1 and other not in graph.constants
+            fits = fits and graph.shapes[name] == graph.shapes[other]
+            if fits and norm is not None and norm.op == "row_norm" and len(norm.inputs) == 3:
                 found[node.output] = replace(norm, inputs=(*norm.inputs, other), outputs=node.outputs)
                 gone.add(name)
                 break

@@ -50,12 +50,12 @@ def moved(graph: Graph, name: str, writers: Mapping[str, Node]) -> Moved | None:
 def taken_rows(graph: Graph, node: Node, unit: int) -> Rows | None:
     """The rows that a `take` copies; None where it leaves rows of so many elements not whole."""
     shape, strides = node.attributes["shape"], node.attributes["strides"]
-    *outer, last = split_table(graph.constants[node.inputs[1]].astype(np.int64), shape)
+    *outer, last = (part.astype(np.int64) for part in split_table(graph.constants[node.inputs[1]], shape))
     whole = NOTHING not in last and bool(np.all(np.diff(last) == 1)) and strides[-1] == 1
     numbers = (shape[-1], int(last[0]), *(stride for stride, part in zip(strides, outer, strict=False) if part.any()))
     if not whole or any(number % unit for number in numbers):
         return None
-    found = last[::unit] // unit
+    found: Rows = last[::unit] // unit
     for part, stride in zip(reversed(outer), reversed(strides[:-1]), strict=True):
         place = np.where(part < 0, 0, part) * (stride // unit if part.any() else 0)
         lead = part.reshape(-1, *[1] * found.ndim)
@@ -98,7 +98,7 @@ def _step(graph: Graph, node: Node) -> int:
         case "slice" if a["axis"] == last:
             return gcd(a["start"], a["stop"])
         case "pad":
-            top, left, bottom, right = a["pads"]
+            _, left, _, right = a["pads"]
             zeros = a["mode"] == "constant" and a["value"] == 0
             return gcd(left, right) or graph.shapes[node.output][-1] if zeros and last == 3 else 0
         case "take":
@@ -148,10 +148,11 @@ class _Places:
             case "pad":
                 top, left, bottom, right = a["pads"]
                 around = ((0, 0), (0, 0), (top, bottom), (left // self._unit, right // self._unit))
-                return np.pad(sources[0], around, constant_values=-1)
+                padded: Rows = np.pad(sources[0], around, constant_values=-1)
+                return padded
             case "take":
                 taken = taken_rows(self._graph, node, self._unit)
                 assert taken is not None
-                return np.where(taken < 0, -1, sources[0].reshape(-1)[taken]).reshape(shape)
+                return np.asarray(np.where(taken < 0, -1, sources[0].reshape(-1)[taken]).reshape(shape), np.int64)
             case _:
                 return sources[0].reshape(shape)

@@ -10,6 +10,7 @@ from kernels.ir.graph import Graph, Node
 
 from .rewrite import producers, rebuilt
 
+
 def rows_in_order(graph: Graph) -> Graph:
     """Where rows are transposed before the layer that makes q, k and v, and back behind the one that follows: not so.
 

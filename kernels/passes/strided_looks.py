@@ -100,10 +100,11 @@ def _is_spread(graph: Graph, node: Node) -> bool:
     """Whether a take gives all of a row of its result the one element of that row of its source."""
     shape, found = graph.shapes[node.inputs[0]], graph.shapes[node.output]
     *rows, last = split_table(graph.constants[node.inputs[1]], node.attributes["shape"])
-    same = all(np.array_equal(part, np.arange(len(part))) or len(part) == 1 and not part[0] for part in rows)
+    same = all(np.array_equal(part, np.arange(len(part))) or (len(part) == 1 and not part[0]) for part in rows)
     strides = tuple(s for s, n in zip(node.attributes["strides"][:-1], found, strict=False) if n > 1)
     counted = tuple(s for s, n in zip(natural(shape), shape, strict=True) if n > 1)
-    return shape == (*found[:-1], 1) and same and strides == counted and not (last * node.attributes["strides"][-1]).any()
+    one = not (last * node.attributes["strides"][-1]).any()
+    return bool(shape == (*found[:-1], 1) and same and strides == counted and one)
 
 
 def _taken(graph: Graph, node: Node, before: Look) -> Look | None:
