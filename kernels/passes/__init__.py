@@ -10,7 +10,6 @@ from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.options import Options
 
-from .attend_windows import attend_windows
 from .compose_moves import compose_moves
 from .end_layers import end_layers
 from .fold_affine import fold_affine
@@ -27,6 +26,7 @@ from .normed_rows import normed_rows
 from .order import order
 from .patches import patches
 from .prune import prune
+from .rows_in_place import rows_in_place
 from .split_channels import split_channels
 from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps
@@ -46,7 +46,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
     lambda graph, fuse: fuse_attention(graph, extended=ENDINGS in fuse) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
-    lambda graph, fuse: eliminate_identities(attend_windows(compose_moves(graph))) if ENDINGS in fuse else graph,
+    lambda graph, fuse: eliminate_identities(rows_in_place(compose_moves(graph))) if ENDINGS in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
     lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from kernels.ir.graph import Array, Graph, Node
@@ -10,37 +12,24 @@ from kernels.ir.taking import joined
 
 from .prune import prune
 from .rewrite import fresh, producers, rebuilt
-from .row_moves import MOVES, Moved, Rows, moved
-
-_ROW_MAJOR = frozenset({"dense", "row_norm", "attention", "matmul"})
-"""Operations whose results lie row-major on a GPU: stacks of channels would have to be unpacked first."""
-_BY_ELEMENT = frozenset({"add", "mul", "map"})
+from .row_moves import MOVES, RowMoves, Rows
 
 
 def compose_moves(graph: Graph) -> Graph:
     """reshapes, transpositions, slices, concats and pads of rows of one tensor -> take, where two of them copy."""
-    writers, rows = producers(graph), _row_major(graph)
     found: dict[str, list[Node]] = {}
     constants: dict[str, Array] = {}
     shapes: dict[str, Shape] = {}
+    moves = RowMoves(graph, producers(graph))
     for node in graph.nodes:
-        if node.op not in MOVES or node.output not in rows or not _is_last(graph, node):
+        if node.op not in MOVES or node.output not in moves.row_major or not _is_last(graph, node):
             continue
-        chain = moved(graph, node.output, writers)
-        if chain is not None and chain.root in rows and chain.moves > 1:
-            found[node.output] = _copied(graph, node, chain, constants, shapes)
+        chain = moves.of(node.output)
+        if chain is not None and not chain.is_picture and chain.axis is None and chain.moves > 1:
+            source = (chain.root, prod(graph.shapes[chain.root]) // chain.width, chain.width)
+            found[node.output] = copied(graph, node, source, chain.flat, constants, shapes)
     nodes = [each for node in graph.nodes for each in found.get(node.outputs[0] if node.outputs else "", [node])]
     return prune(rebuilt(graph, nodes, constants=constants, shapes=shapes)) if found else graph
-
-
-def _row_major(graph: Graph) -> set[str]:
-    """Tensors that such operations wrote, and what is moved of them or computed of each of their elements."""
-    found: set[str] = set()
-    for node in graph.nodes:
-        passed = node.op in MOVES or node.op in _BY_ELEMENT
-        if node.op in _ROW_MAJOR or (passed and any(name in found for name in node.inputs)):
-            found |= set(node.outputs)
-    return found
 
 
 def _is_last(graph: Graph, node: Node) -> bool:
@@ -48,21 +37,26 @@ def _is_last(graph: Graph, node: Node) -> bool:
     return node.output in graph.outputs or any(reader.op not in MOVES for reader in readers)
 
 
-def _copied(
-    graph: Graph, node: Node, chain: Moved, constants: dict[str, Array], shapes: dict[str, Shape]
+def copied(
+    graph: Graph,
+    node: Node,
+    source: tuple[str, int, int],
+    rows: Rows,
+    constants: dict[str, Array],
+    shapes: dict[str, Shape],
 ) -> list[Node]:
-    """A take of whole rows and a reshape; the reshape alone where all rows stay in their order."""
-    reshaped = {"shape": graph.shapes[node.output]}
-    source_rows = int(np.prod(graph.shapes[chain.root])) // chain.unit
-    if np.array_equal(chain.rows, np.arange(source_rows)):
-        return [Node(node.name, "reshape", (chain.root,), node.outputs, reshaped)]
-    blocks, step, rows = in_blocks(chain.rows)
-    taken, table = (fresh(graph, f"{node.output}.{word}") for word in ("taken", "table"))
-    shapes[taken] = (blocks, len(rows), chain.unit)
-    constants[table] = joined(part.astype(np.float32) for part in (np.arange(blocks), rows, np.arange(chain.unit)))
-    attributes = {"shape": shapes[taken], "strides": (step * chain.unit, chain.unit, 1), "value": 0.0}
+    """What writes a node's result of rows of a source (name, rows, width): a take and a reshape, or the latter alone
+    where all rows stay in their order."""
+    (root, count, width), reshaped = source, {"shape": graph.shapes[node.output]}
+    if np.array_equal(rows, np.arange(count)):
+        return [Node(node.name, "reshape", (root,), node.outputs, reshaped)]
+    blocks, step, table = in_blocks(rows)
+    taken, listed = (fresh(graph, f"{node.output}.{word}") for word in ("taken", "table"))
+    shapes[taken] = (blocks, len(table), width)
+    constants[listed] = joined(part.astype(np.float32) for part in (np.arange(blocks), table, np.arange(width)))
+    attributes = {"shape": shapes[taken], "strides": (step * width, width, 1), "value": 0.0}
     return [
-        Node(node.name, "take", (chain.root, table), (taken,), attributes),
+        Node(node.name, "take", (root, listed), (taken,), attributes),
         Node(node.name, "reshape", (taken,), node.outputs, reshaped),
     ]
 

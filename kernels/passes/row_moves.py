@@ -1,158 +1,220 @@
 """Which rows of one tensor another one is made of, through reshapes, transpositions, slices, concats and pads.
 
-A chain of such moves that leaves rows whole is one list of numbers: of each row of the result the row of the tensor
-from which it comes, or -1 for a row of zeros. So a rolled picture that is cut into windows is one copy
-(`compose_moves`), or none (`attend_windows`).
+Rows are what products and normalisations work on: the numbers along the last axis, or the channels of a pixel of a
+picture (N, C, H, W), pixel after pixel. A chain of moves that leaves them whole is one list of numbers: of each row of
+the result the row from which it comes, or -1 for a row of zeros. So a rolled picture that is cut into windows is one
+copy (`compose_moves`), or none (`rows_in_place`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import gcd, prod
+from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
 
 Rows = npt.NDArray[np.int64]
 MOVES = frozenset({"reshape", "transpose", "slice", "concat", "pad", "take"})
+ROW_MAJOR = frozenset({"dense", "row_norm", "attention", "matmul"})
+"""Operations whose results lie row-major on a GPU: stacks of channels would have to be unpacked first."""
+BY_ELEMENT = frozenset({"add", "mul", "map"})
 _MOST = 1 << 22
 """Rows that are listed at most."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A tensor made of rows of `root`, `unit` elements each; in the order of the tensor's elements."""
+    """A tensor made of rows of `root`, `width` numbers each.
+
+    `rows` goes by the tensor's axes: without the one along which rows lie (`axis`), or, where that is None, with the
+    last one in rows.
+    """
 
     root: str
-    unit: int
+    is_picture: bool
+    width: int
     rows: Rows
+    axis: int | None
     moves: int
-    """How many of the operations between them copy something."""
+    """How many of the operations in between copy something."""
+
+    @property
+    def flat(self) -> Rows:
+        """Row after row, where they lie along the last axis."""
+        return self.rows.reshape(-1)
 
 
-def moved(graph: Graph, name: str, writers: Mapping[str, Node]) -> Moved | None:
-    """How a tensor is made of the furthest one of which it has whole rows; None where it is not made by moves."""
-    found = _Chain(graph, writers).root(name)
-    if found is None or found[0] == name:
-        return None
-    root, unit = found
-    if unit % 4 or prod(graph.shapes[name]) // unit > _MOST or prod(graph.shapes[root]) // unit > _MOST:
-        return None
-    places, moves = _Places(graph, writers, root, unit), set[str]()
-    rows = places.of(name, moves)
-    return Moved(root, unit, rows.reshape(-1), len(moves))
-
-
-def taken_rows(graph: Graph, node: Node, unit: int) -> Rows | None:
-    """The rows that a `take` copies; None where it leaves rows of so many elements not whole."""
-    shape, strides = node.attributes["shape"], node.attributes["strides"]
-    *outer, last = (part.astype(np.int64) for part in split_table(graph.constants[node.inputs[1]], shape))
-    whole = NOTHING not in last and bool(np.all(np.diff(last) == 1)) and strides[-1] == 1
-    numbers = (shape[-1], int(last[0]), *(stride for stride, part in zip(strides, outer, strict=False) if part.any()))
-    if not whole or any(number % unit for number in numbers):
-        return None
-    found: Rows = last[::unit] // unit
-    for part, stride in zip(reversed(outer), reversed(strides[:-1]), strict=True):
-        place = np.where(part < 0, 0, part) * (stride // unit if part.any() else 0)
-        lead = part.reshape(-1, *[1] * found.ndim)
-        found = np.where((lead < 0) | (found < 0), -1, place.reshape(lead.shape) + found)
-    return found
-
-
-class _Chain:
-    """The furthest tensor behind moves that leave rows whole, and how many elements such rows have."""
+class RowMoves:
+    """How the tensors of a graph are made of rows of those that are not moved."""
 
     def __init__(self, graph: Graph, writers: Mapping[str, Node]) -> None:
         self._graph, self._writers = graph, writers
-        self._found: dict[str, tuple[str, int] | None] = {}
+        self.row_major = _row_major(graph)
+        self._found: dict[str, Moved | None] = {}
 
-    def root(self, name: str) -> tuple[str, int] | None:
-        """None for what has no rows."""
+    def of(self, name: str) -> Moved | None:
+        """None where there are no rows, or too many of them."""
         if name not in self._found:
             self._found[name] = self._look(name)
         return self._found[name]
 
-    def _look(self, name: str) -> tuple[str, int] | None:
+    def _look(self, name: str) -> Moved | None:
+        node = self._writers.get(name)
+        if name in self._graph.constants:
+            return None
+        sources = [] if node is None else [self.of(each) for each in _moved_by(node)]
+        if node is None or not sources or not (first := sources[0]):
+            return self._root(name)
+        if any(each is None or each.root != first.root or each.axis != first.axis for each in sources):
+            return self._root(name)
+        found = _step(self._graph, node, [each for each in sources if each is not None])
+        return self._root(name) if found is None else found
+
+    def _root(self, name: str) -> Moved | None:
         shape, node = self._graph.shapes[name], self._writers.get(name)
-        own = (name, shape[-1]) if shape and name not in self._graph.constants else None
-        if own is None or node is None or node.op not in MOVES:
-            return own
-        step = _step(self._graph, node)
-        sources = {self.root(each) for each in node.inputs[: 1 if node.op == "take" else None]}
-        if not step or len({each[0] for each in sources if each}) != 1 or None in sources:
-            return own
-        root = next(each[0] for each in sources if each)
-        return root, gcd(step, shape[-1], *(each[1] for each in sources if each))
+        if name not in self.row_major and len(shape) == 4:
+            n, width, h, w = shape
+            rows, axis = np.arange(n * h * w).reshape(n, h, w), 1
+        elif node is not None and node.op == "attention":
+            (batch, heads, lines, *_, columns), axis = node.attributes["sizes"], None
+            width, rows = heads * columns, np.arange(batch * lines).reshape(batch, lines, 1)
+            if node.attributes["out"] != (0, lines * width, columns, width):
+                return None
+        else:
+            width, axis = (*shape, 0)[len(shape) - 1], None
+            rows = np.arange(prod(shape[:-1])).reshape(*shape[:-1], 1)
+        fits = width > 0 and width % 4 == 0 and rows.size <= _MOST
+        return Moved(name, axis == 1, width, rows, axis, 0) if fits else None
 
 
-def _step(graph: Graph, node: Node) -> int:
-    """Elements of a row that a move leaves whole; 0 where it takes rows apart."""
-    a, last = node.attributes, len(graph.shapes[node.output]) - 1
-    match node.op:
-        case "transpose" if a["perm"][-1] != last:
-            return 0
-        case "slice" if a["axis"] == last:
-            return gcd(a["start"], a["stop"])
-        case "pad":
-            _, left, _, right = a["pads"]
-            zeros = a["mode"] == "constant" and a["value"] == 0
-            return gcd(left, right) or graph.shapes[node.output][-1] if zeros and last == 3 else 0
-        case "take":
-            return _step_of_take(graph, node)
-        case _:
-            return graph.shapes[node.output][-1]
+def _row_major(graph: Graph) -> set[str]:
+    """Tensors that such operations wrote, and what is moved or computed element by element of them alone."""
+    found: set[str] = set()
+    for node in graph.nodes:
+        passed = node.op in MOVES or node.op in BY_ELEMENT
+        names = [name for name in node.inputs if name not in graph.constants]
+        if node.op in ROW_MAJOR or (passed and names and all(name in found for name in names)):
+            found |= set(node.outputs)
+    return found
 
 
-def _step_of_take(graph: Graph, node: Node) -> int:
+def _moved_by(node: Node) -> tuple[str, ...]:
+    if node.op not in MOVES:
+        return ()
+    return node.inputs[:1] if node.op == "take" else node.inputs
+
+
+def _step(graph: Graph, node: Node, sources: list[Moved]) -> Moved | None:
+    """What a move makes of rows; None where it takes them apart."""
+    first, shape, before = sources[0], graph.shapes[node.output], graph.shapes[node.inputs[0]]
+    if node.op == "reshape":
+        return _reshaped(first, before, shape)
+    moves = max(each.moves for each in sources) + 1
+    along = len(before) - 1 if first.axis is None else first.axis
+    if node.op == "take":
+        found = _taken(graph, node, first, before)
+        return None if found is None else replace(found, moves=moves)
+    if first.rows.ndim != len(before) - (first.axis is not None):
+        return None  # an attention's, whose heads lie side by side
     a = node.attributes
-    parts = split_table(graph.constants[node.inputs[1]], a["shape"])
-    empty = any(NOTHING in part for part in parts)
-    used = [stride for stride, part in zip(a["strides"][:-1], parts, strict=False) if part.any()]
-    step = gcd(a["shape"][-1], int(max(parts[-1][0], 0)), *used)
-    return 0 if (empty and a["value"] != 0) or taken_rows(graph, node, step) is None else step
+    if node.op == "transpose":
+        return _turned(replace(first, moves=moves), a["perm"])
+    if node.op == "pad":
+        return _padded(replace(first, moves=moves), node, len(before))
+    axis = a["axis"] - (first.axis is not None and a["axis"] > along)
+    by = first.width if a["axis"] == along else 1
+    if first.axis == a["axis"]:
+        return None
+    if node.op == "concat":
+        return replace(first, rows=np.concatenate([each.rows for each in sources], axis), moves=moves)
+    if a["start"] % by or a["stop"] % by:
+        return None
+    part = (slice(None),) * axis + (slice(a["start"] // by, a["stop"] // by),)
+    return replace(first, rows=first.rows[part], moves=moves)
 
 
-class _Places:
-    """Numbers of the rows of a root that make up the tensors behind it."""
+def _reshaped(moved: Moved, before: Shape, shape: Shape) -> Moved | None:
+    if moved.axis is None or moved.axis == len(before) - 1:
+        if not shape or shape[-1] % moved.width:
+            return _reshaped(_along_last(moved, before), before, shape) if _is_single(moved, before) else None
+        return replace(moved, rows=moved.rows.reshape(*shape[:-1], shape[-1] // moved.width), axis=None)
+    outer = prod(before[: moved.axis])
+    for axis, extent in enumerate(shape):
+        if extent == moved.width and prod(shape[:axis]) == outer:
+            return replace(moved, rows=moved.rows.reshape(*shape[:axis], *shape[axis + 1 :]), axis=axis)
+    return None
 
-    def __init__(self, graph: Graph, writers: Mapping[str, Node], root: str, unit: int) -> None:
-        self._graph, self._writers, self._root, self._unit = graph, writers, root, unit
-        self._found: dict[str, Rows] = {}
 
-    def of(self, name: str, moves: set[str]) -> Rows:
-        """By the tensor's axes, the last one in rows; `moves` gets those who copy."""
-        if name not in self._found:
-            self._found[name] = self._of(name, moves)
-        return self._found[name]
+def _is_single(moved: Moved, before: Shape) -> bool:
+    """Whether the last axis is one row, which does not lie along an axis by itself yet."""
+    return moved.axis is None and moved.rows.ndim == len(before) and before[-1] == moved.width
 
-    def _of(self, name: str, moves: set[str]) -> Rows:
-        shape = (*self._graph.shapes[name][:-1], self._graph.shapes[name][-1] // self._unit)
-        if name == self._root:
-            return np.arange(prod(shape)).reshape(shape)
-        node = self._writers[name]
-        a = node.attributes
-        sources = [self.of(each, moves) for each in node.inputs[: 1 if node.op == "take" else None]]
-        moves |= {name} if node.op != "reshape" else set()
-        match node.op:
-            case "transpose":
-                return sources[0].transpose(a["perm"])
-            case "slice":
-                by = self._unit if a["axis"] == len(shape) - 1 else 1
-                return sources[0][(slice(None),) * a["axis"] + (slice(a["start"] // by, a["stop"] // by),)]
-            case "concat":
-                return np.concatenate(sources, a["axis"])
-            case "pad":
-                top, left, bottom, right = a["pads"]
-                around = ((0, 0), (0, 0), (top, bottom), (left // self._unit, right // self._unit))
-                padded: Rows = np.pad(sources[0], around, constant_values=-1)
-                return padded
-            case "take":
-                taken = taken_rows(self._graph, node, self._unit)
-                assert taken is not None
-                return np.asarray(np.where(taken < 0, -1, sources[0].reshape(-1)[taken]).reshape(shape), np.int64)
-            case _:
-                return sources[0].reshape(shape)
+
+def _along_last(moved: Moved, before: Shape) -> Moved:
+    return replace(moved, rows=moved.rows[..., 0], axis=len(before) - 1)
+
+
+def _turned(moved: Moved, perm: tuple[int, ...]) -> Moved | None:
+    last = len(perm) - 1
+    if moved.axis is None and perm[-1] == last:
+        return replace(moved, rows=moved.rows.transpose(perm))
+    if moved.axis is None:
+        if moved.rows.shape[-1] != 1:
+            return None
+        moved = replace(moved, rows=moved.rows[..., 0], axis=last)
+    axis = moved.axis or 0
+    order = [place - (place > axis) for place in perm if place != axis]
+    found = replace(moved, rows=moved.rows.transpose(order), axis=perm.index(axis))
+    return replace(found, rows=found.rows[..., None], axis=None) if found.axis == last else found
+
+
+def _padded(moved: Moved, node: Node, axes: int) -> Moved | None:
+    top, left, bottom, right = node.attributes["pads"]
+    zeros = node.attributes["mode"] == "constant" and node.attributes["value"] == 0
+    if axes != 4 or not zeros or moved.axis in (2, 3):
+        return None
+    by = moved.width if moved.axis is None else 1
+    if left % by or right % by:
+        return None
+    around = [(0, 0)] * (moved.rows.ndim - 2) + [(top, bottom), (left // by, right // by)]
+    return replace(moved, rows=np.pad(moved.rows, around, constant_values=-1))
+
+
+def _taken(graph: Graph, node: Node, moved: Moved, before: Shape) -> Moved | None:
+    shape, strides = node.attributes["shape"], node.attributes["strides"]
+    parts = split_table(graph.constants[node.inputs[1]], shape)
+    if moved.axis is None and (rows := _taken_rows(node, parts, moved.width)) is not None:
+        return replace(moved, rows=np.where(rows < 0, -1, moved.flat[rows]))
+    order = sorted((axis for axis, extent in enumerate(shape) if extent > 1), key=lambda axis: -strides[axis])
+    extents = tuple(shape[axis] for axis in order)
+    natural = tuple(prod(extents[k + 1 :]) for k in range(len(extents)))
+    whole = all(np.array_equal(part, np.arange(len(part))) for part in parts) and prod(extents) == prod(before)
+    if not whole or natural != tuple(strides[axis] for axis in order):
+        return None
+    apart = _reshaped(moved, before, extents)
+    kept = [axis for axis, extent in enumerate(shape) if extent > 1]
+    turned = None if apart is None else _turned(apart, tuple(order.index(axis) for axis in kept))
+    return None if turned is None else _reshaped(turned, tuple(shape[axis] for axis in kept), shape)
+
+
+def _taken_rows(node: Node, parts: list[npt.NDArray[np.float32]], width: int) -> Rows | None:
+    """The rows that a `take` copies; None where it leaves them not whole."""
+    shape, strides = node.attributes["shape"], node.attributes["strides"]
+    *outer, last = (part.astype(np.int64) for part in parts)
+    used = [stride for stride, part in zip(strides, outer, strict=False) if part.any()]
+    is_whole = NOTHING not in last and bool(np.all(np.diff(last) == 1)) and strides[-1] == 1
+    if not is_whole or any(number % width for number in (shape[-1], int(last[0]), *used)):
+        return None
+    if node.attributes["value"] != 0 and any(NOTHING in part for part in outer):
+        return None
+    found: Rows = last[::width] // width
+    for part, stride in zip(reversed(outer), reversed(strides[:-1]), strict=True):
+        place = (np.where(part < 0, 0, part) * (stride // width)).reshape(-1, *[1] * found.ndim)
+        found = np.where((part.reshape(place.shape) < 0) | (found < 0), -1, place + found)
+    return found
