@@ -11,7 +11,7 @@ from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
 
 from .prune import prune
-from .rewrite import fresh, producers, rebuilt
+from .rewrite import fresh, rebuilt
 from .row_moves import MOVES, RowMoves, Rows
 
 
@@ -20,7 +20,7 @@ def compose_moves(graph: Graph) -> Graph:
     found: dict[str, list[Node]] = {}
     constants: dict[str, Array] = {}
     shapes: dict[str, Shape] = {}
-    moves = RowMoves(graph, producers(graph))
+    moves = RowMoves(graph)
     for node in graph.nodes:
         if node.op not in MOVES or node.output not in moves.row_major or not _is_last(graph, node):
             continue

@@ -8,7 +8,6 @@ copy (`compose_moves`), or none (`rows_in_place`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -18,6 +17,8 @@ import numpy.typing as npt
 from kernels.ir.graph import Graph, Node
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
+
+from .rewrite import producers
 
 Rows = npt.NDArray[np.int64]
 MOVES = frozenset({"reshape", "transpose", "slice", "concat", "pad", "take"})
@@ -53,10 +54,18 @@ class Moved:
 class RowMoves:
     """How the tensors of a graph are made of rows of those that are not moved."""
 
-    def __init__(self, graph: Graph, writers: Mapping[str, Node]) -> None:
-        self._graph, self._writers = graph, writers
-        self.row_major = _row_major(graph)
+    def __init__(self, graph: Graph) -> None:
+        self._graph, self._writers = graph, producers(graph)
         self._found: dict[str, Moved | None] = {}
+        self.row_major: set[str] = set()
+        """Tensors that such operations wrote, those that are moved into rows, and what is computed of their elements."""
+        for node in graph.nodes:
+            names = [name for name in node.inputs if name not in graph.constants]
+            chain = self.of(node.output) if node.op in MOVES else None
+            in_rows = chain is not None and chain.root != node.output and chain.axis is None
+            by_element = node.op in BY_ELEMENT and names and all(name in self.row_major for name in names)
+            if node.op in ROW_MAJOR or in_rows or by_element:
+                self.row_major |= set(node.outputs)
 
     def of(self, name: str) -> Moved | None:
         """None where there are no rows, or too many of them."""
@@ -91,17 +100,6 @@ class RowMoves:
             rows = np.arange(prod(shape[:-1])).reshape(*shape[:-1], 1)
         fits = width > 0 and width % 4 == 0 and rows.size <= _MOST
         return Moved(name, axis == 1, width, rows, axis, 0) if fits else None
-
-
-def _row_major(graph: Graph) -> set[str]:
-    """Tensors that such operations wrote, and what is moved or computed element by element of them alone."""
-    found: set[str] = set()
-    for node in graph.nodes:
-        passed = node.op in MOVES or node.op in BY_ELEMENT
-        names = [name for name in node.inputs if name not in graph.constants]
-        if node.op in ROW_MAJOR or (passed and names and all(name in found for name in names)):
-            found |= set(node.outputs)
-    return found
 
 
 def _moved_by(node: Node) -> tuple[str, ...]:

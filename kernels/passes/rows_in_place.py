@@ -2,8 +2,8 @@
 
 An exporter moves the rows of a picture into windows, perhaps rolled (Swin) or far apart (MaxViT's grid), computes dense
 layers, normalisations and attention, and moves the rows back. Only attention asks in which order they are. So it gets a
-list, its fifth input (windows, rows): row r of window w is row list[w, r] of a picture. `windows` of its attributes says
-how many a picture has; strides of a batch in `q`, `k`, `v` and `out` are those of a picture then.
+list, its fifth input (windows, rows): row r of window w is row list[w, r] of a picture. `windows` of its attributes
+says how many a picture has; strides of a batch in `q`, `k`, `v` and `out` are those of a picture then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kernels.ir.shapes import Shape
 
 from .compose_moves import copied, in_blocks
 from .prune import prune
-from .rewrite import fresh, producers, rebuilt
+from .rewrite import fresh, rebuilt
 from .row_moves import BY_ELEMENT, MOVES, RowMoves, Rows
 
 _FARTHEST = 1 << 24
@@ -51,7 +51,7 @@ class _Keeping:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._moves = RowMoves(graph, producers(graph))
+        self._moves = RowMoves(graph)
         self._orders: dict[str, _Order] = {}
         self._nodes: list[Node] = []
         self._written: set[str] = set()
@@ -84,7 +84,8 @@ class _Keeping:
         if before is None and not chain.moves:
             return False
         if before is not None:
-            if before.width != chain.width or before.axis is not None or np.any(rows < 0):
+            is_other = before.axis is not None or chain.is_picture
+            if before.width != chain.width or is_other or np.any(rows < 0):
                 return False
             rows = before.rows[rows]
         elif chain.is_picture and chain.axis == 1 and chain.moves == 0:

@@ -212,7 +212,8 @@ def lower_attention(context: GpuContext, node: Node) -> None:
     context.dispatch(
         _extended(kernel, **given), node.name, {**buffers, "dst": context.new_plain(node.output)},
         ints, (-(-rows // lines) * group, heads, batch), floats=floats, tile=tile,
-        switches={word.upper(): 1 for word, is_given in given.items() if is_given}, group=group, flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
+        switches={word.upper(): 1 for word, is_given in given.items() if is_given}, group=group,
+        flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
     )  # fmt: skip
 
 
