@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -11,7 +12,7 @@ from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
 
 from .prune import prune
-from .rewrite import fresh, rebuilt
+from .rewrite import rebuilt
 from .row_moves import MOVES, RowMoves, Rows
 
 
@@ -27,7 +28,8 @@ def compose_moves(graph: Graph) -> Graph:
         chain = moves.of(node.output)
         if chain is not None and not chain.is_picture and chain.axis is None and chain.moves > 1:
             source = (chain.root, prod(graph.shapes[chain.root]) // chain.width, chain.width)
-            found[node.output] = copied(graph, node, source, chain.flat, constants, shapes)
+            flat = replace(node, attributes={"shape": graph.shapes[node.output]})
+            found[node.output] = copied(flat, source, chain.flat, constants, shapes)
     nodes = [each for node in graph.nodes for each in found.get(node.outputs[0] if node.outputs else "", [node])]
     return prune(rebuilt(graph, nodes, constants=constants, shapes=shapes)) if found else graph
 
@@ -38,27 +40,21 @@ def _is_last(graph: Graph, node: Node) -> bool:
 
 
 def copied(
-    graph: Graph,
-    node: Node,
-    source: tuple[str, int, int],
-    rows: Rows,
-    constants: dict[str, Array],
-    shapes: dict[str, Shape],
+    node: Node, source: tuple[str, int, int], rows: Rows, constants: dict[str, Array], shapes: dict[str, Shape]
 ) -> list[Node]:
-    """What writes a node's result of rows of a source (name, rows, width): a take and a reshape, or the latter alone
+    """What writes a reshape's result of rows of a source (name, rows, width) instead: a take before it, or nothing more
     where all rows stay in their order."""
-    (root, count, width), reshaped = source, {"shape": graph.shapes[node.output]}
+    root, count, width = source
+    node = replace(node, op="reshape", inputs=(root,))
     if np.array_equal(rows, np.arange(count)):
-        return [Node(node.name, "reshape", (root,), node.outputs, reshaped)]
+        return [node]
     blocks, step, table = in_blocks(rows)
-    taken, listed = (fresh(graph, f"{node.output}.{word}") for word in ("taken", "table"))
+    taken, listed = f"{node.output}.taken", f"{node.output}.table"
     shapes[taken] = (blocks, len(table), width)
     constants[listed] = joined(part.astype(np.float32) for part in (np.arange(blocks), table, np.arange(width)))
     attributes = {"shape": shapes[taken], "strides": (step * width, width, 1), "value": 0.0}
-    return [
-        Node(node.name, "take", (root, listed), (taken,), attributes),
-        Node(node.name, "reshape", (taken,), node.outputs, reshaped),
-    ]
+    take = Node(node.name, "take", (root, listed), (taken,), attributes)
+    return [take, replace(node, inputs=(taken,))]
 
 
 def in_blocks(rows: Rows, *, of: int = 1) -> tuple[int, int, Rows]:

@@ -58,7 +58,7 @@ class RowMoves:
         self._graph, self._writers = graph, producers(graph)
         self._found: dict[str, Moved | None] = {}
         self.row_major: set[str] = set()
-        """Tensors that such operations wrote, those that are moved into rows, and what is computed of their elements."""
+        """Tensors that such operations wrote, what is moved into rows, and what is computed of their elements."""
         for node in graph.nodes:
             names = [name for name in node.inputs if name not in graph.constants]
             chain = self.of(node.output) if node.op in MOVES else None

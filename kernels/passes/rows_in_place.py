@@ -172,23 +172,31 @@ class _Keeping:
         order = self._orders.get(name)
         if order is None or name in self._written:
             return
-        shape = self._graph.shapes[name]
-        flat, turned = Node(name, "reshape", (), (name,)), ""
-        if order.axis is not None:  # rows, then their numbers along that axis
-            turned = fresh(self._graph, f"{name}.turned")
-            axes = (shape[: order.axis], shape[order.axis + 1 :])
-            self._shapes[turned] = (prod(axes[0]), prod(axes[1]), order.width)
-            flat = replace(flat, outputs=(turned,))
+        shape, target = self._graph.shapes[name], name
+        if order.axis is not None:  # rows first, then their numbers along that axis
+            target = fresh(self._graph, f"{name}.turned")
+            self._shapes[target] = (*shape[: order.axis], *shape[order.axis + 1 :], order.width)
         source = (order.source, prod(self._shape(order.source)) // order.width, order.width)
-        graph = replace(self._graph, shapes={**self._graph.shapes, **self._shapes})
-        for node in copied(graph, flat, source, order.rows.reshape(-1), self._constants, self._shapes):
-            self._add(node)
-        if turned:
-            swapped = fresh(self._graph, f"{name}.swapped")
-            a, b, width = self._shapes[turned]
-            self._shapes[swapped] = (a, width, b)
-            self._add(Node(name, "transpose", (turned,), (swapped,), {"perm": (0, 2, 1)}))
-            self._add(Node(name, "reshape", (swapped,), (name,), {"shape": shape}))
+        node = Node(name, "reshape", (), (target,), {"shape": self._shape(target)})
+        for each in copied(node, source, order.rows.reshape(-1), self._constants, self._shapes):
+            self._add(each)
+        if order.axis is not None:
+            self._turn(target, name, order.axis)
+
+    def _turn(self, source: str, name: str, axis: int) -> None:
+        """Write rows along an axis that is not the last one."""
+        shape = self._graph.shapes[name]
+        outer, inner = shape[:axis], shape[axis + 1 :]
+        if len(shape) == 4:
+            perm = (*range(axis), 3, *range(axis, 3))
+            self._add(Node(name, "transpose", (source,), (name,), {"perm": perm}))
+            return
+        flat, turned = (f"{source}.{word}" for word in ("flat", "swapped"))
+        self._shapes[flat] = (prod(outer), prod(inner), shape[axis])
+        self._shapes[turned] = (prod(outer), shape[axis], prod(inner))
+        self._add(Node(name, "reshape", (source,), (flat,), {"shape": self._shapes[flat]}))
+        self._add(Node(name, "transpose", (flat,), (turned,), {"perm": (0, 2, 1)}))
+        self._add(Node(name, "reshape", (turned,), (name,), {"shape": shape}))
 
 
 def _is_by_row(graph: Graph, node: Node) -> bool:
