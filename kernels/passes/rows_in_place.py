@@ -57,6 +57,7 @@ class _Keeping:
         self._written: set[str] = set()
         self._constants: dict[str, Array] = {}
         self._shapes: dict[str, Shape] = {}
+        self._names: dict[tuple[str, str], str] = {}
 
     def kept(self) -> Graph:
         for node in self._graph.nodes:
@@ -71,6 +72,12 @@ class _Keeping:
     def _add(self, node: Node) -> None:
         self._nodes.append(node)
         self._written |= set(node.outputs)
+
+    def _named(self, name: str, word: str, shape: Shape) -> str:
+        """A tensor beside another one, whose shape is noted."""
+        found = self._names.setdefault((name, word), fresh(self._graph, f"{name}.{word}"))
+        self._shapes[found] = shape
+        return found
 
     def _shape(self, name: str) -> Shape:
         return self._shapes[name] if name in self._shapes else self._graph.shapes[name]
@@ -100,11 +107,10 @@ class _Keeping:
 
     def _pixels(self, name: str) -> str:
         """A picture's pixels, each a row of its channels."""
-        turned = f"{name}.pixels"
-        if turned not in self._shapes:
-            n, c, h, w = self._graph.shapes[name]
+        n, c, h, w = self._graph.shapes[name]
+        turned = self._named(name, "pixels", (n, h, w, c))
+        if turned not in self._written:
             self._write(name)
-            self._shapes[turned] = (n, h, w, c)
             self._add(Node(turned, "transpose", (name,), (turned,), {"perm": (0, 2, 3, 1)}))
         return turned
 
@@ -125,18 +131,18 @@ class _Keeping:
 
     def _kept(self, name: str) -> str:
         """The rows of a tensor's source in its shape."""
-        order, shape, kept = self._orders[name], self._graph.shapes[name], f"{name}.kept"
+        order, shape = self._orders[name], self._graph.shapes[name]
         if self._shape(order.source) == shape:
             return order.source
-        if kept not in self._shapes:
-            self._shapes[kept] = shape
+        kept = self._named(name, "flat", shape)
+        if kept not in self._written:
             self._add(Node(kept, "reshape", (order.source,), (kept,), {"shape": shape}))
         return kept
 
     def _ordered(self, node: Node, new: Node, rows: Rows, width: int = 0) -> None:
         """Let a node write rows where they are; what it would have written is noted."""
-        placed, shape = f"{node.output}.placed", self._graph.shapes[node.output]
-        self._shapes[placed] = shape
+        shape = self._graph.shapes[node.output]
+        placed = self._named(node.output, "placed", shape)
         self._add(replace(new, outputs=(placed,)))
         self._orders[node.output] = _Order(placed, width or shape[-1], rows.reshape(-1))
 
@@ -174,8 +180,7 @@ class _Keeping:
             return
         shape, target = self._graph.shapes[name], name
         if order.axis is not None:  # rows first, then their numbers along that axis
-            target = fresh(self._graph, f"{name}.turned")
-            self._shapes[target] = (*shape[: order.axis], *shape[order.axis + 1 :], order.width)
+            target = self._named(name, "turned", (*shape[: order.axis], *shape[order.axis + 1 :], order.width))
         source = (order.source, prod(self._shape(order.source)) // order.width, order.width)
         node = Node(name, "reshape", (), (target,), {"shape": self._shape(target)})
         for each in copied(node, source, order.rows.reshape(-1), self._constants, self._shapes):
@@ -191,9 +196,8 @@ class _Keeping:
             perm = (*range(axis), 3, *range(axis, 3))
             self._add(Node(name, "transpose", (source,), (name,), {"perm": perm}))
             return
-        flat, turned = (f"{source}.{word}" for word in ("flat", "swapped"))
-        self._shapes[flat] = (prod(outer), prod(inner), shape[axis])
-        self._shapes[turned] = (prod(outer), shape[axis], prod(inner))
+        flat = self._named(name, "apart", (prod(outer), prod(inner), shape[axis]))
+        turned = self._named(name, "swapped", (prod(outer), shape[axis], prod(inner)))
         self._add(Node(name, "reshape", (source,), (flat,), {"shape": self._shapes[flat]}))
         self._add(Node(name, "transpose", (flat,), (turned,), {"perm": (0, 2, 1)}))
         self._add(Node(name, "reshape", (turned,), (name,), {"shape": shape}))
