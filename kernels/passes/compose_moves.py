@@ -13,11 +13,13 @@ from kernels.ir.taking import joined
 
 from .prune import prune
 from .rewrite import rebuilt
-from .row_moves import MOVES, RowMoves, Rows
+from .row_moves import MOVES, ROW_MAJOR, RowMoves, Rows
 
 
 def compose_moves(graph: Graph) -> Graph:
     """reshapes, transpositions, slices, concats and pads of rows of one tensor -> take, where two of them copy."""
+    if not of_rows(graph):
+        return graph
     found: dict[str, list[Node]] = {}
     constants: dict[str, Array] = {}
     shapes: dict[str, Shape] = {}
@@ -32,6 +34,11 @@ def compose_moves(graph: Graph) -> Graph:
             found[node.output] = copied(flat, source, chain.flat, constants, shapes)
     nodes = [each for node in graph.nodes for each in found.get(node.outputs[0] if node.outputs else "", [node])]
     return prune(rebuilt(graph, nodes, constants=constants, shapes=shapes)) if found else graph
+
+
+def of_rows(graph: Graph) -> bool:
+    """Whether a graph works on rows, so that it pays to look at what is moved."""
+    return any(node.op in ROW_MAJOR - {"dense"} for node in graph.nodes)
 
 
 def _is_last(graph: Graph, node: Node) -> bool:

@@ -113,7 +113,7 @@ def _attention(
     attributes = {
         "sizes": sizes,
         "scale": factor * q.factor * k.factor,
-        "out": (0, heads * rows * columns, rows * columns, columns),
+        "out": (0, heads * rows * columns, rows * columns if heads > 1 else columns, columns),
         **dict(zip("qkv", places, strict=True)),
     }
     given: dict[str, Array | None] = {"bias": None if bias is None else _in_vectors(bias, sizes)}

@@ -141,11 +141,11 @@ def _reshaped(moved: Moved, before: Shape, shape: Shape) -> Moved | None:
     if moved.axis is None or moved.axis == len(before) - 1:
         if not shape or shape[-1] % moved.width:
             return _reshaped(_along_last(moved, before), before, shape) if _is_single(moved, before) else None
-        return replace(moved, rows=moved.rows.reshape(*shape[:-1], shape[-1] // moved.width), axis=None)
+        return replace(moved, rows=moved.rows.reshape((*shape[:-1], shape[-1] // moved.width)), axis=None)
     outer = prod(before[: moved.axis])
     for axis, extent in enumerate(shape):
         if extent == moved.width and prod(shape[:axis]) == outer:
-            return replace(moved, rows=moved.rows.reshape(*shape[:axis], *shape[axis + 1 :]), axis=axis)
+            return replace(moved, rows=moved.rows.reshape((*shape[:axis], *shape[axis + 1 :])), axis=axis)
     return None
 
 

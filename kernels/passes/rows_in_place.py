@@ -17,7 +17,7 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
 
-from .compose_moves import copied, in_blocks
+from .compose_moves import copied, in_blocks, of_rows
 from .prune import prune
 from .rewrite import fresh, rebuilt
 from .row_moves import BY_ELEMENT, MOVES, RowMoves, Rows
@@ -38,8 +38,15 @@ class _Order:
 
 def rows_in_place(graph: Graph) -> Graph:
     """The graph with fewer copies of rows; as it was where there would not be fewer elements to copy."""
-    kept = prune(_Keeping(graph).kept())
+    if not of_rows(graph):
+        return graph
+    kept = keep_rows(graph)
     return kept if _copied_elements(kept) < _copied_elements(graph) else graph
+
+
+def keep_rows(graph: Graph) -> Graph:
+    """The graph where rows are moved only before what asks for their order, whether that is less work or not."""
+    return prune(_Keeping(graph).kept())
 
 
 def _copied_elements(graph: Graph) -> int:
