@@ -1,7 +1,7 @@
 // One work-group a row of `columns4` vectors: mean, mean squared distance from it, then each element. KY: 1, or 8 and more.
-// RESIDUAL: something is added to the result.
+// ADDED: something is added to the result.
 {
-#ifdef RESIDUAL
+#ifdef ADDED
 #define ENDED(v, i) ((v) + TO_WIDE4(LOAD_residual(row + (i))))
 #else
 #define ENDED(v, i) (v)

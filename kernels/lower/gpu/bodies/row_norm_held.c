@@ -1,8 +1,8 @@
 // One work-group a row of `columns4` vectors, of which a work-item holds EACH, with all that it needs of scale and shift: mean,
 // mean squared distance from it, then each element. Each work-item adds up what all have found. DEALT: rows are written as matrix
-// units have them. RESIDUAL: something is added to the result.
+// units have them. ADDED: something is added to the result.
 {
-#ifdef RESIDUAL
+#ifdef ADDED
 #define ENDED(v, i) ((v) + TO_WIDE4(LOAD_residual(row + (i))))
 #else
 #define ENDED(v, i) (v)

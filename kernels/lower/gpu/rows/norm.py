@@ -89,7 +89,7 @@ def lower_row_norm(context: GpuContext, node: Node) -> None:
     if len(node.inputs) > 3:
         *read, written = kernel.buffers
         kernel = replace(kernel, name=f"{kernel.name}_beside", buffers=(*read, Buffer("residual"), written))
-        buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {**switches, "RESIDUAL": 1}
+        buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {**switches, "ADDED": 1}
     context.dispatch(
         kernel, node.name, buffers, {"columns4": columns // 4}, (rows * tile.ky, 1, 1),
         floats={"epsilon": node.attributes["epsilon"]}, tile=tile, switches=switches, group=tile.ky,
