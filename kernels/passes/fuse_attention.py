@@ -26,16 +26,16 @@ from .rewrite import fresh, producers, rebuilt, use_counts
 from .rows_in_order import rows_in_order
 from .strided_looks import look_at, multiplied, natural, place_of, reshaped
 
-_MOST_DEEP = 64
+MOST_DEEP = 64
 """Numbers of a row of q, and of v, at most: a work-group has 64 rows of k in local memory."""
 ATTENTION_LOCAL_BYTES = 27 << 10
 """Local memory that its kernel takes then (`kernels/lower/gpu/rows/attention.py`)."""
 
 
-def fuse_attention(graph: Graph, *, extended: bool = False) -> Graph:
+def fuse_attention(graph: Graph, *, extended: int = 0) -> Graph:
     """One node for each softmax between two products, where nobody else reads the scores.
 
-    `extended`: the backend adds constants to scores, and divides rows by their lengths.
+    `extended`: the backend adds constants to scores, and divides rows by their lengths, of heads of so many columns.
     """
     counts, writers = use_counts(graph), producers(graph)
     found: dict[str, Node] = {}
@@ -46,7 +46,7 @@ def fuse_attention(graph: Graph, *, extended: bool = False) -> Graph:
             continue
         for product in _readers_of_weights(graph, node, counts):
             fused = _attention(graph, node, product, counts, writers, constants)
-            if fused is not None and (extended or len(fused.inputs) == 3):
+            if fused is not None and (len(fused.inputs) == 3 or fused.attributes["sizes"][-1] <= extended):
                 found[product.output] = fused
                 gone |= {node.output}
     if not found:
@@ -97,7 +97,7 @@ def _attention(
     axes[1] = (*axes[1][:-2], axes[1][-1], axes[1][-2])
     q, k, v = (replace(look, axes=each) for look, each in zip(looks, axes, strict=True) if each)
     places = [place_of(each) for each in (q, k, v)]
-    if None in places or depth % 4 or columns % 4 or max(depth, columns) > _MOST_DEEP:
+    if None in places or depth % 4 or columns % 4 or max(depth, columns) > MOST_DEEP:
         return None
     batch, heads = prod(shape[:-3]), (1, *shape[:-2])[-1]
     is_unit = q.unit is not None
