@@ -10,23 +10,29 @@ from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.options import Options
 
-from .compose_moves import compose_moves
 from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
-from .fuse_attention import ATTENTION_LOCAL_BYTES, MOST_DEEP, fuse_attention
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
-from .fuse_rows import fuse_dense_endings, fuse_norm_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
 from .nest_concats import nest_concats
-from .normed_rows import normed_rows
 from .order import order
 from .patches import patches
 from .prune import prune
-from .rows_in_place import rows_in_place
+from .rows import (
+    ATTENTION_LOCAL_BYTES,
+    MOST_DEEP,
+    compose_moves,
+    fuse_attention,
+    fuse_dense_endings,
+    fuse_norm_endings,
+    fuse_row_norms,
+    normed_rows,
+    rows_in_place,
+)
 from .split_channels import split_channels
 from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps

@@ -11,7 +11,7 @@ from kernels.ir.graph import Graph
 from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
-from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
+from kernels.passes.rows import ATTENTION_LOCAL_BYTES
 from kernels.plan.model import Dispatch
 from kernels.source.dialects import vulkan
 from tests.contract.agent.driver import Agent

@@ -189,7 +189,7 @@ UNIT_KERNEL = Kernel(
 
 
 def lower_attention(context: GpuContext, node: Node) -> None:
-    """See `kernels/passes/fuse_attention.py`."""
+    """See `kernels/passes/rows/fuse_attention.py`."""
     batch, heads, rows, keys, depth, columns = node.attributes["sizes"]
     ints = {"rows": rows, "keys": keys}
     for name, word in (("q", "q"), ("k", "k"), ("v", "v"), ("dst", "out")):

@@ -74,7 +74,7 @@ _HELD = Kernel(
 
 
 def lower_row_norm(context: GpuContext, node: Node) -> None:
-    """See `kernels/passes/fuse_rows.py`."""
+    """See `kernels/passes/rows/fuse_rows.py`."""
     shape = context.graph.shapes[node.output]
     rows, columns = prod(shape[:-1]), shape[-1]
     if folds(context, node):

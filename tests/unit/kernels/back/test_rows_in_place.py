@@ -12,8 +12,8 @@ from kernels.ir.check import check_graph
 from kernels.ir.graph import Graph
 from kernels.options import Options
 from kernels.passes import prepare
-from kernels.passes.compose_moves import compose_moves
-from kernels.passes.rows_in_place import keep_rows, rows_in_place
+from kernels.passes.rows import compose_moves, rows_in_place
+from kernels.passes.rows.rows_in_place import keep_rows
 from kernels.reference import evaluate
 
 from .graphs import Builder, generator

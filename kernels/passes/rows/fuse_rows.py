@@ -18,9 +18,8 @@ from kernels.errors import ModelError
 from kernels.ir.expressions import Expression, program_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
-
-from .fuse_maps import LONGEST, expression_of, number_of, size_of
-from .rewrite import fresh, rebuilt, use_counts
+from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
+from kernels.passes.rewrite import fresh, rebuilt, use_counts
 
 _SQUARE, _PRODUCT, _SUM, _DIFFERENCE = ("mul", "a", "a"), ("mul", "a", "b"), ("add", "a", "b"), ("sub", "a", "b")
 

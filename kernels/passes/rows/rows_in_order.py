@@ -7,8 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from kernels.ir.graph import Graph, Node
-
-from .rewrite import producers, rebuilt
+from kernels.passes.rewrite import producers, rebuilt
 
 
 def rows_in_order(graph: Graph) -> Graph:

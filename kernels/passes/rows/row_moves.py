@@ -17,8 +17,7 @@ import numpy.typing as npt
 from kernels.ir.graph import Graph, Node
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
-
-from .rewrite import producers
+from kernels.passes.rewrite import producers
 
 Rows = npt.NDArray[np.int64]
 MOVES = frozenset({"reshape", "transpose", "slice", "concat", "pad", "take"})

@@ -14,8 +14,7 @@ from kernels.ir.expressions import Expression, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import split_table
-
-from .fuse_maps import expression_of, number_of
+from kernels.passes.fuse_maps import expression_of, number_of
 
 _A: Expression = "a"
 Axis = tuple[tuple[int, int], ...]

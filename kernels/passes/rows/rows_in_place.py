@@ -16,10 +16,10 @@ import numpy as np
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
+from kernels.passes.prune import prune
+from kernels.passes.rewrite import fresh, rebuilt
 
 from .compose_moves import copied, in_blocks, of_rows
-from .prune import prune
-from .rewrite import fresh, rebuilt
 from .row_moves import BY_ELEMENT, MOVES, RowMoves, Rows
 
 _FARTHEST = 1 << 24
