@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from kernels.checkpoint import checkpoint
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
+from kernels.lower.activation import AT_END, ON_GPU
 from kernels.options import Options
 
 from .end_layers import end_layers
@@ -76,7 +77,8 @@ def prepare(
         fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
     graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
-        return end_layers(graph) if "activation" in options.fusions else graph
+        return end_layers(graph, AT_END.keys()) if "activation" in options.fusions else graph
+    graph = end_layers(graph, ON_GPU) if "activation" in options.fusions else graph
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
     graph = normed_rows(graph) if options.half else graph
     return order(graph) if options.in_place else graph
