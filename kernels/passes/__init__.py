@@ -11,6 +11,7 @@ from kernels.ir.graph import Graph
 from kernels.lower.activation import AT_END, ON_GPU
 from kernels.options import Options
 
+from .channels import keep_shuffled, nest_concats
 from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
@@ -21,7 +22,6 @@ from .fuse_residuals import fuse_residuals
 from .fuse_rows import fuse_dense_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
-from .nest_concats import nest_concats
 from .normed_rows import normed_rows
 from .order import order
 from .patches import patches
@@ -79,6 +79,8 @@ def prepare(
     if options.backend == "cpu":
         return end_layers(graph, AT_END.keys()) if "activation" in options.fusions else graph
     graph = end_layers(graph, ON_GPU) if "activation" in options.fusions else graph
+    if "concat" in options.fusions and options.layout == "buffer":
+        graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
     graph = normed_rows(graph) if options.half else graph
     return order(graph) if options.in_place else graph
