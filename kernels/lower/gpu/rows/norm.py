@@ -76,7 +76,7 @@ _HELD = Kernel(
 
 
 def lower_row_norm(context: GpuContext, node: Node) -> None:
-    """See `kernels/passes/fuse_rows.py`, `kernels/passes/norms_of_images.py`."""
+    """See `kernels/passes/fuse_rows.py`, `kernels/passes/channels/norms_of_images.py`."""
     if node.attributes.get("of_image"):
         if image_normalised(context, node):
             return
