@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernels.errors import OptionError
 
 FUSIONS: dict[str, str] = {
-    "activation": "relu, clip, (hard) sigmoid, leaky relu and hard swish are applied by the layer before them",
+    "activation": "relu, clip, (hard) sigmoid, leaky relu, hard swish and SiLU are applied by the layer before them",
     "bias": "a constant that is added to each channel becomes the bias of the layer before it",
     "concat": "the parts of a concat are written straight into their place in its result",
     "elementwise": "a chain of operations of each element, maps or beside one, is one kernel; x * sigmoid(x) too",

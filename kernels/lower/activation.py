@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from kernels.ir import compositions
 from kernels.ir.activations import ACTIVATIONS, activation_of
+from kernels.ir.expressions import Expression
 from kernels.ir.graph import Node
 
 FLOAT_MAX = 3.4028234663852886e38
+AT_END: dict[str, tuple[int, Expression]] = {
+    "tanh": (7, ("tanh", "a")),
+    "silu": (8, compositions.silu("a")),
+    "gelu": (9, compositions.gelu("a")),
+}
+"""What layers can do at their end, beside `kernels/ir/activations.py`: the code, and what it is."""
+ON_GPU = frozenset({"silu"})
+"""Those of them that `ACTIVATE` has, too."""
 
 
 def activation_scalars(node: Node) -> tuple[int, float, float]:
@@ -13,6 +23,8 @@ def activation_scalars(node: Node) -> tuple[int, float, float]:
     if not (activation := activation_of(node)):
         return 0, 0.0, 0.0
     name, *numbers = activation
+    if name in AT_END:
+        return AT_END[name][0], 0.0, 0.0
     code = ACTIVATIONS[name].code
     lo, hi = (*(max(-FLOAT_MAX, min(FLOAT_MAX, float(number))) for number in numbers), 0.0, 0.0)[:2]
     is_relu = name == "clip" and (lo, hi) == (0.0, FLOAT_MAX)

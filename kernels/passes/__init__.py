@@ -8,8 +8,10 @@ from collections.abc import Set as AbstractSet
 from kernels.checkpoint import checkpoint
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
+from kernels.lower.activation import AT_END, ON_GPU
 from kernels.options import Options
 
+from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
 from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
@@ -18,7 +20,6 @@ from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
-from .nest_concats import nest_concats
 from .order import order
 from .patches import patches
 from .prune import prune
@@ -54,6 +55,8 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # nobody reads it: do not work on it
     lambda graph, _: eliminate_identities(graph),  # so that neighbours see each other
     lambda graph, _: nest_concats(graph),  # one that joins the same again becomes an identity
+    lambda graph, fuse: patches_of_rows(graph) if PATCHES in fuse else graph,
+    lambda graph, fuse: sink_transposes(graph) if ENDINGS in fuse else graph,  # they meet their inverses
     lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
@@ -94,9 +97,12 @@ def prepare(
         fuse |= {HALVES} if options.half else set()
     graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
-        return end_layers(graph) if "activation" in options.fusions else graph
+        return end_layers(graph, AT_END.keys()) if "activation" in options.fusions else graph
+    graph = end_layers(graph, ON_GPU) if "activation" in options.fusions else graph
+    if "concat" in options.fusions and options.layout == "buffer":
+        graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
-    graph = normed_rows(graph) if options.half else graph
+    graph = normed_rows(graph) if options.half else norms_of_images(graph)
     return order(graph) if options.in_place else graph
 
 

@@ -1,11 +1,12 @@
-"""Let a layer of the CPU compute the function of its result that only a map reads, while it is at hand."""
+"""Let a layer compute the function of its result that only a map reads, while it is at hand."""
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
-from kernels.lower.cpu.functions import AT_END
+from kernels.lower.activation import AT_END
 
 from .identities import eliminate_identities
 from .rewrite import producers, rebuilt, use_counts
@@ -13,16 +14,19 @@ from .rewrite import producers, rebuilt, use_counts
 LAYERS = ("conv", "dense")
 
 
-def end_layers(graph: Graph) -> Graph:
-    """The function becomes the layer's activation, a reshape between them stays behind it."""
+def end_layers(graph: Graph, functions: AbstractSet[str]) -> Graph:
+    """The function, one of `functions`, becomes the layer's activation, a reshape between them stays behind it."""
     counts, writers = use_counts(graph), producers(graph)
     changed: dict[str, Node] = {}
+    known = {name: meant for name, (_, meant) in AT_END.items() if name in functions}
     for node in graph.nodes:
-        name = next((name for name, (_, meant) in AT_END.items() if node.attributes.get("expression") == meant), "")
+        name = next((name for name, meant in known.items() if node.attributes.get("expression") == meant), "")
         layer = writers.get(node.inputs[0]) if name else None
         while layer is not None and layer.op == "reshape" and counts[layer.output] == 1:
             layer = writers.get(layer.inputs[0])
-        if layer is None or layer.op not in LAYERS or counts[layer.output] != 1 or layer.attributes.get("activation"):
+        if layer is None or layer.op not in LAYERS or counts[layer.output] != 1:
+            continue
+        if layer.attributes.get("activation") or layer.attributes.get("ending"):
             continue
         changed[layer.output] = replace(layer, attributes={**layer.attributes, "activation": (name,)})
         shape = graph.shapes[node.output]

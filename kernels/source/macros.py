@@ -10,7 +10,8 @@ MACROS = """\
         ? AT_MOST(AT_LEAST((v), WIDE_SPLAT(lo)), WIDE_SPLAT(hi)) : activation == 3 \\
         ? WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v))) : activation == 4 \\
         ? AT_LEAST((v), WIDE_SPLAT(lo) * (v)) : activation == 5 \\
-        ? HARD(WIDE_SPLAT(lo) * (v) + WIDE_SPLAT(hi)) \\
+        ? HARD(WIDE_SPLAT(lo) * (v) + WIDE_SPLAT(hi)) : activation == 8 \\
+        ? (v) * (WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v)))) \\
         : (v) * HARD(WIDE_SPLAT(1.0f / 6.0f) * (v) + WIDE_SPLAT(0.5f)))
 #define HARD(v) AT_MOST(AT_LEAST((v), WIDE_SPLAT(0.0f)), WIDE_SPLAT(1.0f))
 #define ACTIVATE1(v) \\
@@ -18,7 +19,9 @@ MACROS = """\
         ? AT_MOST1(AT_LEAST1((v), lo), hi) : activation == 3 \\
         ? 1.0f / (1.0f + EXP(-(v))) : activation == 4 \\
         ? AT_LEAST1((v), lo * (v)) : activation == 5 \\
-        ? HARD1(lo * (v) + hi) : (v) * HARD1((v) * (1.0f / 6.0f) + 0.5f))
+        ? HARD1(lo * (v) + hi) : activation == 8 \\
+        ? (v) * (1.0f / (1.0f + EXP(-(v)))) \\
+        : (v) * HARD1((v) * (1.0f / 6.0f) + 0.5f))
 #define BESIDE(v, at)
 #define BESIDES(v, w, at)
 #define HARD1(v) AT_MOST1(AT_LEAST1((v), 0.0f), 1.0f)

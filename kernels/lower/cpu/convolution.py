@@ -6,11 +6,11 @@ import numpy as np
 
 from kernels.catalog.convolution import Convolution, convolution_of
 from kernels.ir.graph import Array, Node
+from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
 
 from .algorithms import algorithm_of, has_own_filters, joined_groups
 from .context import CpuContext
-from .functions import activation_scalars
 from .packing import (
     BLOCK,
     WINOGRAD_TILE,

@@ -1,11 +1,9 @@
-"""Functions that the agent computes whole where an expression has them in parts, or at the end of a layer."""
+"""Functions that the agent computes whole where an expression has them in parts."""
 
 from __future__ import annotations
 
 from kernels.ir import compositions
 from kernels.ir.expressions import FUNCTIONS, Expression
-from kernels.ir.graph import Node
-from kernels.lower import activation
 
 CODES = {**{name: function.code for name, function in FUNCTIONS.items()}, "expm1": 25, "sigmoid": 26}
 """What the agent is told (`device_agent/src/backends/cpu/elements/kernels.inc`)."""
@@ -31,17 +29,3 @@ def _of_sigmoid(expression: Expression) -> Expression | None:
             return found
         case _:
             return None
-
-
-AT_END: dict[str, tuple[int, Expression]] = {
-    "tanh": (7, ("tanh", "a")),
-    "silu": (8, compositions.silu("a")),
-    "gelu": (9, compositions.gelu("a")),
-}
-"""What layers of the CPU alone do at their end, beside `kernels/ir/activations.py`: the code, and what it is."""
-
-
-def activation_scalars(node: Node) -> tuple[int, float, float]:
-    """As `kernels.lower.activation`, of these too."""
-    name = (node.attributes.get("activation") or ("",))[0]
-    return (AT_END[name][0], 0.0, 0.0) if name in AT_END else activation.activation_scalars(node)

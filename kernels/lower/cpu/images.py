@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kernels.ir.graph import Node
 from kernels.ir.resampling import PAD_MODES, ratio
+from kernels.lower.activation import activation_scalars
 
 from .context import CpuContext
-from .functions import activation_scalars
 
 
 def lower_instance_norm(context: CpuContext, node: Node) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 from kernels.errors import UnsupportedNode
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
+from kernels.lower.activation import activation_scalars
 
 from .algorithms import in_int8
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
-from .functions import activation_scalars
 from .general import lower_gather, lower_map, lower_reduce, lower_roi_align, lower_sort, lower_suppress, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8

@@ -23,12 +23,12 @@ from .instance_norm import lower_instance_norm
 from .int8 import lower_int8
 from .layout import row_major, single, write_single
 from .maps import lower_map
-from .movement import lower_concat, lower_reshape, lower_slice, lower_transpose
+from .movement import lower_concat, lower_reshape, lower_slice
 from .pooling import lower_global_average_pool, lower_lrn, lower_pool, lower_softmax
 from .product import lower_dense, lower_matmul
 from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize, lower_roi_align
-from .rows import lower_attention, lower_row_norm, lower_sort, lower_suppress
+from .rows import lower_attention, lower_row_norm, lower_sort, lower_suppress, lower_transpose
 from .taking import lower_gather, lower_take
 from .values import Value
 from .windows import lower_im2col

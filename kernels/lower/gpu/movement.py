@@ -1,10 +1,9 @@
-"""Operations that move data: concat, reshape, transpose."""
+"""Operations that move data: concat, slice, reshape."""
 
 from __future__ import annotations
 
 from math import prod
 
-from kernels.catalog.transposition import TRANSPOSITIONS
 from kernels.ir.dims import dims_of, has_channels
 from kernels.ir.graph import Node
 from kernels.source.kernel import Buffer, Kernel, result, view
@@ -101,13 +100,3 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
         context.values[node.output] = Value(plain=plain(context, source))
     else:
         context.values[node.output] = Value(single=single(context, source))
-
-
-def lower_transpose(context: GpuContext, node: Node) -> None:
-    """Any permutation of up to four axes, row-major to row-major."""
-    _, (call,) = context.calls(TRANSPOSITIONS, node)
-    buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
-    context.dispatch(
-        call.kernel, node.name, buffers, call.ints, call.work_items, tile=call.tile, group=call.group,
-        traffic=context.traffic(node),
-    )  # fmt: skip

@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 
 from kernels.ir.graph import Node
-from kernels.ir.taking import Axis, axes_of, joined
+from kernels.ir.taking import NOTHING, Axis, axes_of, joined, split_table
 from kernels.plan.model import Tensor
-from kernels.source.kernel import Buffer, Kernel, result
+from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
 from .context import GpuContext
-from .layout import plain, single
+from .layout import packed, plain, single
 from .maps import START, counting, generated
 
 _GATHER = Kernel(
@@ -26,8 +26,20 @@ _GATHER = Kernel(
 )
 
 
+_TAKE_CHANNELS = Kernel(
+    "take_channels",
+    body("take_channels"),
+    (Buffer("src", 1), Buffer("table", 1, "f32"), result("dst")),
+    (*view("src"), *view("dst"), "hw"),
+)
+
+
 def lower_take(context: GpuContext, node: Node) -> None:
     """Along axes that lie in even steps by their strides, along others by a table."""
+    channels = _channels(context, node)
+    if channels is not None:
+        _take_channels(context, node, channels)
+        return
     a, shape = node.attributes, context.graph.shapes[node.output]
     base, axes = axes_of(shape, a["strides"], context.graph.constants[node.inputs[1]])
     lanes: Literal[1, 4] = 4 if _in_fours(base, axes) else 1
@@ -60,6 +72,29 @@ def lower_take(context: GpuContext, node: Node) -> None:
     context.dispatch(
         kernel, node.name, {"src": source, "table": _table(context, node, joined(tables)), "dst": target}, ints,
         (ints["count"], 1, 1), floats={"value": float(a["value"])}, traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _channels(context: GpuContext, node: Node) -> Sequence[float] | None:
+    """Of a tensor in stacks, the channels that are taken, where nothing else is chosen."""
+    source, shape = context.values.get(node.inputs[0]), context.graph.shapes[node.output]
+    old = context.graph.shapes[node.inputs[0]]
+    if source is None or source.packed is None or len(shape) != 4 or len(old) != 4:
+        return None
+    natural = tuple(prod(old[axis + 1 :]) for axis in range(4))
+    tables = split_table(context.graph.constants[node.inputs[1]], shape)
+    others = all(np.array_equal(tables[axis], np.arange(old[axis])) for axis in (0, 2, 3))
+    known = tuple(node.attributes["strides"]) == natural and others and tables[1].min() >= 0
+    return [float(channel) for channel in tables[1]] if known else None
+
+
+def _take_channels(context: GpuContext, node: Node, channels: Sequence[float]) -> None:
+    source, target, dims = packed(context, node.inputs[0]), context.new_packed(node.output), context.dims(node.output)
+    table = np.pad(np.asarray(channels, np.float32), (0, -len(channels) % 4), constant_values=NOTHING)
+    context.dispatch(
+        _TAKE_CHANNELS, node.name, {"src": source, "table": _table(context, node, table), "dst": target},
+        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (dims.hw, dims.stacks, dims.n),
+        traffic=2 * dims.elements * (2 if context.half else 4),
     )  # fmt: skip
 
 

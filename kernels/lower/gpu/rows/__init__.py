@@ -3,5 +3,6 @@
 from .attention import lower_attention
 from .norm import lower_row_norm
 from .sorting import lower_sort, lower_suppress
+from .turning import lower_transpose
 
-__all__ = ["lower_attention", "lower_row_norm", "lower_sort", "lower_suppress"]
+__all__ = ["lower_attention", "lower_row_norm", "lower_sort", "lower_suppress", "lower_transpose"]

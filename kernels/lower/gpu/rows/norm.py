@@ -17,6 +17,8 @@ from kernels.source.tile import Tile, derived
 
 from .dealing import is_read_dealt, new_dealt
 from .folding import folds
+from .image_norm import image_normalised
+from .turning import lower_transpose
 
 _EIGHT = 8
 _GROUPS, _MOST = (32, 64, 128, 256), 4
@@ -74,7 +76,11 @@ _HELD = Kernel(
 
 
 def lower_row_norm(context: GpuContext, node: Node) -> None:
-    """See `kernels/passes/rows/fuse_rows.py`."""
+    """See `kernels/passes/rows/fuse_rows.py`, `kernels/passes/channels/norms_of_images.py`."""
+    if node.attributes.get("of_image"):
+        if image_normalised(context, node):
+            return
+        node = _of_rows(context, node)
     shape = context.graph.shapes[node.output]
     rows, columns = prod(shape[:-1]), shape[-1]
     if folds(context, node):
@@ -95,6 +101,14 @@ def lower_row_norm(context: GpuContext, node: Node) -> None:
         floats={"epsilon": node.attributes["epsilon"]}, tile=tile, switches=switches, group=tile.ky,
         flops=8 * rows * columns, traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def _of_rows(context: GpuContext, node: Node) -> Node:
+    """The normalisation of rows, which are made of the image first."""
+    rows = f"{node.output}.rows"
+    context.graph.shapes[rows] = context.graph.shapes[node.output]
+    lower_transpose(context, Node(node.name, "transpose", node.inputs[:1], (rows,), {"perm": (0, 2, 3, 1)}))
+    return replace(node, inputs=(rows, *node.inputs[1:]))
 
 
 def _kernel(context: GpuContext, columns4: int) -> tuple[Kernel, _Row | _HeldRow]:

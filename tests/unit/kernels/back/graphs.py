@@ -158,3 +158,29 @@ def densely_connected(images: int, growth: int) -> Graph:
         channels += growth
         whole = build.node("concat", parts, (images, channels, 3, 5), axis=1)
     return build.outputs(whole)
+
+
+def shuffled_units(images: int, half: int, *, units: int) -> Graph:
+    """A stage of ShuffleNet: halves of the channels, shuffled after each unit; then readers of all."""
+    build = Builder()
+    x, shape = build.input(images, 5, 6, 7), (images, 2 * half, 6, 7)
+    parts = [build.conv(build.conv(x, half, (1, 1)), half, (1, 1), activation=("relu",)) for _ in range(2)]
+    for unit in range(units):
+        whole = _shuffled(build, build.node("concat", parts, shape, axis=1))
+        if unit < units - 1:
+            ends = {"start": 0, "stop": half}, {"start": half, "stop": 2 * half}
+            left, y = (build.node("slice", [whole], (images, half, 6, 7), axis=1, **end) for end in ends)
+            y = build.conv(y, half, (1, 1), activation=("relu",))
+            y = build.conv(y, half, (3, 3), pads=(1, 1, 1, 1), groups=half)
+            parts = [left, build.conv(y, half, (1, 1), activation=("relu",))]
+    deep = build.conv(whole, 2 * half, (3, 3), pads=(1, 1, 1, 1), groups=2 * half)
+    pooled = build.node("max_pool", [whole], shape, kernel=(3, 3), strides=(1, 1), pads=(1, 1, 1, 1))
+    ends_here = [build.conv(each, 6, (1, 1)) for each in (deep, pooled)]
+    return build.outputs(build.node("add", ends_here, (images, 6, 6, 7)), whole)
+
+
+def _shuffled(build: Builder, x: str) -> str:
+    n, c, h, w = build.graph.shapes[x]
+    parted = build.node("reshape", [x], (n, 2, c // 2, h * w), shape=(n, 2, c // 2, h * w))
+    turned = build.node("transpose", [parted], (n, c // 2, 2, h * w), perm=(0, 2, 1, 3))
+    return build.node("reshape", [turned], (n, c, h, w), shape=(n, c, h, w))

@@ -83,6 +83,20 @@ def test_a_chain_of_elements_is_one_kernel(fuse: str) -> None:
     assert steps == {"conv": 1, "global_average_pool": 1, **apart}
 
 
+@pytest.mark.parametrize("cpu_device", [True, False])
+@pytest.mark.parametrize("algorithm", ["auto", "direct", "dot", "scalar", "winograd"])
+def test_convolutions_end_in_silu(algorithm: str, cpu_device: bool) -> None:
+    b = Builder()
+    x = b.input(2, 6, 7, 9)
+    for kernel, groups in ((3, 1), *([] if algorithm == "winograd" else [(3, 6), (1, 1)])):
+        layer = b.conv(x, 6, (kernel, kernel), pads=(kernel // 2,) * 4, groups=groups)
+        x = b.node("mul", [layer, b.node("sigmoid", [layer], (2, 6, 7, 9))], (2, 6, 7, 9))
+    graph = b.outputs(x)
+    check(graph, algorithm=algorithm, cpu_device=cpu_device)
+    plan = compile_graph(graph, Options("opencl", algorithm=algorithm), Limits(cpu_device=cpu_device)).plan
+    assert not [program.kernel for program in plan.programs if "map" in program.kernel]
+
+
 def test_nothing_is_fused_with_none() -> None:
     graph = block()
     assert Counter(n.op for n in optimise(graph, fuse=frozenset()).nodes) == Counter(n.op for n in graph.nodes)

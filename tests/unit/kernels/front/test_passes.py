@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,14 @@ from kernels.frontend.onnx import load_onnx
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph, Node
 from kernels.ir.shapes import output_shape
+from kernels.lower.aliases import plan_aliases
 from kernels.passes import PASSES, optimise
+from kernels.passes.channels import keep_shuffled, patches_of_rows, sink_transposes
 from kernels.passes.fold_pads import fold_pads
 from kernels.passes.transposes import moves_no_data
 from kernels.passes.unread_taps import drop_unread_taps
 from kernels.reference import evaluate
+from tests.unit.kernels.back.graphs import shuffled_units
 
 from .onnx_models import save_model
 
@@ -68,7 +72,8 @@ STEPS = (
     "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
     "there_and_back", "turned_relu", "concat", "concat_again", "flat_and_back",
     "leaky_relu", "hard_swish", "instance_norm", "mirrored_conv", "zero_padded_conv",
-    "silu", "tanh", "blend", "by_channel",
+    "silu", "tanh", "blend", "by_channel", "shuffle", "halves", "depthwise", "as_rows", "dense_rows",
+    "pixels", "row_conv",
 )  # fmt: skip
 
 
@@ -130,6 +135,30 @@ def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
         case "concat_again":
             before = [node.inputs for node in sketch.graph.nodes if node.op == "concat"]
             return sketch.conv(add("concat", *(before[-1] if before else (other,)), x, axis=1))
+        case "shuffle":
+            parted = add("reshape", x, shape=(2, 2, 2, 15))
+            return add("reshape", add("transpose", parted, perm=(0, 2, 1, 3)), shape=SHAPE)
+        case "halves":
+            halves = add("slice", x, axis=1, start=2, stop=4), add("slice", other, axis=1, start=0, stop=2)
+            return add("concat", *halves, axis=1)
+        case "depthwise":
+            weights = sketch.constant(4, 1, 3, 3), sketch.constant(4)
+            return add("conv", x, *weights, strides=(1, 1), pads=(1, 1, 1, 1), dilations=(1, 1), groups=4)
+        case "as_rows":
+            sides = (add("sigmoid", add("transpose", each, perm=(0, 2, 3, 1))) for each in (x, other))
+            one, two = (add("transpose", side, perm=(0, 3, 1, 2)) for side in sides)
+            return add("relu", add("add", add("mul", one, sketch.constant(4, 1, 1)), two))
+        case "dense_rows":
+            rows = add("reshape", add("transpose", x, perm=(0, 2, 3, 1)), shape=(30, 4))
+            rows = add("reshape", add("dense", rows, sketch.constant(4, 4)), shape=(2, 3, 5, 4))
+            return add("add", add("mul", add("transpose", rows, perm=(0, 3, 1, 2)), sketch.constant(4, 1, 1)), other)
+        case "pixels" | "row_conv":
+            rows = add("sigmoid", add("transpose", x, perm=(0, 2, 3, 1)))
+            size, filters = ((1, 1), 4) if step == "pixels" else ((1, 5), 20)
+            weights = sketch.constant(filters, 4, *size), sketch.constant(filters)
+            image = add("transpose", rows, perm=(0, 3, 1, 2))
+            image = add("conv", image, *weights, strides=size, pads=(0,) * 4, dilations=(1, 1), groups=1)
+            return add("reshape", image, shape=SHAPE)
         case "flat_and_back":
             return add("reshape", add("reshape", x, shape=(prod(SHAPE),)), shape=SHAPE)
         case _:
@@ -169,6 +198,26 @@ def assert_consistent(graph: Graph) -> None:
 @given(graph=graphs(), fuse=st.frozensets(st.sampled_from(sorted(ALL))) | st.just(ALL), reflect=st.booleans())
 def test_optimise_keeps_the_meaning_of_any_graph(graph: Graph, fuse: frozenset[str], reflect: bool) -> None:
     assert_same_meaning(graph, optimise(graph, fuse=fuse, reflect=reflect))
+
+
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs(), change=st.sampled_from([keep_shuffled, patches_of_rows, sink_transposes]))
+def test_what_gpus_are_given_keeps_the_meaning(graph: Graph, change: Callable[[Graph], Graph]) -> None:
+    nodes, shapes, constants = list(graph.nodes), dict(graph.shapes), dict(graph.constants)
+    assert_same_meaning(graph, change(graph))
+    assert (graph.nodes, graph.shapes, graph.constants.keys()) == (nodes, shapes, constants.keys())
+
+
+@pytest.mark.parametrize("images", [1, 2])
+@pytest.mark.parametrize("half", [3, 4, 8])
+def test_shuffled_channels_are_copied_once_a_reader(images: int, half: int) -> None:
+    graph = shuffled_units(images, half, units=4)
+    kept = keep_shuffled(graph)
+    assert_same_meaning(graph, kept)
+    counts = Counter(node.op for node in kept.nodes)
+    assert counts == {"conv": 16, "max_pool": 1, "concat": 4, "take": 5, "add": 1, "reshape": 1}
+    aliases = plan_aliases(kept, multiple=4)
+    assert all(name in aliases for node in kept.nodes if node.op == "concat" for name in node.inputs)
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
-
-from .rewrite import rebuilt
+from kernels.passes.rewrite import rebuilt
 
 Parts = Sequence[str]
 

@@ -1,0 +1,9 @@
+"""What is done about channels of images: joined, shuffled, or in rows between images."""
+
+from .nest_concats import nest_concats
+from .norms_of_images import norms_of_images
+from .patches_of_rows import patches_of_rows
+from .shuffles import keep_shuffled
+from .sink_transposes import sink_transposes
+
+__all__ = ["keep_shuffled", "nest_concats", "norms_of_images", "patches_of_rows", "sink_transposes"]

@@ -1,0 +1,26 @@
+"""A normalisation of rows that a transposition makes of an image reads the image itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernels.ir.graph import Graph
+from kernels.passes.rewrite import producers, rebuilt, use_counts
+
+_TO_ROWS = (0, 2, 3, 1)
+
+
+def norms_of_images(graph: Graph) -> Graph:
+    """transpose, row_norm -> row_norm with attribute `of_image`: x is (N, C, h, w), the result (N, h, w, C)."""
+    counts, writers = use_counts(graph), producers(graph)
+    found, gone = {}, set()
+    for node in graph.nodes:
+        turn = writers.get(node.inputs[0]) if node.op == "row_norm" else None
+        if turn is None or turn.op != "transpose" or tuple(turn.attributes["perm"]) != _TO_ROWS:
+            continue
+        if counts[turn.output] == 1 and len(node.inputs) == 3:
+            attributes = {**node.attributes, "of_image": True}
+            found[node.output] = replace(node, inputs=(turn.inputs[0], *node.inputs[1:]), attributes=attributes)
+            gone.add(turn.output)
+    nodes = [found.get(node.output, node) for node in graph.nodes if node.output not in gone]
+    return rebuilt(graph, nodes) if found else graph

@@ -1,0 +1,95 @@
+"""Channels of images, shuffled or in rows between images: only another order of them is no copy by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from kernels.ir.graph import Graph
+from kernels.options import Backend, Limits, Options
+from kernels.plan.model import Dispatch, Plan
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import Builder, shuffled_units, side_by_side
+from tests.unit.kernels.back.rows import layer_norm
+
+from .test_agreement import check
+
+APIS = pytest.mark.parametrize("api", ["opencl", "vulkan"])
+PRECISIONS = pytest.mark.parametrize("precision", ["fp32", "fp16"])
+DESKTOP = Limits(unified_memory=False, compute_units=128, max_work_group=1024, local_bytes=32768)
+
+
+def kernels(plan: Plan) -> Counter[str]:
+    names = {program.id: program.kernel for program in plan.programs}
+    return Counter(names[step.program] for step in plan.steps if isinstance(step, Dispatch))
+
+
+@APIS
+@PRECISIONS
+def test_shuffled_channels_are_copied_once_a_reader(agent: Agent, api: Backend, precision: str, tmp_path: Path) -> None:
+    graph = side_by_side({f"{n}_{half}": shuffled_units(n, half, units=3) for n, half in ((1, 3), (3, 7), (2, 8))})
+    found = kernels(check(agent, graph, Options(api, precision), DESKTOP, tmp_path))  # type: ignore[arg-type]
+    assert found["take_channels"] == 12
+    assert not {"transpose_tiled", "transpose", "copy_channels", "take_block"} & set(found)
+
+
+def convnext(images: int, channels: int, *, blocks: int) -> Graph:
+    """Blocks of ConvNeXt, and what makes the image smaller behind them."""
+    build = Builder()
+    shape = h, w = 6, 10
+    x = build.conv(build.input(images, 5, *shape), channels, (1, 1))
+    for _ in range(blocks):
+        rows = layer_norm(
+            build,
+            _rows(build, build.conv(x, channels, (7, 7), pads=(3, 3, 3, 3), groups=channels)),
+            (images, h, w, channels),
+        )
+        wide = build.node("relu", [_dense(build, rows, 2 * channels)], (images, h, w, 2 * channels))
+        image = _image(build, _dense(build, wide, channels))
+        scaled = build.node("mul", [image, build.constant(channels, 1, 1)], (images, channels, h, w))
+        x = build.node("add", [scaled, x], (images, channels, h, w))
+    x = _image(build, layer_norm(build, _rows(build, x), (images, h, w, channels)))
+    x = build.conv(x, 2 * channels, (2, 2), (2, 2))
+    return build.outputs(build.conv(x, 2 * channels, (3, 3), groups=2 * channels))
+
+
+def _rows(build: Builder, x: str) -> str:
+    n, c, h, w = build.graph.shapes[x]
+    return build.node("transpose", [x], (n, h, w, c), perm=(0, 2, 3, 1))
+
+
+def _image(build: Builder, x: str) -> str:
+    n, h, w, c = build.graph.shapes[x]
+    return build.node("transpose", [x], (n, c, h, w), perm=(0, 3, 1, 2))
+
+
+def _dense(build: Builder, x: str, columns: int) -> str:
+    shape = build.graph.shapes[x]
+    flat = prod(shape[:-1]), shape[-1]
+    rows = build.node("reshape", [x], flat, shape=flat)
+    rows = build.node("dense", [rows, build.constant(shape[-1], columns, scale=shape[-1] ** -0.5)], (flat[0], columns))
+    return build.node("reshape", [rows], (*shape[:-1], columns), shape=(*shape[:-1], columns))
+
+
+@APIS
+@PRECISIONS
+def test_rows_of_channels_are_made_images_only_where_a_convolution_reads_them(
+    agent: Agent, api: Backend, precision: str, tmp_path: Path
+) -> None:
+    graph = side_by_side({"one": convnext(1, 8, blocks=2), "several": convnext(3, 76, blocks=3)})
+    found = kernels(check(agent, graph, Options(api, precision), DESKTOP, tmp_path))  # type: ignore[arg-type]
+    assert found["binary"] == 0, "scaled and added where the rows end"
+    assert not {"transpose_tiled", "transpose", "affine"} & set(found)
+    assert found["row_norm_image" if precision == "fp32" else "turn_vectors"]
+
+
+@APIS
+def test_other_devices_make_rows_of_an_image_first(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    cpu_device = api == "vulkan"
+    found = kernels(check(agent, convnext(2, 12, blocks=1), Options(api), Limits(cpu_device=cpu_device), tmp_path))
+    assert found["row_norm"] == 2
+    assert bool(found["turn_vectors"]) != cpu_device
+    assert not found["row_norm_image"]
