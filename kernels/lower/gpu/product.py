@@ -23,7 +23,7 @@ from kernels.source.tile import Tile
 from .bodies import body
 from .context import GpuContext
 from .convolution import constant
-from .expression_text import statements
+from .expression_text import in_halves, statements
 from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
 from .rows.dealing import dealt
@@ -149,7 +149,8 @@ def _product(
         ints |= {"count": count}
         kernel, buffers = last, {"parts": parts, "bias": bias, "dst": target}
     if "ending" in node.attributes:
-        kernel = ended(kernel, node.attributes["ending"], has_residual=bool(residual))
+        ending = node.attributes["ending"]
+        kernel = ended(kernel, in_halves(ending) if context.half else ending, has_residual=bool(residual))
         ints["residual_stride"] = ints["columns4"]
         buffers |= {"residual": residual} if residual else {}
     if call.parts > 1:
