@@ -21,10 +21,10 @@ from .fuse_rows import fuse_dense_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
 from .nest_concats import nest_concats
-from .normed_rows import normed_rows
 from .order import order
 from .patches import patches
 from .prune import prune
+from .rows import free_rows
 from .split_channels import split_channels
 from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps
@@ -78,7 +78,7 @@ def prepare(
     if options.backend == "cpu":
         return end_layers(graph) if "activation" in options.fusions else graph
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
-    graph = normed_rows(graph) if options.half else graph
+    graph = free_rows(graph) if options.half else graph
     return order(graph) if options.in_place else graph
 
 

@@ -93,20 +93,26 @@ def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
     assert (program.local_bytes > 4 * 128 * 16 + 64 + 2 * 128 * 16) == (parts > 1)
 
 
-def test_a_normalisation_writes_rows_as_the_products_behind_it_have_them(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("tile", "normed", "copied"), [("1x1x2x2x2x1x6", (2, 1), (1, 2)), ("1x2x1x1x2x1x4", (1, 1), (1, 1))]
+)
+def test_rows_are_written_as_the_products_behind_them_have_them(
+    agent: Agent, tile: str, normed: tuple[int, int], copied: tuple[int, int], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """By normalisations and by a dense layer, whose own tile reads such rows or others."""
     matrices.hold(monkeypatch)
-    words = "matrix_units 1x1x2x2x2x1x6"
+    limits = replace(matrices.HELD, unified_memory=False)
+    wide = {"dense52": {"product": f"matrix_units {tile}"}}
+    asked = Options("vulkan", "fp16", product="matrix_units 1x1x2x2x2x1x6", layers=wide)
     graph = encoder(1, 21, 1, 64)
-    for outputs, written, dealt in ((graph.outputs[:1], 2, 2), (graph.outputs, 1, 3)):
-        limits = replace(matrices.HELD, unified_memory=False)
-        asked = Options("vulkan", "fp16", product=words)
+    for outputs, norms, copies in zip((graph.outputs[:1], graph.outputs), normed, copied, strict=True):
         plan = check(agent, replace(graph, outputs=outputs), asked, limits, tmp_path)
         programs = {program.id: program.kernel for program in plan.programs}
-        steps = [step.program for step in plan.steps if isinstance(step, Dispatch)]
-        assert sum(step.startswith("row_norm_held_dealt") for step in steps) == written
-        assert sum(programs[step] == "deal_rows" for step in steps) == dealt
+        steps = {step.layer: step.program for step in plan.steps if isinstance(step, Dispatch)}
+        assert sum(programs[step] == "row_norm_dealt" for step in steps.values()) == norms
+        assert sum(programs[step] == "deal_rows" for step in steps.values()) == copies
+        assert [layer for layer, step in steps.items() if "dealt_out1" in step] == ["dense52"]
 
 
 @APIS

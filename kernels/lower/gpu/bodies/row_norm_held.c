@@ -1,15 +1,8 @@
 // One work-group a row of `columns4` vectors, of which a work-item holds EACH, with all that it needs of scale and shift: mean,
-// mean squared distance from it, then each element. Each work-item adds up what all have found. DEALT: rows are written as matrix
-// units have them.
+// mean squared distance from it, then each element. Each work-item adds up what all have found.
 {
     const int me = LOCAL_ID(0);
     const int row = GROUP_ID(0) * columns4;
-#ifdef DEALT
-    INCLUDE dealt_place
-#define RESULT_AT(i) DEALT_AT(GROUP_ID(0), i)
-#else
-#define RESULT_AT(i) (row + (i))
-#endif
     const float count = FLOAT(4 * columns4);
     WIDE4 held[EACH];
     WIDE4 scales[EACH];
@@ -39,6 +32,6 @@
     UNROLL for (int i = 0; i < QUARTERS; ++i) all += partial[QUARTERS + i];
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT((all.x + all.y + all.z + all.w) / count + epsilon));
     UNROLL for (int e = 0; e < EACH; ++e) {
-        if (me + e * KY < columns4) STORE_dst(RESULT_AT(me + e * KY), MAD(held[e] * inverse, scales[e], shifts[e]));
+        if (me + e * KY < columns4) STORE_dst(row + me + e * KY, MAD(held[e] * inverse, scales[e], shifts[e]));
     }
 }
