@@ -24,7 +24,7 @@ from .nest_concats import nest_concats
 from .order import order
 from .patches import patches
 from .prune import prune
-from .rows import free_rows
+from .rows import early_slices, free_rows
 from .split_channels import split_channels
 from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps
@@ -51,10 +51,12 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
     lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if ENDINGS in fuse else graph,
+    # sees dense layers with their biases
+    lambda graph, fuse: eliminate_identities(early_slices(graph)) if "rows" in fuse else graph,
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last eight are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last nine are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(

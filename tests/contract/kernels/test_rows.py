@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from kernels.ir.graph import Graph
+from kernels.ir.graph import Graph, Node
 from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
@@ -91,6 +92,24 @@ def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
     (program,) = [program for program in plan.programs if program.kernel == "attention_registers"]
     assert program.work_group[0] == group
     assert (program.local_bytes > 4 * 128 * 16 + 64 + 2 * 128 * 16) == (parts > 1)
+
+
+@pytest.mark.parametrize(("batch", "heads"), [(1, 1), (3, 2)])
+@pytest.mark.parametrize("api", get_args(Backend))
+def test_rows_that_nobody_reads_are_not_computed(
+    agent: Agent, api: Backend, batch: int, heads: int, tmp_path: Path
+) -> None:
+    """Of the first of two layers all are read, of the second one row a picture, and beside it two of others."""
+    width = 16 * heads
+    whole = encoder(batch, 21, heads, 16, layers=2)
+    cut = Node("cut", "slice", whole.outputs[:1], ("cut:0",), {"axis": 1, "start": 5, "stop": 7})
+    graph = replace(
+        whole, nodes=[*whole.nodes, cut], outputs=(cut.output,), shapes={**whole.shapes, cut.output: (batch, 2, width)}
+    )
+    check(agent, graph, Options(api), Limits(), tmp_path)
+    rows = [prepared.shapes[node.output][0] for prepared in [prepare(graph, Options(api))] for node in prepared.nodes
+            if node.op == "dense"]  # fmt: skip
+    assert rows == 5 * [21 * batch] + 3 * [2 * batch]
 
 
 @pytest.mark.parametrize(
