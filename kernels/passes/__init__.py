@@ -27,11 +27,12 @@ from .rows import (
     ATTENTION_LOCAL_BYTES,
     MOST_DEEP,
     compose_moves,
+    early_slices,
+    free_rows,
     fuse_attention,
     fuse_dense_endings,
     fuse_norm_endings,
     fuse_row_norms,
-    normed_rows,
     rows_in_place,
 )
 from .split_channels import split_channels
@@ -70,11 +71,13 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
     lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if ENDINGS in fuse else graph,
+    # sees dense layers with their biases
+    lambda graph, fuse: eliminate_identities(early_slices(graph)) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_norm_endings(graph) if ENDINGS in fuse else graph,
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last ten are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last eleven are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(
@@ -102,7 +105,7 @@ def prepare(
     if "concat" in options.fusions and options.layout == "buffer":
         graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
-    graph = normed_rows(graph) if options.half else norms_of_images(graph)
+    graph = free_rows(graph) if options.half else norms_of_images(graph)
     return order(graph) if options.in_place else graph
 
 

@@ -145,7 +145,7 @@
     // passes through local memory. What is done with a row of matrices is written once: written out it fills the cache of
     // instructions, and takes longer than the products (docs/decisions/0158). All that is read beside the sums is on its way
     // before the first result of a row is stored.
-#ifdef EIGHTS_OUT
+#if defined(EIGHTS_OUT) || defined(DEALT_OUT)
 #undef STORE_dst
 #define STORE_dst(i, v) { place = (i); now = RAW4_OF(v); }
     int place;
@@ -153,6 +153,9 @@
     RAW4 before;
 #endif
     ROLLED for (int r = 0; r < FR; ++r) {
+#ifdef DEALT_OUT
+        const int matrix = (first_row / 16 + down * FR + r) * (columns4 / 4) + first_column / 4 + across * FC;
+#endif
         WIDE4 kept[TWICE_COLUMNS];
         WIDE4 others[TWICE_COLUMNS];
         UNROLL for (int s = 0; s < FR; ++s) {
@@ -178,8 +181,13 @@
             place = -1;
 #endif
     INCLUDE finish
-#ifdef EIGHTS_OUT
+#if defined(EIGHTS_OUT)
             if (t % 2 == 1 && place >= 0) STORE_RAW8_dst(place / 2, RAW8_PAIR(before, now));
+            before = now;
+#elif defined(DEALT_OUT)
+            if (t % 2 == 1 && (WHOLE != 0 || (row - 8 < rows && column < columns4))) {
+                STORE_RAW8_dst((matrix + t / 2) * 32 + LANE, RAW8_PAIR(before, now));
+            }
             before = now;
 #endif
         }

@@ -20,8 +20,10 @@ class Product:
     """One right operand for the whole batch."""
     right_is_constant: bool = False
     """Weights, which may lie in any order."""
-    left_is_normed: bool = False
-    """Rows that a normalisation writes for such products alone, in any order."""
+    left_is_free: bool = False
+    """Rows that who writes them may leave in any order, for such products alone read them."""
+    result_is_dealt: bool = False
+    """Rows of the result lie as matrix units have them, where a tile can write them so."""
 
     @property
     def columns4(self) -> int:
@@ -38,8 +40,8 @@ class Product:
         """Names the sizes: the same key, the same work."""
         shared = " shared" if self.right_is_shared and self.batch > 1 else ""
         computed = " computed" if self.batch == 1 and not self.right_is_constant else ""
-        normed = " normed" if self.left_is_normed else ""
-        return f"product b{self.batch} m{self.rows} k{self.depth} n{self.columns}{shared}{computed}{normed}"
+        free = " free" if self.left_is_free else ""
+        return f"product b{self.batch} m{self.rows} k{self.depth} n{self.columns}{shared}{computed}{free}"
 
 
 def product_of(graph: Graph, node: Node) -> Product:
@@ -47,5 +49,6 @@ def product_of(graph: Graph, node: Node) -> Product:
     a_shape, b_shape, shape = (graph.shapes[name] for name in (node.inputs[0], node.inputs[1], node.output))
     return Product(
         prod(shape[:-2]), shape[-2], a_shape[-1], shape[-1], right_is_shared=prod(b_shape[:-2]) == 1,
-        right_is_constant=node.op == "dense", left_is_normed=node.attributes.get("normed", False),
+        right_is_constant=node.op == "dense", left_is_free=node.attributes.get("free_rows", False),
+        result_is_dealt=node.attributes.get("dealt_out", False),
     )  # fmt: skip

@@ -98,8 +98,11 @@ CONVOLUTIONS = {
 """Fitted to 10 products (Vulkan's to 9 that end in registers) and 11 convolutions on an H100."""
 STRAIGHT, ADDING_UP = DirectCosts(0.75, 17.7, 13.5, 4.2, 66, 208), 3000
 """Fitted to 8 products of 197 rows; and what adding up parts of the depth costs."""
-_DEALT_LOAD = 0.7
-"""Of a matrix that a work-group loads, in products; fitted to 4 products."""
+_DEALT_LOAD, _DEALT_LAST, _DEALT_NEAR = 0.7, 0.8, 1.12
+"""Of a matrix that a work-group loads, in products; what one work-group alone takes of two at once; and what all takes
+where loads are one step ahead. Fitted to 4 products of 6304 rows."""
+_DEALT_COLUMNS, _FULL = 128, 0.9
+"""Of a tile, and how much of its columns should be there."""
 
 
 def pays_direct(work: Work, limits: Limits) -> bool:
@@ -113,8 +116,9 @@ def pays_straight(work: Work, limits: Limits) -> bool:
 
 
 def pays_dealt(work: Work, limits: Limits) -> bool:
-    """Whether there are results enough."""
-    return work.per_unit(limits) >= _DEALT_RESULTS
+    """Whether there are results enough, and columns that fill tiles."""
+    is_full = work.columns >= _FULL * _DEALT_COLUMNS * -(-work.columns // _DEALT_COLUMNS)
+    return is_full and work.per_unit(limits) >= _DEALT_RESULTS
 
 
 def direct(tile: UnitTile, work: Work, limits: Limits, costs: DirectCosts) -> float:
@@ -140,7 +144,9 @@ def straight(tile: UnitTile, work: Work, limits: Limits) -> float:
 def dealt(tile: UnitTile, work: Work, limits: Limits) -> float:
     """Of tiles whose operands both lie in memory as work-items have them; a unit computes two work-groups at once."""
     loads = tile.down * tile.fr + tile.across * tile.fc
-    return work.turns(tile, limits) * (tile.down * tile.across * tile.sums + _DEALT_LOAD * loads)
+    twice, last = divmod(work.turns(tile, limits), 2)
+    own = tile.down * tile.across * tile.sums + _DEALT_LOAD * loads
+    return (twice + _DEALT_LAST * last) * own * (_DEALT_NEAR if tile.steps_ahead == 1 else 1.0)
 
 
 def _times(tile: UnitTile, work: Work, limits: Limits, costs: DirectCosts, wanted: float) -> float:

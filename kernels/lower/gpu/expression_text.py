@@ -1,13 +1,14 @@
-"""Functions of expressions in the language of kernels: the same text for OpenCL C and GLSL.
+"""Functions of expressions in the language of kernels: the same text for OpenCL C and GLSL. `gelu` is good for halves
+alone (`in_halves`): x where that is positive, less |x| times the normal distribution below -|x|.
 
 `{0}`, `{1}`, `{2}` are names of arguments, `{r}` the result's; a text may have statements of its own before its value.
 """
 
 from __future__ import annotations
 
-from math import inf, pi
+from math import inf, isclose, pi, sqrt
 
-from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_OPERANDS, Program
+from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_OPERANDS, Expression, Program
 
 _TANH_ABOVE = (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
                -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16)  # fmt: skip
@@ -17,6 +18,12 @@ _ERF_ABOVE = (-1.60960333262415e-02, -2.95459980854025e-03, -7.34990630326855e-0
 _ERF_BELOW = (-1.42647390514189e-02, -7.37332916720468e-03, -1.68282697438203e-03, -2.13374055278905e-04,
               -1.45660718464996e-05)  # fmt: skip
 """Rational approximations as in Eigen, good to the last bits of fp32: coefficients of powers of x * x."""
+_GELU_MOST = 6.0
+_GELU = (-1.00000751, -1.15103662, -0.459170491, -0.0530518703, 0.00794232264, -0.000748435385, 3.24460925e-05)
+"""log2 of the normal distribution below -z, z up to 6, as a polynomial: x times it is 5e-6 of itself off, or of the
+least half that is not denormal (fitted by linear programming; below -6 it is nothing to a half)."""
+_ROUNDING = 1e-6
+"""By which numbers of exporters differ."""
 _ASIN = (1.6666752422e-01, 7.4953002686e-02, 4.5470025998e-02, 2.4181311049e-02, 4.2163199048e-02)
 _ATAN = (-3.33329491539e-01, 1.99777106478e-01, -1.38776856032e-01, 8.05374449538e-02)
 """Of Cephes' asinf and atanf. Vulkan lets a driver be 4096 units in the last place off, and Mesa's asin is 5e-5 off."""
@@ -113,6 +120,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "atan": (_ARC_TANGENT, "{0} < 0.0f ? -{r}_p : {r}_p"),
     "tanh": _rational(7.90531110763549805, _TANH_ABOVE, _TANH_BELOW),
     "erf": _rational(4.0, _ERF_ABOVE, _ERF_BELOW),
+    "gelu": (
+        f"const float {{r}}_m = ABS1({{0}}); const float {{r}}_z = min({{r}}_m, {_GELU_MOST}f); "
+        f"const float {{r}}_e = exp2({_series(_GELU)});",
+        "MAD(-{r}_z, {r}_e, MAD(0.5f, {r}_m, 0.5f * {0}))",
+    ),
     "round": ("", "ROUND({0})"),
     "float16": (_FLOAT16, "FROM_BITS1({r}_h | ({r}_u & 0x80000000u))"),
     "bfloat16": (
@@ -143,3 +155,40 @@ def statements(program: Program, suffix: str = "") -> tuple[str, str]:
         before, value = (text.format(*map(name, step.arguments), r=result) for text in texts)
         lines.append(f"{before}{' ' if before else ''}const float {result} = {value};")
     return "\n    ".join(lines), name(FIRST_RESULT + len(program.instructions) - 1)
+
+
+def in_halves(expression: Expression) -> Expression:
+    """The same with `gelu`, which only texts of kernels have, in the place of x * (1 + erf(x / sqrt(2))) / 2."""
+    if not isinstance(expression, tuple):
+        return expression
+    found = _of_gelu(expression)
+    if found is None:
+        return (expression[0], *map(in_halves, expression[1:]))
+    x, factor = found
+    short = ("gelu", in_halves(x))
+    return short if isclose(factor, 1.0, rel_tol=_ROUNDING) else ("mul", factor, short)
+
+
+def _of_gelu(product: Expression) -> tuple[Expression, float] | None:
+    """x of a product of x, 1 + erf(x / sqrt(2)) and numbers, and twice the product of these."""
+    number, factors = _factors(product)
+    for x, other in (factors, factors[::-1]) if len(factors) == 2 else ():
+        match other:
+            case ("add", 1.0, ("erf", inner)) | ("add", ("erf", inner), 1.0):
+                if isclose(_factors(inner)[0], sqrt(0.5), rel_tol=_ROUNDING) and _factors(inner)[1] == [x]:
+                    return x, 2 * number
+    return None
+
+
+def _factors(expression: Expression) -> tuple[float, list[Expression]]:
+    """The product of an expression's numbers, and its other factors."""
+    match expression:
+        case ("mul", first, second):
+            (a, before), (b, behind) = _factors(first), _factors(second)
+            return a * b, [*before, *behind]
+        case ("div", first, float(number)) if number:
+            a, before = _factors(first)
+            return a / number, before
+        case float(number):
+            return number, []
+    return 1.0, [expression]

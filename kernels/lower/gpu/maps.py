@@ -21,7 +21,7 @@ from kernels.source.kernel import Buffer, Kernel, result
 
 from .bodies import body
 from .context import GpuContext
-from .expression_text import statements
+from .expression_text import in_halves, statements
 from .layout import packed, plain
 from .values import View
 
@@ -31,7 +31,8 @@ _LANES = "xyzw"
 def lower_map(context: GpuContext, node: Node) -> None:
     """See the module."""
     kinds = _kinds(context, node)
-    program = program_of(node.attributes["expression"])
+    whole = node.attributes["expression"]
+    program = program_of(in_halves(whole) if context.half else whole)
     flops = len(program.instructions) * prod(context.graph.shapes[node.output])
     if kinds is None:
         _in_rows(context, node, program, flops)

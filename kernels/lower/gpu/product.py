@@ -23,10 +23,10 @@ from kernels.source.tile import Tile
 from .bodies import body
 from .context import GpuContext
 from .convolution import constant
-from .expression_text import statements
+from .expression_text import in_halves, statements
 from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
-from .rows.dealing import dealt
+from .rows.dealing import dealt, is_read_dealt, new_dealt
 from .rows.folding import FoldedNorm, add_columns_sum, folded
 from .values import Value, View
 
@@ -66,10 +66,12 @@ def lower_dense(context: GpuContext, node: Node) -> None:
     norm = folded(context, node, weight, given) if image is None else None
     if norm is not None:
         weight, given = norm.weight, norm.bias
-    product, (call,) = context.calls(PRODUCTS, node, {"weight": weight})
+    asked = replace(node, attributes={**node.attributes, "dealt_out": is_read_dealt(context, node)})
+    product, (call,) = context.calls(PRODUCTS, asked, {"weight": weight})
     weight = padded(weight, 1, 4) if call.weight is None else call.weight
     source = _left(context, image or node.inputs[0], pixels, call, (n, c))
-    target = context.new_packed(node.output)
+    is_dealt = "DEALT_OUT" in call.switches
+    target = View(new_dealt(context, node.output, n, m), m // 4, 0) if is_dealt else context.new_packed(node.output)
     weights = context.weight(node.inputs[1], weight)
     bias = weights if given is None else context.weight(f"{node.name}:bias", padded(given, 0, 4))
     residual = _rows(context, node.inputs[3], n, m) if len(node.inputs) > 3 else ""
@@ -149,7 +151,8 @@ def _product(
         ints |= {"count": count}
         kernel, buffers = last, {"parts": parts, "bias": bias, "dst": target}
     if "ending" in node.attributes:
-        kernel = ended(kernel, node.attributes["ending"], has_residual=bool(residual))
+        ending = node.attributes["ending"]
+        kernel = ended(kernel, in_halves(ending) if context.half else ending, has_residual=bool(residual))
         ints["residual_stride"] = ints["columns4"]
         buffers |= {"residual": residual} if residual else {}
     if call.parts > 1:

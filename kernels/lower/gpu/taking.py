@@ -11,12 +11,13 @@ import numpy as np
 from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, Axis, axes_of, joined, split_table
 from kernels.plan.model import Tensor
-from kernels.source.kernel import Buffer, Kernel, result, view
+from kernels.source.kernel import Buffer, Kernel, Storage, result, view
 
 from .bodies import body
 from .context import GpuContext
 from .layout import packed, plain, single
 from .maps import START, counting, generated
+from .values import Value
 
 _GATHER = Kernel(
     "gather",
@@ -66,9 +67,9 @@ def lower_take(context: GpuContext, node: Node) -> None:
         nothing = "SPLAT(value)" if lanes == 4 else "value"
         value = f"empty ? {nothing} : LOAD_src(empty ? 0 : {place})"
     written = f"{START}{counting([axis.extent for axis in axes])}\n    {''.join(text)}STORE_dst(i, {value});"
-    buffers = (Buffer("src", lanes), Buffer("table", 1, "f32"), result("dst", lanes))
-    kernel = generated("take", written, buffers, ints, ("value",))
-    source, target = plain(context, node.inputs[0]), context.new_plain(node.output)
+    source, storage = _source(context, node.inputs[0])
+    buffers = (Buffer("src", lanes, storage), Buffer("table", 1, "f32"), result("dst", lanes))
+    kernel, target = generated("take", written, buffers, ints, ("value",)), context.new_plain(node.output)
     context.dispatch(
         kernel, node.name, {"src": source, "table": _table(context, node, joined(tables)), "dst": target}, ints,
         (ints["count"], 1, 1), floats={"value": float(a["value"])}, traffic=context.traffic(node),
@@ -96,6 +97,15 @@ def _take_channels(context: GpuContext, node: Node, channels: Sequence[float]) -
         {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (dims.hw, dims.stacks, dims.n),
         traffic=2 * dims.elements * (2 if context.half else 4),
     )  # fmt: skip
+
+
+def _source(context: GpuContext, tensor: str) -> tuple[str, Storage]:
+    """Row-major: in single where it exists so alone, and halves would be read here only."""
+    value = context.values.get(tensor, Value())
+    is_single = context.half and value.single is not None and value.plain is None and value.packed is None
+    if is_single and len(context.graph.consumers(tensor)) == 1:
+        return str(value.single), "f32"
+    return plain(context, tensor), "data"
 
 
 def _in_fours(base: int, axes: Sequence[Axis]) -> bool:

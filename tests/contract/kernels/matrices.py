@@ -13,7 +13,7 @@ import pytest
 from kernels.catalog.convolution import matrix_units as convolutions
 from kernels.catalog.product import matrix_units as products
 from kernels.lower.gpu import product as rows_product
-from kernels.lower.gpu.rows import attention
+from kernels.lower.gpu.rows import attention, norm
 from kernels.options import Limits
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel, LocalArray
@@ -174,6 +174,7 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "")
     for module, name in (
         (products, "KERNEL"), (rows_product, "NORMALISING"), (convolutions, "KERNEL"), (attention, "REGISTER_KERNEL"),
+        (norm, "DEALT"),
     ):  # fmt: skip
         kernel: Kernel = getattr(module, name)
         monkeypatch.setattr(module, name, replace(kernel, locals=(*kernel.locals, *_OF_ALL)))

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from scipy.special import ndtr
 
 from kernels.compile import compile_graph
 from kernels.frontend.onnx import load_onnx
+from kernels.ir.compositions import gelu
 from kernels.ir.graph import Array
 from kernels.options import Backend, Options
 from tests.contract.agent.driver import Agent
@@ -119,3 +121,27 @@ def test_sums_that_pass_what_fp32_holds_and_come_back_are_exact(
     np.testing.assert_array_equal(ended.output(2).reshape(-1), np.trunc(sums[:, -1] / 500))
     products = x.astype(np.int64) % 256 @ weight.astype(np.int64)
     np.testing.assert_array_equal(ended.output(3).reshape(2, 3), products.astype(np.float32))
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_gelu_in_halves_is_the_nearest_half_or_almost(agent: Agent, api: Backend, seed: int) -> None:
+    """As exporters write it in two ways; against SciPy in double precision."""
+    any_half = np.random.default_rng(seed).integers(0, 1 << 16, 8192, np.uint16).view(np.float16)
+    edges = np.float16([0, -0.0, np.inf, -np.inf, np.nan, 65504, -65504])
+    x = np.concatenate([np.linspace(-6, 6, 8185).astype(np.float16), edges, any_half])
+    legacy = ("mul", ("mul", "a", ("add", ("erf", ("div", "a", 1.4142135381698608)), 1.0)), 0.5)
+    build = Builder()
+    given = build.input(x.size, name="x")
+    outputs = [build.node("map", [given], (x.size,), expression=each) for each in (gelu("a"), legacy)]
+    bundle = compile_graph(build.outputs(*outputs), Options(api, "fp16"), limits_here(agent.binary, api))
+    assert len({program.id for program in bundle.plan.programs if program.kernel.startswith("map")}) == 1
+    ended = agent.run(bundle, {"x": x.astype(np.float32)}, "--samples", 1)
+    assert not ended.code, ended.events[-1]
+    with np.errstate(invalid="ignore"):
+        wanted = x.astype(np.float64) * ndtr(x.astype(np.float64))
+    wanted[np.isneginf(x)] = np.nan  # infinity times nothing, as the formula says
+    there = np.isfinite(wanted)
+    unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(wanted[there]), 2.0**-14))) - 10)
+    for found in (ended.output(0).reshape(-1), ended.output(1).reshape(-1)):
+        np.testing.assert_array_equal(found[~there], wanted[~there])
+        assert np.max(np.abs(found[there] - wanted[there]) / unit) < 0.53

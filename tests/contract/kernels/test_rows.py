@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from kernels.ir.graph import Graph
+from kernels.ir.graph import Graph, Node
 from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
@@ -120,20 +121,44 @@ def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
     assert (program.local_bytes > 4 * 128 * 16 + 64 + 2 * 128 * 16) == (parts > 1)
 
 
-def test_a_normalisation_writes_rows_as_the_products_behind_it_have_them(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("batch", "heads"), [(1, 1), (3, 2)])
+@pytest.mark.parametrize("api", get_args(Backend))
+def test_rows_that_nobody_reads_are_not_computed(
+    agent: Agent, api: Backend, batch: int, heads: int, tmp_path: Path
 ) -> None:
+    """Of the first of two layers all are read, of the second one row a picture, and beside it two of others."""
+    width = 16 * heads
+    whole = encoder(batch, 21, heads, 16, layers=2)
+    cut = Node("cut", "slice", whole.outputs[:1], ("cut:0",), {"axis": 1, "start": 5, "stop": 7})
+    graph = replace(
+        whole, nodes=[*whole.nodes, cut], outputs=(cut.output,), shapes={**whole.shapes, cut.output: (batch, 2, width)}
+    )
+    check(agent, graph, Options(api), Limits(), tmp_path)
+    rows = [prepared.shapes[node.output][0] for prepared in [prepare(graph, Options(api))] for node in prepared.nodes
+            if node.op == "dense"]  # fmt: skip
+    assert rows == 5 * [21 * batch] + 3 * [2 * batch]
+
+
+@pytest.mark.parametrize(
+    ("tile", "normed", "copied"), [("1x1x2x2x2x1x6", (2, 1), (1, 2)), ("1x2x1x1x2x1x4", (1, 1), (1, 1))]
+)
+def test_rows_are_written_as_the_products_behind_them_have_them(
+    agent: Agent, tile: str, normed: tuple[int, int], copied: tuple[int, int], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    """By normalisations and by a dense layer, whose own tile reads such rows or others."""
     matrices.hold(monkeypatch)
-    words = "matrix_units 1x1x2x2x2x1x6"
+    limits = replace(matrices.HELD, unified_memory=False)
+    wide = {"dense52": {"product": f"matrix_units {tile}"}}
+    asked = Options("vulkan", "fp16", product="matrix_units 1x1x2x2x2x1x6", layers=wide)
     graph = encoder(1, 21, 1, 64)
-    for outputs, written, dealt in ((graph.outputs[:1], 2, 2), (graph.outputs, 1, 3)):
-        limits = replace(matrices.HELD, unified_memory=False)
-        asked = Options("vulkan", "fp16", product=words)
+    for outputs, norms, copies in zip((graph.outputs[:1], graph.outputs), normed, copied, strict=True):
         plan = check(agent, replace(graph, outputs=outputs), asked, limits, tmp_path)
         programs = {program.id: program.kernel for program in plan.programs}
-        steps = [step.program for step in plan.steps if isinstance(step, Dispatch)]
-        assert sum(step.startswith("row_norm_held_dealt") for step in steps) == written
-        assert sum(programs[step] == "deal_rows" for step in steps) == dealt
+        steps = {step.layer: step.program for step in plan.steps if isinstance(step, Dispatch)}
+        assert sum(programs[step] == "row_norm_dealt" for step in steps.values()) == norms
+        assert sum(programs[step] == "deal_rows" for step in steps.values()) == copies
+        assert [layer for layer, step in steps.items() if "dealt_out1" in step] == ["dense52"]
 
 
 @APIS

@@ -79,7 +79,7 @@ class MatrixUnits:
             return []
         within = limits.within(KERNEL.name)
         fitting = unit_tiles(within, options.backend, turned=product.right_is_constant, depth=product.depth)
-        fitting = [tile for tile in fitting if product.left_is_normed or not tile.dealt]
+        fitting = [tile for tile in fitting if product.left_is_free or not tile.dealt]
         wanted = _wanted(product, options, limits)
 
         def order(tile: UnitTile) -> tuple[bool, bool, float]:
@@ -113,8 +113,10 @@ class MatrixUnits:
             "EIGHTS_A": int(product.depth % 8 == 0),  # the lowering sees whether rows begin at such places
             "EIGHTS_B": int(product.columns4 % 2 == 0),
         }
-        paired = _is_paired(shape, product, options.backend) and _parts(shape, product, limits) == 1
-        switches |= {"PAIRED": 1} if paired else {}
+        whole = _stays(shape, options.backend) and _parts(shape, product, limits) == 1
+        dealt = whole and product.result_is_dealt and product.columns % 16 == 0
+        paired = whole and not dealt and _is_paired(shape, product)
+        switches |= {"DEALT_OUT": 1} if dealt else {"PAIRED": 1} if paired else {}
         weight = _packed(constants["weight"], shape, options.backend, paired=paired) if shape.turned else None
         ints = {} if weight is None else {"b_stride": weight[0].size // 8}
         parts = _parts(shape, product, limits)
@@ -134,7 +136,7 @@ class MatrixUnits:
 def _wanted(product: Product, options: Options, limits: Limits) -> Kind:
     """The kind of tiles that takes the least time for so many results."""
     work = _work(product)
-    if product.left_is_normed and options.backend == "vulkan" and cost.pays_dealt(work, limits):
+    if product.left_is_free and options.backend == "vulkan" and cost.pays_dealt(work, limits):
         return "dealt"
     if cost.pays_straight(work, limits):
         return "straight"
@@ -147,10 +149,14 @@ def _rows_first(tile: UnitTile, product: Product, backend: Backend) -> bool:
     return backend == "vulkan" and tile.kind == "direct" and product.columns > product.depth
 
 
-def _is_paired(tile: UnitTile, product: Product, backend: Backend) -> bool:
+def _stays(tile: UnitTile, backend: Backend) -> bool:
+    """Whether sums end in registers (`IN_REGISTERS`), where it is known who holds what of them."""
+    return backend == "vulkan" and tile.kind in ("direct", "dealt")
+
+
+def _is_paired(tile: UnitTile, product: Product) -> bool:
     """Whether of two matrices of sums a work-item has eight columns that lie side by side, which it stores at once."""
-    stay = backend == "vulkan" and tile.kind in ("direct", "dealt")
-    return stay and tile.fc % 2 == 0 and product.columns % 32 == 0
+    return tile.fc % 2 == 0 and product.columns % 32 == 0
 
 
 def _packed(weight: Array, tile: UnitTile, backend: Backend, *, paired: bool) -> Array:

@@ -1,7 +1,8 @@
 // Rows of both operands lie side by side. WHOLE: sizes are multiples of the tile; EIGHTS_A, EIGHTS_B: rows of the operand
 // begin at multiples of eight halves, and are read eight at a time; AGAIN: the depth is a multiple of the tile's, and the
 // last stage is fetched again, so that no load depends on where it is. ROWS_FIRST: work-groups follow each other down. PAIRED:
-// see `fragments`; EIGHTS_OUT: rows of the result begin at multiples of eight halves, which are stored at once.
+// see `fragments`; EIGHTS_OUT: rows of the result begin at multiples of eight halves, which are stored at once; DEALT_OUT: they lie as
+// matrix units have them (`dealt_place`).
 {
     const int me = LOCAL_ID(0);
 #ifdef ROWS_FIRST

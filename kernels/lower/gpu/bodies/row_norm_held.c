@@ -1,6 +1,6 @@
 // One work-group a row of `columns4` vectors, of which a work-item holds EACH, with all that it needs of scale and shift: mean,
-// mean squared distance from it, then each element. Each work-item adds up what all have found. DEALT: rows are written as matrix
-// units have them. ADDED: something is added to the result.
+// mean squared distance from it, then each element. Each work-item adds up what all have found. ADDED: something is added to
+// the result.
 {
 #ifdef ADDED
 #define ENDED(v, i) ((v) + TO_WIDE4(LOAD_residual(row + (i))))
@@ -9,12 +9,6 @@
 #endif
     const int me = LOCAL_ID(0);
     const int row = GROUP_ID(0) * columns4;
-#ifdef DEALT
-    INCLUDE dealt_place
-#define RESULT_AT(i) DEALT_AT(GROUP_ID(0), i)
-#else
-#define RESULT_AT(i) (row + (i))
-#endif
     const float count = FLOAT(4 * columns4);
     WIDE4 held[EACH];
     WIDE4 scales[EACH];
@@ -45,7 +39,7 @@
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT((all.x + all.y + all.z + all.w) / count + epsilon));
     UNROLL for (int e = 0; e < EACH; ++e) {
         if (me + e * KY < columns4) {
-            STORE_dst(RESULT_AT(me + e * KY), ENDED(MAD(held[e] * inverse, scales[e], shifts[e]), me + e * KY));
+            STORE_dst(row + me + e * KY, ENDED(MAD(held[e] * inverse, scales[e], shifts[e]), me + e * KY));
         }
     }
 }

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernels.catalog.units.choice import deals_out_as_known
+from kernels.catalog.units.known import MATRIX, WIDTH, KnownTile
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
-from kernels.source.tile import Tile, derived
+from kernels.source.tile import derived
 
-_ROWS, _WIDTH, _COLUMNS, _EIGHTS = 16, 32, 64, 4
-"""Rows of a matrix, work-items that multiply it, columns of the result, and vectors of a step along the depth."""
+_COLUMNS, _EIGHTS = 64, 4
+"""Columns of the result, and vectors of a step along the depth."""
 _UNITS = 64
 """Compute units where the device does not tell."""
 _BUSY = 16
@@ -20,7 +21,7 @@ _BUSY = 16
 
 
 @dataclass(frozen=True)
-class RegisterAttentionTile(Tile):
+class RegisterAttentionTile(KnownTile):
     """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`.
 
     `keys_ahead`: whether a turn reads the next one's keys. `looks`: whether the kernel looks at matrices of known
@@ -41,15 +42,7 @@ class RegisterAttentionTile(Tile):
 
     @derived
     def group(self) -> int:
-        return _WIDTH * self.down * self.parts
-
-    @derived
-    def width(self) -> int:
-        return _WIDTH
-
-    @derived
-    def turned(self) -> int:
-        return 0
+        return WIDTH * self.down * self.parts
 
     @derived
     def lefts(self) -> int:
@@ -67,23 +60,6 @@ class RegisterAttentionTile(Tile):
     @derived
     def sums(self) -> int:
         return 4 * self.high
-
-    @derived
-    def unit_rows(self) -> int:
-        return _ROWS
-
-    @derived
-    def unit_columns(self) -> int:
-        return _ROWS
-
-    @derived
-    def unit_depth(self) -> int:
-        return _ROWS
-
-    @derived
-    def sides(self) -> int:
-        """None of local memory, as `UnitTile` has it."""
-        return 5
 
     @derived
     def known_sums(self) -> int:
@@ -107,7 +83,7 @@ class RegisterAttentionTile(Tile):
     @property
     def lines(self) -> int:
         """Rows of all subgroups."""
-        return _ROWS * self.high * self.down * self.parts
+        return MATRIX * self.high * self.down * self.parts
 
 
 PLACES = tuple(f"{name}_{part}" for name in ("q", "k", "v", "dst") for part in ("start", "batch", "head", "row"))
@@ -136,7 +112,7 @@ def register_tile(node: Node, options: Options, limits: Limits) -> RegisterAtten
     if not is_known or columns != _COLUMNS or depth % (8 * _EIGHTS) or not in_eights:
         return None
     looks = int(options.backend == "vulkan")
-    enough, single = _BUSY * (limits.compute_units or _UNITS), batch * heads * -(-rows // _ROWS)
+    enough, single = _BUSY * (limits.compute_units or _UNITS), batch * heads * -(-rows // MATRIX)
     if single >= 2 * enough:
         return RegisterAttentionTile(2, 4, 1, depth // 32, 0, looks)
     if 2 * single >= enough:

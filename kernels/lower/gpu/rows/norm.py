@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
+from kernels.catalog.units.known import MATRIX, WIDTH, KnownTile
 from kernels.catalog.work_group import group_conflict
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
@@ -23,6 +24,8 @@ from .turning import lower_transpose
 _EIGHT = 8
 _GROUPS, _MOST = (32, 64, 128, 256), 4
 """Work-items that hold a row, and vectors of each at most."""
+_SUBGROUPS, _MOST_OF_TWO = 8, 32
+"""Of a work-group whose rows lie as matrix units have them, and vectors of a row that a work-item holds at most."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,18 @@ class _HeldRow(Tile):
         return 2 * self.quarters
 
 
+@dataclass(frozen=True)
+class _DealtRows(KnownTile):
+    """A subgroup holds two rows, of which a work-item has `each` vectors."""
+
+    subgroups: int
+    each: int
+
+    @derived
+    def group(self) -> int:
+        return WIDTH * self.subgroups
+
+
 _KERNEL = Kernel(
     "row_norm",
     body("row_norm"),
@@ -74,6 +89,17 @@ _HELD = Kernel(
     locals=(LocalArray("partial", "SHARED"),),
 )
 
+DEALT = Kernel(
+    "row_norm_dealt",
+    body("row_norm_dealt"),
+    _KERNEL.buffers,
+    ("rows", *_KERNEL.ints),
+    _KERNEL.floats,
+    tile=_DealtRows,
+    matrix_units=True,
+)
+"""The rows lie as matrix units have them then (`dealing.py`)."""
+
 
 def lower_row_norm(context: GpuContext, node: Node) -> None:
     """See `kernels/passes/rows/fuse_rows.py`, `kernels/passes/channels/norms_of_images.py`."""
@@ -87,19 +113,31 @@ def lower_row_norm(context: GpuContext, node: Node) -> None:
         context.folded_norms.add(node.output)
         context.values[node.output] = Value(plain=plain(context, node.inputs[0]))
         return
+    each = -(-columns // (4 * WIDTH))
+    if each <= _MOST_OF_TWO and is_read_dealt(context, node):
+        groups = -(-rows // MATRIX)
+        group, target = _SUBGROUPS * WIDTH, new_dealt(context, node.output, rows, columns)
+        _dispatch(context, node, DEALT, _DealtRows(_SUBGROUPS, each), target, (groups, group))
+        return
     kernel, tile = _kernel(context, columns // 4)
+    _dispatch(context, node, kernel, tile, context.new_plain(node.output), (rows, tile.ky))
+
+
+def _dispatch(
+    context: GpuContext, node: Node, kernel: Kernel, tile: Tile, target: str, groups: tuple[int, int]
+) -> None:
+    """`groups`: work-groups, and work-items of each."""
+    *before, columns = context.graph.shapes[node.output]
     scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
-    source, is_dealt = plain(context, node.inputs[0]), kernel is _HELD and is_read_dealt(context, node)
-    target = new_dealt(context, node.output, rows, columns) if is_dealt else context.new_plain(node.output)
-    buffers, switches = {"src": source, "scale": scale, "shift": shift, "dst": target}, {"DEALT": 1} if is_dealt else {}
+    *read, written = kernel.buffers
+    buffers, switches = {"src": plain(context, node.inputs[0]), "scale": scale, "shift": shift, "dst": target}, {}
     if len(node.inputs) > 3:
-        *read, written = kernel.buffers
         kernel = replace(kernel, name=f"{kernel.name}_beside", buffers=(*read, Buffer("residual"), written))
-        buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {**switches, "ADDED": 1}
+        buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {"ADDED": 1}
+    ints = {name: {"rows": prod(before), "columns4": columns // 4}[name] for name in kernel.ints}
     context.dispatch(
-        kernel, node.name, buffers, {"columns4": columns // 4}, (rows * tile.ky, 1, 1),
-        floats={"epsilon": node.attributes["epsilon"]}, tile=tile, switches=switches, group=tile.ky,
-        flops=8 * rows * columns, traffic=context.traffic(node),
+        kernel, node.name, buffers, ints, (groups[0] * groups[1], 1, 1), floats={"epsilon": node.attributes["epsilon"]},
+        tile=tile, switches=switches, group=groups[1], flops=8 * prod(before) * columns, traffic=context.traffic(node),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@
 #define LOWEST (-INFINITY)
 #define LOG(a) log(a)
 #define IS_NAN1(a) isnan(a)
+#define ABS1(a) fabs(a)
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)

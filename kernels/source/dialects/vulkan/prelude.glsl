@@ -6,6 +6,7 @@
 #define TO_INT(a) int(a)
 #define MAX(a, b) max((a), (b))
 #define LOWEST uintBitsToFloat(0xff800000u)
+#define ABS1(a) abs(a)
 #define IMAX(a, b) max((a), (b))
 #define IMIN(a, b) min((a), (b))
 #define EXP(a) exp(a)

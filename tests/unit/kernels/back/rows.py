@@ -12,23 +12,25 @@ from kernels.ir.graph import Graph
 from .graphs import Builder
 
 
-def encoder(batch: int, rows: int, heads: int, depth: int, *, keys: int = 0) -> Graph:
-    """One layer. `keys`: of another sequence, by which q, k and v come from layers of their own; 0: torchvision's way,
-    with the places of the sequence before the batch, and one layer for all three."""
+def encoder(batch: int, rows: int, heads: int, depth: int, *, keys: int = 0, layers: int = 1) -> Graph:
+    """So many layers. `keys`: of another sequence, by which q, k and v come from layers of their own; 0: torchvision's
+    way, with the places of the sequence before the batch, and one layer for all three."""
     build = Builder()
     width = heads * depth
     x = build.input(batch, rows, width)
-    normed = layer_norm(build, x, (batch, rows, width))
-    if keys:
-        out = _attended_across(build, normed, (batch, rows, keys), heads, depth)
-    else:
-        out = _attended_within(build, normed, (batch, rows), heads, depth)
-    x = build.node("add", [out, x], (batch, rows, width))
-    normed = layer_norm(build, x, (batch, rows, width))
-    wide = _dense(build, normed, (batch, rows, width), 2 * width)
-    wide = build.node("map", [wide], (batch, rows, 2 * width), expression=c.gelu("a"))
-    out = _dense(build, wide, (batch, rows, 2 * width), width)
-    return build.outputs(build.node("add", [x, out], (batch, rows, width)), normed)
+    for _ in range(layers):
+        normed = layer_norm(build, x, (batch, rows, width))
+        if keys:
+            out = _attended_across(build, normed, (batch, rows, keys), heads, depth)
+        else:
+            out = _attended_within(build, normed, (batch, rows), heads, depth)
+        x = build.node("add", [out, x], (batch, rows, width))
+        normed = layer_norm(build, x, (batch, rows, width))
+        wide = _dense(build, normed, (batch, rows, width), 2 * width)
+        wide = build.node("map", [wide], (batch, rows, 2 * width), expression=c.gelu("a"))
+        out = _dense(build, wide, (batch, rows, 2 * width), width)
+        x = build.node("add", [x, out], (batch, rows, width))
+    return build.outputs(x, normed)
 
 
 def windows(

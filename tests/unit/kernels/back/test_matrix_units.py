@@ -142,25 +142,25 @@ def test_many_normalised_rows_are_read_as_work_items_have_them() -> None:
         (197, True, "vulkan", "5"),
     ]  # fmt: skip
     for rows, normed, api, sides in cases:
-        sizes = Product(1, rows, 768, 3072, right_is_constant=True, left_is_normed=normed)
+        sizes = Product(1, rows, 768, 3072, right_is_constant=True, left_is_free=normed)
         words = ALGORITHMS["matrix_units"].tiles(sizes, Options(api, "fp16"), known)
         assert words[0][-1] == sides
         assert normed or not [each for each in words if each.endswith("6")]
     with pytest.raises(OptionError, match="6 sides ask for one part"):
         unit_tile("1x1x2x2x2x2x6", known, turned=True)
     plain, normed_sizes = (
-        Product(1, 64, 768, 768, right_is_constant=True, left_is_normed=each) for each in (False, True)
+        Product(1, 64, 768, 768, right_is_constant=True, left_is_free=each) for each in (False, True)
     )
     assert plain.key != normed_sizes.key
 
 
-def test_dense_layers_are_told_that_a_normalisation_writes_for_them_alone() -> None:
+def test_dense_layers_are_told_that_rows_are_written_for_them_alone() -> None:
     graph = encoder(1, 5, 2, 12)
     marked = [
-        sum("normed" in node.attributes for node in prepare(replace(graph, outputs=outputs), HALVES).nodes)
+        sum("free_rows" in node.attributes for node in prepare(replace(graph, outputs=outputs), HALVES).nodes)
         for outputs in (graph.outputs[:1], graph.outputs)  # the second output is rows that are normalised
     ]
-    assert marked == [2, 1]
+    assert marked == [3, 2]  # by normalisations, and by the layer before the last one
 
 
 def test_a_normalisation_of_other_rows_than_the_products_is_a_step_of_its_own() -> None:
