@@ -1,4 +1,4 @@
-"""Passes for what works on rows: attention, layer normalisations, moves that leave rows whole, and who needs which rows."""
+"""Passes for what works on rows: attention, layer normalisations, moves that leave rows whole, which rows are read."""
 
 from .compose_moves import compose_moves
 from .early_slices import early_slices
