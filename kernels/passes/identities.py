@@ -1,4 +1,5 @@
-"""Take out what does nothing: reshapes to the same shape (Dropout, Identity), reshapes of reshapes, single concats."""
+"""Take out what does nothing: reshapes to the same shape (Dropout, Identity), reshapes of reshapes, single concats,
+slices of all there is, pads of nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +20,10 @@ def _is_identity(graph: Graph, node: Node) -> bool:
         return graph.shapes[node.inputs[0]] == graph.shapes[node.output]
     if node.op == "transpose":
         return tuple(node.attributes["perm"]) == tuple(range(len(node.attributes["perm"])))
+    if node.op == "slice":
+        return graph.shapes[node.inputs[0]] == graph.shapes[node.output]
+    if node.op == "pad":
+        return not any(node.attributes["pads"])
     return node.op == "concat" and len(node.inputs) == 1
 
 
