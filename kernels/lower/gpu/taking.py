@@ -33,7 +33,8 @@ def lower_take(context: GpuContext, node: Node) -> None:
     lanes: Literal[1, 4] = 4 if _in_fours(base, axes) else 1
     if lanes == 4:
         *outer, last = axes
-        base, axes = base // 4, [*(Axis(each.extent, each.stride // 4) for each in outer), Axis(last.extent // 4, 1)]
+        fours = (Axis(each.extent, each.stride // 4, each.table) for each in outer)
+        base, axes = base // 4, [*fours, Axis(last.extent // 4, 1)]
     ints = {"count": prod(shape) // lanes, "base": base}
     ints |= {f"n{k}": axis.extent for k, axis in enumerate(axes) if k}
     ints |= {f"s{k}": axis.stride for k, axis in enumerate(axes)}
@@ -50,7 +51,8 @@ def lower_take(context: GpuContext, node: Node) -> None:
     value = f"LOAD_src({place})"
     if empty:
         text.append(f"const bool empty = {' || '.join(empty)};\n    ")
-        value = f"empty ? value : LOAD_src(empty ? 0 : {place})"
+        nothing = "SPLAT(value)" if lanes == 4 else "value"
+        value = f"empty ? {nothing} : LOAD_src(empty ? 0 : {place})"
     written = f"{START}{counting([axis.extent for axis in axes])}\n    {''.join(text)}STORE_dst(i, {value});"
     buffers = (Buffer("src", lanes), Buffer("table", 1, "f32"), result("dst", lanes))
     kernel = generated("take", written, buffers, ints, ("value",))
@@ -65,7 +67,7 @@ def _in_fours(base: int, axes: Sequence[Axis]) -> bool:
     """Whether whole vectors of four elements are copied to whole vectors."""
     *outer, last = axes
     numbers = (base, last.extent, *(axis.stride for axis in outer))
-    return last.stride == 1 and not any(axis.table for axis in axes) and not any(number % 4 for number in numbers)
+    return last.stride == 1 and last.table is None and not any(number % 4 for number in numbers)
 
 
 def _table(context: GpuContext, node: Node, content: np.ndarray) -> str:
