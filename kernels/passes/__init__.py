@@ -14,26 +14,41 @@ from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .fuse_activations import fuse_activations
-from .fuse_attention import ATTENTION_LOCAL_BYTES, fuse_attention
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
-from .fuse_rows import fuse_dense_endings, fuse_row_norms
 from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
 from .nest_concats import nest_concats
-from .normed_rows import normed_rows
 from .order import order
 from .patches import patches
 from .prune import prune
+from .rows import (
+    ATTENTION_LOCAL_BYTES,
+    MOST_DEEP,
+    compose_moves,
+    fuse_attention,
+    fuse_dense_endings,
+    fuse_norm_endings,
+    fuse_row_norms,
+    normed_rows,
+    rows_in_place,
+)
 from .split_channels import split_channels
 from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps
 
 __all__ = ["PASSES", "optimise", "prepare"]
 
-ENDINGS, PATCHES = "endings", "patches"
+ENDINGS, PATCHES, HALVES = "endings", "patches", "halves"
 """What `rows` makes of dense layers on a GPU: what follows them is a part of them; and patches are their rows, where
-nobody asks how convolutions are computed."""
+nobody asks how convolutions are computed. Halves: matrix units may compute attention, but no more than its products."""
+_NARROW = 32
+
+
+def _extended(fuse: AbstractSet[str]) -> int:
+    """Columns of heads whose attention does more than its products."""
+    return 0 if ENDINGS not in fuse else _NARROW if HALVES in fuse else MOST_DEEP
+
 
 PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: prune(graph),  # nobody reads it: do not work on it
@@ -42,8 +57,9 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
-    lambda graph, fuse: fuse_attention(graph) if "rows" in fuse else graph,
+    lambda graph, fuse: fuse_attention(graph, extended=_extended(fuse)) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
+    lambda graph, fuse: eliminate_identities(rows_in_place(compose_moves(graph))) if ENDINGS in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
     lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
@@ -51,10 +67,11 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
     lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if ENDINGS in fuse else graph,
+    lambda graph, fuse: fuse_norm_endings(graph) if ENDINGS in fuse else graph,
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last eight are fusions (`kernels/ir/fusion.py`)."""
+"""In the order in which `optimise` applies them; the last ten are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(
@@ -74,6 +91,7 @@ def prepare(
     if "rows" in fuse and options.backend != "cpu":
         asked = options.algorithm != "auto" or options.granularity or options.pixels or options.layers
         fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
+        fuse |= {HALVES} if options.half else set()
     graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return end_layers(graph) if "activation" in options.fusions else graph

@@ -1,4 +1,4 @@
-"""What a transformer does to rows: attention and layer normalisation (`kernels/passes/fuse_attention.py`,
+"""What a transformer does to rows: attention and layer normalisation (`kernels/passes/rows/fuse_attention.py`,
 `fuse_rows.py`)."""
 
 from __future__ import annotations

@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kernels.ir.graph import Graph
 from kernels.lower.gpu.rows.attention import AttentionTile
 from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
-from kernels.passes.fuse_attention import ATTENTION_LOCAL_BYTES
+from kernels.passes.rows import ATTENTION_LOCAL_BYTES
 from kernels.plan.model import Dispatch
 from kernels.source.dialects import vulkan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
-from tests.unit.kernels.back.rows import encoder
+from tests.unit.kernels.back.rows import encoder, grids, windows
 
 from . import matrices
 from .test_agreement import check
@@ -52,6 +53,41 @@ def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str
     kernels = {program.kernel for program in plan.programs}
     assert {"attention", "row_norm"} <= kernels
     assert not kernels & {"softmax_rows", "reduce_rows", "transpose_tiled"}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@APIS
+def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, precision: str, tmp_path: Path) -> None:
+    """By the small tile and, of one compute unit, by the large one."""
+    graph = side_by_side(
+        {
+            "plain": windows(2, 6, 3, 2, 8), "rolled": windows(2, 8, 4, 3, 16, rolled=2),
+            "cosine": windows(1, 8, 4, 2, 12, rolled=1, cosine=True), "many": windows(1, 14, 7, 1, 32, rolled=3),
+        }
+    )  # fmt: skip
+    large = Limits(compute_units=1, unified_memory=False, max_work_group=1024, local_bytes=48 << 10)
+    for limits in (Limits(), large):
+        plan = check(agent, graph, Options(api, precision), limits, tmp_path)  # type: ignore[arg-type]
+        kernels = {program.kernel for program in plan.programs}
+        assert {"attention_biased_listed", "attention_biased_listed_cosine"} <= kernels
+        copies = ("transpose", "take", "copy", "pack", "unpack", "softmax", "map", "reduce")
+        assert not [name for name in kernels if name.startswith(copies)]
+
+
+@APIS
+def test_rows_without_a_key_attend_to_all_alike(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    """Their scores are as small as those of keys that are not there."""
+    graph = windows(1, 6, 3, 2, 8, rolled=1, lowest=float(np.finfo(np.float32).min))
+    plan = check(agent, graph, Options(api), Limits(), tmp_path)
+    assert "attention_biased_listed" in {program.kernel for program in plan.programs}
+
+
+@APIS
+def test_pictures_are_attended_in_windows_and_in_grids(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    plan = check(agent, grids(2, 6, 3, 2, 8), Options(api), Limits(), tmp_path)
+    kernels = [program.kernel for program in plan.programs]
+    assert "attention_biased_listed" in kernels
+    assert not [name for name in kernels if name.startswith(("take", "softmax"))]
 
 
 @APIS

@@ -1,21 +1,55 @@
 // One work-group EACH * GY rows of q and one head: 64 keys a turn. A work-item has EACH rows and twice four keys of the
 // scores, and the same rows of OUT vectors of the result, which are scaled anew where a row's maximum grows. Neighbours
 // are eight work-items along the keys. q, and k and v by turns, lie in local memory; keys so that neighbours read neighbours.
+// BIASED: a constant is added to the scores. LISTED: row r of a window is a row of its picture that a list names. COSINE: rows
+// of q and k are divided by their lengths, and q multiplied by a factor of the head.
 {
+#ifdef LISTED
+#define ROW(r) TO_INT(LOAD_places(window * rows + (r)))
+    const int window = GROUP_ID(2) % windows;
+    const int batch = GROUP_ID(2) / windows;
+#else
+#define ROW(r) (r)
+    const int batch = GROUP_ID(2);
+#endif
+#ifdef COSINE
+#define DIVIDED(value, load, from, by) { \
+        WIDE4 squares = WIDE_SPLAT(0.0f); \
+        for (int d = 0; d < DEPTH4; ++d) { \
+            const WIDE4 part = TO_WIDE4(load((from) + d)); \
+            squares = MAD(part, part, squares); \
+        } \
+        value *= WIDE_SPLAT((by) / MAX(SQRT(squares.x + squares.y + squares.z + squares.w), least)); \
+    }
+    const float factor_of_head = LOAD_factors(GROUP_ID(1));
+#else
+#define DIVIDED(value, load, from, by)
+#endif
     const int me = LOCAL_ID(0);
     const int tx = me % 8;
     const int ty = me / 8;
     const int first_row = GROUP_ID(0) * TILE_ROWS;
-    const int batch = GROUP_ID(2);
     const int head = GROUP_ID(1);
     const int q_from = q_start + batch * q_batch + head * q_head;
     const int k_from = k_start + batch * k_batch + head * k_head;
     const int v_from = v_start + batch * v_batch + head * v_head;
     for (int at = me; at < TILE_ROWS * DEPTH4; at += GROUP) {
         const int row = IMIN(first_row + at / DEPTH4, rows - 1);
-        const WIDE4 value = TO_WIDE4(LOAD_q(q_from + row * q_row + at % DEPTH4)) * WIDE_SPLAT(scale);
+        const int from = q_from + ROW(row) * q_row;
+        WIDE4 value = TO_WIDE4(LOAD_q(from + at % DEPTH4)) * WIDE_SPLAT(scale);
+        DIVIDED(value, LOAD_q, from, factor_of_head);
         tile_q[at % DEPTH4 * PITCH_Q + at / DEPTH4] = value;
     }
+#ifdef BIASED
+// Scores of keys that are there may be as small as those of others.
+#define ONLY_THERE(weights, there) \
+        if ((there) < 1) weights.x = 0.0f; \
+        if ((there) < 2) weights.y = 0.0f; \
+        if ((there) < 3) weights.z = 0.0f; \
+        if ((there) < 4) weights.w = 0.0f
+    const int bias_row = (keys + 3) / 4;
+    const int bias_from = (GROUP_ID(2) % bias_batches * heads + head) * rows * bias_row;
+#endif
     WIDE4 sums[SUMS];
     float most[EACH];
     float whole[EACH];
@@ -25,8 +59,10 @@
     for (int first_key = 0; first_key < keys; first_key += 64) {
         for (int at = me; at < 64 * DEPTH4; at += GROUP) {
             const int key = at / DEPTH4;
-            const int from = k_from + IMIN(first_key + key, keys - 1) * k_row + at % DEPTH4;
-            tile[at % DEPTH4 * 65 + key % 4 * 16 + key / 4] = TO_WIDE4(LOAD_k(from));
+            const int from = k_from + ROW(IMIN(first_key + key, keys - 1)) * k_row;
+            WIDE4 value = TO_WIDE4(LOAD_k(from + at % DEPTH4));
+            DIVIDED(value, LOAD_k, from, 1.0f);
+            tile[at % DEPTH4 * 65 + key % 4 * 16 + key / 4] = value;
         }
         BARRIER;
         const int left_keys = keys - first_key;
@@ -52,6 +88,13 @@
                     }
                 }
             }
+#ifdef BIASED
+            UNROLL for (int r = 0; r < EACH; ++r) {
+                const int row = IMIN(first_row + r * GY + ty, rows - 1);
+                const int key4 = IMIN(first_key / 4 + h * 8 + tx, bias_row - 1);
+                score[h * EACH + r] += TO_WIDE4(LOAD_bias(bias_from + row * bias_row + key4));
+            }
+#endif
             const int there = left_keys - h * 32 - 4 * tx;
             UNROLL for (int r = 0; r < EACH; ++r) {
                 if (there < 1) score[h * EACH + r].x = -3.4028234e38f;
@@ -70,8 +113,12 @@
             for (int i = 0; i < 8; ++i) now = MAX(now, meeting[(r * GY + ty) * 8 + i]);
             const float factor = EXP(most[r] - now);
             most[r] = now;
-            const WIDE4 first = EXP(score[r] - WIDE_SPLAT(now));
-            const WIDE4 second = EXP(score[EACH + r] - WIDE_SPLAT(now));
+            WIDE4 first = EXP(score[r] - WIDE_SPLAT(now));
+            WIDE4 second = EXP(score[EACH + r] - WIDE_SPLAT(now));
+#ifdef BIASED
+            ONLY_THERE(first, left_keys - 4 * tx);
+            ONLY_THERE(second, left_keys - 32 - 4 * tx);
+#endif
             weight[(r * GY + ty) * 17 + tx] = first;
             weight[(r * GY + ty) * 17 + 8 + tx] = second;
             const WIDE4 both = first + second;
@@ -80,7 +127,7 @@
         }
         for (int at = me; at < 64 * COLUMNS4; at += GROUP) {
             const int key = IMIN(first_key + at / COLUMNS4, keys - 1);
-            tile[at] = TO_WIDE4(LOAD_v(v_from + key * v_row + at % COLUMNS4));
+            tile[at] = TO_WIDE4(LOAD_v(v_from + ROW(key) * v_row + at % COLUMNS4));
         }
         BARRIER;
         const int fours = IMIN(16, (left_keys + 3) / 4);
@@ -112,7 +159,7 @@
         for (int i = 0; i < 8; ++i) all += meeting[(r * GY + ty) * 8 + i];
         UNROLL for (int j = 0; j < OUT; ++j) {
             const int column = tx + 8 * j;
-            if (row < rows && column < COLUMNS4) STORE_dst(to + row * dst_row + column, sums[r * OUT + j] / WIDE_SPLAT(all));
+            if (row < rows && column < COLUMNS4) STORE_dst(to + ROW(row) * dst_row + column, sums[r * OUT + j] / WIDE_SPLAT(all));
         }
     }
 }

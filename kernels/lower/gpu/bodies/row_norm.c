@@ -1,5 +1,11 @@
 // One work-group a row of `columns4` vectors: mean, mean squared distance from it, then each element. KY: 1, or 8 and more.
+// ADDED: something is added to the result.
 {
+#ifdef ADDED
+#define ENDED(v, i) ((v) + TO_WIDE4(LOAD_residual(row + (i))))
+#else
+#define ENDED(v, i) (v)
+#endif
 #if KY > 1
 #define TOGETHER(mine) \
     partial[me] = (mine); \
@@ -32,6 +38,6 @@
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT(sum / count + epsilon));
     for (int i = me; i < columns4; i += KY) {
         const WIDE4 distance = TO_WIDE4(LOAD_src(row + i)) - WIDE_SPLAT(mean);
-        STORE_dst(row + i, MAD(distance * inverse, TO_WIDE4(LOAD_scale(i)), TO_WIDE4(LOAD_shift(i))));
+        STORE_dst(row + i, ENDED(MAD(distance * inverse, TO_WIDE4(LOAD_scale(i)), TO_WIDE4(LOAD_shift(i))), i));
     }
 }

@@ -1,7 +1,12 @@
 // One work-group a row of `columns4` vectors, of which a work-item holds EACH, with all that it needs of scale and shift: mean,
 // mean squared distance from it, then each element. Each work-item adds up what all have found. DEALT: rows are written as matrix
-// units have them.
+// units have them. ADDED: something is added to the result.
 {
+#ifdef ADDED
+#define ENDED(v, i) ((v) + TO_WIDE4(LOAD_residual(row + (i))))
+#else
+#define ENDED(v, i) (v)
+#endif
     const int me = LOCAL_ID(0);
     const int row = GROUP_ID(0) * columns4;
 #ifdef DEALT
@@ -39,6 +44,8 @@
     UNROLL for (int i = 0; i < QUARTERS; ++i) all += partial[QUARTERS + i];
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT((all.x + all.y + all.z + all.w) / count + epsilon));
     UNROLL for (int e = 0; e < EACH; ++e) {
-        if (me + e * KY < columns4) STORE_dst(RESULT_AT(me + e * KY), MAD(held[e] * inverse, scales[e], shifts[e]));
+        if (me + e * KY < columns4) {
+            STORE_dst(RESULT_AT(me + e * KY), ENDED(MAD(held[e] * inverse, scales[e], shifts[e]), me + e * KY));
+        }
     }
 }

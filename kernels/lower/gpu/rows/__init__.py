@@ -1,4 +1,4 @@
-"""What a transformer does to rows (`kernels/passes/fuse_attention.py`, `fuse_rows.py`), and what is best in each."""
+"""What a transformer does to rows (`kernels/passes/rows/`), and what is best in each."""
 
 from .attention import lower_attention
 from .norm import lower_row_norm

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernels.catalog.work_group import group_conflict
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
-from kernels.lower.gpu.layout import plain
+from kernels.lower.gpu.layout import plain, single
 from kernels.options import Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
 from kernels.source.tile import Tile, derived
@@ -21,8 +21,8 @@ _UNITS = 64
 """Compute units where the device does not tell."""
 _ACROSS, _KEYS = 8, 64
 """Work-items along the keys, each of twice four; keys a turn."""
-_LARGE, _VULKAN, _SMALL = ((8, 5), (8, 6), (8, 4)), (16, 3), (8, 2)
-"""Work-items along the rows, and rows of each: on a device with memory of its own, and elsewhere
+_LARGE, _NARROW, _VULKAN, _SMALL = ((8, 5), (8, 6), (8, 4)), (8, 7), (16, 3), (8, 2)
+"""Work-items along the rows, and rows of each: on a device with memory of its own (narrow: short rows), and elsewhere
 (docs/decisions/0144)."""
 _STEPS = 4
 """Vectors of the depth in a turn of the loop of a large tile."""
@@ -189,38 +189,62 @@ UNIT_KERNEL = Kernel(
 
 
 def lower_attention(context: GpuContext, node: Node) -> None:
-    """See `kernels/passes/fuse_attention.py`."""
+    """See `kernels/passes/rows/fuse_attention.py`."""
     batch, heads, rows, keys, depth, columns = node.attributes["sizes"]
     ints = {"rows": rows, "keys": keys}
     for name, word in (("q", "q"), ("k", "k"), ("v", "v"), ("dst", "out")):
         parts = zip(("start", "batch", "head", "row"), node.attributes[word], strict=True)
         ints |= {f"{name}_{part}": number // 4 for part, number in parts}
     kernel, tile, group, lines = _kernel(context, node)
-    buffers = {name: plain(context, tensor) for name, tensor in zip("qkv", node.inputs, strict=True)}
+    buffers = {name: plain(context, tensor) for name, tensor in zip("qkv", node.inputs, strict=False)}
+    bias, places, factors = (*node.inputs[3:], "", "", "")[:3]
+    if bias:
+        buffers["bias"] = plain(context, bias)
+        ints |= {"heads": heads, "bias_batches": context.graph.shapes[bias][0]}
+    if places:
+        buffers["places"] = single(context, places)
+        ints |= {"windows": node.attributes["windows"]}
+    floats = {"scale": node.attributes["scale"]}
+    if factors:
+        buffers["factors"] = single(context, factors)
+        floats |= {"least": node.attributes["least"]}
+    given = {"biased": bool(bias), "listed": bool(places), "cosine": bool(factors)}
     context.dispatch(
-        kernel, node.name, {**buffers, "dst": context.new_plain(node.output)}, ints,
-        (-(-rows // lines) * group, heads, batch), floats={"scale": node.attributes["scale"]}, tile=tile,
-        group=group, flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
+        _extended(kernel, **given), node.name, {**buffers, "dst": context.new_plain(node.output)},
+        ints, (-(-rows // lines) * group, heads, batch), floats=floats, tile=tile,
+        switches={word.upper(): 1 for word, is_given in given.items() if is_given}, group=group,
+        flops=2 * batch * heads * rows * keys * (depth + columns), traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def _extended(kernel: Kernel, *, biased: bool, listed: bool, cosine: bool) -> Kernel:
+    """The kernel with what it reads beside q, k and v."""
+    *read, written = kernel.buffers
+    read += [Buffer("bias")] * biased + [Buffer("places", 1, "f32")] * listed + [Buffer("factors", 1, "f32")] * cosine
+    ints = (*kernel.ints, *("heads", "bias_batches") * biased, *("windows",) * listed)
+    name = f"{kernel.name}{'_biased' * biased}{'_listed' * listed}{'_cosine' * cosine}"
+    floats = (*kernel.floats, *("least",) * cosine)
+    return replace(kernel, name=name, buffers=(*read, written), ints=ints, floats=floats)
 
 
 def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
     """The kernel, its tile, its work-items, and the rows of q that a work-group has."""
     depth, columns = node.attributes["sizes"][-2:]
     limits = context.limits
+    only_rows = len(node.inputs) == 3
     in_registers = register_tile(node, context.options, limits)
-    if in_registers is not None:
+    if in_registers is not None and only_rows:
         return REGISTER_KERNEL, in_registers, in_registers.group, 16 * in_registers.high * in_registers.down
     tile = UnitAttentionTile(depth // 8, columns // 8, limits.subgroup_size)
     in_eights = not any(number % 8 for word in "qkv" for number in node.attributes[word])
     fits = context.options.half and tile.width == _WIDTH and (_UNIT,) * 3 in limits.matrix_units
-    whole = depth % _UNIT == 0 and columns % (4 * _UNIT) == 0 and in_eights
+    whole = only_rows and depth % _UNIT == 0 and columns % (4 * _UNIT) == 0 and in_eights
     if fits and whole and group_conflict(limits, group=tile.group, local_bytes=16 * tile.local) is None:
         return UNIT_KERNEL, tile, tile.group, 32
     batch, heads, rows = node.attributes["sizes"][:3]
     large, small = (
         AttentionTile(gy, each, depth // 4, columns // 4, _STEPS if large and depth % (4 * _STEPS) == 0 else 1)
-        for large, (gy, each) in ((True, _large(rows, context.options)), (False, _SMALL))
+        for large, (gy, each) in ((True, _large(rows, columns, context.options)), (False, _SMALL))
     )
     busy = batch * heads * -(-rows // large.tile_rows) >= 2 * (limits.compute_units or _UNITS)
     enough = group_conflict(limits, group=large.group, local_bytes=large.local_bytes) is None
@@ -228,8 +252,10 @@ def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
     return KERNEL, chosen, chosen.group, chosen.tile_rows
 
 
-def _large(rows: int, options: Options) -> tuple[int, int]:
-    """Of the large tiles the one that computes the fewest rows in vain."""
+def _large(rows: int, columns: int, options: Options) -> tuple[int, int]:
+    """Of the large tiles the one that computes the fewest rows in vain; more rows fit where they are short."""
+    fits = columns <= 32
     if options.backend == "vulkan":
-        return _VULKAN
-    return min(_LARGE, key=lambda tile: -(-rows // (tile[0] * tile[1])) * tile[0] * tile[1])
+        return _NARROW if fits and rows <= _NARROW[0] * _NARROW[1] else _VULKAN
+    tiles = (*_LARGE, _NARROW) if fits else _LARGE
+    return min(tiles, key=lambda tile: -(-rows // (tile[0] * tile[1])) * tile[0] * tile[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from kernels.catalog.work_group import group_conflict
@@ -74,7 +74,7 @@ _HELD = Kernel(
 
 
 def lower_row_norm(context: GpuContext, node: Node) -> None:
-    """See `kernels/passes/fuse_rows.py`."""
+    """See `kernels/passes/rows/fuse_rows.py`."""
     shape = context.graph.shapes[node.output]
     rows, columns = prod(shape[:-1]), shape[-1]
     if folds(context, node):
@@ -85,11 +85,15 @@ def lower_row_norm(context: GpuContext, node: Node) -> None:
     scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
     source, is_dealt = plain(context, node.inputs[0]), kernel is _HELD and is_read_dealt(context, node)
     target = new_dealt(context, node.output, rows, columns) if is_dealt else context.new_plain(node.output)
+    buffers, switches = {"src": source, "scale": scale, "shift": shift, "dst": target}, {"DEALT": 1} if is_dealt else {}
+    if len(node.inputs) > 3:
+        *read, written = kernel.buffers
+        kernel = replace(kernel, name=f"{kernel.name}_beside", buffers=(*read, Buffer("residual"), written))
+        buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {**switches, "ADDED": 1}
     context.dispatch(
-        kernel, node.name, {"src": source, "scale": scale, "shift": shift, "dst": target}, {"columns4": columns // 4},
-        (rows * tile.ky, 1, 1), floats={"epsilon": node.attributes["epsilon"]}, tile=tile,
-        switches={"DEALT": 1} if is_dealt else {}, group=tile.ky, flops=8 * rows * columns,
-        traffic=context.traffic(node),
+        kernel, node.name, buffers, {"columns4": columns // 4}, (rows * tile.ky, 1, 1),
+        floats={"epsilon": node.attributes["epsilon"]}, tile=tile, switches=switches, group=tile.ky,
+        flops=8 * rows * columns, traffic=context.traffic(node),
     )  # fmt: skip
 
 

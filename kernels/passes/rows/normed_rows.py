@@ -17,7 +17,7 @@ def normed_rows(graph: Graph) -> Graph:
             readers[name].append(node)
     found: set[str] = set()
     for norm in graph.nodes:
-        if norm.op == "row_norm":
+        if norm.op == "row_norm" and len(norm.inputs) == 3:
             layers = dense_readers(graph, norm.output, lambda name: readers[name])
             found |= {each.output for each in layers or ()}
     nodes = [replace(n, attributes={**n.attributes, "normed": True}) if n.output in found else n for n in graph.nodes]

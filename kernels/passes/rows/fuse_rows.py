@@ -1,6 +1,7 @@
 """Layer normalisation as one node, and, on a GPU, what follows a dense layer as its ending.
 
-`row_norm`: inputs x, scale, shift; attribute epsilon: of the last axis. A dense layer may have an `ending`: an
+`row_norm`: inputs x, scale, shift; attribute epsilon: of the last axis; on a GPU a fourth input, of the result's shape,
+may be added to what is normalised. A dense layer may have an `ending`: an
 expression of its sum `a`, and of `b`, an activation of the result's shape that is its fourth input. Both are found in
 what the importer made, through reshapes that keep the last axis.
 """
@@ -17,9 +18,8 @@ from kernels.errors import ModelError
 from kernels.ir.expressions import Expression, program_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
-
-from .fuse_maps import LONGEST, expression_of, number_of, size_of
-from .rewrite import fresh, rebuilt, use_counts
+from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
+from kernels.passes.rewrite import fresh, rebuilt, use_counts
 
 _SQUARE, _PRODUCT, _SUM, _DIFFERENCE = ("mul", "a", "a"), ("mul", "a", "b"), ("add", "a", "b"), ("sub", "a", "b")
 
@@ -45,6 +45,25 @@ def fuse_row_norms(graph: Graph) -> Graph:
         gone |= {each.output for each in (node, *last[:-1])}
     nodes = [found.get(node.output, node) for node in graph.nodes if node.output not in gone]
     return rebuilt(graph, nodes, constants=constants)
+
+
+def fuse_norm_endings(graph: Graph) -> Graph:
+    """What is added to normalised rows, and is no constant, becomes the normalisation's fourth input."""
+    counts, before = use_counts(graph), dict[str, Node]()
+    found: dict[str, Node] = {}
+    gone: set[str] = set()
+    for node in graph.nodes:
+        before[node.output] = node
+        if expression_of(node) not in (_SUM, ("add", "b", "a")) or len(node.inputs) != 2:
+            continue
+        for name, other in (node.inputs, node.inputs[::-1]):
+            norm, fits = before.get(name), counts[name] == 1 and other not in graph.constants
+            fits = fits and graph.shapes[name] == graph.shapes[other]
+            if fits and norm is not None and norm.op == "row_norm" and len(norm.inputs) == 3:
+                found[node.output] = replace(norm, inputs=(*norm.inputs, other), outputs=node.outputs)
+                gone.add(name)
+                break
+    return rebuilt(graph, [found.get(node.output, node) for node in graph.nodes if node.output not in gone])
 
 
 def _steps(
