@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from kernels.ir.graph import Graph, Node
@@ -72,6 +73,14 @@ def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, p
         assert {"attention_biased_listed", "attention_biased_listed_cosine"} <= kernels
         copies = ("transpose", "take", "copy", "pack", "unpack", "softmax", "map", "reduce")
         assert not [name for name in kernels if name.startswith(copies)]
+
+
+@APIS
+def test_rows_without_a_key_attend_to_all_alike(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    """Their scores are as small as those of keys that are not there."""
+    graph = windows(1, 6, 3, 2, 8, rolled=1, lowest=float(np.finfo(np.float32).min))
+    plan = check(agent, graph, Options(api), Limits(), tmp_path)
+    assert "attention_biased_listed" in {program.kernel for program in plan.programs}
 
 
 @APIS

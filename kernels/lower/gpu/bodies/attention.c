@@ -41,6 +41,12 @@
         tile_q[at % DEPTH4 * PITCH_Q + at / DEPTH4] = value;
     }
 #ifdef BIASED
+// Scores of keys that are there may be as small as those of others.
+#define ONLY_THERE(weights, there) \
+        if ((there) < 1) weights.x = 0.0f; \
+        if ((there) < 2) weights.y = 0.0f; \
+        if ((there) < 3) weights.z = 0.0f; \
+        if ((there) < 4) weights.w = 0.0f
     const int bias_row = (keys + 3) / 4;
     const int bias_from = (GROUP_ID(2) % bias_batches * heads + head) * rows * bias_row;
 #endif
@@ -107,8 +113,12 @@
             for (int i = 0; i < 8; ++i) now = MAX(now, meeting[(r * GY + ty) * 8 + i]);
             const float factor = EXP(most[r] - now);
             most[r] = now;
-            const WIDE4 first = EXP(score[r] - WIDE_SPLAT(now));
-            const WIDE4 second = EXP(score[EACH + r] - WIDE_SPLAT(now));
+            WIDE4 first = EXP(score[r] - WIDE_SPLAT(now));
+            WIDE4 second = EXP(score[EACH + r] - WIDE_SPLAT(now));
+#ifdef BIASED
+            ONLY_THERE(first, left_keys - 4 * tx);
+            ONLY_THERE(second, left_keys - 32 - 4 * tx);
+#endif
             weight[(r * GY + ty) * 17 + tx] = first;
             weight[(r * GY + ty) * 17 + 8 + tx] = second;
             const WIDE4 both = first + second;

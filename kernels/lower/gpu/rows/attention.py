@@ -21,8 +21,8 @@ _UNITS = 64
 """Compute units where the device does not tell."""
 _ACROSS, _KEYS = 8, 64
 """Work-items along the keys, each of twice four; keys a turn."""
-_LARGE, _VULKAN, _SMALL = ((8, 5), (8, 6), (8, 4), (8, 7)), (16, 3), (8, 2)
-"""Work-items along the rows, and rows of each: on a device with memory of its own, and elsewhere
+_LARGE, _NARROW, _VULKAN, _SMALL = ((8, 5), (8, 6), (8, 4)), (8, 7), (16, 3), (8, 2)
+"""Work-items along the rows, and rows of each: on a device with memory of its own (narrow: short rows), and elsewhere
 (docs/decisions/0144)."""
 _STEPS = 4
 """Vectors of the depth in a turn of the loop of a large tile."""
@@ -244,7 +244,7 @@ def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
     batch, heads, rows = node.attributes["sizes"][:3]
     large, small = (
         AttentionTile(gy, each, depth // 4, columns // 4, _STEPS if large and depth % (4 * _STEPS) == 0 else 1)
-        for large, (gy, each) in ((True, _large(rows, context.options)), (False, _SMALL))
+        for large, (gy, each) in ((True, _large(rows, columns, context.options)), (False, _SMALL))
     )
     busy = batch * heads * -(-rows // large.tile_rows) >= 2 * (limits.compute_units or _UNITS)
     enough = group_conflict(limits, group=large.group, local_bytes=large.local_bytes) is None
@@ -252,8 +252,10 @@ def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
     return KERNEL, chosen, chosen.group, chosen.tile_rows
 
 
-def _large(rows: int, options: Options) -> tuple[int, int]:
-    """Of the large tiles the one that computes the fewest rows in vain."""
-    if options.backend == "vulkan" and rows > _LARGE[-1][0] * _LARGE[-1][1]:
-        return _VULKAN
-    return min(_LARGE, key=lambda tile: -(-rows // (tile[0] * tile[1])) * tile[0] * tile[1])
+def _large(rows: int, columns: int, options: Options) -> tuple[int, int]:
+    """Of the large tiles the one that computes the fewest rows in vain; more rows fit where they are short."""
+    fits = columns <= 32
+    if options.backend == "vulkan":
+        return _NARROW if fits and rows <= _NARROW[0] * _NARROW[1] else _VULKAN
+    tiles = (*_LARGE, _NARROW) if fits else _LARGE
+    return min(tiles, key=lambda tile: -(-rows // (tile[0] * tile[1])) * tile[0] * tile[1])

@@ -34,16 +34,28 @@ def encoder(batch: int, rows: int, heads: int, depth: int, *, keys: int = 0, lay
 
 
 def windows(
-    batch: int, side: int, window: int, heads: int, depth: int, *, rolled: int = 0, cosine: bool = False
+    batch: int,
+    side: int,
+    window: int,
+    heads: int,
+    depth: int,
+    *,
+    rolled: int = 0,
+    cosine: bool = False,
+    lowest: float = 0.0,
 ) -> Graph:
     """Attention within windows of a picture, constants added to its scores: Swin's way, where rows are rolled and a
-    mask keeps strangers apart. With `cosine` its second version's, which divides rows of q and k by their lengths."""
+    mask keeps strangers apart. With `cosine` its second version's, which divides rows of q and k by their lengths.
+    `lowest`: what the mask adds to all scores of a row, and to some of others; 0: what is random."""
     build = Builder()
     width, count = heads * depth, batch * side * side
     x = layer_norm(build, build.input(batch, side, side, width), (batch, side, side, width))
     y = _rolled(build, x, rolled)
     y = _dense(build, cut_into_windows(build, y, window), (count // window**2, window**2, width), 3 * width)
     y = _attended_by_windows(build, y, (batch, heads, depth), masked=rolled > 0, cosine=cosine)
+    for mask in [each for each in build.graph.constants.values() if each.ndim == 5 and lowest]:
+        mask[...] = np.where(build.rng.random(mask.shape) < 0.3, lowest, 0)
+        mask[:, 0, :, 1] = lowest
     y = _dense(build, y, (count // window**2, window**2, width), width)
     y = _rolled(build, join_windows(build, y, (batch, side, side, width), window), side - rolled if rolled else 0)
     if cosine:

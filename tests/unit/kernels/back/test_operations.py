@@ -170,6 +170,14 @@ CASES: dict[str, Case] = {
         strides=(12, 1),
         value=0.5,
     ),
+    "take_rows": lambda b: b.node(
+        "take",
+        [b.input(4, 12), _places(b, 3, NOTHING, 1, 1, 0, *range(4, 12))],
+        (5, 8),
+        shape=(5, 8),
+        strides=(12, 1),
+        value=0.5,
+    ),
     "join_fours": lambda b: b.node(
         "concat",
         [b.node("slice", [b.input(3, 2, 12)], (3, 2, 8), axis=2, start=4, stop=12), "x"],

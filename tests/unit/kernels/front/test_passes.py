@@ -70,7 +70,7 @@ class Sketch:
 
 STEPS = (
     "conv", "conv_no_bias", "affine", "relu", "clip", "sigmoid", "add", "mul", "add_channel", "mul_scalar", "identity",
-    "there_and_back", "turned_relu", "concat", "concat_again", "flat_and_back",
+    "whole", "there_and_back", "turned_relu", "concat", "concat_again", "flat_and_back",
     "leaky_relu", "hard_swish", "instance_norm", "mirrored_conv", "zero_padded_conv",
     "silu", "tanh", "blend", "by_channel", "shuffle", "halves", "depthwise", "as_rows", "dense_rows",
     "pixels", "row_conv",
@@ -126,6 +126,9 @@ def _step(sketch: Sketch, step: str, x: str, other: str) -> str:
             return add("mul", x, sketch.constant(1, 1, 1, 1))
         case "identity":
             return add("reshape", x, shape=SHAPE)
+        case "whole":
+            whole = add("slice", x, axis=1, start=0, stop=SHAPE[1])
+            return add("pad", whole, pads=(0, 0, 0, 0), mode="constant", value=0.0)
         case "there_and_back":
             return add("transpose", add("transpose", x, perm=(0, 2, 3, 1)), perm=(0, 3, 1, 2))
         case "turned_relu":
