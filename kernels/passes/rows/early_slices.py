@@ -91,7 +91,9 @@ class _Move:
         if node.op in _ELEMENTWISE:
             inputs = tuple(self._operand(cut, name) for name in node.inputs)
         elif node.op == "row_norm":
-            inputs = (self._cut(node.inputs[0], cut, cut.attributes["axis"]), *node.inputs[1:])
+            axis = cut.attributes["axis"]
+            added = (self._cut(name, cut, axis) for name in node.inputs[3:])
+            inputs = (self._cut(node.inputs[0], cut, axis), *node.inputs[1:3], *added)
         elif node.op == "transpose":
             inputs = (self._cut(node.inputs[0], cut, node.attributes["perm"][cut.attributes["axis"]]),)
         elif node.op == "dense":
@@ -132,7 +134,9 @@ class _Move:
         return self._reshaped(self._add(replace(node, inputs=tuple(inputs)), rows), cut.outputs)
 
     def _attention(self, cut: Node, node: Node, shape: Shape) -> Node | None:
-        """Of fewer queries, where the result lies as (batch, rows, columns of all heads)."""
+        """Of fewer queries, where the result lies as (batch, rows, columns of all heads) and nothing is of single rows."""
+        if len(node.inputs) > 3:
+            return None
         batch, heads, rows, keys, depth, columns = node.attributes["sizes"]
         width, a, out = heads * columns, cut.attributes, node.attributes["out"]
         lies = (0, *((rows * width,) if batch > 1 else out[1:2]), *((columns,) if heads > 1 else out[2:3]), width)
