@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from .kernel import Buffer, Kernel
 
-MACROS = """\
+IN_A_ROW = 128
+"""Numbers that are added up one after the other at most: sums of longer rows are sums of sums, whose rounding does
+not grow with the length (blocked summation, as in `chunks.py`; docs/decisions/0183 has what was measured)."""
+
+MACROS = (
+    f"#define IN_A_ROW {IN_A_ROW}\n"
+    + """\
 #define ACTIVATE(v) \\
     (activation == 0 ? (v) : activation == 1 ? AT_LEAST((v), WIDE_SPLAT(0.0f)) : activation == 2 \\
         ? AT_MOST(AT_LEAST((v), WIDE_SPLAT(lo)), WIDE_SPLAT(hi)) : activation == 3 \\
@@ -40,6 +46,7 @@ MACROS = """\
 #define CLAMPED(i, n) IMIN(IMAX((i), 0), (n) - 1)
 #endif
 """
+)
 
 _LANE = "((l) == 0 ? (v).x : (l) == 1 ? (v).y : (l) == 2 ? (v).z : (v).w)"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from kernels.errors import UnsupportedNode
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
+from kernels.source.chunks import long_sums
 
 from .context import GpuContext
 from .layout import packed
@@ -78,7 +80,11 @@ def _dispatch(
         call.work_items,
         floats={name: value for name, value in (("lo", lo), ("hi", hi)) if name in wanted},
         tile=call.tile,
-        switches={**call.switches, **_last_lanes(context, node, call)},
+        switches={
+            **call.switches,
+            **_last_lanes(context, node, call),
+            **long_sums(call.kernel, prod(context.graph.shapes[node.inputs[1]][1:]), context.limits),
+        },
         group=call.group,
         flops=flops,
         traffic=context.traffic(node) if flops else 0,

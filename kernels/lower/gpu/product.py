@@ -17,6 +17,7 @@ from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.plan.model import Tensor
+from kernels.source.chunks import long_sums
 from kernels.source.kernel import Buffer, Kernel, result
 from kernels.source.tile import Tile
 
@@ -127,7 +128,7 @@ def _product(
 ) -> None:  # fmt: skip
     code, lo, hi = activation_scalars(node)
     ints = {**ints, **call.ints, "activation": code}
-    switches = dict(call.switches)
+    switches = {**call.switches, **long_sums(call.kernel, ints["depth"], context.limits)}
     if "EIGHTS_A" in switches and (ints["a_start"] % 2 or ints["a_stride"] % 2):
         switches["EIGHTS_A"] = 0
     if "PAIRED" in switches and not (ints["dst_start"] % 2 or ints["dst_stride"] % 2):

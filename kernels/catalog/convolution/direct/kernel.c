@@ -4,7 +4,7 @@
     INCLUDE row_block
     INCLUDE window_sums
     int weight_at = GROUP_ID(1) * in_stacks * kh * kw * VECTORS * 4;
-    for (int s = 0; s < in_stacks; ++s) {
+    IN_CHUNKS(s, in_stacks, kh * kw) {
         const int plane = (picture * src_stacks + in_first + s) * h * w;
         for (int ky = 0; ky < kh; ++ky) {
             const int iy = oy * sh - pad_t + ky * dh;

@@ -22,7 +22,7 @@
         image_x[p] = COLUMN_src(IMIN(pixel + p, hw - 1));
         image_y[p] = ROW_src(IMIN(pixel + p, hw - 1));
     }
-    for (int s = 0; s < in_stacks; ++s) {
+    IN_CHUNKS(s, in_stacks, 1) {
         FLOAT4 value[PIXELS];
         UNROLL for (int p = 0; p < PIXELS; ++p) {
             value[p] = LOAD_src_AT(plane + IMIN(pixel + p, hw - 1), image_x[p], image_row + image_y[p]);

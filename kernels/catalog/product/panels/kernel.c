@@ -15,7 +15,7 @@
     }
     CHUNK_SUMS
     int b_at = first / PANEL * PANEL * 4 * vectors + first % PANEL;
-    for (int k = 0; k < vectors; ++k) {
+    IN_CHUNKS(k, vectors, 1) {
         FLOAT4 left[ROWS];
         UNROLL for (int r = 0; r < ROWS; ++r) left[r] = LOAD_a(a_at[r] + k);
         if (TAIL != 0 && 4 * k + 4 > depth) {  // lanes that are no data may hold anything

@@ -15,7 +15,7 @@
     }
     CHUNK_SUMS
     int b_at = batch * b_batch + first;
-    for (int k = 0; k < depth / 4; ++k) {
+    IN_CHUNKS(k, depth / 4, 1) {
         FLOAT4 left[ROWS];
         UNROLL for (int r = 0; r < ROWS; ++r) left[r] = LOAD_a(a_at[r] + k);
         UNROLL for (int c = 0; c < COLUMNS; ++c) {

@@ -5,7 +5,11 @@
     const int picture = GROUP_ID(2);
     const int plane = (picture * src_stacks + src_stack0 + stack) * hw;
     FLOAT4 sum = SPLAT(0.0f);
-    for (int i = me; i < hw; i += KY) sum += LOAD_src(plane + i);
+    for (int first = me; first < hw; first += IN_A_ROW * KY) {
+        FLOAT4 part = SPLAT(0.0f);
+        for (int i = first; i < IMIN(first + IN_A_ROW * KY, hw); i += KY) part += LOAD_src(plane + i);
+        sum += part;
+    }
     partial[me] = sum;
     BARRIER;
     for (int half_way = KY / 2; half_way > 0; half_way /= 2) {

@@ -8,7 +8,11 @@
     const int first = chunk * span;
     const int end = IMIN(first + span, hw);
     FLOAT4 sum = SPLAT(0.0f);
-    for (int i = first + me; i < end; i += KY) sum += LOAD_src(plane + i);
+    for (int from = first + me; from < end; from += IN_A_ROW * KY) {
+        FLOAT4 part = SPLAT(0.0f);
+        for (int i = from; i < IMIN(from + IN_A_ROW * KY, end); i += KY) part += LOAD_src(plane + i);
+        sum += part;
+    }
     partial[me] = sum;
     BARRIER;
     for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
@@ -18,9 +22,13 @@
     const FLOAT4 mean = partial[0] / SPLAT(FLOAT(end - first));
     BARRIER;
     sum = SPLAT(0.0f);
-    for (int i = first + me; i < end; i += KY) {
-        const FLOAT4 distance = LOAD_src(plane + i) - mean;
-        sum = MAD(distance, distance, sum);
+    for (int from = first + me; from < end; from += IN_A_ROW * KY) {
+        FLOAT4 part = SPLAT(0.0f);
+        for (int i = from; i < IMIN(from + IN_A_ROW * KY, end); i += KY) {
+            const FLOAT4 distance = LOAD_src(plane + i) - mean;
+            part = MAD(distance, distance, part);
+        }
+        sum += part;
     }
     partial[me] = sum;
     BARRIER;

@@ -17,11 +17,13 @@
     FLOAT4 best = SPLAT(LOWEST);
     FLOAT4 sum = SPLAT(0.0f);
     for (int y = y0; y < y1; ++y) {
+        FLOAT4 row = SPLAT(0.0f);
         for (int x = x0; x < x1; ++x) {
             const FLOAT4 value = LOAD_src_AT(plane + y * w + x, x, image_row + y);
             best = LARGER(value, best);
-            sum += value;
+            row += value;
         }
+        sum += row;
     }
     const int whole = (IMIN(top + kh, h + pad_b) - top) * (IMIN(left + kw, w + pad_r) - left);
     const int count = mode == 2 ? whole : IMAX((y1 - y0) * (x1 - x0), 1);

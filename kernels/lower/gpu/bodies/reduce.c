@@ -7,23 +7,26 @@
     const int last = IMIN(first + part_length, n);
     const int start = i / inner / parts * n * inner + column;
     float found = LOAD_src(start + first * inner);
+#if KIND < 4
+    INCLUDE joined
+    for (int from = first + 1; from < last; from += IN_A_ROW) {
+        float part = LOAD_src(start + from * inner);
+        for (int k = from + 1; k < IMIN(from + IN_A_ROW, last); ++k) {
+            const float x = LOAD_src(start + k * inner);
+            part = JOINED(part, x);
+        }
+        found = JOINED(found, part);
+    }
+    STORE_dst(i, found * scale);
+#else
     int at = first;
     for (int k = first + 1; k < last; ++k) {
         const float x = LOAD_src(start + k * inner);
-#if KIND == 0
-        found += x;
-#elif KIND == 1
-        found = (x > found || x != x) ? x : found;
-#elif KIND == 2
-        found = (x < found || x != x) ? x : found;
-#elif KIND == 3
-        found *= x;
-#else
         if (KIND == 4 ? x > found : KIND == 5 ? x < found : KIND == 6 ? x >= found : x <= found) {
             found = x;
             at = k;
         }
-#endif
     }
-    STORE_dst(i, KIND >= 4 ? FLOAT(at) : found * scale);
+    STORE_dst(i, FLOAT(at));
+#endif
 }

@@ -1,20 +1,16 @@
 // One work-group a row of n elements that lie side by side: they are shared out and meet in local memory.
 {
-#if KIND == 0
-#define JOINED(a, b) ((a) + (b))
-#elif KIND == 1
-#define JOINED(a, b) (((b) > (a) || (b) != (b)) ? (b) : (a))
-#elif KIND == 2
-#define JOINED(a, b) (((b) < (a) || (b) != (b)) ? (b) : (a))
-#else
-#define JOINED(a, b) ((a) * (b))
-#endif
+    INCLUDE joined
     const int me = LOCAL_ID(0);
     const int start = GROUP_ID(0) * n;
     float found = LOAD_src(start + me);
-    for (int k = me + KY; k < n; k += KY) {
-        const float x = LOAD_src(start + k);
-        found = JOINED(found, x);
+    for (int first = me + KY; first < n; first += IN_A_ROW * KY) {
+        float part = LOAD_src(start + first);
+        for (int k = first + KY; k < IMIN(first + IN_A_ROW * KY, n); k += KY) {
+            const float x = LOAD_src(start + k);
+            part = JOINED(part, x);
+        }
+        found = JOINED(found, part);
     }
     partial[me] = found;
     BARRIER;

@@ -20,13 +20,21 @@
     const float count = FLOAT(4 * columns4);
     float sum;
     WIDE4 own = WIDE_SPLAT(0.0f);
-    for (int i = me; i < columns4; i += KY) own += TO_WIDE4(LOAD_src(row + i));
+    for (int first = me; first < columns4; first += IN_A_ROW * KY) {
+        WIDE4 part = WIDE_SPLAT(0.0f);
+        for (int i = first; i < IMIN(first + IN_A_ROW * KY, columns4); i += KY) part += TO_WIDE4(LOAD_src(row + i));
+        own += part;
+    }
     TOGETHER(own.x + own.y + own.z + own.w);
     const float mean = sum / count;
     own = WIDE_SPLAT(0.0f);
-    for (int i = me; i < columns4; i += KY) {
-        const WIDE4 distance = TO_WIDE4(LOAD_src(row + i)) - WIDE_SPLAT(mean);
-        own = MAD(distance, distance, own);
+    for (int first = me; first < columns4; first += IN_A_ROW * KY) {
+        WIDE4 part = WIDE_SPLAT(0.0f);
+        for (int i = first; i < IMIN(first + IN_A_ROW * KY, columns4); i += KY) {
+            const WIDE4 distance = TO_WIDE4(LOAD_src(row + i)) - WIDE_SPLAT(mean);
+            part = MAD(distance, distance, part);
+        }
+        own += part;
     }
     TOGETHER(own.x + own.y + own.z + own.w);
     const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT(sum / count + epsilon));

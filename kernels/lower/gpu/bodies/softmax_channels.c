@@ -14,12 +14,16 @@
         if (c + 3 < channels) most = MAX(most, v.w);
     }
     float sum = 0.0f;
-    for (int c = 0; c < channels; c += 4) {
-        const FLOAT4 v = EXP(LOAD_src(source + c / 4 * hw) - SPLAT(most));
-        sum += v.x;
-        if (c + 1 < channels) sum += v.y;
-        if (c + 2 < channels) sum += v.z;
-        if (c + 3 < channels) sum += v.w;
+    for (int first = 0; first < channels; first += IN_A_ROW) {
+        float part = 0.0f;
+        for (int c = first; c < IMIN(first + IN_A_ROW, channels); c += 4) {
+            const FLOAT4 v = EXP(LOAD_src(source + c / 4 * hw) - SPLAT(most));
+            part += v.x;
+            if (c + 1 < channels) part += v.y;
+            if (c + 2 < channels) part += v.z;
+            if (c + 3 < channels) part += v.w;
+        }
+        sum += part;
     }
     for (int c = 0; c < channels; c += 4) {
         const FLOAT4 v = EXP(LOAD_src(source + c / 4 * hw) - SPLAT(most)) / SPLAT(sum);

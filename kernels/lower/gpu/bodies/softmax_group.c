@@ -24,13 +24,17 @@
     most = partial[0].x;
     BARRIER;
     float sum = 0.0f;
-    for (int s = me; s < stacks; s += KY) {
-        const FLOAT4 v = EXP(LOAD_src(source + s * hw) - SPLAT(most));
-        const int valid = channels - 4 * s;
-        sum += v.x;
-        if (valid > 1) sum += v.y;
-        if (valid > 2) sum += v.z;
-        if (valid > 3) sum += v.w;
+    for (int first = me; first < stacks; first += IN_A_ROW * KY) {
+        float part = 0.0f;
+        for (int s = first; s < IMIN(first + IN_A_ROW * KY, stacks); s += KY) {
+            const FLOAT4 v = EXP(LOAD_src(source + s * hw) - SPLAT(most));
+            const int valid = channels - 4 * s;
+            part += v.x;
+            if (valid > 1) part += v.y;
+            if (valid > 2) part += v.z;
+            if (valid > 3) part += v.w;
+        }
+        sum += part;
     }
     partial[me] = SPLAT(sum);
     BARRIER;

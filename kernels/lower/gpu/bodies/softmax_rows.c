@@ -13,7 +13,11 @@
     most = partial[0];
     BARRIER;
     float sum = 0.0f;
-    for (int i = me; i < axis; i += KY) sum += EXP(LOAD_src(start + i) - most);
+    for (int first = me; first < axis; first += IN_A_ROW * KY) {
+        float part = 0.0f;
+        for (int i = first; i < IMIN(first + IN_A_ROW * KY, axis); i += KY) part += EXP(LOAD_src(start + i) - most);
+        sum += part;
+    }
     partial[me] = sum;
     BARRIER;
     for (int half_way = KY / 2; half_way > 0; half_way /= 2) {

@@ -26,7 +26,7 @@ void run_softmax(const Call& call, ThreadPool& pool) {
   const int64_t blocks = (inner + kTogether - 1) / kTogether;
   const ElementKernels& kernels = element_kernels();
   pool.shared(outer * blocks, kElementWork * axis * std::min(inner, kTogether), [&](int64_t begin, int64_t end) {
-    float sums[2 * kTogether];
+    float sums[3 * kTogether];
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * kTogether, at = i / blocks * axis * inner + first;
       kernels.softmax(call.buffers[0].data + at, call.buffers[1].data + at, axis, inner, std::min(kTogether, inner - first), sums);

@@ -1,6 +1,5 @@
 // reduce: rows (outer, n, inner) to one number each.
 #include <algorithm>
-#include <cstring>
 
 #include "operation.h"
 
@@ -47,7 +46,19 @@ float place_of(int32_t kind, const float* src, int64_t n, int64_t stride) {
   return static_cast<float>(at);
 }
 
-// A row of neighbours: lanes first, so that it is a loop over vectors and rounding stays small.
+// `count` rows of neighbours, n numbers each, `stride` apart; parts of a row are joined, so that rounding stays small.
+void joined_rows(int32_t kind, const float* src, int64_t n, int64_t stride, float* found, int64_t count) {
+  constexpr int64_t kPart = 128;
+  float part[kTogether];
+  std::copy_n(src, count, found);
+  for (int64_t first = 1; first < n; first += kPart) {
+    std::copy_n(src + first * stride, count, part);
+    for (int64_t k = first + 1; k < std::min(first + kPart, n); ++k) fold(kind, src + k * stride, part, count);
+    fold(kind, part, found, count);
+  }
+}
+
+// A row of neighbours: lanes first, so that it is a loop over vectors.
 float whole_row(int32_t kind, const float* src, int64_t n) {
   constexpr int64_t kLanes = 32;
   if (n < 2 * kLanes) {
@@ -56,10 +67,8 @@ float whole_row(int32_t kind, const float* src, int64_t n) {
     return found;
   }
   float lanes[kLanes];
-  std::memcpy(lanes, src, sizeof lanes);
-  int64_t k = kLanes;
-  for (; k + kLanes <= n; k += kLanes) fold(kind, src + k, lanes, kLanes);
-  for (; k < n; ++k) fold(kind, src + k, lanes + k % kLanes, 1);
+  joined_rows(kind, src, n / kLanes, kLanes, lanes, kLanes);
+  for (int64_t k = n - n % kLanes; k < n; ++k) fold(kind, src + k, lanes + k % kLanes, 1);
   for (int64_t half = kLanes / 2; half > 0; half /= 2) fold(kind, lanes + half, lanes, half);
   return lanes[0];
 }
@@ -82,8 +91,7 @@ void run_reduce(const Call& call, ThreadPool& pool) {
       if (inner == 1) {
         *to = whole_row(kind, from, n);
       } else {
-        std::copy_n(from, count, to);
-        for (int64_t k = 1; k < n; ++k) fold(kind, from + k * inner, to, count);
+        joined_rows(kind, from, n, inner, to, count);
       }
       for (int64_t i = 0; i < count; ++i) to[i] *= scale;
     }
