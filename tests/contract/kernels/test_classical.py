@@ -73,6 +73,40 @@ def regressor(rng: np.random.Generator, mode: str, how: str) -> Drawn:
     }  # fmt: skip
 
 
+def ensemble(rng: np.random.Generator, how: int, modes: list[int], kind: type[np.floating[Any]] = np.float32) -> Drawn:
+    """Trees in the form of opset 5; mode 6 asks for a set. Two of three targets are weighed."""
+    branches: list[list[Any]] = []
+    leaves, members = 0, []
+
+    def grow(depth: int) -> tuple[int, int]:
+        """The place, and whether it is a leaf's."""
+        nonlocal leaves
+        if depth == 4 or (depth > 0 and rng.random() < 0.3):
+            leaves += 1
+            return leaves - 1, 1
+        own, mode = len(branches), int(rng.choice(modes))
+        branches.append([])
+        if mode == 6:
+            members.extend([*rng.integers(-2, 3, int(rng.integers(1, 4))), np.nan])
+        ways = [number for _ in range(2) for number in grow(depth + 1)]
+        split = 0.0 if mode == 6 else float(rng.standard_normal()) if mode < 4 else float(rng.integers(-1, 2))
+        branches[own] = [int(rng.integers(FEATURES)), mode, split, int(rng.integers(2)), *ways]
+        return own, 0
+
+    roots = [grow(0)[0] for _ in range(4)]
+    features, kinds, splits, missing, yes, yes_leaf, no, no_leaf = zip(*branches, strict=True)
+    stored = onnx.numpy_helper.from_array
+    return "TreeEnsemble", ["y"], {
+        "n_targets": 3, "aggregate_function": how, "post_transform": 0, "tree_roots": roots,
+        "nodes_featureids": features, "nodes_modes": stored(np.asarray(kinds, np.uint8)),
+        "nodes_splits": stored(np.asarray(splits, kind)), "nodes_missing_value_tracks_true": missing,
+        "nodes_truenodeids": yes, "nodes_trueleafs": yes_leaf, "nodes_falsenodeids": no, "nodes_falseleafs": no_leaf,
+        "leaf_targetids": [int(each) for each in rng.integers(0, 2, leaves)],
+        "leaf_weights": stored((rng.standard_normal(leaves) - 2).astype(kind)),
+        "membership_values": stored(np.asarray(members, kind)),
+    }  # fmt: skip
+
+
 def classifier(rng: np.random.Generator, kinds: list[int], labels: list[int], transform: str) -> Drawn:
     nodes, leaves = tree_nodes(rng, 3, "BRANCH_LEQ")
     weights = leaf_weights(rng, leaves, "class", kinds)
@@ -131,10 +165,28 @@ def coupled(rng: np.random.Generator, counts: list[int], slope: float) -> Drawn:
     return operator, outputs, attributes
 
 
+MISSING = ("leq", "gt", "lt", "imputer", "any_branch", "sum_of_trees")
+WHOLE = ("mean_of_sets", "least_of_trees", "most_of_trees")
+"""Given NaN; given NaN and whole numbers, of which onnxruntime alone takes 1.5 for an element of a set with 1."""
+
+
+def any_branch(drawn: Drawn, rng: np.random.Generator) -> Drawn:
+    """Branches of several kinds in one ensemble."""
+    modes = drawn[2]["nodes_modes"]
+    kinds = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+    modes[:] = [mode if mode == "LEAF" else str(rng.choice(kinds)) for mode in modes]
+    return drawn
+
+
 DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
     "leq": lambda rng: regressor(rng, "BRANCH_LEQ", "AVERAGE"),
     "gt": lambda rng: regressor(rng, "BRANCH_GT", "SUM"),
     "lt": lambda rng: regressor(rng, "BRANCH_LT", "MAX"),
+    "any_branch": lambda rng: any_branch(regressor(rng, "BRANCH_EQ", "SUM"), rng),
+    "sum_of_trees": lambda rng: ensemble(rng, 1, [0, 1, 2, 3]),
+    "mean_of_sets": lambda rng: ensemble(rng, 0, [0, 4, 5, 6]),
+    "least_of_trees": lambda rng: ensemble(rng, 2, [3]),
+    "most_of_trees": lambda rng: ensemble(rng, 3, [1, 6]),
     "classes": lambda rng: classifier(rng, [0, 1, 2], [7, 3, 5], "NONE"),
     "softmax": lambda rng: classifier(rng, [0, 1, 2], [0, 1, 2], "SOFTMAX"),
     "one_or_other": opposed_leaves,
@@ -178,16 +230,16 @@ DRAWS: dict[str, Callable[[np.random.Generator], Drawn]] = {
 }  # fmt: skip
 
 
-def model_of(drawn: Drawn) -> onnx.ModelProto:
+def model_of(drawn: Drawn, given_type: int = onnx.TensorProto.FLOAT, rows: int = ROWS) -> onnx.ModelProto:
     operator, outputs, attributes = drawn
-    helper = onnx.helper
-    given = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, (ROWS, FEATURES))]
+    helper, numeric = onnx.helper, given_type if operator == "TreeEnsemble" else onnx.TensorProto.FLOAT
+    given = [helper.make_tensor_value_info("x", given_type, (rows, FEATURES))]
     made = [
-        helper.make_tensor_value_info(name, onnx.TensorProto.INT64 if name == "label" else onnx.TensorProto.FLOAT, None)
+        helper.make_tensor_value_info(name, onnx.TensorProto.INT64 if name == "label" else numeric, None)
         for name in outputs
     ]
     node = helper.make_node(operator, ["x"], outputs, domain=DOMAIN, **attributes)
-    sets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 3)]
+    sets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 5 if operator == "TreeEnsemble" else 3)]
     return helper.make_model(helper.make_graph([node], "one", given, made), opset_imports=sets, ir_version=9)
 
 
@@ -203,13 +255,40 @@ def test_they_are_what_onnxruntime_computes(seed: int, tmp_path: Path, agent: Ag
     x[1] = 0
     missing = x.copy()
     missing[2, :3] = np.nan
+    given = {**dict.fromkeys(MISSING, missing), **dict.fromkeys(WHOLE, missing.round())}
     models = {name: model_of(draw(rng)) for name, draw in DRAWS.items()}
-    found = [
-        imported(case_of(name, model, missing if name in ("leq", "gt", "lt", "imputer") else x), tmp_path / "m.onnx")
-        for name, model in models.items()
-    ]
+    found = [imported(case_of(name, model, given.get(name, x)), tmp_path / "m.onnx") for name, model in models.items()]
     assert not {one.case.name: one.wrong or one.refusals for one in found if one.wrong or not one.graphs}
     assert not through_agent(found, agent, "cpu")
+
+
+@pytest.mark.parametrize("modes", [[0], [1], [2], [3], [4, 5, 0]])
+def test_thresholds_in_double_precision_divide_single_numbers_alike(
+    modes: list[int], seed: int, tmp_path: Path
+) -> None:
+    """Rows that lie on the thresholds and at the nearest single numbers on both sides of them."""
+    rng = np.random.default_rng([seed, 84])
+    drawn = ensemble(rng, 1, modes, np.float64)
+    splits = onnx.numpy_helper.to_array(drawn[2]["nodes_splits"])
+    near = splits.astype(np.float32)
+    every = np.concatenate([near, np.nextafter(near, np.float32(9)), np.nextafter(near, np.float32(-9))])
+    x = rng.permuted(np.tile(every, (FEATURES, 1)), axis=1).T
+    model = model_of(drawn, onnx.TensorProto.DOUBLE, len(x))
+    found = imported(case_of("doubles", model, x.astype(np.float64)), tmp_path / "m.onnx")
+    assert found.graphs and not found.wrong
+
+
+def test_trees_in_double_precision_are_taken_in_single(seed: int, tmp_path: Path) -> None:
+    """As boosters' exporters write them for a table of doubles: numbers of nodes, leaves and bases as tensors."""
+    rng = np.random.default_rng([seed, 85])
+    operator, outputs, attributes = regressor(rng, "BRANCH_LEQ", "SUM")
+    for key in ("nodes_values", "target_weights", "base_values"):
+        numbers_of = np.asarray(attributes.pop(key), np.float64)
+        attributes[f"{key}_as_tensor"] = onnx.numpy_helper.from_array(numbers_of + 1e-9 * rng.random(len(numbers_of)))
+    model = model_of((operator, outputs, attributes), onnx.TensorProto.DOUBLE)
+    x = rng.standard_normal((ROWS, FEATURES)).astype(np.float32).astype(np.float64)
+    found = imported(case_of("doubles", model, x), tmp_path / "m.onnx")
+    assert found.graphs and not found.wrong
 
 
 def test_features_are_chosen_and_tables_of_labels_are_left_out(tmp_path: Path) -> None:

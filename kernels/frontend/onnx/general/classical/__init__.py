@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kernels.frontend.onnx.context import Context, OnnxNode
 
 from . import encoders, linear, trees, vectors
+from .tree_ensemble import tree_ensemble
 
 DOMAIN = "ai.onnx.ml"
 CLASSICAL: dict[str, Callable[[OnnxNode, Context], None]] = {
@@ -21,6 +22,7 @@ CLASSICAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "SVMClassifier": vectors.svm_classifier,
     "SVMRegressor": vectors.svm_regressor,
     "Scaler": linear.scaler,
+    "TreeEnsemble": tree_ensemble,
     "TreeEnsembleClassifier": trees.classifier,
     "TreeEnsembleRegressor": trees.regressor,
     "ZipMap": linear.zip_map,

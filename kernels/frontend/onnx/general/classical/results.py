@@ -37,9 +37,9 @@ def label(s: Steps, scores: str, labels: AnyArray) -> str:
     return best if np.array_equal(labels, np.arange(len(labels))) else s.gather(s.constant(labels), best, 0)
 
 
-def transformed(s: Steps, scores: str) -> str:
-    """By the node's `post_transform`."""
-    kind = str(s.attribute("post_transform", "NONE"))
+def transformed(s: Steps, scores: str, kind: str = "") -> str:
+    """By the node's `post_transform`, or by `kind`."""
+    kind = kind or str(s.attribute("post_transform", "NONE"))
     if kind == "NONE":
         return scores
     if kind == "LOGISTIC":
