@@ -114,3 +114,14 @@ def test_long_sums_of_products(agent: Agent, api: Backend, algorithm: str, isa: 
     found = errors(agent, products(), options, limits, tmp_path, isa)
     assert {name: error for name, error in found.items() if not error <= PRODUCTS} == {}
     assert len(found) == 7
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_winograds_transforms_lose_little(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    """Errors of 6.3e-7 to 6.6e-7 with the points that they have, 1.4e-6 and more with 0, 1, -1, 2 and -2."""
+    build = Builder()
+    x = build.input(1, 64, 40, 40, name="spread x")
+    graph = build.outputs(build.conv(x, 32, (3, 3), (1, 1), (1, 1, 1, 1), bias=False))
+    options = Options(api, algorithm="winograd" if api == "cpu" else "winograd_4x4")
+    (found,) = errors(agent, graph, options, Limits(), tmp_path).values()
+    assert found < 1e-6

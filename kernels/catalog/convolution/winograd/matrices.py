@@ -2,7 +2,9 @@
 
 F(m, r) computes m outputs of a window of r taps with a = m + r - 1 multiplications: Y = At [(G g) * (Bt d)]. The
 matrices come from the Toom-Cook construction with points 0, 1, -1, 2, -2, ... and infinity (Lavin and Gray, 2016, give
-them for F(2,3) and F(4,3); Barabasz et al., 2020, discuss the points).
+them for F(2,3) and F(4,3)). With five points these are 0, 3/4, -3/4, 3/2 and -3/2, near the square roots of 1/2 and 2:
+they lose half as much as 0, 1, -1, 2 and -2, and fp32 holds all coefficients (Barabasz et al., 2020, discuss points;
+docs/decisions/0183 has what was measured).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 _POINTS = tuple(Fraction(point) for point in ("0", "1", "-1", "2", "-2", "1/2", "-1/2"))
+_FIVE = tuple(Fraction(point) for point in ("0", "3/4", "-3/4", "3/2", "-3/2"))
 _CALL = re.compile(r"TRANSFORM\((\w+), ([^;\n]*?), ([^;\n,]*?)\)\n")
 _STORE = re.compile(r"TRANSFORM_STORE\((\w+), ([^;\n]*\)), ([^;\n,]*?)\)\n")
 
@@ -27,7 +30,7 @@ Matrix = list[list[Fraction]]
 def matrices(tile: int, window: int) -> tuple[Matrix, Matrix, Matrix]:
     """At (tile, a), G (a, window) and Bt (a, a) as exact fractions; a = tile + window - 1, at most 8."""
     size = tile + window - 1
-    points = _POINTS[: size - 1]
+    points = _FIVE if size - 1 == len(_FIVE) else _POINTS[: size - 1]
     output = [[point**row for point in points] + [Fraction(int(row == tile - 1))] for row in range(tile)]
     filters = [[point**k / _others(points, point) for k in range(window)] for point in points]
     filters.append([Fraction(int(k == window - 1)) for k in range(window)])
