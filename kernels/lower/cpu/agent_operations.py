@@ -108,7 +108,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     ),
     # F(4x4, 3x3) of stride 1; weight (36, k blocks, c, 16); scratch (36, c blocks + k blocks, 16) a tile, for as many
     # tiles of 4x4 outputs as are worked on together
-    "winograd_nc16": _parameters(
+    "winograd_4x4_nc16": _parameters(
         "src weight bias residual scratch* dst*",
         "n c h w k oh ow pad_t pad_l has_bias has_residual activation dst_channels dst_offset",
         "lo hi",

@@ -177,7 +177,7 @@ def _winograd(context: CpuContext, node: Node, conv: Convolution) -> None:
     scratch = context.draft.add_buffer(f"{node.name}:winograd", 4 * together * each, "scratch", described)
     ints = {name: value for name, value in _sizes(conv).items() if name not in ("kh", "kw", "sh", "sw", "dh", "dw")}
     buffers = {"src": context.read_blocks(node.inputs[0]), "scratch": scratch}
-    _call(context, node, conv, "winograd_nc16", buffers, weight, {**ints, "k": conv.k})
+    _call(context, node, conv, "winograd_4x4_nc16", buffers, weight, {**ints, "k": conv.k})
 
 
 def _call(

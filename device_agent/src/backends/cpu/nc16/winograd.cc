@@ -176,6 +176,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kWinogradNc16{"winograd_nc16", 6, 14, 2, check, run};
+const Operation kWinogradNc16{"winograd_4x4_nc16", 6, 14, 2, check, run};
 
 }  // namespace pocketfarm::cpu
