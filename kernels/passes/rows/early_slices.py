@@ -134,7 +134,7 @@ class _Move:
         return self._reshaped(self._add(replace(node, inputs=tuple(inputs)), rows), cut.outputs)
 
     def _attention(self, cut: Node, node: Node, shape: Shape) -> Node | None:
-        """Of fewer queries, where the result lies as (batch, rows, columns of all heads); nothing else is of single rows."""
+        """Of fewer queries, where the result lies as (batch, rows, columns of all heads); not with biases or masks."""
         if len(node.inputs) > 3:
             return None
         batch, heads, rows, keys, depth, columns = node.attributes["sizes"]
