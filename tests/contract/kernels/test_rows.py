@@ -148,6 +148,29 @@ def test_rows_that_nobody_reads_are_not_computed(
     assert rows == 5 * [21 * batch] + 3 * [2 * batch]
 
 
+def test_attention_with_a_constant_on_its_scores_is_computed_for_all_rows(agent: Agent, tmp_path: Path) -> None:
+    """The constant has a row for each row of q: where two are read, all are computed, and the two are cut behind it."""
+    whole = encoder(3, 21, 2, 16)
+    (softmax,) = (node for node in whole.nodes if node.op == "softmax")
+    scores = softmax.inputs[0]
+    bias = np.random.default_rng(7).standard_normal(whole.shapes[scores]).astype(np.float32)
+    biased = Node("biased", "add", (scores, "bias"), ("biased:0",))
+    cut = Node("cut", "slice", whole.outputs[:1], ("cut:0",), {"axis": 1, "start": 5, "stop": 7})
+    at = whole.nodes.index(softmax)
+    graph = replace(
+        whole,
+        nodes=[*whole.nodes[:at], biased, replace(softmax, inputs=biased.outputs), *whole.nodes[at + 1 :], cut],
+        outputs=cut.outputs,
+        constants={**whole.constants, "bias": bias},
+        shapes={**whole.shapes, "bias": bias.shape, biased.output: bias.shape, cut.output: (3, 2, 32)},
+    )
+    plan = check(agent, graph, Options("opencl"), Limits(), tmp_path)
+    assert "attention_biased" in {program.kernel for program in plan.programs}
+    prepared = prepare(graph, Options("opencl"))
+    assert [node.attributes["sizes"][2] for node in prepared.nodes if node.op == "attention"] == [21]
+    assert [prepared.shapes[node.output][0] for node in prepared.nodes if node.op == "dense"] == [63, 6, 6, 6]
+
+
 @pytest.mark.parametrize(
     ("tile", "normed", "copied"), [("1x1x2x2x2x1x6", (2, 1), (1, 2)), ("1x2x1x1x2x1x4", (1, 1), (1, 1))]
 )
