@@ -21,7 +21,7 @@ _TILES = ((32, 8), (16, 16), (64, 4), (32, 32), (16, 4))
 
 @dataclass(frozen=True)
 class Square(Tile):
-    """A square of `edge` numbers, by `edge` x `lines` work-items."""
+    """A square of `edge` numbers or vectors, by `edge` x `lines` work-items."""
 
     edge: int
     lines: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kernels.catalog.transposition import TRANSPOSITIONS
+from kernels.catalog.transposition.tiled import Square
 from kernels.catalog.work_group import group_conflict
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
@@ -13,7 +13,6 @@ from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.layout import plain
 from kernels.lower.gpu.values import View
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result
-from kernels.source.tile import Tile, derived
 
 _TO_ROWS, _TO_STACKS = (0, 2, 3, 1), (0, 3, 1, 2)
 _READ_STACKS = frozenset(
@@ -21,35 +20,14 @@ _READ_STACKS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class _Square(Tile):
-    """A square of `edge` vectors, by `edge` x `lines` work-items."""
-
-    edge: int
-    lines: int
-
-    @property
-    def group(self) -> int:
-        """Work-items of a work-group."""
-        return self.edge * self.lines
-
-    @derived
-    def pitch(self) -> int:
-        """Odd, against conflicts of banks."""
-        return self.edge + 1
-
-    @derived
-    def local_square(self) -> int:
-        return self.edge * self.pitch
-
-
-_SQUARE = _Square(16, 8)
+_SQUARE = Square(16, 8)
+"""Of vectors."""
 _TURN = Kernel(
     "turn_vectors",
     body("turn_vectors"),
     (Buffer("src"), result("dst")),
     ("rows", "columns", "src_plane", "src_start", "dst_plane", "dst_start"),
-    tile=_Square,
+    tile=Square,
     locals=(LocalArray("square", "LOCAL_SQUARE"),),
 )
 
