@@ -20,6 +20,7 @@ from onnx import TensorProto, helper
 
 from farm.parts.part import free_port
 from orchestrator.coordination.inventory import Inventory
+from tests.integration.workers.jobs import BUSY
 from tests.waiting import eventually
 
 from .running_farm import READY_S, RunningFarm, environment, health, running_farm
@@ -105,7 +106,8 @@ def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, 
         eventually(lambda: running_on(farm, phone), READY_S)
         kill(second)
         farm.cli("release", near)
-    assert (far["outcome"], far["device"]["host"]) == ("ok", "lab2"), far["reasons"]
+    assert far["device"]["host"] == "lab2"
+    assert far["outcome"] == "ok" or far["cause"] in BUSY, far["reasons"]
     assert list((tmp_path / "lab2" / "artifacts").glob("*/*")), "it has fetched the model"
     assert abs(far["clock_ahead_s"] - SLOW_H * 3600) < 60
     assert abs(far["started_at"] + SLOW_H * 3600 - time.time()) < 600, "a record keeps its host's own clock"
