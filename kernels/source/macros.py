@@ -11,14 +11,15 @@ not grow with the length (blocked summation, as in `chunks.py`; docs/decisions/0
 MACROS = (
     f"#define IN_A_ROW {IN_A_ROW}\n"
     + """\
-#define ACTIVATE(v) \\
-    (activation == 0 ? (v) : activation == 1 ? AT_LEAST((v), WIDE_SPLAT(0.0f)) : activation == 2 \\
-        ? AT_MOST(AT_LEAST((v), WIDE_SPLAT(lo)), WIDE_SPLAT(hi)) : activation == 3 \\
-        ? WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v))) : activation == 4 \\
-        ? AT_LEAST((v), WIDE_SPLAT(lo) * (v)) : activation == 5 \\
-        ? HARD(WIDE_SPLAT(lo) * (v) + WIDE_SPLAT(hi)) : activation == 8 \\
+#define ACTIVATED(v, code, lo, hi) \\
+    (code == 0 ? (v) : code == 1 ? AT_LEAST((v), WIDE_SPLAT(0.0f)) : code == 2 \\
+        ? AT_MOST(AT_LEAST((v), WIDE_SPLAT(lo)), WIDE_SPLAT(hi)) : code == 3 \\
+        ? WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v))) : code == 4 \\
+        ? AT_LEAST((v), WIDE_SPLAT(lo) * (v)) : code == 5 \\
+        ? HARD(WIDE_SPLAT(lo) * (v) + WIDE_SPLAT(hi)) : code == 8 \\
         ? (v) * (WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v)))) \\
         : (v) * HARD(WIDE_SPLAT(1.0f / 6.0f) * (v) + WIDE_SPLAT(0.5f)))
+#define ACTIVATE(v) ACTIVATED(v, activation, lo, hi)
 #define HARD(v) AT_MOST(AT_LEAST((v), WIDE_SPLAT(0.0f)), WIDE_SPLAT(1.0f))
 #define ACTIVATE1(v) \\
     (activation == 0 ? (v) : activation == 1 ? AT_LEAST1((v), 0.0f) : activation == 2 \\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kernels.catalog.desktop_cost import UNITS, Costs, desktop_cost
@@ -238,16 +239,28 @@ def choose_group_tile(options: Options, limits: Limits, sizes: StackProduct) -> 
 
     Raises OptionError where the device has too little local memory, or too small work-groups, for any.
     """
-    fitting = [_as_wanted(tile, options) for tile in _fitting(limits)]
-    if not fitting:
+    found = cheapest_tile(options, limits, sizes)
+    if found is None:
         least = min(TILES, key=lambda tile: tile.local_bytes)
         raise OptionError(
             f"a tile needs {least.local_bytes} bytes of local memory and a work-group of {least.work_group}; the "
             f"device has {limits.local_bytes} and {limits.max_work_group}"
         )
-    if _is_desktop(limits):
-        return min(fitting, key=lambda tile: min(_desktop_costs(tile, options, limits, sizes).values()))
-    return min(fitting, key=lambda tile: _phone_cost(tile, limits, sizes))
+    return found
+
+
+def cheapest_tile(
+    options: Options, limits: Limits, sizes: StackProduct, suits: Callable[[GroupTile], bool] = lambda _: True
+) -> GroupTile | None:
+    """Of the tiles that fit the device, and suit; None where none does."""
+    tiles = [_as_wanted(tile, options) for tile in _fitting(limits) if suits(tile)]
+
+    def cost(tile: GroupTile) -> float:
+        if _is_desktop(limits):
+            return min(_desktop_costs(tile, options, limits, sizes).values())
+        return _phone_cost(tile, limits, sizes)
+
+    return min(tiles, key=cost, default=None)
 
 
 def parts_of_depth(tile: GroupTile, options: Options, limits: Limits, sizes: StackProduct) -> int:

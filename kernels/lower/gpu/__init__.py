@@ -17,7 +17,7 @@ from kernels.options import Limits, Options
 from kernels.plan.model import Copy, Port, Tensor
 
 from .context import GpuContext
-from .convolution import lower_conv
+from .convolution import lower_conv, lower_im2col
 from .elementwise import lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .int8 import lower_int8
@@ -31,7 +31,6 @@ from .resampling import lower_pad, lower_resize, lower_roi_align
 from .rows import lower_attention, lower_row_norm, lower_sort, lower_suppress, lower_transpose
 from .taking import lower_gather, lower_take
 from .values import Value
-from .windows import lower_im2col
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "conv": lower_conv,

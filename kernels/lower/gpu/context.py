@@ -18,6 +18,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.cpu.codes import Steps, stored_as_codes
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
+from kernels.lower.separable import separable_layers
 from kernels.options import Limits, Options
 from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.kernel import Kernel
@@ -31,7 +32,7 @@ WorkItems = tuple[int, int, int]
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
-_ENDS = ("activation", "has_bias")
+_ENDS = ("activation", "inner_activation", "has_bias")
 """Of these what a kernel with tiles writes out for each of many sums (docs/decisions/0138)."""
 _SHARED_FROM = 8
 """Parts of a sum from which a work-group shares them out."""
@@ -56,6 +57,12 @@ class GpuContext:
         self._unread: list[str] = []
         self._seen = 0
         self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
+        self.within = separable_layers(graph, options, limits)
+        """Depthwise convolutions that their readers compute, by output."""
+        for node in graph.nodes:
+            if node.inputs and node.inputs[0] in self.within:
+                source = self.within[node.inputs[0]].depthwise.inputs[0]
+                self._last_read[source] = max(self._last_read[source], self._last_read[node.inputs[0]])
         for node in graph.nodes:  # a dense layer reads the image itself
             if node.op == "reshape" and is_read_in_stacks(graph, node):
                 reads = (self._last_read[name] for name in (node.inputs[0], node.output))

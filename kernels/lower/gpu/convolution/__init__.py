@@ -13,20 +13,32 @@ from kernels.catalog.family import Call
 from kernels.errors import UnsupportedNode
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
+from kernels.lower.gpu.context import GpuContext
+from kernels.lower.gpu.layout import packed
+from kernels.lower.gpu.values import View
 from kernels.plan.model import Tensor
 from kernels.source.chunks import long_sums
 
-from .context import GpuContext
-from .layout import packed
-from .values import View
+from .separable import Work, lower_separable
+from .windows import lower_im2col
+
+__all__ = ["constant", "lower_conv", "lower_im2col"]
 
 
 def lower_conv(context: GpuContext, node: Node) -> None:
     """The dispatches of the chosen algorithm; bias, residual and activation are part of the last of each round."""
+    if node.output in context.within:
+        return  # its reader computes it
     weight, k = constant(context, node, 1), context.dims(node.output).c
     bias = constant(context, node, 2) if _has(node, 2) else np.zeros(k, np.float32)
-    conv, calls = context.calls(CONVOLUTIONS, node, {"weight": weight, "bias": bias})
-    source = packed(context, node.inputs[0])
+    constants = {"weight": weight, "bias": bias}
+    inner = context.within.get(node.inputs[0])
+    if inner is None:
+        conv, calls = context.calls(CONVOLUTIONS, node, constants)
+        work, source = Work(conv.flops, context.traffic(node)), packed(context, node.inputs[0])
+    else:
+        call, work = lower_separable(context, inner, node, constants)
+        calls, source = (call,), packed(context, inner.depthwise.inputs[0])
     residual = packed(context, node.inputs[3]) if _has(node, 3) else None
     sums = node.inputs[3:] if source.buffer != (residual or source).buffer else ()
     target = context.new_packed(node.output, over=sums)
@@ -35,7 +47,7 @@ def lower_conv(context: GpuContext, node: Node) -> None:
     for call in calls:
         if call.writes not in places:
             places[call.writes] = _scratch(context, node, call)
-        _dispatch(context, node, call, places, views, residual, flops=conv.flops if call is calls[-1] else 0)
+        _dispatch(context, node, call, places, views, residual, work if call is calls[-1] else Work())
 
 
 def _scratch(context: GpuContext, node: Node, call: Call) -> str:
@@ -51,11 +63,11 @@ def _dispatch(
     places: Mapping[str, str | View],
     views: Mapping[str, int],
     residual: View | None,
-    *,
-    flops: int,
+    work: Work,
 ) -> None:
     code, lo, hi = activation_scalars(node) if call.is_last else (0, 0.0, 0.0)
     buffers: dict[str, str | View] = {
+        **work.weights,
         "src": places[call.reads],
         "dst": places[call.writes],
         # bound but not read where there is none
@@ -70,7 +82,9 @@ def _dispatch(
         "has_residual": int(residual is not None and call.is_last),
         "activation": code,
         **call.ints,
+        **work.ints,
     }
+    floats = {"lo": lo, "hi": hi, **work.floats}
     wanted = {parameter.name for parameter in call.kernel.parameters}
     context.dispatch(
         call.kernel,
@@ -78,7 +92,7 @@ def _dispatch(
         {name: buffer for name, buffer in buffers.items() if name in wanted},
         {name: value for name, value in ints.items() if name in wanted},
         call.work_items,
-        floats={name: value for name, value in (("lo", lo), ("hi", hi)) if name in wanted},
+        floats={name: value for name, value in floats.items() if name in wanted},
         tile=call.tile,
         switches={
             **call.switches,
@@ -86,8 +100,8 @@ def _dispatch(
             **long_sums(call.kernel, prod(context.graph.shapes[node.inputs[1]][1:]), context.limits),
         },
         group=call.group,
-        flops=flops,
-        traffic=context.traffic(node) if flops else 0,
+        flops=work.flops,
+        traffic=work.traffic,
     )
 
 

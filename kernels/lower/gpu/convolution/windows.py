@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW
 from kernels.ir.graph import Node
+from kernels.lower.gpu.bodies import body
+from kernels.lower.gpu.context import GpuContext
+from kernels.lower.gpu.layout import packed
 from kernels.source.kernel import Buffer, Kernel, result, view
-
-from .bodies import body
-from .context import GpuContext
-from .layout import packed
 
 _WINDOWS = Kernel(
     "windows",

@@ -1,0 +1,103 @@
+"""Depthwise convolutions that the 1x1 convolutions behind them compute, where the host launches each step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernels.compile import compile_graph
+from kernels.ir.graph import Graph
+from kernels.lower import separable
+from kernels.options import Backend, Limits, Options, Precision
+from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back.graphs import Builder, side_by_side
+
+from .test_agreement import check
+from .test_channels import DESKTOP, kernels
+
+WINDOWS: tuple[dict[str, Any], ...] = (
+    {"kernel": (3, 3), "pads": (1, 1, 1, 1)},
+    {"kernel": (5, 5), "strides": (2, 2), "pads": (2, 2, 2, 2)},
+    {"kernel": (3, 5), "strides": (2, 1), "pads": (0, 3, 1, 0), "dilations": (2, 1)},
+    {"kernel": (1, 3)},
+)
+ACTIVATIONS: tuple[tuple[Any, ...], ...] = ((), ("relu",), ("clip", -0.4, 0.7), ("hard_swish",), (), ("sigmoid",))
+
+MIRRORED, SILU = 3, 4
+"""The numbers of the blocks whose depthwise convolution reads and ends so."""
+
+
+def block(images: int, channels: int, height: int, width: int, window: dict[str, Any], number: int) -> Graph:
+    """As MobileNetV2 has them: 1x1, depthwise, 1x1; the last one adds what goes by where that fits."""
+    build = Builder()
+    x = build.conv(build.input(images, 7, height, width), channels, (1, 1), activation=("relu",))
+    if number == MIRRORED:
+        x = build.node("pad", [x], (images, channels, height, width + 2), pads=(0, 1, 0, 1), mode="reflect", value=0.0)
+    deep = build.conv(x, channels, **window, groups=channels, bias=number % 3 > 0, activation=ACTIVATIONS[number])
+    if number == SILU:
+        shape = build.graph.shapes[deep]
+        deep = build.node("mul", [deep, build.node("sigmoid", [deep], shape)], shape)
+    beside = build.conv(deep, 37, (1, 1), activation=("leaky_relu", 0.1) if number % 2 else ())
+    n, k = build.graph.shapes[beside][:2]
+    again = build.conv(beside, k, (3, 3), pads=(1, 1, 1, 1), groups=k, activation=("relu",))
+    last = build.conv(again, k, (1, 1), residual=beside, activation=("relu",) if number % 2 else ())
+    return build.outputs(build.node("global_average_pool", [last], (n, k, 1, 1)), last)
+
+
+def blocks() -> Graph:
+    """Each window and activation, few and many channels, full stacks and others, one picture and three."""
+    sizes = ((1, 8, 9, 11), (3, 21, 6, 7), (1, 130, 5, 5), (2, 64, 14, 14), (1, 24, 1, 40), (3, 96, 7, 7))
+    return side_by_side(
+        {
+            f"block{i}": block(*size, WINDOWS[i % 4 if size[2] > 4 else 3], i)  # type: ignore[misc]
+            for i, size in enumerate(sizes)
+        }
+    )
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "relaxed"])
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_the_1x1_convolution_computes_the_one_before_it(
+    agent: Agent, api: Backend, precision: Precision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through Vulkan only here: its launches are no work of the host's."""
+    graph = blocks()
+    assert kernels(compile_graph(graph, Options("vulkan"), DESKTOP).plan)["conv_depthwise"]
+    monkeypatch.setattr(separable, "BY_HOST", ("opencl", "vulkan"))
+    found = kernels(check(agent, graph, Options(api, precision), DESKTOP, tmp_path))
+    assert found["conv_separable"] == 12 and not found["conv_depthwise"]
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        ({}, Limits()), ({}, replace(DESKTOP, cpu_device=True)), ({"fuse": "none"}, DESKTOP),
+        ({"keep_all": True}, DESKTOP),
+        ({"algorithm": "direct"}, DESKTOP), ({"precision": "int8"}, replace(DESKTOP, precisions=("int8",))),
+        ({"layers": {"conv1": {"algorithm": "depthwise"}}}, DESKTOP),
+    ],
+)  # fmt: skip
+def test_elsewhere_each_layer_is_a_step(options: dict[str, Any], limits: Limits) -> None:
+    build = Builder()
+    deep = build.conv(build.conv(build.input(1, 8, 6, 6), 8, (1, 1)), 8, (3, 3), groups=8)
+    graph = build.outputs(build.conv(deep, 8, (1, 1)))
+    assert "conv_separable" in kernels(compile_graph(graph, Options("opencl"), DESKTOP).plan)
+    assert "conv_separable" not in kernels(compile_graph(graph, Options("opencl", **options), limits).plan)
+
+
+def test_a_layer_that_others_read_or_that_would_be_computed_too_often_stays(agent: Agent, tmp_path: Path) -> None:
+    build = Builder()
+    x = build.input(2, 8, 6, 6)
+    twice = build.conv(x, 8, (3, 3), pads=(1, 1, 1, 1), groups=8)
+    added = build.node("add", [build.conv(twice, 8, (1, 1)), twice], (2, 8, 6, 6))
+    named = build.conv(added, 8, (3, 3), groups=8)
+    wide = build.conv(build.conv(x, 8, (3, 3), groups=8), 8, (3, 3))
+    graph = build.outputs(build.conv(named, 8, (1, 1)), named, wide)
+    assert "conv_separable" not in kernels(check(agent, graph, Options("opencl"), DESKTOP, tmp_path))
+    large = Builder()
+    deep = large.conv(large.input(1, 256, 56, 56), 256, (3, 3), groups=256)
+    wide_graph = large.outputs(large.conv(deep, 256, (1, 1)))
+    assert "conv_separable" not in kernels(compile_graph(wide_graph, Options("opencl"), DESKTOP).plan)
