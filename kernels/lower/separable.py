@@ -1,10 +1,11 @@
-"""Which depthwise convolutions the 1x1 convolutions behind them compute."""
+"""Which depthwise convolutions, and gates of channels, the 1x1 convolutions behind them compute."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from kernels.catalog.convolution import CONVOLUTIONS, convolution_of
+from kernels.catalog.convolution import CONVOLUTIONS, Convolution, convolution_of
 from kernels.catalog.convolution.separable import SeparableTile, separable_tile
 from kernels.ir.graph import Graph, Node
 from kernels.options import Limits, Options
@@ -15,14 +16,25 @@ BY_HOST = ("opencl",)
 
 @dataclass(frozen=True)
 class Within:
-    """A depthwise convolution that its reader computes, and how that does it."""
+    """A depthwise convolution, or a gate of channels, that its reader computes, and how that does it."""
 
-    depthwise: Node
+    node: Node
+    source: str
+    """What it reads the windows of."""
+    gates: str
+    """A number for each picture and channel; empty: it is a convolution."""
+    sizes: Convolution
+    """A gate is a convolution of single pixels."""
     tile: SeparableTile
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What must live until the reader is computed."""
+        return (self.source, self.gates) if self.gates else (self.source,)
 
 
 def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str, Within]:
-    """By the depthwise convolution's output.
+    """By the output of the node that is no step.
 
     Where the host launches each step, on a GPU with memory of its own, and nobody says how convolutions are computed:
     a launch through OpenCL takes such a GPU longer than one of these layers (docs/decisions/0186).
@@ -31,28 +43,45 @@ def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str
     wanted = "depthwise" in options.fusions and options.layout == "buffer" and options.precision != "int8"
     if not by_host or not wanted or options.precision == "fp16_arithmetic":
         return {}
-    readers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for name in node.inputs:
-            readers.setdefault(name, []).append(node)
+    counts = Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
+    writers = {name: node for node in graph.nodes for name in node.outputs}
     found: dict[str, Within] = {}
-    for node in graph.nodes:
-        if node.op != "conv" or node.output in graph.outputs or len(readers.get(node.output, [])) != 1:
+    for reader in graph.nodes:
+        node = writers.get(reader.inputs[0]) if reader.op == "conv" and _is_alone(graph, reader, options) else None
+        if node is None or counts[node.output] != 1:
             continue
-        (reader,) = readers[node.output]
-        tile = _tile(graph, node, reader, options, limits)
-        if tile is not None:
-            found[node.output] = Within(node, tile)
+        last, (source, gates, first) = convolution_of(graph, reader), _windows(graph, node, options)
+        tile = separable_tile(first.kernel, last, options, limits) if first else None
+        if first and tile:
+            found[node.output] = Within(node, source, gates, first, tile)
     return found
 
 
-def _tile(graph: Graph, depthwise: Node, reader: Node, options: Options, limits: Limits) -> SeparableTile | None:
-    if reader.op != "conv" or reader.inputs[0] != depthwise.output or len(depthwise.inputs) > 3:
-        return None
-    first, last = convolution_of(graph, depthwise), convolution_of(graph, reader)
-    alone = last.kernel == (1, 1) and last.strides == (1, 1) and not any(last.pads) and last.groups == 1
-    constant = all(name in graph.constants for node in (depthwise, reader) for name in node.inputs[1:3] if name)
-    is_open = all(CONVOLUTIONS.is_open(options.of(node.name)) for node in (depthwise, reader))
-    if not (first.is_depthwise and alone and constant and is_open):
-        return None
-    return separable_tile(first, last, options, limits)
+def _is_alone(graph: Graph, conv: Node, options: Options) -> bool:
+    """Whether a convolution reads one pixel for each of its own, and may be computed in any way."""
+    sizes = convolution_of(graph, conv)
+    of_pixels = sizes.kernel == sizes.strides == (1, 1) and not any(sizes.pads) and sizes.groups == 1
+    return of_pixels and _is_open(graph, conv, options)
+
+
+def _is_open(graph: Graph, conv: Node, options: Options) -> bool:
+    constant = all(name in graph.constants for name in conv.inputs[1:3] if name)
+    return constant and CONVOLUTIONS.is_open(options.of(conv.name))
+
+
+def _windows(graph: Graph, node: Node, options: Options) -> tuple[str, str, Convolution | None]:
+    """What a depthwise convolution or a gate reads, and its sizes; None where it is neither."""
+    if node.op == "conv":
+        sizes = convolution_of(graph, node)
+        fits = sizes.is_depthwise and len(node.inputs) <= 3 and _is_open(graph, node, options)
+        return node.inputs[0], "", sizes if fits else None
+    shape = graph.shapes[node.output]
+    multiplies = node.op == "map" and node.attributes["expression"] in (("mul", "a", "b"), ("mul", "b", "a"))
+    if not multiplies or len(shape) != 4 or not graph.constants.keys().isdisjoint(node.inputs):
+        return "", "", None
+    for source, gates in (node.inputs, node.inputs[::-1]):
+        if graph.shapes[source] == shape and graph.shapes[gates] == (*shape[:2], 1, 1):
+            n, c, h, w = shape
+            one = (1, 1)
+            return source, gates, Convolution(n, c, h, w, c, h, w, one, one, (0, 0, 0, 0), one, c)
+    return "", "", None

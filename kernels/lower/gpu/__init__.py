@@ -78,6 +78,8 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
         _add_input(context, name)
     for context.position, node in enumerate(graph.nodes):
         checkpoint()
+        if node.output in context.within:
+            continue
         if node.op not in LOWERINGS:
             raise UnsupportedNode(f"{node.name}: no lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
         lower = lower_int8 if in_int8(options, graph, node) else LOWERINGS[node.op]

@@ -58,11 +58,10 @@ class GpuContext:
         self._seen = 0
         self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
         self.within = separable_layers(graph, options, limits)
-        """Depthwise convolutions that their readers compute, by output."""
-        for node in graph.nodes:
-            if node.inputs and node.inputs[0] in self.within:
-                source = self.within[node.inputs[0]].depthwise.inputs[0]
-                self._last_read[source] = max(self._last_read[source], self._last_read[node.inputs[0]])
+        """What is no step because its reader computes it, by output."""
+        for output, inner in self.within.items():
+            for name in inner.reads:
+                self._last_read[name] = max(self._last_read[name], self._last_read[output])
         for node in graph.nodes:  # a dense layer reads the image itself
             if node.op == "reshape" and is_read_in_stacks(graph, node):
                 reads = (self._last_read[name] for name in (node.inputs[0], node.output))

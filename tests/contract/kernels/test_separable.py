@@ -1,4 +1,4 @@
-"""Depthwise convolutions that the 1x1 convolutions behind them compute, where the host launches each step."""
+"""Depthwise convolutions and gates that the 1x1 convolutions behind them compute, where the host launches each step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MIRRORED, SILU = 3, 4
 
 
 def block(images: int, channels: int, height: int, width: int, window: dict[str, Any], number: int) -> Graph:
-    """As MobileNetV2 has them: 1x1, depthwise, 1x1; the last one adds what goes by where that fits."""
+    """1x1, depthwise, 1x1, depthwise, in every second block a gate, 1x1, which adds what goes by."""
     build = Builder()
     x = build.conv(build.input(images, 7, height, width), channels, (1, 1), activation=("relu",))
     if number == MIRRORED:
@@ -41,8 +41,13 @@ def block(images: int, channels: int, height: int, width: int, window: dict[str,
         shape = build.graph.shapes[deep]
         deep = build.node("mul", [deep, build.node("sigmoid", [deep], shape)], shape)
     beside = build.conv(deep, 37, (1, 1), activation=("leaky_relu", 0.1) if number % 2 else ())
-    n, k = build.graph.shapes[beside][:2]
+    n, k, *_ = shape = build.graph.shapes[beside]
     again = build.conv(beside, k, (3, 3), pads=(1, 1, 1, 1), groups=k, activation=("relu",))
+    if number % 2:
+        mean = build.node("global_average_pool", [again], (n, k, 1, 1))
+        gate = build.conv(mean, k, (1, 1), activation=("sigmoid",))
+        operands = [gate, again] if number > 1 else [again, gate]
+        again = build.node("map", operands, shape, expression=("mul", "a", "b"))
     last = build.conv(again, k, (1, 1), residual=beside, activation=("relu",) if number % 2 else ())
     return build.outputs(build.node("global_average_pool", [last], (n, k, 1, 1)), last)
 
@@ -68,7 +73,8 @@ def test_the_1x1_convolution_computes_the_one_before_it(
     assert kernels(compile_graph(graph, Options("vulkan"), DESKTOP).plan)["conv_depthwise"]
     monkeypatch.setattr(separable, "BY_HOST", ("opencl", "vulkan"))
     found = kernels(check(agent, graph, Options(api, precision), DESKTOP, tmp_path))
-    assert found["conv_separable"] == 12 and not found["conv_depthwise"]
+    assert found["conv_separable"] == 12 and found["conv_depthwise"] == 3, "gates and pools read these"
+    assert not {"map", "binary", "mul"} & {name.split("_")[0] for name in found}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -105,6 +106,15 @@ def cases(*names: str) -> Graph:
     return side_by_side(made)
 
 
+def separable() -> Graph:
+    made = Builder()
+    x = made.conv(made.input(2, 9, 5, 6), 21, (3, 3), (2, 1), (1, 1, 1, 1), groups=3, bias=False)
+    deep = made.conv(x, 21, (3, 3), (2, 1), (1, 1, 1, 1), groups=21)
+    gate = made.conv(made.node("global_average_pool", [x], (2, 21, 1, 1)), 21, (1, 1), activation=("sigmoid",))
+    gated = made.node("map", [gate, x], made.graph.shapes[x], expression=("mul", "a", "b"))
+    return made.outputs(made.conv(deep, 10, (1, 1)), made.conv(gated, 10, (1, 1)))
+
+
 def moved() -> Graph:
     return side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
 
@@ -113,8 +123,10 @@ SHARED_SUMS = (
     "softmax_rows", "softmax_many_channels", "instance_norm_chunks", "global_average_pool_large", "dense_row_deep",
     "dense_rows_deep", "lrn",
 )  # fmt: skip
+SEPARABLE = "separable"
 PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "convolutions": convolutions,
+    SEPARABLE: lambda: (separable(), Options("opencl")),
     "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
     "halves": lambda: (cases(*SHARED_SUMS), Options("opencl", "fp16")),
     "ranks": lambda: (cases("affine_rank_3", "affine_rank_5", "softmax_rank_3", "mul_rank_3"), Options("opencl")),
@@ -130,7 +142,9 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
 def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: str) -> None:
     graph, options = PLANS[name]()
     inputs = inputs_of(graph)
-    said = simulator.run(compile_graph(graph, options, LIMITS), dict(inputs))
+    bundle = compile_graph(graph, options, replace(LIMITS, unified_memory=name != SEPARABLE))
+    assert name != SEPARABLE or len([step for step in bundle.plan.steps if step.program.startswith("conv_sep")]) == 2
+    said = simulator.run(bundle, dict(inputs))
     assert said == ""
     for output, wanted in evaluate(graph, inputs).items():
         assert relative_error(simulator.outputs[output].reshape(wanted.shape), wanted) <= TOLERANCE[options.precision]

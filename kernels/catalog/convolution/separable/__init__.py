@@ -1,4 +1,4 @@
-"""A depthwise convolution and the 1x1 convolution behind it as one kernel."""
+"""A depthwise convolution, or a gate of channels, and the 1x1 convolution behind it as one kernel."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from kernels.catalog.convolution.stack_product import work_items
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import pack_stages, padded
 from kernels.options import Limits, Options
-from kernels.source.kernel import Buffer, Kernel, result
+from kernels.source.kernel import Buffer, Kernel, result, view
 
+_MOST_PRODUCTS = 1 << 25
+"""Of the 1x1 convolution: some 6 us of a large GPU that so few do not fill, as long as a launch."""
 _MOST_LOADS = 1 << 21
 """Vectors of windows, which each tile of channels reads anew: 33 MB in single, from caches."""
 
@@ -32,7 +34,7 @@ KERNEL = Kernel(
     (*map(Buffer, ("src", "inner_weight", "inner_bias", "weight", "bias", "residual")), result("dst")),
     (
         *VIEWS, "in_stacks", "out_stacks", "stages", "pictures",
-        *(name for name in WINDOW if name not in ("kh", "kw")), *DILATION, "inner_activation", *ENDING,
+        *(name for name in WINDOW if name not in ("kh", "kw")), *DILATION, *view("inner"), "inner_activation", *ENDING,
     ),
     ("inner_lo", "inner_hi", *BOUNDS),
     SeparableTile,
@@ -42,10 +44,12 @@ KERNEL = Kernel(
 
 
 def separable_tile(
-    depthwise: Convolution, pointwise: Convolution, options: Options, limits: Limits
+    window: tuple[int, int], pointwise: Convolution, options: Options, limits: Limits
 ) -> SeparableTile | None:
-    """The tile, of those that compute the depthwise convolution again for few tiles of channels only; None: none."""
-    sizes, (kh, kw) = _sizes(pointwise), depthwise.kernel
+    """The tile, of those that sum up windows again for few tiles of channels only; None: none, or too much work."""
+    sizes, (kh, kw) = _sizes(pointwise), window
+    if pointwise.flops > 2 * _MOST_PRODUCTS:
+        return None
 
     def reads_little(tile: GroupTile) -> bool:
         times = -(-sizes.stacks // tile.tile_vectors)

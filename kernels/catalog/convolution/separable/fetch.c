@@ -11,7 +11,8 @@
                                 const int ix = left[i] + kx * dw;
                                 const FLOAT4 loaded = LOAD_src(from + CLAMPED(iy, h) * w + CLAMPED(ix, w));
                                 const FLOAT4 value = INSIDE(iy, h) && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
-                                sum = MAD(TO_WIDE4(value), TO_WIDE4(LOAD_inner_weight((stack * KH + ky) * KW + kx)), sum);
+                                const FLOAT4 weight = LOAD_inner_weight(gate[i] + (stack * KH + ky) * KW + kx);
+                                sum = MAD(TO_WIDE4(value), TO_WIDE4(weight), sum);
                             }
                         }
                         next_src[j * PIXEL_SLOTS + i] = TO_COMPUTED(ACTIVATED(sum, inner_activation, inner_lo, inner_hi));

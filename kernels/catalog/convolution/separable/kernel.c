@@ -1,7 +1,7 @@
 // A depthwise convolution within the 1x1 convolution behind it: as `implicit_gemm` does it, but a value of the source is a window
 // of the depthwise one's source, summed up where it is fetched. Each tile of channels computes it anew.
 // Weights: [channel tile][in stack, padded to whole stages][4 inputs][TILE_VECTORS] vectors of four outputs; those of the
-// depthwise one: [stacks][KH][KW] vectors of four channels.
+// depthwise one: [stacks][KH][KW] vectors of four channels, or, where it is a gate, [pictures][stacks] of the network's.
 #define COMPUTED_SRC 1
 {
     const int part = LOCAL_ID(0) / GROUP;  // of the sum: SPLIT parts of a work-group take turns at the stages
@@ -15,6 +15,7 @@
     const int first_pixel = GROUP_ID(0) * TILE_PIXELS;
 
     int plane[PIXEL_SLOTS];
+    int gate[PIXEL_SLOTS];
     int top[PIXEL_SLOTS];
     int left[PIXEL_SLOTS];
     UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
@@ -22,6 +23,7 @@
         const int picture = pixel / area;
         const int oy = (pixel - picture * area) / ow;
         plane[i] = (picture * src_stacks + src_stack0) * h * w;
+        gate[i] = picture * inner_stacks + inner_stack0;
         top[i] = oy * sh - pad_t;
         left[i] = (pixel - picture * area - oy * ow) * sw - pad_l;
     }

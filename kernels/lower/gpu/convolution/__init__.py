@@ -27,8 +27,6 @@ __all__ = ["constant", "lower_conv", "lower_im2col"]
 
 def lower_conv(context: GpuContext, node: Node) -> None:
     """The dispatches of the chosen algorithm; bias, residual and activation are part of the last of each round."""
-    if node.output in context.within:
-        return  # its reader computes it
     weight, k = constant(context, node, 1), context.dims(node.output).c
     bias = constant(context, node, 2) if _has(node, 2) else np.zeros(k, np.float32)
     constants = {"weight": weight, "bias": bias}
@@ -38,7 +36,7 @@ def lower_conv(context: GpuContext, node: Node) -> None:
         work, source = Work(conv.flops, context.traffic(node)), packed(context, node.inputs[0])
     else:
         call, work = lower_separable(context, inner, node, constants)
-        calls, source = (call,), packed(context, inner.depthwise.inputs[0])
+        calls, source = (call,), packed(context, inner.source)
     residual = packed(context, node.inputs[3]) if _has(node, 3) else None
     sums = node.inputs[3:] if source.buffer != (residual or source).buffer else ()
     target = context.new_packed(node.output, over=sums)

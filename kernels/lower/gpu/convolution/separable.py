@@ -1,4 +1,4 @@
-"""A 1x1 convolution that computes the depthwise convolution before it."""
+"""A 1x1 convolution that computes the depthwise convolution, or the gate of channels, before it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from kernels.catalog.packing import pack_depthwise, padded
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars
 from kernels.lower.gpu.context import GpuContext
+from kernels.lower.gpu.layout import packed
+from kernels.lower.gpu.values import View
 from kernels.lower.separable import Within
 
 
@@ -24,28 +26,40 @@ class Work:
     flops: int = 0
     traffic: int = 0
     """Bytes."""
-    weights: Mapping[str, str] = field(default_factory=dict)
+    weights: Mapping[str, str | View] = field(default_factory=dict)
     ints: Mapping[str, int] = field(default_factory=dict)
     floats: Mapping[str, float] = field(default_factory=dict)
 
 
 def lower_separable(context: GpuContext, inner: Within, node: Node, constants: Constants) -> tuple[Call, Work]:
     """The dispatch of `node`, and all that both layers do; constants: weight (K, C, 1, 1), bias (K)."""
-    depthwise = inner.depthwise
-    first, last = convolution_of(context.graph, depthwise), convolution_of(context.graph, node)
-    weight, *bias = (context.graph.constants[name] for name in depthwise.inputs[1:] if name)
-    code, lo, hi = activation_scalars(depthwise)
+    last = convolution_of(context.graph, node)
+    code, lo, hi = activation_scalars(inner.node)
     context.draft.chosen[node.name] = f"separable {inner.tile.words}"
+    weight, view = _gates(context, inner) if inner.gates else _filters(context, inner)
     work = Work(
-        first.flops + last.flops,
-        context.traffic(replace(node, inputs=(*depthwise.inputs, *node.inputs[1:]))),
-        {
-            "inner_weight": context.weight(depthwise.inputs[1], pack_depthwise(weight)),
-            "inner_bias": context.weight(
-                f"{depthwise.name}:bias", padded(bias[0] if bias else np.zeros(first.k, np.float32), 0, 4)
-            ),
-        },
-        {"inner_activation": code},
+        inner.sizes.flops + last.flops,
+        context.traffic(replace(node, inputs=(*inner.node.inputs, *node.inputs[1:]))),
+        {"inner_weight": weight, "inner_bias": _bias(context, inner)},
+        {"inner_activation": code, **view},
         {"inner_lo": lo, "inner_hi": hi},
     )
-    return separable_call(first, last, constants, inner.tile), work
+    return separable_call(inner.sizes, last, constants, inner.tile), work
+
+
+def _gates(context: GpuContext, inner: Within) -> tuple[View, dict[str, int]]:
+    gates = packed(context, inner.gates)
+    return gates, gates.ints("inner")
+
+
+def _filters(context: GpuContext, inner: Within) -> tuple[str, dict[str, int]]:
+    """The same of every picture."""
+    name = inner.node.inputs[1]
+    weight = context.weight(name, pack_depthwise(context.graph.constants[name]))
+    return weight, {"inner_stacks": 0, "inner_stack0": 0}
+
+
+def _bias(context: GpuContext, inner: Within) -> str:
+    given = [] if inner.gates else [name for name in inner.node.inputs[2:3] if name]
+    bias = context.graph.constants[given[0]] if given else np.zeros(inner.sizes.k, np.float32)
+    return context.weight(f"{inner.node.name}:bias", padded(bias, 0, 4))

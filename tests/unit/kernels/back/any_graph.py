@@ -274,7 +274,17 @@ def any_limits(backend: str) -> st.SearchStrategy[Limits]:
         unified_memory=st.booleans(),
         max_work_group=st.sampled_from([64, 256, 1024]),
         kernel_groups=st.dictionaries(
-            st.sampled_from(["conv_direct", "conv_window", "conv_tiled", "product_tiled", "matvec", "matmul_tiled"]),
+            st.sampled_from(
+                [
+                    "conv_direct",
+                    "conv_window",
+                    "conv_tiled",
+                    "conv_separable",
+                    "product_tiled",
+                    "matvec",
+                    "matmul_tiled",
+                ]
+            ),
             st.sampled_from([24, 64, 128]),
             max_size=2,
         ),
