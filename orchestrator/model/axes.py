@@ -95,6 +95,15 @@ RUN_AXES: dict[str, Axis] = {
             conflict=_objects_conflict,
         ),
         Axis(
+            name="launch",
+            at_run=True,
+            help="how OpenCL is given the steps of an inference: `single`: launched one by one each time; `recorded`: "
+            "once, in command buffers (`cl_khr_command_buffer`); `auto`: recorded on a GPU whose driver has them",
+            default="auto",
+            words=("auto", "single", "recorded"),
+            backends=("opencl",),
+        ),
+        Axis(
             name="affinity",
             at_run=True,
             help="cores that the agent may use: `any`, `big`, `little`, or a list such as `0-3,6`",

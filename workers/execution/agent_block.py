@@ -61,6 +61,7 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         inferences=job.inferences,
         cpu_use=cpu_use_of(job.cell),
         create_per_frame=creates_per_frame(job.cell),
+        launch=str(job.cell.options.get("launch", "auto")),
         power_period_ms=max(1, round(job.measure.power_period * 1000)) if measures_power(job) else 0,
         idle_s=sampling.idle,
         load_s=sampling.load,

@@ -29,6 +29,8 @@ class Block:
     inferences: int = 1
     cpu_use: CpuUse = field(default_factory=CpuUse)
     create_per_frame: bool = False
+    launch: str = "auto"
+    """As the axis."""
     power_period_ms: int = 0
     idle_s: float = 0.0
     load_s: float = 0.0

@@ -22,7 +22,7 @@ std::string variable(const char* name) {
 Environment Environment::read() {
   return {variable("POCKETFARM_SLOT"), variable("POCKETFARM_SYSROOT"), variable("POCKETFARM_APIS"),
           variable("POCKETFARM_CPU_ISA"), variable("POCKETFARM_KERNEL_LIMITS"),
-          variable("POCKETFARM_SWAP_QUEUE")};
+          variable("POCKETFARM_SWAP_QUEUE"), variable("POCKETFARM_LAUNCH")};
 }
 
 uint64_t Environment::kernel_limit(const std::string& kernel) const {

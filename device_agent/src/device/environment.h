@@ -19,6 +19,8 @@ struct Environment {
 
   std::string swap_queue;  // POCKETFARM_SWAP_QUEUE: `shared`: swaps in submissions of their own to the one queue (Vulkan)
 
+  std::string launch;  // POCKETFARM_LAUNCH: `single` steps, or `recorded` ones in command buffers (OpenCL); empty: as suits the device
+
   static Environment read();
   bool offers(Api api) const;
   uint64_t kernel_limit(const std::string& kernel) const;  // 0: none

@@ -60,9 +60,13 @@ def test_a_network_on_gpu_and_cpu(there: Runner, lab: Wiring, options: dict[str,
 
 @pytest.mark.parametrize("api", [Api.OPENCL, Api.VULKAN])
 def test_a_batch_in_a_stream_on_this_host(here: Runner, api: Api) -> None:
+    launch = {"launch": "recorded"} if api is Api.OPENCL else {}
     for member, _ in enrol_workstation(here.bench.settings):
         if member.facts.api(api):
-            record = ran(here, member.facts.serial, api, batch=4)
+            record = ran(here, member.facts.serial, api, batch=4, **launch)
+            assert [step.detail.endswith("command buffers") for step in record.setup if step.step == "record"] == [
+                api is Api.OPENCL
+            ]
             assert {sample.inferences for sample in record.samples} == {FRAMES // 4}
             return
     pytest.skip(f"this host has no {api}")

@@ -40,11 +40,6 @@ std::string api_version(const std::string& version) {
   return version.substr(0, space);
 }
 
-bool offers(const Library& library, cl_device_id device, const std::string& extension) {
-  const std::string extensions = " " + text(library, device, CL_DEVICE_EXTENSIONS) + " ";
-  return extensions.find(" " + extension + " ") != std::string::npos;
-}
-
 // Half storage is part of OpenCL C 1.0 (vload_half, vstore_half); arithmetic in half is an extension.
 std::vector<Precision> precisions(const Library& library, cl_device_id device) {
   std::vector<Precision> out{Precision::fp32, Precision::relaxed, Precision::imprecise, Precision::fp16, Precision::int8};
@@ -126,6 +121,11 @@ void add_devices(const Library& library, cl_platform_id platform, std::vector<De
 }
 
 }  // namespace
+
+bool offers(const Library& library, cl_device_id device, const std::string& extension) {
+  const std::string extensions = " " + text(library, device, CL_DEVICE_EXTENSIONS) + " ";
+  return extensions.find(" " + extension + " ") != std::string::npos;
+}
 
 Result<std::vector<Device>> list_devices(const Library& library) {
   cl_uint count = 0;

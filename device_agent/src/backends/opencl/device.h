@@ -20,4 +20,7 @@ struct Device {
 // Every device: GPUs first, then accelerators, then CPUs; `no_device` where there is none.
 Result<std::vector<Device>> list_devices(const Library& library);
 
+// Whether a device has an extension.
+bool offers(const Library& library, cl_device_id device, const std::string& extension);
+
 }  // namespace pocketfarm::opencl

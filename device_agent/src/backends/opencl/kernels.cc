@@ -136,24 +136,35 @@ cl_int Kernels::set_arguments(const Step& step, const Memory& memory) const {
   return library_.clSetKernelArg(kernel, next, scalars.size() * sizeof(uint32_t), scalars.data());
 }
 
-Status Kernels::launch(const Step& step, const Order& order) const {
+template <typename Call>
+Status Kernels::dispatch(const Step& step, const char* name, const Call& call) const {
   const Program& program = plan_->programs[step.program];
   const Extent& group = program.work_group;
-  const cl_kernel kernel = kernels_[step.index].get();
   size_t global[3], local[3];
   for (int i = 0; i < 3; ++i) {
     local[i] = group[i];
     global[i] = (size_t{step.work_items[i]} + group[i] - 1) / group[i] * group[i];
   }
+  const cl_kernel kernel = kernels_[step.index].get();
   const uint64_t set = environment_.kernel_limit(program.kernel);
-  const cl_int code = set > 0 && program.work_group_size() > set
-                          ? CL_INVALID_WORK_GROUP_SIZE
-                          : library_.clEnqueueNDRangeKernel(order.queue, kernel, 3, nullptr, global, local, order.waits(),
-                                                            order.events(), order.done);
+  const cl_int code = set > 0 && program.work_group_size() > set ? CL_INVALID_WORK_GROUP_SIZE : call(kernel, global, local);
   if (code == CL_SUCCESS) return kOk;
-  const Error error = cl_error("clEnqueueNDRangeKernel", code);
+  const Error error = cl_error(name, code);
   if (code != CL_INVALID_WORK_GROUP_SIZE && code != CL_OUT_OF_RESOURCES) return error;
   return refused(program, allowed_group(program, kernel), "; " + error.message);
+}
+
+Status Kernels::launch(const Step& step, const Order& order) const {
+  return dispatch(step, "clEnqueueNDRangeKernel", [&](cl_kernel kernel, const size_t* global, const size_t* local) {
+    return library_.clEnqueueNDRangeKernel(order.queue, kernel, 3, nullptr, global, local, order.waits(), order.events(),
+                                           order.done);
+  });
+}
+
+Status Kernels::record(const Step& step, RecordDispatch call, struct _cl_command_buffer_khr* commands) const {
+  return dispatch(step, "clCommandNDRangeKernelKHR", [&](cl_kernel kernel, const size_t* global, const size_t* local) {
+    return call(commands, nullptr, nullptr, kernel, 3, nullptr, global, local, 0, nullptr, nullptr, nullptr);
+  });
 }
 
 }  // namespace pocketfarm::opencl

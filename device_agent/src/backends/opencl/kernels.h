@@ -25,6 +25,10 @@ struct Order {
   const cl_event* events() const { return after.empty() ? nullptr : after.data(); }
 };
 
+// `clCommandNDRangeKernelKHR`, as the extension declares it.
+using RecordDispatch = cl_int (*)(struct _cl_command_buffer_khr*, cl_command_queue, const void*, cl_kernel, cl_uint, const size_t*,
+                                  const size_t*, const size_t*, cl_uint, const cl_uint*, cl_uint*, void*);
+
 class Kernels {
  public:
   Kernels(const Library& library, const Device& device, const Environment& environment, std::string cache_dir)
@@ -36,6 +40,8 @@ class Kernels {
   Status bind(const Memory& memory);
   // `limit` with the kernel where the driver refuses its work-group.
   Status launch(const Step& step, const Order& order) const;
+  // The same into a command buffer.
+  Status record(const Step& step, RecordDispatch dispatch, struct _cl_command_buffer_khr* commands) const;
 
  private:
   using Source = std::pair<std::string, std::string>;  // file, options
@@ -47,6 +53,9 @@ class Kernels {
   Error refused(const Program& program, uint64_t allowed, const std::string& why) const;
   void save_binaries(const Bundle& bundle, ProgramBuilder& builder, SetupLog& log);
   cl_int set_arguments(const Step& step, const Memory& memory) const;
+  // What a call says that takes a kernel with its work-items and its work-group; `limit` where it is too large.
+  template <typename Call>
+  Status dispatch(const Step& step, const char* name, const Call& call) const;
 
   const Library& library_;
   const Device& device_;

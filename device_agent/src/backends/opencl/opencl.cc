@@ -1,5 +1,6 @@
 #include "opencl.h"
 
+#include <algorithm>
 #include <array>
 
 #include "device.h"
@@ -8,6 +9,7 @@
 #include "memory.h"
 #include "ordering/lanes.h"
 #include "profile.h"
+#include "recording.h"
 
 namespace pocketfarm {
 namespace opencl {
@@ -32,7 +34,8 @@ class OpenClBackend final : public Backend {
       : library_(library),
         device_(std::move(device)),
         kernels_(library, device_, environment, std::move(cache_dir)),
-        memory_(library) {}
+        memory_(library),
+        recordings_(library, device_, kernels_, environment.launch) {}
 
   Status make_context();
   Result<Owned<cl_command_queue>> make_queue() const;
@@ -52,6 +55,7 @@ class OpenClBackend final : public Backend {
   Lanes lanes_;
   Kernels kernels_;
   Memory memory_;
+  Recordings recordings_;
 };
 
 Result<std::unique_ptr<Backend>> OpenClBackend::open(const BackendRequest& request, SetupLog& log) {
@@ -112,6 +116,8 @@ Status OpenClBackend::prepare(const Bundle& bundle, SetupLog& log) {
   start_ns = boottime_ns();
   if (auto error = kernels_.bind(memory_)) return error;
   log.record("descriptors", start_ns, "arguments of " + std::to_string(bundle.plan.steps.size()) + " steps");
+  if (!lanes_.any())
+    if (auto error = recordings_.record(bundle.plan, queue_.get(), log)) return error;
   start_ns = boottime_ns();
   if (auto error = memory_.upload(bundle, queue_.get())) return error;
   log.record("upload", start_ns, "", false, bundle.plan.blob_bytes);
@@ -153,8 +159,11 @@ Status OpenClBackend::enqueue(const Step& step, const Order& order) {
 
 Status OpenClBackend::submit(size_t begin, size_t end) {
   if (lanes_.any()) return submit_in_lanes(begin, end);
-  for (size_t i = begin; i < end; ++i)
-    if (auto error = enqueue(plan_->steps[i], {queue_.get()})) return error;
+  for (size_t i = begin; i < end;) {
+    const size_t next = recordings_.end_of(i, end);
+    if (auto error = next > i ? recordings_.enqueue(i, queue_.get()) : enqueue(plan_->steps[i], {queue_.get()})) return error;
+    i = std::max(next, i + 1);
+  }
   return kOk;
 }
 
