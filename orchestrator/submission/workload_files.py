@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from difflib import get_close_matches
+from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError, SpecError
@@ -14,6 +16,9 @@ from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matr
 from .choices_file import read_choices
 from .labels import read_labels
 from .training_sets import kept
+
+if TYPE_CHECKING:
+    from kernels.ir.graph import Graph
 
 KEPT = "sha256:"
 """Before the hash of a model that the farm has already: what a training left."""
@@ -162,12 +167,36 @@ def _check_examples(
         graph = load_workload(
             network=workload.network, onnx=onnx, seed=workload.seed, batch=batch, parameters=workload.parameters
         )
-        return len(Examples(graph, stored, mean=dataset.mean, scale=dataset.scale))
+        size = len(Examples(graph, stored, mean=dataset.mean, scale=dataset.scale))
     except CompileError as e:
         message = str(e)
         for stored_name, name in {str(stored): dataset.inputs, found.get("onnx_sha256", ""): workload.label}.items():
             message = message.replace(stored_name, name) if stored_name else message
         raise ModelFileError(f"workload.dataset: {message}") from e
+    _check_predictions(workload.label, graph, batch)
+    return size
+
+
+def _check_predictions(model: str, graph: Graph, batch: int | None) -> None:
+    """Whether a network's result holds the scores of as many examples as a job counts for an inference."""
+    together = graph.shapes[graph.inputs[0]][0]
+    if together != (batch or 1):
+        raise ModelFileError(
+            f"workload.dataset: {model} takes {together} examples in one inference",
+            remedy=f"give `matrix: {{batch: [{together}]}}`, and a `shard` that is a multiple of it",
+        )
+    if len(graph.outputs) != 1:
+        raise ModelFileError(
+            f"workload.dataset: {model} has {len(graph.outputs)} outputs ({', '.join(graph.outputs)}); predictions are "
+            "read from one",
+            remedy="export the model with its scores as the only output",
+        )
+    scores = prod(graph.shapes[graph.outputs[0]])
+    if scores % together or scores < 2 * together:
+        raise ModelFileError(
+            f"workload.dataset: {model} gives {scores} numbers for {together} examples: these are no scores of classes",
+            remedy="a set goes with a network that gives two scores or more for each example",
+        )
 
 
 def _check_labels(dataset: Dataset, artifacts: Artifacts) -> None:
@@ -210,7 +239,13 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
         return
     stored = {name: artifacts.path(sha256) for name, sha256 in found.items()}
     try:
-        graph = load_workload(network=workload.network, onnx=stored.get("onnx_sha256"), seed=workload.seed, batch=batch)
+        graph = load_workload(
+            network=workload.network,
+            onnx=stored.get("onnx_sha256"),
+            seed=workload.seed,
+            batch=batch,
+            parameters=workload.parameters,
+        )
         if "input_sha256" in stored:
             load_inputs(graph, stored["input_sha256"])
     except CompileError as e:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from workers.connection.base import DeviceConnection, ShellResult
 from workers.connection.quote import quote
 
 MAX_CACHED = 16
-"""Entries of one cache folder on the device; one more, and the others are removed."""
+"""Entries of one cache folder on the device; one more, and those that this run does not need are removed."""
 
 
 def install_agent(connection: DeviceConnection, abi: str, agents: Path) -> str:
@@ -46,10 +46,12 @@ def put_files(
     *,
     mode: int = 0o644,
     verified: set[str] | None = None,
+    beside: Collection[str] = (),
 ) -> str:
     """Put files into the folder `<cache>/<identity>` on the device, verified there by SHA-256; returns the folder.
 
     `verified`: folders that were verified a moment ago, by who has the device for itself; they are not looked at again.
+    `beside`: identities that the same run needs too, and that therefore stay.
     """
     folder, verified = place_of(connection, cache, identity), set() if verified is None else verified
     if folder in verified:
@@ -60,7 +62,7 @@ def put_files(
         verified.add(folder)
         return folder
     verified.clear()  # to make room others may be removed
-    _make_room(connection, cache)
+    _make_room(connection, cache, {place_of(connection, cache, each) for each in (identity, *beside)})
     for parent in sorted({f"{folder}/{name}".rsplit("/", 1)[0] for name in files}):
         run(connection, "mkdir", "-p", parent)
     targets = {f"{folder}/{name}": path for name, path in files.items()}
@@ -137,7 +139,9 @@ def _hashes(connection: DeviceConnection, paths: list[str]) -> dict[str, str]:
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 
 
-def _make_room(connection: DeviceConnection, cache: str) -> None:
+def _make_room(connection: DeviceConnection, cache: str, needed: Collection[str]) -> None:
     listing = connection.shell(["ls", f"{connection.folder}/{cache}"])
-    if listing.code == 0 and len(listing.stdout.split()) >= MAX_CACHED:
-        run(connection, "rm", "-rf", f"{connection.folder}/{cache}", deadline_s=60.0)
+    found = listing.stdout.decode(errors="replace").split() if listing.code == 0 else []
+    others = sorted({f"{connection.folder}/{cache}/{name}" for name in found} - set(needed))
+    if len(found) >= MAX_CACHED and others:
+        run(connection, "rm", "-rf", *others, deadline_s=60.0)

@@ -102,7 +102,10 @@ class RecordBuilder:
     def fail(self, error: Exception) -> None:
         """Turn whatever ended the attempt into its outcome."""
         error = blamed(error)
-        self.end(outcome_of(error), cause_of(error), str(error) or type(error).__name__)
+        workload, message = self.assignment.job.cell.workload, str(error) or type(error).__name__
+        if workload.onnx_sha256:  # a kept file is called so, and so is the network that is read from it
+            message = message.replace(workload.onnx_sha256, workload.label)
+        self.end(outcome_of(error), cause_of(error), message)
         if isinstance(error, Garbage):
             self.evidence = error.evidence
 

@@ -42,6 +42,10 @@ class Inputs:
             port.name: np.ascontiguousarray(inputs[port.name], dtype=_DTYPES[port.dtype]).tobytes()
             for port in stored.plan.inputs
         }
+        return cls.of_contents(connection, contents)
+
+    @classmethod
+    def of_contents(cls, connection: DeviceConnection, contents: Mapping[str, bytes]) -> Inputs:
         identities = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         paths = {name: f"{place_of(connection, CACHE, each)}/{FILE}" for name, each in identities.items()}
         return cls(contents, paths, identities)
@@ -55,7 +59,8 @@ class Inputs:
             with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
                 file = Path(temporary) / self._identities[name]
                 file.write_bytes(content)
-                put_files(connection, CACHE, self._identities[name], {FILE: file}, verified=verified)
+                needed = self._identities.values()
+                put_files(connection, CACHE, file.name, {FILE: file}, verified=verified, beside=needed)
 
 
 def push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> Mapping[str, str]:

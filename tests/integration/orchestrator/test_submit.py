@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 from redis import Redis
 
 from orchestrator.config import Settings
@@ -19,6 +20,7 @@ from orchestrator.model.device import Device
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Range, Side, Sides, Workload
 from orchestrator.model.record import Outcome
 from orchestrator.submission.submit import Submission, submit
+from tests.unit.kernels.front.onnx_models import save_model
 from tests.unit.orchestrator import make
 
 
@@ -226,6 +228,33 @@ def test_sets_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Path
     with pytest.raises(ModelFileError, match=r"labels\.txt:2: `seven` does not end in a class number"):
         desk.submit(make.experiment(workload=fine))
     assert desk.ledger.experiments() == []
+
+
+def test_sets_for_networks_without_a_prediction_an_example_are_refused_at_once(desk: Desk, tmp_path: Path) -> None:
+    def asked(nodes: list[str], shape: tuple[int, ...], batch: int | None = None) -> Experiment:
+        made = [helper.make_node(each, ["x"], [f"y{number}"]) for number, each in enumerate(nodes)]
+        save_model(tmp_path / "own.onnx", made, {"x": shape}, [f"y{number}" for number in range(len(nodes))])
+        np.save(tmp_path / "own.npy", np.ones((8, *shape[1:]), np.float32))
+        workload = Workload.model_validate({"onnx": "own.onnx", "dataset": {"inputs": "own.npy", "shard": 8}})
+        return make.experiment(workload=workload, matrix=Matrix(batch=batch and (batch,)))
+
+    with pytest.raises(ModelFileError, match=r"own takes 4 examples in one inference(.|\n)*batch: \[4\]"):
+        desk.submit(asked(["Relu"], (4, 3)))
+    with pytest.raises(ModelFileError, match=r"own has 2 outputs \(y0, y1\); predictions are read from one"):
+        desk.submit(asked(["Relu", "Tanh"], (1, 3)))
+    with pytest.raises(ModelFileError, match="own gives 1 numbers for 1 examples"):
+        desk.submit(asked(["Relu"], (1, 1)))
+    assert desk.ledger.experiments() == []
+    (job,) = desk.submit(asked(["Relu"], (4, 3), batch=4)).expansion.jobs
+    assert job.inferences == 2
+
+
+def test_an_input_goes_with_the_sizes_of_a_network(desk: Desk, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 100), np.float32))
+    sizes = {"inputs": 100, "hidden": (8,), "classes": 5}
+    desk.submit(make.experiment(workload=Workload(network="classifier_784", parameters=sizes, input="x.npy")))
+    with pytest.raises(ModelFileError, match=r"expected \(1, 784\)"):
+        desk.submit(make.experiment(workload=Workload(network="classifier_784", input="x.npy")))
 
 
 def test_what_cannot_run_is_refused(desk: Desk) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import helper
 
 from device_agent.build import binary
 from device_agent.virtual.faults import (
@@ -33,6 +34,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Phase
 from orchestrator.model.record import DoubtCode, Outcome, Record
+from tests.unit.kernels.front.onnx_models import save_model
 from tests.waiting import eventually
 from workers.claim import JobCancelled
 from workers.connection.adb import AdbConnection
@@ -260,12 +262,18 @@ def test_a_side_runs_behind_its_own_driver(here: Runner, tmp_path: Path, api: Ap
         assert why in "".join(refused.reasons)
 
 
-def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner) -> None:
+def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner, tmp_path: Path) -> None:
     missing = here(assignment(CPU_SERIAL, workload=Workload(network="no_such_network")))
     assert (missing.outcome, missing.cause) == (Outcome.FAILED, "compile")
     unknown = here(assignment(CPU_SERIAL, colour="blue"))
     assert (unknown.outcome, unknown.cause) == (Outcome.FAILED, "spec")
     assert "colour" in unknown.reasons[0]
+    file = save_model(tmp_path / "mine.onnx", [helper.make_node("Relu", ["x"], ["y"])], {"x": (1, 4, 2, 2)}, ["y"])
+    here.bench = replace(here.bench, plans=Plans(tmp_path))
+    own = Workload(onnx="mine.onnx", onnx_sha256=Artifacts(tmp_path).put(file))
+    unnamed = here(assignment(CPU_SERIAL, Api.OPENCL, workload=own, on_cpu="after none"))
+    assert (unnamed.outcome, unnamed.cause) == (Outcome.FAILED, "compile")
+    assert "mine has no layer none" in unnamed.reasons[0], "not the name of the kept file"
 
 
 def test_a_device_that_is_not_here_is_lost(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
