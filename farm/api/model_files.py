@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,14 +36,15 @@ def write_model(model: Model, inputs: Inputs | None, folder: Path) -> Path:
         if not path.is_file():
             raise ModelFileError(f"there is no file {path}", remedy="give an ONNX file, or a name of `farm networks`")
         return path
-    path = folder / "model.onnx"
     if hasattr(model, "SerializeToString"):
+        path = folder / "model.onnx"
         path.write_bytes(model.SerializeToString())
         return path
     if not hasattr(model, "state_dict"):
         raise ModelFileError(f"a {type(model).__name__} is no model", remedy="give an ONNX file or a PyTorch module")
     if inputs is None:
         raise ModelFileError("a PyTorch module is exported by running it", remedy="give `inputs=` of its shapes")
+    path = folder / f"{type(model).__name__}.onnx"
     _export(model, inputs, path)
     return path
 
@@ -52,14 +54,48 @@ def _export(module: Any, inputs: Inputs, path: Path) -> None:
         import torch
     except ImportError as e:
         raise SetupError("PyTorch is not installed here", remedy="pip install torch, or give an ONNX file") from e
-    named = inputs if isinstance(inputs, Mapping) else {}
-    arrays = list(named.values()) if named else [inputs] if hasattr(inputs, "shape") else list(inputs)
-    tensors = tuple(torch.as_tensor(array) for array in arrays)
+    positional, named = arguments(module, inputs)
     was_training = module.training
     try:
-        torch.onnx.export(module.eval(), tensors, path, input_names=[*named] or None, external_data=False)
+        torch.onnx.export(
+            module.eval(),
+            positional,
+            path,
+            kwargs=named,
+            input_names=[*inputs] if isinstance(inputs, Mapping) and not named else [*named] or None,
+            external_data=False,
+        )
+    except Exception as e:
+        cause = e.__cause__ or e
+        raise ModelFileError(
+            f"PyTorch cannot export the {type(module).__name__} for these inputs: {type(cause).__name__}: {cause}",
+            remedy="`model(...)` must run with them; what torch.onnx.export cannot trace, export with it yourself",
+        ) from e
     finally:
         module.train(was_training)
+
+
+def arguments(module: Any, inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The tensors with which a PyTorch module is called: by position, and by name.
+
+    Inputs by name go to the parameters of `forward` that are called so, in their order; where one is called
+    otherwise, all go by their position. Arrays of floats get the type of the module's weights.
+    """
+    import torch
+
+    weights = (each.dtype for each in module.parameters() if each.dtype.is_floating_point)
+    floats = next(weights, torch.float32)
+
+    def tensor(value: Any) -> Any:
+        made = torch.as_tensor(value)
+        return made.to(floats) if made.is_floating_point() and isinstance(value, np.ndarray) else made
+
+    if not isinstance(inputs, Mapping):
+        return tuple(map(tensor, [inputs] if hasattr(inputs, "shape") else inputs)), {}
+    known = [*signature(module.forward).parameters]
+    if not set(inputs) <= set(known):
+        return tuple(map(tensor, inputs.values())), {}
+    return (), {name: tensor(inputs[name]) for name in known if name in inputs}
 
 
 def write_inputs(inputs: Inputs, model: Path | None, network: str | None, path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from orchestrator.errors import NoData, NotComparable
+
+from .model_files import arguments
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,13 +24,29 @@ def right_outputs(model: Any, inputs: Any, expected: Any) -> Any:
         expected = model
     if not callable(expected):
         return expected
-    values = list(inputs.values()) if isinstance(inputs, Mapping) else [inputs] if hasattr(inputs, "shape") else inputs
     if not hasattr(expected, "state_dict"):
-        return expected(*values)
+        by_name = isinstance(inputs, Mapping)
+        return expected(*(inputs.values() if by_name else [inputs] if hasattr(inputs, "shape") else inputs))
     import torch
 
-    with torch.no_grad():
-        return expected.eval()(*map(torch.as_tensor, values))
+    positional, named = arguments(expected, inputs)
+    was_training = expected.training
+    try:
+        with torch.no_grad():
+            return list(_tensors(expected.eval()(*positional, **named)))
+    finally:
+        expected.train(was_training)
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """Those of a module's result in the order in which an export has them: dictionaries and tuples are unpacked."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+    elif value is not None:
+        yield value
 
 
 def compare_outputs(found: Mapping[str, Any], expected: Any) -> pd.DataFrame:

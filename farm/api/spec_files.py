@@ -25,12 +25,15 @@ FILES = (
 
 
 def with_files(spec: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], dict[str, Path]]:
-    """The same experiment with its files in its own folder, and these files by their new names."""
+    """The same experiment with its files in its own folder, and these files by their names there.
+
+    Results are called after a model's file, so it keeps its name; of two that are called alike one gets a number."""
     made = copy.deepcopy(dict(spec))
     files: dict[str, Path] = {}
     for holder, field in _named(made):
         path = base / str(holder[field])
-        holder[field] = f"{len(files)}-{path.name}"
+        taken = {*files, "experiment.yaml", "", ".."}
+        holder[field] = f"{len(files)}-{path.name}" if path.name in taken else path.name
         files[holder[field]] = path
     return made, files
 

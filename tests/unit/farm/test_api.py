@@ -40,17 +40,20 @@ def test_every_file_that_an_experiment_may_name_travels(model: type[BaseModel], 
     assert kept == {field for *holders, field in FILES if " ".join(holders) == path}
 
 
-def test_files_get_new_names_in_the_experiments_folder(tmp_path: Path) -> None:
+def test_files_keep_their_names_in_the_experiments_folder(tmp_path: Path) -> None:
+    """Results are called after them; a second one of a name gets another."""
     spec = {
         "workload": {"onnx": "a/model.onnx", "dataset": {"inputs": "x.npy", "shard": 5}},
-        "sides": {"baseline": {"agent": "old"}, "candidate": {"onnx": "sha256:ab"}},
+        "sides": {"baseline": {"agent": "..", "onnx": "b/model.onnx"}, "candidate": {"onnx": "sha256:ab"}},
         "matrix": {"network": ["lenet"]},
     }
     named, files = with_files(spec, tmp_path)
-    assert named["workload"] == {"onnx": "0-model.onnx", "dataset": {"inputs": "1-x.npy", "shard": 5}}
-    assert named["sides"] == {"baseline": {"agent": "2-old"}, "candidate": {"onnx": "sha256:ab"}}
+    assert named["workload"] == {"onnx": "model.onnx", "dataset": {"inputs": "x.npy", "shard": 5}}
+    sides = {"baseline": {"agent": "3-..", "onnx": "2-model.onnx"}, "candidate": {"onnx": "sha256:ab"}}
+    assert named["sides"] == sides
     assert files == {
-        "0-model.onnx": tmp_path / "a/model.onnx", "1-x.npy": tmp_path / "x.npy", "2-old": tmp_path / "old",
+        "model.onnx": tmp_path / "a/model.onnx", "x.npy": tmp_path / "x.npy",
+        "2-model.onnx": tmp_path / "b/model.onnx", "3-..": tmp_path / "..",
     }  # fmt: skip
     assert spec["workload"]["onnx"] == "a/model.onnx"
 
@@ -96,8 +99,31 @@ def test_a_module_is_exported_and_stays_as_it_was(tmp_path: Path) -> None:
 
     x = np.random.default_rng(1).normal(size=(2, 4)).astype(np.float32)
     (found,) = onnxruntime.InferenceSession(path).run(None, {"x": x})
+    (right,) = right_outputs(module, x, None)
     assert module.training
-    np.testing.assert_allclose(found, right_outputs(module, x, None).numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found, right.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_inputs_by_name_are_the_modules_own(tmp_path: Path) -> None:
+    """In any order, as doubles too; results in dictionaries and tuples are compared in their order."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    import onnxruntime
+
+    class Less(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, a: Any, b: Any) -> Any:
+            return {"less": a - 2 * b, "more": (a + b, None)}
+
+    random = np.random.default_rng()
+    inputs = {"b": random.normal(size=(2, 3)), "a": random.normal(size=(2, 3))}
+    path = write_model(Less(), inputs, tmp_path)
+    assert path.name == "Less.onnx", "what results are called after"
+    session = onnxruntime.InferenceSession(path)
+    given = session.run(None, {name: value.astype(np.float32) for name, value in inputs.items()})
+    found = {output.name: value for output, value in zip(session.get_outputs(), given, strict=True)}
+    assert list(compare_outputs(found, right_outputs(Less(), inputs, None)).largest_error) == [0, 0]
+    np.testing.assert_allclose(given[0], inputs["a"] - 2 * inputs["b"], rtol=1e-4, atol=1e-5)
+    with pytest.raises(ModelFileError, match="PyTorch cannot export the Less for these inputs"):
+        write_model(Less(), inputs["a"], tmp_path)
 
 
 def test_outputs_are_compared_by_name_or_in_order() -> None:
