@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -18,6 +18,7 @@ from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger
 
+Form = Literal["parquet", "csv", "json"]
 What = Literal["samples", "layers", "power", "predictions"]
 
 
@@ -28,9 +29,14 @@ def register(app: typer.Typer) -> None:
 def export(
     experiment: ExperimentArgument = LATEST,
     form: Annotated[
-        Literal["parquet", "csv", "json"],
-        typer.Option("--format", metavar="parquet|csv|json", help="Format of the file."),
-    ] = "parquet",
+        Form | None,
+        typer.Option(
+            "--format",
+            metavar="parquet|csv|json",
+            help="Format of the file.",
+            show_default="as FILE ends; parquet",
+        ),
+    ] = None,
     what: Annotated[
         What | None,
         typer.Option(
@@ -58,8 +64,10 @@ def export(
     Attempts that do not count are included; the column `outcome` marks them. `farm import samples` reads the
     CSV of samples and of layers. Needs no running farm.
 
-    Example: `farm export latest --format csv -o samples.csv`
+    Example: `farm export latest -o samples.csv`
     """
+    ending = Path(output or "").suffix.removeprefix(".").lower()
+    form = form or next((each for each in get_args(Form) if each == ending), "parquet")
     if output == STANDARD_OUTPUT and (as_json or (form == "parquet" and sys.stdout.isatty())):
         raise typer.BadParameter(
             "standard output takes no --json beside, a terminal csv and json alone", param_hint="--output"
@@ -92,7 +100,7 @@ def _measured(ledger: Ledger, experiment_id: str) -> Literal["samples", "layers"
 def _writer(
     ledger: Ledger,
     experiment_id: str,
-    form: Literal["parquet", "csv", "json"],
+    form: Form,
     what: What,
     labels: Sequence[int] | None,
 ) -> Callable[[IO[bytes]], int]:

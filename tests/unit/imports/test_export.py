@@ -46,7 +46,7 @@ def test_all_forms_say_the_same(farm: Farm, tmp_path: Path) -> None:
     imported(farm, write(tmp_path / "a.csv", ROWS))
     typed = export(farm, tmp_path / "e.parquet", "--format", "parquet")
     assert typed == export(farm, tmp_path / "e.json", "--format", "json")
-    text = export(farm, tmp_path / "e.csv", "--format", "csv")
+    text = export(farm, tmp_path / "e.csv")  # as the name ends
     assert [{key: "" if value is None else str(value) for key, value in row.items()} for row in typed] == text
     first, _, last = typed
     assert (first["device"], first["source"], first["granularity"]) == ("Galaxy S7", "import", 4)
