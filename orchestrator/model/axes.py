@@ -113,7 +113,8 @@ RUN_AXES: dict[str, Axis] = {
         Axis(
             name="batch",
             at_run=True,
-            help="frames of one inference; refused at submission if the model has another fixed size",
+            help="frames of one inference; without it an inference counts as one frame, whatever the model takes; "
+            "refused at submission if the model cannot take another size",
             unset="as the model has it",
             type=int,
             bounds=(1, 4096),

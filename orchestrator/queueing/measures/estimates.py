@@ -66,9 +66,9 @@ def _modelled_j(busy_s: list[float], length_s: float, spec: QueueingSpec) -> flo
 
 
 def _sum_waiting(requests: Requests) -> float:
-    """From admission on, also of those that were dropped after a wait."""
+    """From admission on, also of those that were dropped after a wait; to the nanosecond, below which is rounding."""
     waited = requests.column("ended") - requests.column("admitted") - requests.column("served_s")
-    return float((waited - requests.column("travel_s")).sum())
+    return float(np.round(waited - requests.column("travel_s"), 9).sum())
 
 
 def _mean(values: Column | np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
