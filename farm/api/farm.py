@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.errors import ModelFileError
+
 from .command_line import CommandLine, Option
 from .experiment import Experiment
 from .model_files import Inputs, Model, network_of, write_inputs, write_model
@@ -89,6 +91,9 @@ class Farm:
         with TemporaryDirectory() as scratch:
             file = Path(scratch) / "experiment.yaml"
             named, files = with_files(spec, base)
+            for path in files.values():
+                if not path.exists():
+                    raise ModelFileError(f"there is no file {path}", remedy=f"paths are relative to {base}")
             file.write_text(json.dumps(named))
             with self.at.folder({**files, file.name: file}) as folder:
                 return self._submit(f"{folder}/{file.name}", again)

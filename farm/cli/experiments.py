@@ -140,6 +140,7 @@ def status(
     Example: `farm status`, `farm status latest --json`
     """
     from orchestrator.answers import how_far, why_jobs_wait
+    from orchestrator.ledger.rows import label
 
     from .experiment_rows import row_data, show, show_all
     from .hosts import closed_hosts
@@ -156,11 +157,13 @@ def status(
             return
         row = find_experiment(ledger, experiment)
         found = how_far(ledger, row, reasons_of(settings), lambda: devices_of(settings, ledger))
+        left = ledger.jobs(row.id, ("waiting", "placed", "running")) if as_json else []
     if as_json:
         exclusions = [vars(each) for each in row.exclusions]
         more = {"ends": found.ends and found.ends.data, "exclusions": exclusions}
         not_ok = [each.data for each in found.problems]
-        print_json({**row_data(row, found.waits, found.stopped), **more, "not_ok": not_ok})
+        unfinished = [{"job": each.job_id, "label": label(each.job), "state": each.state.value} for each in left]
+        print_json({**row_data(row, found.waits, found.stopped), **more, "unfinished": unfinished, "not_ok": not_ok})
         return
     show(found)
 

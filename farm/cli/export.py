@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal, get_args
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -67,8 +67,8 @@ def export(
     Example: `farm export latest -o samples.csv`
     """
     ending = Path(output or "").suffix.removeprefix(".").lower()
-    form = form or next((each for each in get_args(Form) if each == ending), "parquet")
-    if output == STANDARD_OUTPUT and (as_json or (form == "parquet" and sys.stdout.isatty())):
+    kind: Form = form if form is not None else "csv" if ending == "csv" else "json" if ending == "json" else "parquet"
+    if output == STANDARD_OUTPUT and (as_json or (kind == "parquet" and sys.stdout.isatty())):
         raise typer.BadParameter(
             "standard output takes no --json beside, a terminal csv and json alone", param_hint="--output"
         )
@@ -79,14 +79,14 @@ def export(
         tell_pruned(ledger, experiment_id)
         what = what or _measured(ledger, experiment_id)
         labels = labels_of(settings, row.experiment) if what == "predictions" else None
-        write = _writer(ledger, experiment_id, form, what, labels)
+        write = _writer(ledger, experiment_id, kind, what, labels)
         if output == STANDARD_OUTPUT:
             write(sys.stdout.buffer)
             return
-        path = Path(output or f"{experiment_id}-{what}.{form}")
+        path = Path(output or f"{experiment_id}-{what}.{kind}")
         count = _into(path, write)
     if as_json:
-        print_json({"experiment": experiment_id, "file": path, "format": form, "what": what, "rows": count})
+        print_json({"experiment": experiment_id, "file": path, "format": kind, "what": what, "rows": count})
     log().print(f"{count} rows of {experiment_id} written to {path}", soft_wrap=True)
 
 

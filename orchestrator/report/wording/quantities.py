@@ -53,7 +53,7 @@ def share(value: float) -> str:
 
 
 def memory_size(size_bytes: int | None) -> str:
-    """In MiB, or KiB below a tenth of one."""
+    """In MiB, or KiB below one."""
     if size_bytes is None:
         return ""
-    return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 2**20 / 10 else f"{size_bytes / 2**10:.1f} KiB"
+    return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 2**20 else f"{size_bytes / 2**10:.1f} KiB"

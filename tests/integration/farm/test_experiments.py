@@ -104,6 +104,8 @@ def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
     expected = [{"jobs": 3, "kind": "battery", "reason": why, "devices": ["A"]}]
     eventually(lambda: json.loads(cli("status", "full", "--json")[1])["waiting"] == expected)
     assert [row["waiting"] for row in json.loads(cli("status", "--json")[1])] == [expected]
+    first, *others = json.loads(cli("status", "full", "--json")[1])["unfinished"]
+    assert (len(others), first["state"]) == (2, "waiting") and why in cli("job", first["job"])[1]
     assert f"3 wait (battery): A: {why}" in cli("status", "full")[1]
     assert f"full-1: 3 wait (battery): A: {why}" in cli("status")[1].replace(open_id(cli), "full-1")
 

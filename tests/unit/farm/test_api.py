@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
+from farm import Farm
 from farm.api.command_line import CommandFailed, CommandLine, as_words
 from farm.api.experiment import Experiment
 from farm.api.model_files import network_of, write_inputs, write_model
@@ -58,6 +59,12 @@ def test_files_keep_their_names_in_the_experiments_folder(tmp_path: Path) -> Non
     assert spec["workload"]["onnx"] == "a/model.onnx"
 
 
+def test_a_file_that_is_not_there_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelFileError, match=rf"there is no file {tmp_path}/m/none\.onnx"):
+        Farm().run({"name": "d", "workload": {"onnx": "m/none.onnx"}})
+
+
 def test_a_folder_of_this_machine_holds_the_files_and_goes(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"x")
     with CommandLine().folder({"y.bin": tmp_path / "x.bin"}) as folder:
@@ -104,7 +111,7 @@ def test_a_module_is_exported_and_stays_as_it_was(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, right.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_inputs_by_name_are_the_modules_own(tmp_path: Path) -> None:
+def test_inputs_by_name_are_the_modules_own(tmp_path: Path, seed: int) -> None:
     """In any order, as doubles too; results in dictionaries and tuples are compared in their order."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     import onnxruntime
@@ -113,8 +120,8 @@ def test_inputs_by_name_are_the_modules_own(tmp_path: Path) -> None:
         def forward(self, a: Any, b: Any) -> Any:
             return {"less": a - 2 * b, "more": (a + b, None)}
 
-    random = np.random.default_rng()
-    inputs = {"b": random.normal(size=(2, 3)), "a": random.normal(size=(2, 3))}
+    rng = np.random.default_rng(seed)
+    inputs = {"b": rng.normal(size=(2, 3)), "a": rng.normal(size=(2, 3))}
     path = write_model(Less(), inputs, tmp_path)
     assert path.name == "Less.onnx", "what results are called after"
     session = onnxruntime.InferenceSession(path)

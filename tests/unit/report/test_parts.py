@@ -211,6 +211,9 @@ def test_joules_have_three_digits(value: float, text: str) -> None:
     assert wording.joules(value) == text
 
 
-@pytest.mark.parametrize(("size", "words"), [(None, ""), (0, "0.0 KiB"), (4096, "4.0 KiB"), (3 << 20, "3.0 MiB")])
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(None, ""), (0, "0.0 KiB"), (4096, "4.0 KiB"), (150_000, "146.5 KiB"), (3 << 20, "3.0 MiB")],
+)
 def test_small_memory_is_told_in_small_units(size: int | None, words: str) -> None:
     assert wording.memory_size(size) == words

@@ -14,9 +14,10 @@ from workers.measure.ports import CACHE, FILE, Inputs
 
 
 @pytest.mark.parametrize("count", [2, MAX_CACHED + 4])
-def test_inputs_of_one_run_do_not_displace_each_other(tmp_path: Path, count: int) -> None:
+def test_inputs_of_one_run_do_not_displace_each_other(tmp_path: Path, seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
     connection = LocalConnection("p", tmp_path / "device")
-    contents = {f"x{i}": np.random.default_rng().random(8).tobytes() for i in range(count)}
+    contents = {f"x{i}": rng.random(8).tobytes() for i in range(count)}
     old = tmp_path / "old"
     for number in range(MAX_CACHED - 1):
         old.write_bytes(bytes([number]))
