@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -160,7 +161,12 @@ class Plans:
                 "limits": asdict(limits),
             }
         )
-        return self._plans.get(key, lambda: self._stored(key, cell, options, limits))
+        make = partial(self._stored, key, cell, options, limits)
+        stored = self._plans.get(key, make)
+        if not _used(stored.folder):  # another process has removed it, to make room for its own
+            self._plans.drop(key, stored)
+            stored = self._plans.get(key, make)
+        return stored
 
     def _layers(self, cell: Cell, device: DeviceFacts) -> Mapping[str, Mapping[str, int | str]]:
         """Axes of layers by the cell's choices file. Raises Unsupported where it has none for the device."""
@@ -264,7 +270,26 @@ def compiler_sha256() -> str:
 
 
 def _prune(folder: Path) -> None:
-    """Remove the oldest plans beyond the bound."""
-    plans = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=lambda p: p.stat().st_mtime)
+    """Remove the plans beyond the bound that were not used for longest, each at once as a whole."""
+    plans = sorted((p for p in folder.iterdir() if not p.name.startswith(".")), key=_used_at)
     for path in plans[:-MAX_PLANS]:
-        shutil.rmtree(path, ignore_errors=True)
+        gone = path.with_name(f".gone-{path.name}-{os.getpid()}")
+        with suppress(OSError):  # another process was quicker
+            path.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def _used(folder: Path) -> bool:
+    """Note that a stored plan is used now; False where it is gone."""
+    try:
+        os.utime(folder)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _used_at(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:  # another process has removed it
+        return 0.0

@@ -47,6 +47,13 @@ class SingleFlightCache(Generic[Value]):
             finally:
                 del future  # else it and its exception, whose traceback has this frame, would keep each other
 
+    def drop(self, key: Hashable, value: Value) -> None:
+        """Forget a value that is no longer of use, unless there is another one by now."""
+        with self._lock:
+            future = self._futures.get(key)
+            if future is not None and future.done() and not future.exception() and future.result() is value:
+                del self._futures[key]
+
     def _join(self, key: Hashable) -> tuple[Future[Value], bool]:
         """The value to come, and whether the caller is to make it."""
         with self._lock:
