@@ -23,7 +23,7 @@ from .networks import BUILT_IN, known_words, seeded_normal, seeded_whole
 Size = int | tuple[int, ...]
 LARGEST_WHOLE = 1 << 24
 """Up to which fp32 holds every whole number."""
-MOVES = ("reshape", "slice", "transpose")
+MOVES = ("reshape", "transpose")
 
 
 def load_workload(
@@ -83,22 +83,22 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
     where it chooses from none, as a mask.
     """
     return {
-        name: seeded_whole(seed, name, graph.shapes[name], _choices(graph, name))
+        name: seeded_whole(seed, name, graph.shapes[name], _rows(graph, name) or 2)
         if name in graph.whole
         else seeded_normal(seed, name, graph.shapes[name])
         for name in graph.inputs
     }
 
 
-def _choices(graph: Graph, name: str) -> int:
-    """How many rows the smallest table has from which an input of whole numbers chooses; 2: there is none."""
+def _rows(graph: Graph, name: str) -> int:
+    """How many rows the smallest table has from which an input of whole numbers chooses; 0: there is none."""
     named, extents = {name}, list[int]()
     for node in graph.nodes:
         if node.op == "gather" and node.inputs[1] in named:
             extents.append(graph.shapes[node.inputs[0]][node.attributes["axis"]])
         elif node.op in MOVES and node.inputs[0] in named:
             named.add(node.output)
-    return min(extents, default=2)
+    return min(extents, default=0)
 
 
 def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
@@ -120,15 +120,18 @@ def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
     except (ValueError, EOFError, BadZipFile) as e:
         raise InputError(f"{path}: no readable .npy or .npz file: {e}; write it with numpy.save") from e
     check_inputs(graph, content)
-    return {name: _in_single(content[name], f"{path}: input {name!r}", name in graph.whole) for name in graph.inputs}
+    return {name: _in_single(content[name], graph, name, f"{path}: input {name!r}") for name in graph.inputs}
 
 
-def _in_single(array: npt.NDArray[Any], what: str, whole: bool) -> Array:
-    """Raises InputError for a number that fp32 does not hold, and for a fraction where whole numbers are taken."""
+def _in_single(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> Array:
+    """Raises InputError for a number that fp32 does not hold, a fraction as a whole number, a row that is not there."""
+    whole, rows = name in graph.whole, _rows(graph, name)
     if whole and array.dtype.kind == "f" and (odd := array[array != np.trunc(array)]).size:
         raise InputError(f"{what} holds {odd[0]:g}; it takes whole numbers")
     if array.dtype.kind != "f" and (large := array[(array > LARGEST_WHOLE) | (array < -LARGEST_WHOLE)]).size:
         raise InputError(f"{what} holds {large[0]}; whole numbers are computed in fp32, exact up to {LARGEST_WHOLE}")
+    if whole and rows and (odd := array[(array >= rows) | (array < -rows)]).size:
+        raise InputError(f"{what} holds {odd[0]:g}; it chooses from a table of {rows} rows")
     with np.errstate(over="ignore"):
         single = np.ascontiguousarray(array, np.float32)
     if (large := array[np.isinf(single) & np.isfinite(array)]).size:
