@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kernels.catalog.family import Call, Constants, GpuFamily, S
+from kernels.catalog.work_group import WorkItems, folded, group_size
 from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError
 from kernels.ir.dims import Dims, dims_of
@@ -24,11 +25,10 @@ from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.kernel import Kernel
 from kernels.source.tile import UNTILED, Tile
 
-from .flatten import is_read_in_stacks
-from .images import ImageChoice
+from .places.flatten import is_read_in_stacks
+from .places.images import ImageChoice
 from .values import CodeBuffer, Value, View
 
-WorkItems = tuple[int, int, int]
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
@@ -83,7 +83,7 @@ class GpuContext:
                 f"{graph.name}: its sums of whole numbers may reach {graph.sums}, beyond the range of fp16 "
                 f"({_HALF_MAX:.0f}); use fp32 or relaxed"
             )
-        self._group_x = _group_size(limits)
+        self._group_x = group_size(limits)
         # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
         self._fixes_choices = limits.cpu_device and options.backend == "vulkan"
         self._writes_ends_out = not limits.cpu_device and not limits.unified_memory
@@ -190,7 +190,7 @@ class GpuContext:
         places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
         in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
         size = self._allowed(kernel, group or self._group_x)
-        work_items, counts = self._folded(work_items, size)
+        work_items, counts = folded(work_items, size, self.options.backend)
         choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
         fixed = {name: ints[name] for name in choices if name in ints}
         program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, in_images, fixed)
@@ -247,17 +247,6 @@ class GpuContext:
         elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
         return elements * (2 if self.half else 4)
 
-    def _folded(self, work_items: WorkItems, size: int) -> tuple[WorkItems, dict[str, int]]:
-        """Where Vulkan may refuse so many work-groups along an axis: rows of them, and how many there are on each axis.
-
-        The program counts through the rows (`kernels/source/dialects/vulkan.py`); the last may be left incomplete.
-        """
-        x, y, z = -(-work_items[0] // size), *work_items[1:]
-        if self.options.backend != "vulkan" or max(x, y, z) <= _MOST_GROUPS:
-            return work_items, {}
-        rows = -(-x * y * z // _MOST_GROUPS)
-        return (-(-x * y * z // rows) * size, rows, 1), {"GROUPS_X": x, "GROUPS_Y": y, "GROUPS_Z": z}
-
     def _program(
         self,
         kernel: Kernel,
@@ -288,13 +277,3 @@ class GpuContext:
                 f"{most}; choose another algorithm or tile"
             )
         return 1 << (most.bit_length() - 1)
-
-
-_MOST_GROUPS = 65535
-"""Work-groups along an axis that every Vulkan device takes; many take no more."""
-
-
-def _group_size(limits: Limits) -> int:
-    wanted = 16 if limits.cpu_device else 64
-    first = limits.max_work_item_sizes[0] if limits.max_work_item_sizes else wanted
-    return max(1, min(wanted, limits.max_work_group or wanted, first or wanted))

@@ -10,8 +10,8 @@ from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
 from .context import GpuContext
-from .flatten import is_read_in_stacks
 from .layout import packed, plain, single
+from .places.flatten import is_read_in_stacks
 from .values import Value, View
 
 _PAIR = (Buffer("src", 1), result("dst", 1))

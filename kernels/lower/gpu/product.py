@@ -25,8 +25,8 @@ from .bodies import body
 from .context import GpuContext
 from .convolution import constant
 from .expression_text import in_halves, statements
-from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
+from .places.flatten import flattened_from, rows_by_stack
 from .rows.dealing import dealt, is_read_dealt, new_dealt
 from .rows.folding import FoldedNorm, add_columns_sum, folded
 from .values import Value, View
