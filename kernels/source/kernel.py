@@ -126,6 +126,11 @@ class Kernel:
                 raise ValueError(f"kernel {self.name}: {buffer.name} cannot lie in an image")
         return replace(self, buffers=tuple(replace(b, image=b.image or b.name in names) for b in self.buffers))
 
+    def in_single(self, names: AbstractSet[str]) -> Kernel:
+        """The kernel with these parameters in single, whatever the plan's data type."""
+        changed = (replace(b, storage="f32") if b.name in names else b for b in self.buffers)
+        return replace(self, buffers=tuple(changed)) if names else self
+
     def of_lanes(self, lanes: Literal[1, 4]) -> Kernel:
         """The same kernel, whose buffers' elements have so many lanes."""
         return replace(self, buffers=tuple(replace(buffer, lanes=lanes) for buffer in self.buffers))

@@ -25,8 +25,10 @@ from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.kernel import Kernel
 from kernels.source.tile import UNTILED, Tile
 
+from .places.binding import as_bound
 from .places.flatten import is_read_in_stacks
 from .places.images import ImageChoice
+from .places.ports import in_rows, only_outputs
 from .values import CodeBuffer, Value, View
 
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
@@ -41,7 +43,7 @@ _SHARED_FROM = 8
 class GpuContext:
     """What the operations' lowerings share. Tensors are converted between layouts where first needed."""
 
-    def __init__(self, graph: Graph, options: Options, limits: Limits) -> None:
+    def __init__(self, graph: Graph, options: Options, limits: Limits, *, at_ports: bool = True) -> None:
         self.graph = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
         self.options = options
         self.limits = limits
@@ -72,6 +74,11 @@ class GpuContext:
         self.codes = stored_as_codes(graph, options, self._aliases)
         self.code_buffers: dict[tuple[str, Steps | None], CodeBuffer] = {}
         """Tensors that exist in whole numbers of 8 bits, by tensor and steps; None: by their own range."""
+        self.at_ports = at_ports
+        self.ports = only_outputs(graph, self._aliases) if self.half and at_ports else frozenset[str]()
+        """Tensors of a plan of halves that layers write in single where they write them row-major."""
+        self.singles: set[str] = set()
+        """The buffers of those."""
         self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
         if self.half and graph.places > _HALF_PLACES:
             raise OptionError(
@@ -117,7 +124,10 @@ class GpuContext:
         the first that nobody reads later.
         """
         value = self.values.setdefault(tensor, Value())
-        if value.packed is None:
+        if value.packed is None and tensor in self.ports and in_rows(self.dims(tensor)):
+            value.single = self._new_single(tensor)
+            value.packed = View(value.single, self.dims(tensor).stacks, 0)
+        elif value.packed is None:
             free = (name for name in over if self.options.in_place and self._can_overwrite(name, tensor))
             source = next(free, None)
             value.packed = self.values[source].packed if source else self._place_packed(tensor)
@@ -142,8 +152,17 @@ class GpuContext:
 
     def new_plain(self, tensor: str) -> str:
         """A new row-major buffer in which a node writes a tensor."""
-        buffer = self.plain_buffer(tensor)
-        self.values[tensor] = Value(plain=buffer, single=None if self.half else buffer)
+        if tensor in self.ports:
+            buffer = self._new_single(tensor)
+            self.values[tensor] = Value(single=buffer)
+        else:
+            buffer = self.plain_buffer(tensor)
+            self.values[tensor] = Value(plain=buffer, single=None if self.half else buffer)
+        return buffer
+
+    def _new_single(self, tensor: str) -> str:
+        buffer = self.plain_buffer(tensor, "f32")
+        self.singles.add(buffer)
         return buffer
 
     def _place_packed(self, tensor: str) -> View:
@@ -188,12 +207,12 @@ class GpuContext:
         """Append a step; arguments are given by name. `switches`: constants of the body beside its tile."""
         checkpoint()
         places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
-        in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
         size = self._allowed(kernel, group or self._group_x)
         work_items, counts = folded(work_items, size, self.options.backend)
         choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
         fixed = {name: ints[name] for name in choices if name in ints}
-        program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, in_images, fixed)
+        kernel, words = as_bound(kernel, buffers, self.draft.buffers, self.singles)
+        program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, words, fixed)
         names = tuple(parameter.name for parameter in kernel.fixing(fixed).parameters)
         self.draft.steps.append(
             Dispatch(
@@ -253,14 +272,12 @@ class GpuContext:
         tile: Tile,
         switches: Mapping[str, int],
         size: int,
-        in_images: frozenset[str],
+        words: Sequence[str],
         fixed: Collection[str],
     ) -> DraftProgram:
         chosen = sorted({**tile.chosen, **switches}.items())
-        extra = [f"image_{name}" for name in sorted(in_images)]
-        name = "_".join([kernel.name, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
-        described = kernel.fixing(fixed).with_images(in_images)
-        constants = {**tile.constants, **switches}
+        name = "_".join([kernel.name, *(f"{key.lower()}{value}" for key, value in chosen), *words])
+        described, constants = kernel.fixing(fixed), {**tile.constants, **switches}
         return self.draft.programs.setdefault(name, DraftProgram(name, kernel.name, described, constants, (size, 1, 1)))
 
     def _allowed(self, kernel: Kernel, wanted: int) -> int:

@@ -189,7 +189,7 @@ def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
     load = f"#define LOAD_{name}(i) ({value})"
     if buffer.access == "read":
         return f"{load}{buffer_accessors_at(buffer)}"
-    store = f"{name}[i] = (v)"
+    store = f"{name}[i] = {'convert_float4' if narrow and suffix else ''}(v)"
     if is_half:
         store = (
             f"{name}[i] = convert_half{suffix}(v)" if narrow else f"{loads.replace('load', 'store')}((v), (i), {name})"
