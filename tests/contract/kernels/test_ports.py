@@ -16,6 +16,7 @@ from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Array
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
+from tests.unit.kernels.back.test_ieee import definition, differences, special
 from tests.unit.kernels.back.test_operations import CASES
 
 from . import matrices
@@ -36,6 +37,82 @@ def run(agent: Agent, bundle: Bundle, inputs: dict[str, Array]) -> dict[str, Arr
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
     assert ended.code == 0, ended.events[-1]
     return {port.name: ended.output(i).reshape(port.shape) for i, port in enumerate(bundle.plan.outputs)}
+
+
+# input shape, output channels, window, strides, pads, dilations
+FIRST = {
+    "one": ((1, 1, 9, 7), 8, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    "two": ((3, 2, 7, 10), 16, (5, 3), (2, 1), (0, 2, 3, 1), (1, 2)),
+    "three": ((2, 3, 23, 21), 18, (7, 7), (2, 2), (3, 3, 3, 3), (1, 1)),
+    "four": ((1, 4, 6, 5), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1)),
+}
+
+
+def first_layers() -> Graph:
+    """One to four channels; windows beyond the edges, mirrored, dilated; several pictures; a branch, and an output."""
+    graphs = {}
+    for name, (size, *rest) in FIRST.items():
+        build = Builder()
+        first = build.conv(build.input(*size), *rest, activation=("relu",))
+        graphs[name] = build.outputs(build.conv(first, 6, (1, 1)), first)
+    build = Builder()
+    mirror = build.node("pad", [build.input(2, 3, 5, 6)], (2, 3, 9, 10), pads=(2,) * 4, mode="reflect", value=0.0)
+    graphs["mirrored"] = build.outputs(build.conv(mirror, 8, (5, 5)))
+    build = Builder()
+    x, other = build.input(1, 3, 6, 5), build.input(1, 8, 6, 5, name="other")
+    graphs["branch"] = build.outputs(build.conv(x, 8, (3, 3), (1, 1), (1, 1, 1, 1), residual=other), x)
+    return side_by_side(graphs)
+
+
+def packed_layers() -> Graph:
+    """Two readers of one input; more channels than a stack; a layer that adds its own input."""
+    graphs = {}
+    build = Builder()
+    x = build.input(2, 3, 6, 7)
+    graphs["twice"] = build.outputs(build.conv(x, 8, (3, 3)), build.conv(x, 4, (1, 1)))
+    build = Builder()
+    graphs["five"] = build.outputs(build.conv(build.input(1, 5, 6, 7), 8, (3, 3)))
+    build = Builder()
+    x = build.input(1, 4, 6, 7)
+    graphs["itself"] = build.outputs(build.conv(x, 4, (3, 3), (1, 1), (1, 1, 1, 1), residual=x))
+    return side_by_side(graphs)
+
+
+@APIS
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "matrix units"])
+def test_first_layers_read_the_input_itself(
+    agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Four channels that are not there are zero, also beside an infinity; what several read is packed once for all."""
+    options, limits = Options(api, precision), DESKTOP
+    if precision not in TOLERANCE:
+        matrices.hold(monkeypatch)
+        precision, limits = "fp16", UNITS
+        options = Options(api, precision, algorithm="matrix_units 1x1x1x1x1x1x3")
+    graph = side_by_side({"first": first_layers(), "packed": packed_layers()})
+    bundle = compile_graph(graph, options, limits, spirv_cache=tmp_path)
+    assert steps(bundle.plan, "pack") == 4
+    inputs = inputs_of(graph)
+    wanted, got = evaluate(graph, inputs), run(agent, bundle, inputs)
+    assert {name: e for name in got if (e := relative_error(got[name], wanted[name])) > TOLERANCE[precision]} == {}
+    inputs = special(graph)
+    wanted = definition(graph, inputs)
+    if precision == "fp32":
+        assert differences(run(agent, bundle, inputs), wanted) == {}
+    else:
+        got = run(agent, bundle, inputs)
+        assert [name for name in got if (np.isfinite(got[name]) != np.isfinite(wanted[name])).any()] == []
+
+
+def test_phones_images_and_mapped_inputs_keep_their_first_layers() -> None:
+    graph, plain = first_layers(), Options("opencl")
+    for options, limits in (
+        (plain, Limits()),
+        (plain, replace(DESKTOP, cpu_device=True)),
+        (replace(plain, layout="image"), DESKTOP),
+        (replace(plain, transfers="map"), DESKTOP),
+    ):
+        assert steps(compile_graph(graph, options, limits).plan, "pack") == 7
 
 
 LAST = (

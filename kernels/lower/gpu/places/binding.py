@@ -19,5 +19,7 @@ def as_bound(
     names = {name: place.buffer if isinstance(place, View) else place for name, place in given.items()}
     images = frozenset(name for name, buffer in names.items() if buffers[buffer].image)
     single = frozenset(b.name for b in kernel.buffers if b.access != "read" and names[b.name] in singles)
+    planes = {name: place.planes for name, place in given.items() if isinstance(place, View) and place.planes}
     words = [f"image_{name}" for name in sorted(images)] + [f"single_{name}" for name in sorted(single)]
-    return kernel.with_images(images).in_single(single), words
+    words += [f"planes{count}_{name}" for name, count in sorted(planes.items())]
+    return kernel.with_images(images).in_single(single).with_planes(planes), words

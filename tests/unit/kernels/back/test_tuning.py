@@ -94,7 +94,7 @@ def test_trials_are_of_the_layer_itself() -> None:
         assert layer is not None and (layer.family, layer.key) == (shape.family, shape.key)
 
 
-@pytest.mark.parametrize(("shape", "ends"), [("dense_row", {"narrow", "widen"})])
+@pytest.mark.parametrize(("shape", "ends"), [("strided", {"pack", "unpack"}), ("dense_row", {"narrow", "widen"})])
 def test_a_layer_is_tried_as_within_a_network(shape: str, ends: set[str]) -> None:
     """There it reads stacks and writes halves."""
     options, limits = Options("opencl", "fp16"), LIMITS["desktop"]
