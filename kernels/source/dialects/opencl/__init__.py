@@ -63,6 +63,7 @@ FRAGMENTS = text_of(_HOME / "fragments.cl")
 WARPGROUPS = text_of(_HOME / "warpgroups.cl")
 UNITS = text_of(_HOME / "units.cl")
 _HALVES = text_of(_HOME / "halves.cl")
+_PLANES = text_of(_HOME / "planes.cl")
 _RAW = """\
 #define RAW4 uint2
 #define RAW_ZERO ((uint2)(0))
@@ -128,7 +129,7 @@ def _raw_as_stored(kernel: Kernel) -> str:
         for words, size in (("", 2), ("8", 4))
     ]
     rounded = [f"#define LOAD_RAW_{b.name}(i) raw4_of({planes_value(b)})\n" for b in read if b.planes]
-    return "".join([*stored, *rounded])
+    return "".join([*stored, *([_PLANES] if rounded else []), *rounded])
 
 
 def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -> str:

@@ -18,14 +18,8 @@ float4 load_half4(int i, __global const half* from) {
 }
 void store_half4(float4 v, int i, __global half* to) { ((__global ushort4*)to)[i] = HALVES_OF(v); }
 #define PUT_HALF4(v, i, to) (((__local ushort4*)(to))[i] = HALVES_OF(v))
-uint2 raw4_of(float4 v) { return as_uint2(HALVES_OF(v)); }
 #else
 #define load_half4(i, from) vloada_half4((i), (from))
 #define store_half4(v, i, to) vstorea_half4((v), (i), (to))
 #define PUT_HALF4(v, i, to) vstorea_half4((v), (i), (__local half*)(to))
-uint2 raw4_of(float4 v) {
-    uint2 bits;
-    vstorea_half4(v, 0, (half*)&bits);
-    return bits;
-}
 #endif
