@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from orchestrator.errors import FarmError
+from orchestrator.errors import FarmError, ModelFileError
 
 Option = str | int | float | bool | Path | Sequence[str] | None
 """True gives the option alone, a sequence repeats it, None and False leave it out."""
@@ -87,15 +87,17 @@ class CommandLine:
     def folder(self, files: Mapping[str, Path] | None = None) -> Iterator[str]:
         """A new folder there with these files by name; it is removed at the end."""
         with ExitStack() as stack:
+            scratch = Path(stack.enter_context(TemporaryDirectory(prefix="farm-models-")))
+            files = {name: _in_one_file(path, scratch / name) for name, path in (files or {}).items()}
             if not self.host:
                 here = stack.enter_context(TemporaryDirectory(prefix="farm-"))
-                for name, path in (files or {}).items():
+                for name, path in files.items():
                     (Path(here) / name).symlink_to(path.absolute())
                 yield here
                 return
             there = self._there("mktemp -d").decode().strip()
             stack.callback(lambda: self._there(f"rm -rf {shlex.quote(there)}"))
-            self._send(files or {}, there)
+            self._send(files, there)
             yield there
 
     def fetch(self, folder: str, into: Path) -> None:
@@ -189,3 +191,20 @@ def _unreachable(host: str, said: bytes) -> CommandFailed:
         f"{host} cannot be reached: {said.decode(errors='replace').strip()}",
         remedy=f"`ssh {host} farm --version` must work without a password; name the command with Farm(command=...)",
     )
+
+
+def _in_one_file(path: Path, copy: Path) -> Path:
+    """The file, or a copy of a model with the data inside that lie beside it. Raises ModelFileError."""
+    if path.suffix != ".onnx":
+        return path
+    from kernels.errors import CompileError
+    from kernels.frontend.one_file import one_file
+
+    try:
+        content = one_file(path)
+    except CompileError as e:
+        raise ModelFileError(str(e)) from e
+    if content is None:
+        return path
+    copy.write_bytes(content)
+    return copy

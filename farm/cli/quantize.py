@@ -59,6 +59,10 @@ def quantize(
     from orchestrator.analysis.agreement import proportion
     from orchestrator.report.wording import percent, percent_interval
 
+    if output.exists() and model.exists() and output.samefile(model):
+        raise ModelFileError(
+            f"{output} is the model itself, whose weights in fp32 would be lost", remedy="give another name with -o"
+        )
     graph = load_onnx(model)
     examples = Examples(graph, data, mean=mean or (0.0,), scale=scale or (1.0,))
     batch = graph.shapes[graph.inputs[0]][0]
@@ -77,7 +81,7 @@ def quantize(
     found: dict[str, Any] = {
         "model": output,
         "layers": len(quantizer.layers),
-        "bytes_before": model.stat().st_size,
+        "bytes_before": quantizer.bytes_before,
         "bytes_after": output.stat().st_size,
         "examples": len(before),
         "agree": int((~changed).sum()),

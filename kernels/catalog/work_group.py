@@ -1,12 +1,35 @@
-"""Work-groups: whether one fits the device, and those worth trying where a kernel works in any."""
+"""Work-groups: whether one fits the device, those worth trying where a kernel works in any, and how many there are."""
 
 from __future__ import annotations
 
 from kernels.errors import OptionError
-from kernels.options import Limits
+from kernels.options import Backend, Limits
 
+WorkItems = tuple[int, int, int]
+_USUAL, _ON_A_CPU = 64, 16
 _SIZES = (32, 128, 256)
-"""Beside 64 work-items, which is what a GPU gets (`kernels/lower/gpu/context.py`)."""
+"""Beside the usual one."""
+_MOST_GROUPS = 65535
+"""Work-groups along an axis that every Vulkan device takes; many take no more."""
+
+
+def group_size(limits: Limits) -> int:
+    """Work-items of a work-group where a kernel works in any."""
+    wanted = _ON_A_CPU if limits.cpu_device else _USUAL
+    first = limits.max_work_item_sizes[0] if limits.max_work_item_sizes else wanted
+    return max(1, min(wanted, limits.max_work_group or wanted, first or wanted))
+
+
+def folded(work_items: WorkItems, size: int, backend: Backend) -> tuple[WorkItems, dict[str, int]]:
+    """Where Vulkan may refuse so many work-groups along an axis: rows of them, and how many there are on each axis.
+
+    The program counts through the rows (`kernels/source/dialects/vulkan.py`); the last may be left incomplete.
+    """
+    x, y, z = -(-work_items[0] // size), *work_items[1:]
+    if backend != "vulkan" or max(x, y, z) <= _MOST_GROUPS:
+        return work_items, {}
+    rows = -(-x * y * z // _MOST_GROUPS)
+    return (-(-x * y * z // rows) * size, rows, 1), {"GROUPS_X": x, "GROUPS_Y": y, "GROUPS_Z": z}
 
 
 def group_conflict(limits: Limits, *, group: int, local_bytes: int) -> str | None:

@@ -18,9 +18,12 @@ from kernels.ir.graph import Array, Graph
 from kernels.reference import check_inputs
 from kernels.reference.inputs import describe_inputs
 
-from .networks import BUILT_IN, known_words, seeded_normal
+from .networks import BUILT_IN, known_words, seeded_normal, seeded_whole
 
 Size = int | tuple[int, ...]
+LARGEST_WHOLE = 1 << 24
+"""Up to which fp32 holds every whole number."""
+MOVES = ("reshape", "transpose")
 
 
 def load_workload(
@@ -74,8 +77,28 @@ def _checked(network: str, given: Mapping[str, Size]) -> dict[str, Size]:
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
-    """Standard normal numbers (fp32) for every input, from the seed and the input's name."""
-    return {name: seeded_normal(seed, name, graph.shapes[name]) for name in graph.inputs}
+    """Random numbers (fp32) for every input, from the seed and the input's name.
+
+    They are standard normal ones; of an input of whole numbers rows of the table from which it chooses, or 0 and 1
+    where it chooses from none, as a mask.
+    """
+    return {
+        name: seeded_whole(seed, name, graph.shapes[name], _rows(graph, name) or 2)
+        if name in graph.whole
+        else seeded_normal(seed, name, graph.shapes[name])
+        for name in graph.inputs
+    }
+
+
+def _rows(graph: Graph, name: str) -> int:
+    """How many rows the smallest table has from which an input of whole numbers chooses; 0: there is none."""
+    named, extents = {name}, list[int]()
+    for node in graph.nodes:
+        if node.op == "gather" and node.inputs[1] in named:
+            extents.append(graph.shapes[node.inputs[0]][node.attributes["axis"]])
+        elif node.op in MOVES and node.inputs[0] in named:
+            named.add(node.output)
+    return min(extents, default=0)
 
 
 def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
@@ -97,7 +120,23 @@ def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
     except (ValueError, EOFError, BadZipFile) as e:
         raise InputError(f"{path}: no readable .npy or .npz file: {e}; write it with numpy.save") from e
     check_inputs(graph, content)
-    return {name: np.ascontiguousarray(content[name], np.float32) for name in graph.inputs}
+    return {name: _in_single(content[name], graph, name, f"{path}: input {name!r}") for name in graph.inputs}
+
+
+def _in_single(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> Array:
+    """Raises InputError for a number that fp32 does not hold, a fraction as a whole number, a row that is not there."""
+    whole, rows = name in graph.whole, _rows(graph, name)
+    if whole and array.dtype.kind == "f" and (odd := array[array != np.trunc(array)]).size:
+        raise InputError(f"{what} holds {odd[0]:g}; it takes whole numbers")
+    if array.dtype.kind != "f" and (large := array[(array > LARGEST_WHOLE) | (array < -LARGEST_WHOLE)]).size:
+        raise InputError(f"{what} holds {large[0]}; whole numbers are computed in fp32, exact up to {LARGEST_WHOLE}")
+    if whole and rows and (odd := array[(array >= rows) | (array < -rows)]).size:
+        raise InputError(f"{what} holds {odd[0]:g}; it chooses from a table of {rows} rows")
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(array, np.float32)
+    if (large := array[np.isinf(single) & np.isfinite(array)]).size:
+        raise InputError(f"{what} holds {large[0]:g}, more than fp32 holds: give smaller numbers")
+    return single
 
 
 def _arrays(graph: Graph, path: Path, content: Any) -> Mapping[str, npt.NDArray[Any]]:

@@ -19,8 +19,9 @@ from kernels.ir.graph import Array, Graph
 from kernels.reference import evaluate
 
 from .examples import Examples
-from .onnx.control.nested import every_node, inner_graphs, names_read
-from .onnx.model_file import opset, read_model, tensor_array
+from .one_file import read_whole
+from .onnx.control.nested import every_node, names_read
+from .onnx.model_file import opset, tensor_array
 
 OLDEST = 13
 """Opset from which a weight has a scale for each channel."""
@@ -50,7 +51,9 @@ class Quantizer:
 
     def __init__(self, path: Path, known: Ranges) -> None:
         """Raises ModelError for a model that is too old, or has no layer with a constant weight."""
-        self._model = read_model(path)
+        self._model = read_whole(path)
+        self.bytes_before = self._model.ByteSize()
+        """Of the model, with its external data."""
         if opset(self._model, path) < OLDEST:
             raise ModelError(f"{path}: scales by channels need opset {OLDEST} or newer; export the model with it")
         self._known, self._folder = known, path.parent
@@ -64,7 +67,20 @@ class Quantizer:
         for node in self._model.graph.node:
             self._add(node)
         if not self.layers:
-            raise ModelError(f"{path}: no {', '.join(LAYERS)} has an fp32 weight that is stored; nothing to quantize")
+            raise ModelError(
+                f"{path}: no {', '.join(LAYERS)} has an fp32 weight that is stored; nothing to quantize: {self._mend()}"
+            )
+
+    def _mend(self) -> str:
+        """What the one who brings the model can do."""
+        weights = [node.input[1] for node in self._model.graph.node if node.op_type in LAYERS and len(node.input) > 1]
+        stored = {self._stored[name].data_type for name in weights if name in self._stored}
+        if types := stored - {onnx.TensorProto.FLOAT}:
+            names = ", ".join(map(onnx.TensorProto.DataType.Name, sorted(types)))
+            return f"weights are stored as {names}; export the model in fp32"
+        if weights:
+            return "weights are computed by nodes, as in a model that is quantized already; bring it as it was before"
+        return "measure it in fp32 or fp16"
 
     def write(self, path: Path) -> None:
         """Write the model; what no node reads any more is left out, and all data lie in the one file."""
@@ -73,20 +89,11 @@ class Quantizer:
         graph.node.extend(self._nodes)
         read = {*names_read(self._nodes), *(port.name for port in graph.output)}
         kept = [tensor for name, tensor in self._stored.items() if name in read]
-        inside = [self._inside(tensor) for tensor in kept]
         ports = [port for port in graph.input if port.name in read or port.name not in self._stored]
         del graph.initializer[:], graph.input[:]
-        graph.initializer.extend(inside)
-        for inner in inner_graphs(graph.node):
-            for tensor in inner.initializer:
-                tensor.CopyFrom(self._inside(tensor))
+        graph.initializer.extend(kept)
         graph.input.extend(ports)
         path.write_bytes(self._model.SerializeToString())
-
-    def _inside(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
-        if tensor.data_location != onnx.TensorProto.EXTERNAL:
-            return tensor
-        return numpy_helper.from_array(tensor_array(tensor, self._folder), tensor.name)
 
     def _add(self, node: onnx.NodeProto) -> None:
         weight = self._stored.get(node.input[1]) if node.op_type in LAYERS and len(node.input) > 1 else None

@@ -2,6 +2,7 @@
 
 Padding and resizing are operations of the network, and transforms of Winograd compute; they are not listed. Nothing is
 hidden in another step: a tensor has one layout at a time, and what needs another one reads what a listed step wrote.
+Layers at the ends of a network may read and write ports as they are, which moves nothing.
 """
 
 from __future__ import annotations

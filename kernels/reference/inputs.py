@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from kernels.errors import InputError
@@ -13,22 +12,24 @@ from kernels.ir.graph import Graph
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Raise InputError unless `inputs` holds exactly the graph's inputs, of their shapes, in floating point."""
+    """Raise InputError unless `inputs` holds exactly the graph's inputs, of their shapes, in floating point, or
+    whole numbers where it takes these."""
     for name in inputs:
         if name not in graph.inputs:
             raise InputError(f"{graph.name} has no input {name!r}; its inputs are {describe_inputs(graph)}")
     for name in graph.inputs:
         if name not in inputs:
-            raise InputError(f"input {name!r} of {graph.name} is missing; give {graph.shapes[name]} float32")
+            raise InputError(f"input {name!r} of {graph.name} is missing; give {graph.shapes[name]}")
         check_input(graph, name, inputs[name])
 
 
 def check_input(graph: Graph, name: str, array: npt.NDArray[Any]) -> None:
     """Raise InputError unless the array fits this input of the graph."""
-    expected = graph.shapes[name]
-    if tuple(array.shape) != expected or not np.issubdtype(array.dtype, np.floating):
+    expected, whole = graph.shapes[name], name in graph.whole
+    if tuple(array.shape) != expected or array.dtype.kind not in ("biuf" if whole else "f"):
         raise InputError(
-            f"input {name!r} of {graph.name}: expected {expected} float32, given {tuple(array.shape)} {array.dtype}"
+            f"input {name!r} of {graph.name}: expected {expected} {'whole numbers' if whole else 'float32'}, "
+            f"given {tuple(array.shape)} {array.dtype}"
         )
 
 

@@ -32,6 +32,9 @@ class Buffer:
     access: Literal["read", "write", "readwrite"] = "read"
     image: bool = False
     """It lies in an image: element i of four lanes is its texel (i % width, i / width)."""
+    planes: int = 0
+    """Where not 0: an fp32 array of so many channels, one to four, each a plane of the kernel's `h` x `w`; its element
+    i has in its lanes what lies at i, and as many planes later as the lane's number; lanes beyond are 0."""
 
 
 def result(name: str, lanes: Literal[1, 4] = 4, storage: Storage = "data") -> Buffer:
@@ -125,6 +128,18 @@ class Kernel:
             if buffer.name in names and (buffer.storage == "f32" or (buffer.lanes == 1 and buffer.access == "write")):
                 raise ValueError(f"kernel {self.name}: {buffer.name} cannot lie in an image")
         return replace(self, buffers=tuple(replace(b, image=b.image or b.name in names) for b in self.buffers))
+
+    def in_single(self, names: AbstractSet[str]) -> Kernel:
+        """The kernel with these parameters in single, whatever the plan's data type."""
+        return self._replacing({b.name: replace(b, storage="f32") for b in self.buffers if b.name in names})
+
+    def with_planes(self, planes: Mapping[str, int]) -> Kernel:
+        """The kernel that reads these parameters, by name, from so many planes."""
+        found = (b for b in self.buffers if b.name in planes)
+        return self._replacing({b.name: replace(b, storage="f32", planes=planes[b.name]) for b in found})
+
+    def _replacing(self, changed: Mapping[str, Buffer]) -> Kernel:
+        return replace(self, buffers=tuple(changed.get(b.name, b) for b in self.buffers)) if changed else self
 
     def of_lanes(self, lanes: Literal[1, 4]) -> Kernel:
         """The same kernel, whose buffers' elements have so many lanes."""

@@ -83,6 +83,12 @@ def image_accessors(buffer: Buffer, *, width: str, pair: str, load: str, store: 
     return "\n".join(lines)
 
 
+def planes_value(buffer: Buffer) -> str:
+    """Element i of a parameter in planes, in single."""
+    planes = [f"{buffer.name}[(i) + {plane} * h * w]" for plane in range(buffer.planes)]
+    return f"WIDE_VEC4({', '.join([*planes, *['0.0f'] * (4 - buffer.planes)])})"
+
+
 def raw_as_computed(kernel: Kernel) -> str:
     """`LOAD_RAW_<name>` and what belongs to it, where values are converted as they are loaded."""
     if not kernel.loads_raw:

@@ -110,7 +110,7 @@ def trial(
     graph = layer.family.trial(layer.sizes, [str(index) for index in range(len(choices))])
     known = {str(index): choice for index, choice in enumerate(choices)}
     tuned = replace(untuned(options), tuned=known, in_place=False)  # else the last one alone would overwrite its input
-    draft = lower_cpu(graph, tuned) if options.backend == "cpu" else lower_gpu(graph, tuned, limits)
+    draft = lower_cpu(graph, tuned) if options.backend == "cpu" else lower_gpu(graph, tuned, limits, at_ports=False)
     bundle = assemble(draft, place_memory(draft, tuned, limits), tuned, limits, spirv_cache=spirv_cache)
     validate(bundle.plan, limits)
     own = {node.name: steps_of(node) for node in graph.nodes if node.name in known}

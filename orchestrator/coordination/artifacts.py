@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import tempfile
@@ -34,6 +35,13 @@ class Artifacts:
                 return self._copy(source)
         except OSError as e:
             raise ModelFileError(f"{path}: cannot be kept: {e.strerror or e}") from e
+
+    def put_bytes(self, content: bytes) -> str:
+        """Keep a content; returns its SHA-256. Raises ModelFileError where the folder cannot be written."""
+        try:
+            return self._copy(io.BytesIO(content))
+        except OSError as e:
+            raise ModelFileError(f"{self._folder}: cannot keep a model there: {e.strerror or e}") from e
 
     def path(self, sha256: str) -> Path:
         """The kept file, its content verified. Raises ModelFileError where it is missing or damaged."""

@@ -35,7 +35,7 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
         kept_name = workload.onnx.removeprefix(KEPT)
         is_kept = kept_name != workload.onnx
         found["onnx_sha256"] = (
-            artifacts.named(kept_name) if is_kept else artifacts.put(_file(base, workload.onnx, "workload.onnx"))
+            artifacts.named(kept_name) if is_kept else _model(base, workload.onnx, "workload.onnx", artifacts)
         )
     if workload.input is not None:
         found["input_sha256"] = artifacts.put(_file(base, workload.input, "workload.input"))
@@ -102,7 +102,7 @@ def _sides(experiment: Experiment, base: Path, found: dict[str, str], artifacts:
             networked = experiment.workload.model_copy(update={"network": side.axes["network"]})
             _check(networked, None, {}, artifacts, f"sides.{name}.axes.network")
         if side.onnx is not None:
-            own["onnx_sha256"] = sha256 = artifacts.put(_file(base, side.onnx, f"sides.{name}.onnx"))
+            own["onnx_sha256"] = sha256 = _model(base, side.onnx, f"sides.{name}.onnx", artifacts)
             model = experiment.workload.model_copy(update={"network": None, "onnx": side.onnx})
             for batch in experiment.matrix.batch or (None,):
                 _check(model, batch, {**found, "onnx_sha256": sha256}, artifacts, "")
@@ -218,6 +218,19 @@ def _file(base: Path, name: str, field: str) -> Path:
     if not path.is_file():
         raise ModelFileError(f"{field}: there is no file {path}", remedy="paths are relative to the experiment file")
     return path
+
+
+def _model(base: Path, name: str, field: str, artifacts: Artifacts) -> str:
+    """Keep a model as one file, with its external data inside."""
+    from kernels.errors import CompileError
+    from kernels.frontend.one_file import one_file
+
+    path = _file(base, name, field)
+    try:
+        content = one_file(path)
+    except CompileError as e:
+        raise ModelFileError(f"workload: {e}".replace(str(path), name, 1)) from e
+    return artifacts.put(path) if content is None else artifacts.put_bytes(content)
 
 
 def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts, named: str) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 from kernels.ir.graph import Graph
 
 from .autoencoder import autoencoder_784, classifier_784
-from .builder import seeded_normal
+from .builder import seeded_normal, seeded_whole
 from .caffe import alexnet, caffenet, cifar10_quick, lenet
 from .googlenet import googlenet
 from .inception import inception_v3
@@ -19,7 +19,7 @@ from .resnet import resnet18, resnet50
 from .squeezenet import squeezenet_v1_0, squeezenet_v1_1
 from .vgg import vgg16
 
-__all__ = ["BUILT_IN", "FAMILIES", "NETWORKS", "OPERATIONS", "Network", "known_words", "seeded_normal"]
+__all__ = ["BUILT_IN", "FAMILIES", "NETWORKS", "OPERATIONS", "Network", "known_words", "seeded_normal", "seeded_whole"]
 
 
 class Network(Protocol):

@@ -163,4 +163,13 @@ def _pair(value: int | Pair) -> Pair:
 
 def seeded_normal(seed: int, name: str, shape: Shape) -> Array:
     """Standard normal numbers (fp32) that depend on the seed and the tensor's name only."""
-    return np.random.default_rng((seed, crc32(name.encode()))).standard_normal(shape, dtype=np.float32)
+    return _generator(seed, name).standard_normal(shape, dtype=np.float32)
+
+
+def seeded_whole(seed: int, name: str, shape: Shape, count: int) -> Array:
+    """Whole numbers (fp32) from 0 to below `count`, each as likely, that depend on the seed and the name only."""
+    return _generator(seed, name).integers(count, size=shape).astype(np.float32)
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    return np.random.default_rng((seed, crc32(name.encode())))

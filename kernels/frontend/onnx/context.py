@@ -196,9 +196,12 @@ class Context:
         if name in self.sequences:
             node.reject(f"{what} ({name!r}) is a sequence of tensors; only operators of sequences take one")
         if name not in self.constants and name not in self.shapes and name not in self.extents:
-            raise ModelError(
-                f"node {node.name!r} ({node.op}): {what} ({name!r}) is defined nowhere before; the model is damaged"
-            )
+            why = "is defined nowhere before; the model is damaged"
+            if name in self.reserved:
+                why = (
+                    "is written by a later node; sort the nodes (onnx_graphsurgeon: toposort), and save the model again"
+                )
+            raise ModelError(f"node {node.name!r} ({node.op}): {what} ({name!r}) {why}")
 
     def constant(self, node: OnnxNode, index: int) -> AnyArray:
         """Value of an input that must be a constant."""

@@ -75,7 +75,7 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path) -> npt.NDArray[Any]:
         stored = onnx.TensorProto()
         stored.CopyFrom(tensor)
         stored.data_location = onnx.TensorProto.DEFAULT
-        stored.raw_data = _external_bytes(tensor, folder)
+        stored.raw_data = external_bytes(tensor, folder)
         tensor = stored
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor))
@@ -85,7 +85,19 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path) -> npt.NDArray[Any]:
         ) from e
 
 
-def _external_bytes(tensor: onnx.TensorProto, folder: Path) -> bytes:
+def external_tensors(message: Message) -> Iterator[onnx.TensorProto]:
+    """Those of which the data lie in another file: weights, attributes, also of inner graphs and functions."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for each in value if field.is_repeated else (value,):
+                if not isinstance(each, onnx.TensorProto):
+                    yield from external_tensors(each)
+                elif each.data_location == onnx.TensorProto.EXTERNAL:
+                    yield each
+
+
+def external_bytes(tensor: onnx.TensorProto, folder: Path) -> bytes:
+    """The data of a tensor that lie in a file below `folder`. Raises ModelError."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     root = folder.resolve()

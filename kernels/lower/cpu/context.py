@@ -163,6 +163,10 @@ class CpuContext:
     def is_placed(self, tensor: str) -> bool:
         return tensor in self._aliases
 
+    def is_at(self, tensor: str, whole: str, channel: int) -> bool:
+        """Whether a tensor's producer wrote it into a concat of channels there: it may be a part of others, too."""
+        return self._aliases.get(tensor) == (whole, channel)
+
     def _begins(self, tensor: str) -> bool:
         """Whether a tensor's buffer is that of a concat which it begins, where every reader finds it."""
         return self.is_placed(tensor) and _is_beginning(

@@ -208,13 +208,15 @@ def _concat(context: CpuContext, node: Node) -> None:
     in_blocks = context.writes_blocks(node.output)
     dst, offset, outer = (context.write_blocks if in_blocks else context.write)(node.output), 0, prod(shape[:axis])
     stride = context.block_elements(node.output) // outer if in_blocks else prod(shape[axis:])
+    channel = 0
     for name in node.inputs:
         count = context.block_elements(name) // outer if in_blocks else prod(context.graph.shapes[name][axis:])
-        if not context.is_placed(name) and not context.is_part(name, node.output, offset):
+        if not context.is_at(name, node.output, channel) and not context.is_part(name, node.output, offset):
             src = (context.read_blocks if in_blocks else context.read)(name)
             ints = {"outer": outer, "count": count, "dst_stride": stride, "dst_offset": offset}
             context.call("copy_block", node, {"src": src, "dst": dst}, ints)
         offset += count
+        channel += context.graph.shapes[name][axis]
 
 
 def _slice(context: CpuContext, node: Node) -> None:

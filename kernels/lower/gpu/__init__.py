@@ -65,15 +65,18 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
 }
 
 
-def lower_gpu(graph: Graph, options: Options, limits: Limits) -> Draft:
-    """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
+def lower_gpu(graph: Graph, options: Options, limits: Limits, *, at_ports: bool = True) -> Draft:
+    """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode.
+
+    `at_ports`: the first and last layers are those of a network; else they read and write as layers within one.
+    """
     for family in FAMILIES:
         cases = family.cases(graph)
         family.check(options, limits, cases)
         for layer, sizes in cases:
             if layer in options.layers:
                 family.check(options.of(layer), limits, [(layer, sizes)])
-    context = GpuContext(graph, options, limits)
+    context = GpuContext(graph, options, limits, at_ports=at_ports)
     for name in graph.inputs:
         _add_input(context, name)
     for context.position, node in enumerate(graph.nodes):

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from kernels.catalog.family import Call, Constants, GpuFamily, S
+from kernels.catalog.work_group import WorkItems, folded, group_size
 from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError
 from kernels.ir.dims import Dims, dims_of
@@ -24,11 +25,12 @@ from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.kernel import Kernel
 from kernels.source.tile import UNTILED, Tile
 
-from .flatten import is_read_in_stacks
-from .images import ImageChoice
+from .places.binding import as_bound
+from .places.flatten import is_read_in_stacks
+from .places.images import ImageChoice
+from .places.ports import in_rows, only_outputs
 from .values import CodeBuffer, Value, View
 
-WorkItems = tuple[int, int, int]
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
@@ -41,7 +43,7 @@ _SHARED_FROM = 8
 class GpuContext:
     """What the operations' lowerings share. Tensors are converted between layouts where first needed."""
 
-    def __init__(self, graph: Graph, options: Options, limits: Limits) -> None:
+    def __init__(self, graph: Graph, options: Options, limits: Limits, *, at_ports: bool = True) -> None:
         self.graph = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
         self.options = options
         self.limits = limits
@@ -72,6 +74,11 @@ class GpuContext:
         self.codes = stored_as_codes(graph, options, self._aliases)
         self.code_buffers: dict[tuple[str, Steps | None], CodeBuffer] = {}
         """Tensors that exist in whole numbers of 8 bits, by tensor and steps; None: by their own range."""
+        self.at_ports = at_ports
+        self.ports = only_outputs(graph, self._aliases) if self.half and at_ports else frozenset[str]()
+        """Tensors of a plan of halves that layers write in single where they write them row-major."""
+        self.singles: set[str] = set()
+        """The buffers of those."""
         self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
         if self.half and graph.places > _HALF_PLACES:
             raise OptionError(
@@ -83,7 +90,7 @@ class GpuContext:
                 f"{graph.name}: its sums of whole numbers may reach {graph.sums}, beyond the range of fp16 "
                 f"({_HALF_MAX:.0f}); use fp32 or relaxed"
             )
-        self._group_x = _group_size(limits)
+        self._group_x = group_size(limits)
         # lavapipe computes every side of a condition for all work-items, the exponential of an activation included
         self._fixes_choices = limits.cpu_device and options.backend == "vulkan"
         self._writes_ends_out = not limits.cpu_device and not limits.unified_memory
@@ -117,7 +124,10 @@ class GpuContext:
         the first that nobody reads later.
         """
         value = self.values.setdefault(tensor, Value())
-        if value.packed is None:
+        if value.packed is None and tensor in self.ports and in_rows(self.dims(tensor)):
+            value.single = self._new_single(tensor)
+            value.packed = View(value.single, self.dims(tensor).stacks, 0)
+        elif value.packed is None:
             free = (name for name in over if self.options.in_place and self._can_overwrite(name, tensor))
             source = next(free, None)
             value.packed = self.values[source].packed if source else self._place_packed(tensor)
@@ -142,8 +152,17 @@ class GpuContext:
 
     def new_plain(self, tensor: str) -> str:
         """A new row-major buffer in which a node writes a tensor."""
-        buffer = self.plain_buffer(tensor)
-        self.values[tensor] = Value(plain=buffer, single=None if self.half else buffer)
+        if tensor in self.ports:
+            buffer = self._new_single(tensor)
+            self.values[tensor] = Value(single=buffer)
+        else:
+            buffer = self.plain_buffer(tensor)
+            self.values[tensor] = Value(plain=buffer, single=None if self.half else buffer)
+        return buffer
+
+    def _new_single(self, tensor: str) -> str:
+        buffer = self.plain_buffer(tensor, "f32")
+        self.singles.add(buffer)
         return buffer
 
     def _place_packed(self, tensor: str) -> View:
@@ -188,12 +207,12 @@ class GpuContext:
         """Append a step; arguments are given by name. `switches`: constants of the body beside its tile."""
         checkpoint()
         places = {n: b.argument if isinstance(b, View) else BufferArgument(buffer=b) for n, b in buffers.items()}
-        in_images = frozenset(name for name, place in places.items() if self.draft.buffers[place.buffer].image)
         size = self._allowed(kernel, group or self._group_x)
-        work_items, counts = self._folded(work_items, size)
+        work_items, counts = folded(work_items, size, self.options.backend)
         choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
         fixed = {name: ints[name] for name in choices if name in ints}
-        program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, in_images, fixed)
+        kernel, words = as_bound(kernel, buffers, self.draft.buffers, self.singles)
+        program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, words, fixed)
         names = tuple(parameter.name for parameter in kernel.fixing(fixed).parameters)
         self.draft.steps.append(
             Dispatch(
@@ -247,31 +266,18 @@ class GpuContext:
         elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
         return elements * (2 if self.half else 4)
 
-    def _folded(self, work_items: WorkItems, size: int) -> tuple[WorkItems, dict[str, int]]:
-        """Where Vulkan may refuse so many work-groups along an axis: rows of them, and how many there are on each axis.
-
-        The program counts through the rows (`kernels/source/dialects/vulkan.py`); the last may be left incomplete.
-        """
-        x, y, z = -(-work_items[0] // size), *work_items[1:]
-        if self.options.backend != "vulkan" or max(x, y, z) <= _MOST_GROUPS:
-            return work_items, {}
-        rows = -(-x * y * z // _MOST_GROUPS)
-        return (-(-x * y * z // rows) * size, rows, 1), {"GROUPS_X": x, "GROUPS_Y": y, "GROUPS_Z": z}
-
     def _program(
         self,
         kernel: Kernel,
         tile: Tile,
         switches: Mapping[str, int],
         size: int,
-        in_images: frozenset[str],
+        words: Sequence[str],
         fixed: Collection[str],
     ) -> DraftProgram:
         chosen = sorted({**tile.chosen, **switches}.items())
-        extra = [f"image_{name}" for name in sorted(in_images)]
-        name = "_".join([kernel.name, *(f"{key.lower()}{value}" for key, value in chosen), *extra])
-        described = kernel.fixing(fixed).with_images(in_images)
-        constants = {**tile.constants, **switches}
+        name = "_".join([kernel.name, *(f"{key.lower()}{value}" for key, value in chosen), *words])
+        described, constants = kernel.fixing(fixed), {**tile.constants, **switches}
         return self.draft.programs.setdefault(name, DraftProgram(name, kernel.name, described, constants, (size, 1, 1)))
 
     def _allowed(self, kernel: Kernel, wanted: int) -> int:
@@ -288,13 +294,3 @@ class GpuContext:
                 f"{most}; choose another algorithm or tile"
             )
         return 1 << (most.bit_length() - 1)
-
-
-_MOST_GROUPS = 65535
-"""Work-groups along an axis that every Vulkan device takes; many take no more."""
-
-
-def _group_size(limits: Limits) -> int:
-    wanted = 16 if limits.cpu_device else 64
-    first = limits.max_work_item_sizes[0] if limits.max_work_item_sizes else wanted
-    return max(1, min(wanted, limits.max_work_group or wanted, first or wanted))

@@ -10,6 +10,7 @@ from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
 from .context import GpuContext
+from .places.ports import in_rows
 from .values import Value, View
 
 _PLACES = ("channels", "hw")
@@ -94,7 +95,7 @@ def row_major(context: GpuContext, tensor: str, value: Value) -> str | None:
     """The packed buffer itself where its bytes are in row-major order."""
     dims, view = context.dims(tensor), value.packed
     whole = view is not None and view.stack0 == 0 and (view.stacks == dims.stacks or dims.n == 1)
-    if view is not None and whole and dims.hw == 1 and (dims.n == 1 or dims.c % 4 == 0):
+    if view is not None and whole and in_rows(dims):
         return view.buffer
     return None
 

@@ -10,8 +10,8 @@ from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
 from .context import GpuContext
-from .flatten import is_read_in_stacks
 from .layout import packed, plain, single
+from .places.flatten import is_read_in_stacks
 from .values import Value, View
 
 _PAIR = (Buffer("src", 1), result("dst", 1))
@@ -93,6 +93,8 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
     old = context.graph.shapes[source]
     if source in context.values and context.values[source].dealt is not None and old[-1:] == shape[-1:]:
         context.values[node.output] = context.values[source]
+    elif source in context.ports:
+        context.values[node.output] = Value(single=single(context, source))
     elif dims_of(old) == dims_of(shape) and has_channels(old) and has_channels(shape):
         packed(context, source)
         context.values[node.output] = context.values[source]

@@ -25,11 +25,11 @@ from .bodies import body
 from .context import GpuContext
 from .convolution import constant
 from .expression_text import in_halves, statements
-from .flatten import flattened_from, rows_by_stack
 from .layout import packed, plain
+from .places.flatten import flattened_from, rows_by_stack
 from .rows.dealing import dealt, is_read_dealt, new_dealt
 from .rows.folding import FoldedNorm, add_columns_sum, folded
-from .values import Value, View
+from .values import View
 
 _INTS = ("columns", "vectors", "count")
 PAD_ROWS = Kernel("pad_rows", body("pad_rows"), (Buffer("src", 1), result("dst")), _INTS)
@@ -107,7 +107,8 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
     depth4, columns4 = -(-depth // 4), -(-columns // 4)
     left = _rows(context, node.inputs[0], prod(a_shape[:-1]), depth)
     right = _rows(context, node.inputs[1], prod(b_shape[:-1]), columns)
-    target, direct = _result_rows(context, node.output, batch * rows, columns)
+    direct = columns % 4 == 0
+    target = context.new_plain(node.output) if direct else _new_rows(context, node.output, batch * rows, columns)
     product, (call,) = context.calls(PRODUCTS, node)
     _product(
         context, node, call, product.flops, left, right, right, target,
@@ -118,9 +119,7 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
             "dst_batch": rows * columns4, "has_bias": 0,
         },
     )  # fmt: skip
-    if direct:
-        context.values[node.output] = Value(plain=target, single=None if context.half else target)
-    else:
+    if not direct:
         _unpad(context, node, target, batch * rows, columns)
 
 
@@ -133,7 +132,8 @@ def _product(
     switches = {**call.switches, **long_sums(call.kernel, ints["depth"], context.limits)}
     if "EIGHTS_A" in switches and (ints["a_start"] % 2 or ints["a_stride"] % 2):
         switches["EIGHTS_A"] = 0
-    if "PAIRED" in switches and not (ints["dst_start"] % 2 or ints["dst_stride"] % 2):
+    stores_halves = (target.buffer if isinstance(target, View) else target) not in context.singles
+    if "PAIRED" in switches and stores_halves and not (ints["dst_start"] % 2 or ints["dst_stride"] % 2):
         switches["EIGHTS_OUT"] = 1
     kernel, last, buffers = call.kernel, SUM_PARTS, {"a": a, "b": b, "bias": bias, "dst": target}
     if norm is not None:
@@ -254,12 +254,6 @@ def _rows(context: GpuContext, tensor: str, rows: int, columns: int) -> str:
     target = _new_rows(context, tensor, rows, columns)
     _move_rows(context, PAD_ROWS, f"{tensor}:rows", source, target, rows, columns)
     return target
-
-
-def _result_rows(context: GpuContext, tensor: str, rows: int, columns: int) -> tuple[str, bool]:
-    if columns % 4 == 0:
-        return context.plain_buffer(tensor), True
-    return _new_rows(context, tensor, rows, columns), False
 
 
 def _unpad(context: GpuContext, node: Node, source: str, rows: int, columns: int) -> None:

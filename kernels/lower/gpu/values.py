@@ -17,6 +17,9 @@ class View:
     stack0: int
     part: tuple[int, int] | None = None
     """Its bytes, where they are known and not the whole buffer."""
+    planes: int = 0
+    """Of a port that a kernel reads itself, which has no stacks but so many channels, each a row-major plane of fp32;
+    there `stacks` counts these."""
 
     @property
     def argument(self) -> BufferArgument:

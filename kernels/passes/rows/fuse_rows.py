@@ -74,10 +74,11 @@ def _steps(
         return None
     x = mean.inputs[0]
     distance = _only(readers, mean.output, _DIFFERENCE, (x, mean.output))
-    if distance is None or {each.output for each in readers[distance.output]} & set(graph.outputs):
+    if distance is None:
         return None
-    squares = [each for each in readers[distance.output] if each.op == "map" and _is(each, _SQUARE)]
-    if len(readers[distance.output]) != 2 or len(squares) != 1:
+    behind = readers.get(distance.output, [])
+    squares = [each for each in behind if each.op == "map" and _is(each, _SQUARE)]
+    if len(behind) != 2 or len(squares) != 1 or {each.output for each in behind} & set(graph.outputs):
         return None
     again = _one(readers, squares[0].output)
     inverse = _one(readers, again.output) if again is not None and _is_mean(graph, again) else None

@@ -26,7 +26,7 @@ from tests.contract.agent.driver import Agent
 from tests.contract.agent.plans import Array
 from tests.contract.agent.test_vulkan_validation import LAYER, SETTINGS
 from tests.unit.kernels.back.any_graph import any_graph, any_limits, any_options
-from tests.unit.kernels.back.graphs import densely_connected
+from tests.unit.kernels.back.graphs import densely_connected, joined_twice
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 EXAMPLES = {"opencl": 6, "vulkan": 8, "cpu": 40}
@@ -115,8 +115,9 @@ def test_layers_that_read_all_before_them_on_the_cpu(
     images: int, growth: int, agent_binary: Path, tmp_path: Path, seed: int
 ) -> None:
     """Their results lie in one another, as far as they begin one another."""
-    graph = densely_connected(images, growth)
-    inputs = random_inputs(graph, seed)
-    ended = Agent(agent_binary, tmp_path).run(compile_graph(graph, Options("cpu"), Limits()), inputs)
-    (wanted,) = evaluate(graph, inputs).values()
-    assert np.linalg.norm(ended.output(0).reshape(wanted.shape) - wanted) <= 1e-5 * _size(wanted)
+    for graph in (densely_connected(images, growth), joined_twice(images, growth)):
+        inputs = random_inputs(graph, seed)
+        ended = Agent(agent_binary, tmp_path).run(compile_graph(graph, Options("cpu"), Limits()), inputs)
+        outputs = {event.name: ended.output(i) for i, event in enumerate(ended.all("output"))}
+        for name, wanted in evaluate(graph, inputs).items():
+            assert np.linalg.norm(outputs[name].reshape(wanted.shape) - wanted) <= 1e-5 * _size(wanted), name

@@ -18,7 +18,7 @@ from kernels.plan.model import Dispatch
 from kernels.source.dialects import vulkan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
-from tests.unit.kernels.back.rows import encoder, grids, windows
+from tests.unit.kernels.back.rows import encoder, grids, layer_norm, windows
 
 from . import matrices
 from .test_agreement import check
@@ -224,6 +224,16 @@ def test_nothing_is_fused_where_another_reads_a_part_of_it() -> None:
     assert ops.count("row_norm") == 1
     assert [node.op for node in prepare(graph, Options("opencl")).nodes].count("row_norm") == 2
     assert all("ending" not in node.attributes for node in prepare(graph, Options("cpu")).nodes)
+
+
+@pytest.mark.parametrize("api", get_args(Backend))
+def test_a_normalisation_may_end_after_any_of_its_nodes(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    """Rows less their mean are the result of many a network."""
+    build = Builder()
+    layer_norm(build, build.input(2, 3, 8), (2, 3, 8))
+    whole, nodes = build.graph, build.graph.nodes
+    ends = {str(i): replace(whole, nodes=nodes[: i + 1], outputs=nodes[i].outputs) for i in range(len(nodes))}
+    check(agent, side_by_side(ends), Options(api), Limits(), tmp_path)
 
 
 def test_a_dense_layers_one_result_may_become_a_scalar() -> None:

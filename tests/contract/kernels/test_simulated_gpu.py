@@ -26,6 +26,8 @@ from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES
 from tests.unit.kernels.back.test_products import every as every_product
 
+from .test_ports import first_layers, last_layers
+
 pytestmark = pytest.mark.slow
 LIMITS = Limits(local_bytes=32 << 10, max_work_group=1024)
 PLATFORM = "liboclgrind-rt-icd.so"
@@ -124,9 +126,13 @@ SHARED_SUMS = (
     "dense_rows_deep", "lrn",
 )  # fmt: skip
 SEPARABLE = "separable"
+DESKTOP = (SEPARABLE, "first layers", "last layers")
+"""What a GPU with memory of its own computes in its own way."""
 PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "convolutions": convolutions,
     SEPARABLE: lambda: (separable(), Options("opencl")),
+    "first layers": lambda: (first_layers(), Options("opencl", "fp16")),
+    "last layers": lambda: (last_layers(), Options("opencl", "fp16")),
     "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
     "halves": lambda: (cases(*SHARED_SUMS), Options("opencl", "fp16")),
     "ranks": lambda: (cases("affine_rank_3", "affine_rank_5", "softmax_rank_3", "mul_rank_3"), Options("opencl")),
@@ -142,7 +148,7 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
 def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: str) -> None:
     graph, options = PLANS[name]()
     inputs = inputs_of(graph)
-    bundle = compile_graph(graph, options, replace(LIMITS, unified_memory=name != SEPARABLE))
+    bundle = compile_graph(graph, options, replace(LIMITS, unified_memory=name not in DESKTOP))
     assert name != SEPARABLE or len([step for step in bundle.plan.steps if step.program.startswith("conv_sep")]) == 2
     said = simulator.run(bundle, dict(inputs))
     assert said == ""

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 from pydantic import BaseModel
 
 from farm import Farm
@@ -16,8 +18,10 @@ from farm.api.model_files import network_of, write_inputs, write_model
 from farm.api.outputs import compare_outputs, right_outputs
 from farm.api.plot import dots
 from farm.api.spec_files import FILES, with_files
+from kernels.frontend.onnx import load_onnx
 from orchestrator.errors import ModelFileError, NoData, NotComparable, UnknownName
 from orchestrator.model.experiment import Dataset, Side, StrategyChoice, TrainingSet, Workload
+from tests.unit.kernels.front.onnx_models import save_model
 
 
 def test_options_are_those_of_the_command_line() -> None:
@@ -71,6 +75,17 @@ def test_a_folder_of_this_machine_holds_the_files_and_goes(tmp_path: Path) -> No
         CommandLine().fetch(folder, tmp_path / "back")
         assert (tmp_path / "back" / "y.bin").read_bytes() == b"x"
     assert not Path(folder).exists()
+
+
+def test_a_model_takes_its_external_data_along(tmp_path: Path) -> None:
+    node = helper.make_node("Add", ["x", "w"], ["y"])
+    path = save_model(tmp_path / "m.onnx", [node], {"x": (2,)}, ["y"], {"w": np.array([1.5, -2.5], np.float32)})
+    onnx.save_model(onnx.load(path), path, save_as_external_data=True, location="m.data", size_threshold=0)
+    with CommandLine().folder({"0-m.onnx": path}) as folder:
+        np.testing.assert_array_equal(load_onnx(Path(folder) / "0-m.onnx").constants["w"], [1.5, -2.5])
+    (tmp_path / "m.data").unlink()
+    with pytest.raises(ModelFileError, match="put it beside the model"), CommandLine().folder({"0-m.onnx": path}):
+        pass
 
 
 def _watched(script: str) -> Experiment:

@@ -79,6 +79,41 @@ def test_weights_lie_in_8_bits_by_channels(tmp_path: Path, digits: Any) -> None:
         assert np.abs(stored[f"{name}.int8"] * step - weight).max() <= 0.501 * step.max()
 
 
+def test_data_beside_the_model_are_counted_and_the_model_is_not_overwritten(
+    tmp_path: Path, digits: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, words = saved(tmp_path, digits)
+    whole = path.stat().st_size
+    onnx.save_model(onnx.load(path), path, save_as_external_data=True, location="m.data", size_threshold=0)
+    assert main((*words, "--first", "1", "--calibrate", "5", "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["bytes_before"] == pytest.approx(whole, rel=0.05)
+    before = path.read_bytes()
+    assert main((*words[:-1], str(path))) == 1
+    assert "is the model itself" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["FLOAT16", "quantized"])
+def test_what_has_no_weights_in_fp32_is_told_the_reason(
+    tmp_path: Path, digits: Any, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    path, words = saved(tmp_path, digits)
+    model = onnx.load(path)
+    if kind == "FLOAT16":
+        for port in (*model.graph.input, *model.graph.output):
+            port.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+        for tensor in model.graph.initializer:
+            half = onnx.numpy_helper.to_array(tensor).astype(np.float16)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(half, tensor.name))
+        onnx.save(model, path)
+    else:
+        assert main((*words, "--first", "1", "--calibrate", "5")) == 0
+        (tmp_path / "q.onnx").replace(path)
+    assert main(words) == 1
+    said = {"FLOAT16": "stored as FLOAT16; export the model in fp32", "quantized": "that is quantized already"}
+    assert said[kind] in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("opset", "more", "said"), [(11, (), "need opset 13"), (17, ("--labels", "few"), "2 labels for")]
 )

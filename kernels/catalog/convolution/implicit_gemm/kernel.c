@@ -22,7 +22,7 @@
     int left[PIXEL_SLOTS];
     UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
         const int pixel = first_pixel + me % TILE_PIXELS + i * GROUP;
-        const int picture = pixel / area;
+        const int picture = IMIN(pixel, pixels - 1) / area;  // where edges are mirrored no pixel is outside
         const int oy = (pixel - picture * area) / ow;
         plane[i] = (picture * src_stacks + src_stack0 + group * in_stacks) * h * w;
         top[i] = pixel < pixels ? oy * sh - pad_t : -100000;

@@ -33,7 +33,7 @@
         const int at = me + f * GROUP;
     INCLUDE place
         const int row = first_row + row_at;
-        const int picture = row / pixels;
+        const int picture = IMIN(row, rows - 1) / pixels;  // where edges are mirrored no pixel is outside
         const int pixel = row - picture * pixels;
         const int oy = pixel / ow;
         top[f] = row < rows && (EVEN_A != 0 || at < VECTORS_A) ? oy * sh - pad_t : -100000;

@@ -19,6 +19,7 @@ from kernels.lower.gpu.values import View
 from kernels.plan.model import Tensor
 from kernels.source.chunks import long_sums
 
+from .planes import port_in_planes
 from .separable import Work, lower_separable
 from .windows import lower_im2col
 
@@ -33,7 +34,8 @@ def lower_conv(context: GpuContext, node: Node) -> None:
     inner = context.within.get(node.inputs[0])
     if inner is None:
         conv, calls = context.calls(CONVOLUTIONS, node, constants)
-        work, source = Work(conv.flops, context.traffic(node)), packed(context, node.inputs[0])
+        work = Work(conv.flops, context.traffic(node))
+        source = port_in_planes(context, node, calls) or packed(context, node.inputs[0])
     else:
         call, work = lower_separable(context, inner, node, constants)
         calls, source = (call,), packed(context, inner.source)

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.catalog.convolution import Convolution, convolution_of
+from kernels.catalog.work_group import WorkItems
 from kernels.ir.graph import Node
 from kernels.lower.cpu.algorithms import has_own_filters
-from kernels.lower.gpu.context import GpuContext, WorkItems
+from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
-from kernels.lower.gpu.flatten import flattened_from, rows_by_stack
+from kernels.lower.gpu.places.flatten import flattened_from, rows_by_stack
 from kernels.lower.gpu.values import CodeBuffer, View
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Kernel

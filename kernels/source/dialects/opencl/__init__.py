@@ -13,7 +13,7 @@ from kernels.options import HALF, Precision
 from kernels.source import whole_numbers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
-from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
+from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
 from kernels.source.texts import text_of
 
 _HOME = Path(__file__).parent
@@ -63,6 +63,7 @@ FRAGMENTS = text_of(_HOME / "fragments.cl")
 WARPGROUPS = text_of(_HOME / "warpgroups.cl")
 UNITS = text_of(_HOME / "units.cl")
 _HALVES = text_of(_HOME / "halves.cl")
+_PLANES = text_of(_HOME / "planes.cl")
 _RAW = """\
 #define RAW4 uint2
 #define RAW_ZERO ((uint2)(0))
@@ -119,13 +120,16 @@ def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
 
 
 def _raw_as_stored(kernel: Kernel) -> str:
-    """`LOAD_RAW_<name>` and `LOAD_RAW8_<name>`: four and eight halves as they lie in memory."""
-    return "".join(
+    """`LOAD_RAW_<name>` and `LOAD_RAW8_<name>`: four and eight halves as they lie, and four singles of planes."""
+    read = [buffer for buffer in kernel.buffers if buffer.access == "read" and buffer.lanes == 4]
+    stored = [
         f"#define LOAD_RAW{words}_{buffer.name}(i) (((__global const uint{size}*){buffer.name})[i])\n"
-        for buffer in kernel.buffers
-        if buffer.access == "read" and buffer.lanes == 4
+        for buffer in read
+        if not buffer.planes
         for words, size in (("", 2), ("8", 4))
-    )
+    ]
+    rounded = [f"#define LOAD_RAW_{b.name}(i) raw4_of({planes_value(b)})\n" for b in read if b.planes]
+    return "".join([*stored, *([_PLANES] if rounded else []), *rounded])
 
 
 def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -> str:
@@ -169,7 +173,7 @@ def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
     if buffer.image:
         return f"__{buffer.access}_only image2d_t {buffer.name}"
     const = "const " if buffer.access == "read" else ""
-    vector = "4" if buffer.lanes == 4 else ""
+    vector = "4" if buffer.lanes == 4 and not buffer.planes else ""
     scalar = f"{'int' if buffer.storage == 'i32' else 'float'}{vector}"
     if _is_half(buffer, precision):
         scalar = f"half{vector}" if narrow else "half"
@@ -186,10 +190,11 @@ def _accessors(buffer: Buffer, precision: Precision, narrow: bool) -> str:
     is_half = _is_half(buffer, precision)
     loads = "load_half4" if suffix else "vload_half"
     value = f"{loads}((i), {name})" if is_half and not narrow else f"{name}[i]"
+    value = f"TO_COMPUTED({planes_value(buffer)})" if buffer.planes else value
     load = f"#define LOAD_{name}(i) ({value})"
     if buffer.access == "read":
         return f"{load}{buffer_accessors_at(buffer)}"
-    store = f"{name}[i] = (v)"
+    store = f"{name}[i] = {'convert_float4' if narrow and suffix else ''}(v)"
     if is_half:
         store = (
             f"{name}[i] = convert_half{suffix}(v)" if narrow else f"{loads.replace('load', 'store')}((v), (i), {name})"

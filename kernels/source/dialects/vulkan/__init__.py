@@ -19,7 +19,7 @@ from kernels.options import CONTRACTED, HALF, Limits, Precision
 from kernels.source import whole_numbers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel
-from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, raw_as_computed
+from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
 from kernels.source.texts import text_of
 
 _HOME = Path(__file__).parent
@@ -119,7 +119,7 @@ def reading_of(limits: Limits) -> Reading:
 
 def texel_of(buffer: Buffer, reading: Reading, *, half: bool) -> Texel:
     """The format of a buffer that is read as texels; empty: a storage buffer."""
-    if not reading.texels or buffer.access != "read" or buffer.image or buffer.storage == "i32":
+    if not reading.texels or buffer.access != "read" or buffer.image or buffer.planes or buffer.storage == "i32":
         return ""
     if half and buffer.storage == "data":
         return "rgba16f" if buffer.lanes == 4 else ""
@@ -223,6 +223,15 @@ def _by_eights(binding: int, buffer: Buffer) -> str:
     )
 
 
+def _planes(binding: int, buffer: Buffer, *, raw: bool) -> str:
+    name, value = buffer.name, planes_value(buffer)
+    load = f"#define LOAD_{name}(i) (FLOAT4({value}))"
+    if raw:
+        load += f"\n#define LOAD_RAW_{name}(i) uvec2(packHalf2x16({value}.xy), packHalf2x16({value}.zw))"
+    declared = f"layout(std430, set = 0, binding = {binding}) readonly restrict buffer Buffer_{name}"
+    return f"{declared} {{ float {name}[]; }};\n{load}{buffer_accessors_at(buffer)}"
+
+
 def _buffer(
     binding: int, buffer: Buffer, precision: Precision, texel: Texel, *, raw: bool = False, eights: bool = False
 ) -> str:
@@ -237,6 +246,8 @@ def _buffer(
             f"#define LOAD_{buffer.name}(i) ({computed}(imageLoad({buffer.name}, (i)){width}))"
             f"{buffer_accessors_at(buffer)}"
         )
+    if buffer.planes:
+        return _planes(binding, buffer, raw=raw)
     is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
     if buffer.storage == "i32":

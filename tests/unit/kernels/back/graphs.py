@@ -160,6 +160,20 @@ def densely_connected(images: int, growth: int) -> Graph:
     return build.outputs(whole)
 
 
+def joined_twice(images: int, channels: int) -> Graph:
+    """Parts that begin one concat, and are parts of others: there twice, in the middle, and by themselves."""
+    build = Builder()
+    x = build.input(images, 4, 3, 5)
+    a, b = (build.conv(x, channels, (1, 1)) for _ in range(2))
+
+    def joined(*parts: str) -> str:
+        total = sum(build.graph.shapes[part][1] for part in parts)
+        return build.node("concat", list(parts), (images, total, 3, 5), axis=1)
+
+    twice = joined(a, a)
+    return build.outputs(joined(a, twice, b), joined(b, a), joined(twice, b, twice), joined(b, x))
+
+
 def shuffled_units(images: int, half: int, *, units: int) -> Graph:
     """A stage of ShuffleNet: halves of the channels, shuffled after each unit; then readers of all."""
     build = Builder()

@@ -30,10 +30,12 @@ def _plan(graph: Graph, precision: str = "fp32", algorithm: str = "auto", limits
     ["squeezenet_v1_0", "squeezenet_v1_1", "mobilenet_v1", "mobilenet_v2", "resnet18", "googlenet", "cifar10_quick"],
 )
 @pytest.mark.parametrize("limits", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_a_network_moves_nothing_between_its_layers(network: str, limits: Limits) -> None:
-    plan = _plan(load_workload(network=network, onnx=None, seed=1), limits=limits)
-    assert {one.kind for one in movements(plan)} == {"input"}
-    assert [one for one in movements(plan) if one.kind not in PORTS] == []
+def test_a_network_moves_nothing_but_its_input(network: str, limits: Limits) -> None:
+    """In halves, too: the classifier writes the output in single. On a desktop the first layer reads the input."""
+    graph = load_workload(network=network, onnx=None, seed=1)
+    for precision in ("fp32", "fp16"):
+        moved = [one.kind for one in movements(_plan(graph, precision, limits=limits))]
+        assert moved == (["input"] if limits is PHONE else []), precision
 
 
 @pytest.mark.parametrize("network", ["squeezenet_v1_1", "mobilenet_v2", "resnet18", "googlenet", "inception_v3"])

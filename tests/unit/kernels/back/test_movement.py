@@ -38,14 +38,14 @@ def every_transposition() -> Graph:
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize("words", ["auto", "naive", "tiled", "tiled 16x4", "tiled 8x8"])
 def test_transposition_equals_the_reference(words: str, precision: str) -> None:
-    """Moves numbers: in fp32 not one bit may differ."""
+    """Moves numbers: in fp32 not one bit may differ. In halves they may be left in single, as the row is."""
     graph = every_transposition()
     inputs = inputs_of(graph)
     bundle = compile_graph(graph, Options("opencl", precision, transpose=words), Limits())  # type: ignore[arg-type]
     wanted = evaluate(graph, inputs)
     for name, got in run_opencl(bundle, inputs).outputs.items():
         exact = wanted[name].astype("f2" if precision == "fp16" else "f4")
-        assert (got == exact).all(), name
+        assert (got.astype(exact.dtype) == exact).all(), name
     assert words == "auto" or words in bundle.plan.options.values()
 
 

@@ -94,6 +94,14 @@ def test_trials_are_of_the_layer_itself() -> None:
         assert layer is not None and (layer.family, layer.key) == (shape.family, shape.key)
 
 
+@pytest.mark.parametrize(("shape", "ends"), [("strided", {"pack", "unpack"}), ("dense_row", {"narrow", "widen"})])
+def test_a_layer_is_tried_as_within_a_network(shape: str, ends: set[str]) -> None:
+    """There it reads stacks and writes halves."""
+    options, limits = Options("opencl", "fp16"), LIMITS["desktop"]
+    plan = trial(SHAPES[shape], [default_choice(SHAPES[shape], options, limits)], options, limits).bundle.plan
+    assert {step.program.split("_")[0] for step in plan.steps if step.layer != "0"} == ends
+
+
 @pytest.mark.parametrize("shape", ["3x3", "1x1", "depthwise", "grouped"])
 def test_work_groups_are_searched_where_a_kernel_works_in_any(shape: str) -> None:
     large = Layer(CONV, Convolution(**{**vars(SHAPES[shape].sizes), "h": 40, "w": 40, "oh": 40, "ow": 40}))

@@ -187,6 +187,12 @@ def test_what_is_damaged_inside_names_the_node(tmp_path: Path) -> None:
         load_onnx(path)
 
 
+def test_nodes_out_of_order_are_told_so(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Exp", ["later"], ["y"]), helper.make_node("Neg", ["x"], ["later"])]
+    with pytest.raises(ModelError, match=r"'later'.* is written by a later node; sort the nodes"):
+        load_onnx(save_model(tmp_path / "m.onnx", nodes, SHAPES, ["y"]))
+
+
 def test_what_is_refused_hides_a_branch_that_reads_it(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Unique", ["data"], ["found"], name="first", sorted=0),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import CompileError, InputError, OptionError
 from kernels.frontend.load import load_inputs, load_workload, random_inputs, sizes_of
@@ -104,6 +104,60 @@ def test_input_that_does_not_fit(tmp_path: Path, lenet: Graph, array: np.ndarray
         load_inputs(lenet, tmp_path / "x.npy")
     with pytest.raises(InputError, match=given):
         evaluate(lenet, {"data": array})
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Graph:
+    """Rows of a table of 7, of the tokens that are not masked."""
+    kinds = (("t", TensorProto.INT64, [2, 5]), ("m", TensorProto.BOOL, [2, 5, 1]))
+    ports = [helper.make_tensor_value_info(*kind) for kind in kinds]
+    nodes = [helper.make_node("Gather", ["w", "t"], ["g"]), helper.make_node("Where", ["m", "g", "z"], ["y"])]
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 5, 3])]
+    stored = {"w": np.arange(21, dtype=np.float32).reshape(7, 3), "z": np.float32(-1)}
+    weights = [numpy_helper.from_array(np.asarray(array), name) for name, array in stored.items()]
+    model = helper.make_model(
+        helper.make_graph(nodes, "t", ports, made, weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    (tmp_path / "t.onnx").write_bytes(model.SerializeToString())
+    return load_onnx(tmp_path / "t.onnx")
+
+
+def test_tokens_are_drawn_and_read_as_whole_numbers(tmp_path: Path, tokens: Graph) -> None:
+    drawn = random_inputs(tokens, 1)
+    assert {*np.concatenate([random_inputs(tokens, seed)["t"].ravel() for seed in range(20)])} == {*range(7)}
+    assert {*drawn["m"].ravel()} == {0, 1}
+    assert all(array.dtype == np.float32 for array in drawn.values())
+    for types in ((np.int64, np.bool_), (np.uint8, np.int32), (np.float64, np.float32)):
+        given = {name: array.astype(kind) for (name, array), kind in zip(drawn.items(), types, strict=True)}
+        np.savez(tmp_path / "x.npz", **given)
+        read = load_inputs(tokens, tmp_path / "x.npz")
+        for name, array in drawn.items():
+            np.testing.assert_array_equal(read[name], array)
+            assert read[name].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (np.full((2, 5), 2.5), r"input 't' holds 2\.5; it takes whole numbers"),
+        (np.full((2, 5), np.nan), "input 't' holds nan; it takes whole numbers"),
+        (np.full((2, 5), 1 << 40), "input 't' holds 1099511627776; .* exact up to 16777216"),
+        (np.full((2, 5), -(1 << 63)), "holds -9223372036854775808"),
+        (np.full((2, 5), 7), "input 't' holds 7; it chooses from a table of 7 rows"),
+        (np.full((2, 5), -8.0), "input 't' holds -8; it chooses"),
+        (np.ones((2, 5), complex), r"expected \(2, 5\) whole numbers, given \(2, 5\) complex128"),
+    ],
+)
+def test_whole_numbers_that_cannot_be_taken(tmp_path: Path, tokens: Graph, bad: np.ndarray, said: str) -> None:
+    np.savez(tmp_path / "x.npz", t=bad, m=np.ones((2, 5, 1), bool))
+    with pytest.raises(InputError, match=said):
+        load_inputs(tokens, tmp_path / "x.npz")
+
+
+def test_more_than_fp32_holds(tmp_path: Path, lenet: Graph) -> None:
+    np.save(tmp_path / "x.npy", np.full((1, 1, 28, 28), 1e300))
+    with pytest.raises(InputError, match=r"input 'data' holds 1e\+300, more than fp32 holds"):
+        load_inputs(lenet, tmp_path / "x.npy")
 
 
 def test_unknown_and_missing_inputs(lenet: Graph) -> None:

@@ -1,0 +1,81 @@
+"""The files of an experiment, kept as a worker finds them: a model is one file, wherever its weights lay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from kernels.frontend.onnx import load_onnx
+from kernels.reference import evaluate
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import ModelFileError
+from orchestrator.model.experiment import Experiment
+from orchestrator.submission.prepare import prepare
+from tests.unit.kernels.front.onnx_models import save_model
+
+
+def saved(folder: Path, rng: np.random.Generator) -> Path:
+    """With a weight, and a tensor in an attribute."""
+    folder.mkdir()
+    bias = onnx.numpy_helper.from_array(rng.standard_normal(4).astype(np.float32), "bias")
+    nodes = [
+        helper.make_node("Constant", [], ["b"], value=bias),
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["y"]),
+    ]
+    return save_model(folder / "m.onnx", nodes, {"x": (2, 3)}, ["y"], {"w": rng.standard_normal((3, 4), np.float32)})
+
+
+def outside(path: Path) -> Path:
+    """The same model, as PyTorch's exporter writes it: its numbers lie in a file beside it."""
+    model = onnx.load(path)
+    onnx.save_model(
+        model, path, save_as_external_data=True, location=f"{path.name}.data", size_threshold=0, convert_attribute=True
+    )
+    return path.with_name(f"{path.name}.data")
+
+
+def named(model: str, side: str) -> Experiment:
+    return Experiment.model_validate(
+        {
+            "name": "e",
+            "workload": {"onnx": model},
+            "devices": {"count": 1},
+            "matrix": {"backend": ["cpu"]},
+            "sides": {"baseline": {}, "candidate": {"onnx": side}},
+            "measure": {"quantities": ["latency"]},
+        }
+    )
+
+
+def test_a_model_is_kept_with_the_data_that_lie_beside_it(tmp_path: Path, seed: int) -> None:
+    rng, artifacts = np.random.default_rng(seed), Artifacts(tmp_path / "state")
+    models = [saved(tmp_path / name, rng) for name in "ab"]
+    x = {"x": rng.standard_normal((2, 3)).astype(np.float32)}
+    wanted = [evaluate(load_onnx(path), x)["y"] for path in models]
+    for path in models:
+        assert outside(path).stat().st_size >= 64
+    found = prepare(named("a/m.onnx", "b/m.onnx"), tmp_path, artifacts)
+    assert found.sides is not None
+    kept = [found.workload.onnx_sha256, found.sides.candidate.onnx_sha256]
+    for sha256, numbers in zip(kept, wanted, strict=True):
+        np.testing.assert_array_equal(evaluate(load_onnx(artifacts.path(str(sha256))), x)["y"], numbers)
+
+
+def test_data_that_are_not_there_are_named(tmp_path: Path, seed: int) -> None:
+    path = saved(tmp_path / "a", np.random.default_rng(seed))
+    missing = outside(path)
+    missing.unlink()
+    with pytest.raises(ModelFileError, match=rf"a/m\.onnx: tensor .*{missing}.* put it beside the model"):
+        prepare(named("a/m.onnx", "a/m.onnx"), tmp_path, Artifacts(tmp_path / "state"))
+
+
+def test_what_one_file_cannot_hold_is_refused(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside(saved(tmp_path / "a", np.random.default_rng(seed)))
+    monkeypatch.setattr("kernels.frontend.one_file.MOST_BYTES", 64)
+    with pytest.raises(ModelFileError, match=r"a/m\.onnx: with its external data it has \d+ bytes; .*FLOAT16"):
+        prepare(named("a/m.onnx", "a/m.onnx"), tmp_path, Artifacts(tmp_path / "state"))
