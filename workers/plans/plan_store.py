@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -281,8 +282,9 @@ def _prune(folder: Path) -> None:
 
 def _used(folder: Path) -> bool:
     """Note that a stored plan is used now; False where it is gone."""
+    now = time.time_ns()  # the file system's own clock has ticks of some ms
     try:
-        os.utime(folder)
+        os.utime(folder, ns=(now, now))
     except FileNotFoundError:
         return False
     return True
