@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from orchestrator.submission.submit import Submission
 
 PANEL = "Experiments"
+MOST_TOLD = 1000
+"""Jobs that are not over, of those that `farm status --json` names."""
 TimeoutOption = Annotated[
     str | None,
     typer.Option(
@@ -157,7 +159,7 @@ def status(
             return
         row = find_experiment(ledger, experiment)
         found = how_far(ledger, row, reasons_of(settings), lambda: devices_of(settings, ledger))
-        left = ledger.jobs(row.id, ("waiting", "placed", "running")) if as_json else []
+        left = ledger.jobs(row.id, ("waiting", "placed", "running"), most=MOST_TOLD) if as_json else []
     if as_json:
         exclusions = [vars(each) for each in row.exclusions]
         more = {"ends": found.ends and found.ends.data, "exclusions": exclusions}

@@ -140,10 +140,10 @@ class Ledger:
 
     # jobs and attempts
 
-    def jobs(self, experiment_id: str, states: Iterable[str] | None = None) -> list[JobRow]:
-        """Jobs of an experiment in order, of all or only these states."""
+    def jobs(self, experiment_id: str, states: Iterable[str] | None = None, *, most: int | None = None) -> list[JobRow]:
+        """Jobs of an experiment in order, of all or only these states; the first of them where `most` are wanted."""
         with self._database.read() as connection:
-            return queries.jobs(connection, experiment_id, states)
+            return queries.jobs(connection, experiment_id, states, most)
 
     def cells(self, experiment_id: str) -> dict[str, Cell]:
         """The cells of an experiment by their ids."""

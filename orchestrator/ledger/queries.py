@@ -90,12 +90,14 @@ def device_counts(connection: Connection, experiment_id: str | None) -> dict[str
     return {candidates_of(candidates)[0]: (int(done), int(total)) for candidates, done, total in rows}
 
 
-def jobs(connection: Connection, experiment_id: str, states: Iterable[str] | None) -> list[JobRow]:
-    """Jobs of an experiment in order, of all or only these states."""
+def jobs(
+    connection: Connection, experiment_id: str, states: Iterable[str] | None, most: int | None = None
+) -> list[JobRow]:
+    """Jobs of an experiment in order, of all or only these states; the first of them where `most` are wanted."""
     statement = select(*JOB_COLUMNS).where(JOBS.c.experiment == number_of(experiment_id))
     if states is not None:
         statement = statement.where(JOBS.c.state.in_([str(state) for state in states]))
-    return job_rows(connection, connection.execute(statement.order_by(JOBS.c.sequence)).all())
+    return job_rows(connection, connection.execute(statement.order_by(JOBS.c.sequence).limit(most)).all())
 
 
 def measured_by(connection: Connection, job_ids: Collection[str]) -> dict[str, Measured]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from farm.cli import experiments
 from orchestrator.config import Settings
 from orchestrator.metrics.parts import LedgerPart, RedisPart
 from orchestrator.model.lease import Assignment
@@ -92,7 +93,7 @@ def test_a_job_that_fails_makes_the_exit_status_1(host: Host, cli: Cli, spec: st
 
 
 def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
-    host: Host, settings: Settings, cli: Cli, tmp_path: Path
+    host: Host, settings: Settings, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.devices = [make.device("A", battery_percent=40.0)]
     spec = tmp_path / "full.yaml"
@@ -106,6 +107,9 @@ def test_why_jobs_wait_is_the_same_everywhere_and_a_wait_has_an_end(
     assert [row["waiting"] for row in json.loads(cli("status", "--json")[1])] == [expected]
     first, *others = json.loads(cli("status", "full", "--json")[1])["unfinished"]
     assert (len(others), first["state"]) == (2, "waiting") and why in cli("job", first["job"])[1]
+    with monkeypatch.context() as few:
+        few.setattr(experiments, "MOST_TOLD", 1)
+        assert json.loads(cli("status", "full", "--json")[1])["unfinished"] == [first]
     assert f"3 wait (battery): A: {why}" in cli("status", "full")[1]
     assert f"full-1: 3 wait (battery): A: {why}" in cli("status")[1].replace(open_id(cli), "full-1")
 
