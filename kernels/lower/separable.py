@@ -10,9 +10,6 @@ from kernels.catalog.convolution.separable import SeparableTile, separable_tile
 from kernels.ir.graph import Graph, Node
 from kernels.options import Limits, Options
 
-BY_HOST = ("opencl",)
-"""APIs through which the host launches each step; Vulkan's are recorded once."""
-
 
 @dataclass(frozen=True)
 class Within:
@@ -36,12 +33,12 @@ class Within:
 def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str, Within]:
     """By the output of the node that is no step.
 
-    Where the host launches each step, on a GPU with memory of its own, and nobody says how convolutions are computed:
-    a launch through OpenCL takes such a GPU longer than one of these layers (docs/decisions/0186).
+    On a GPU with memory of its own, where nobody says how convolutions are computed and one step takes less time than
+    two (docs/decisions/0186).
     """
-    by_host = options.backend in BY_HOST and not limits.unified_memory and not limits.cpu_device
+    on_desktop = not limits.unified_memory and not limits.cpu_device
     wanted = "depthwise" in options.fusions and options.layout == "buffer" and options.precision != "int8"
-    if not by_host or not wanted or options.precision == "fp16_arithmetic":
+    if not on_desktop or not wanted or options.precision == "fp16_arithmetic":
         return {}
     counts = Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
     writers = {name: node for node in graph.nodes for name in node.outputs}

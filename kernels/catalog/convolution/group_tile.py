@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from kernels.catalog.desktop_cost import UNITS, Costs, desktop_cost
@@ -249,11 +248,9 @@ def choose_group_tile(options: Options, limits: Limits, sizes: StackProduct) -> 
     return found
 
 
-def cheapest_tile(
-    options: Options, limits: Limits, sizes: StackProduct, suits: Callable[[GroupTile], bool] = lambda _: True
-) -> GroupTile | None:
-    """Of the tiles that fit the device, and suit; None where none does."""
-    tiles = [_as_wanted(tile, options) for tile in _fitting(limits) if suits(tile)]
+def cheapest_tile(options: Options, limits: Limits, sizes: StackProduct) -> GroupTile | None:
+    """Of the tiles that fit the device; None where none does."""
+    tiles = [_as_wanted(tile, options) for tile in _fitting(limits)]
 
     def cost(tile: GroupTile) -> float:
         if _is_desktop(limits):

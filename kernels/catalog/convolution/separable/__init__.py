@@ -15,9 +15,13 @@ from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, result, view
 
 _MOST_PRODUCTS = 1 << 25
-"""Of the 1x1 convolution: some 6 us of a large GPU that so few do not fill, as long as a launch."""
-_MOST_LOADS = 1 << 21
-"""Vectors of windows, which each tile of channels reads anew: 33 MB in single, from caches."""
+"""Of the 1x1 convolution."""
+_MOST_LOADS = {"opencl": 1 << 21, "vulkan": 1 << 20}
+"""By API: vectors of windows, which each tile of channels reads anew. Through OpenCL a launch takes the host longer."""
+_MOST_GATED, _MOST_GATED_HALVES = 5, 3
+"""Tiles of channels that each multiply with the gates, however large the layer; in halves there may be matrix units."""
+_ONCE = 9
+"""Pixels of a window that OpenCL's kernel computes, however large the layer, where one tile has all channels."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +50,27 @@ KERNEL = Kernel(
 def separable_tile(
     window: tuple[int, int], pointwise: Convolution, options: Options, limits: Limits
 ) -> SeparableTile | None:
-    """The tile, of those that sum up windows again for few tiles of channels only; None: none, or too much work."""
+    """The tile of the 1x1 convolution; None: there is none, or the two layers take less time as two steps."""
     sizes, (kh, kw) = _sizes(pointwise), window
-    if pointwise.flops > 2 * _MOST_PRODUCTS:
+    found = cheapest_tile(options, limits.within(KERNEL.name), sizes)
+    if found is None or not _pays(found, kh * kw, sizes, options):
         return None
+    return SeparableTile(**{**asdict(found), "kh": kh, "kw": kw})
 
-    def reads_little(tile: GroupTile) -> bool:
-        times = -(-sizes.stacks // tile.tile_vectors)
-        pixels = -(-sizes.pixels // tile.tile_pixels) * tile.tile_pixels
-        return pixels * sizes.depth * kh * kw * times <= _MOST_LOADS
 
-    found = cheapest_tile(options, limits.within(KERNEL.name), sizes, reads_little)
-    return SeparableTile(**{**asdict(found), "kh": kh, "kw": kw}) if found else None
+def _pays(tile: GroupTile, window: int, sizes: StackProduct, options: Options) -> bool:
+    """Whether an H100 took less time for one step, of 452 pairs of layers that were timed (docs/decisions/0186).
+
+    `window`: its pixels; a gate has one.
+    """
+    times = -(-sizes.stacks // tile.tile_vectors)
+    pixels = -(-sizes.pixels // tile.tile_pixels) * tile.tile_pixels
+    products = 16 * sizes.pixels * sizes.stacks * sizes.depth
+    if products <= _MOST_PRODUCTS and pixels * sizes.depth * window * times <= _MOST_LOADS[options.backend]:
+        return True
+    if window == 1:
+        return times <= (_MOST_GATED_HALVES if options.half else _MOST_GATED)
+    return options.backend == "opencl" and times == 1 and window <= _ONCE
 
 
 def separable_call(depthwise: Convolution, pointwise: Convolution, constants: Constants, tile: SeparableTile) -> Call:
