@@ -156,7 +156,7 @@ _FEWEST, _PARTS = 4, (1, 2, 4, 8)
 """Stages of a part of the depth, and numbers of parts."""
 _COSTS = {
     "opencl": Costs(460, 2.5, 5.5, 1.0, 10.5, (19, 19), 12e6, 0.5, 0.085),
-    "vulkan": Costs(490, 1.0, 1.26, 1.0, 69, (2.4, 2.4), 3.5e6, 0.27, 0.118),
+    "vulkan": Costs(490, 1.0, 1.26, 1.0, 65, (4, 4), 3.5e6, 0.27, 0.118),
 }
 """By API: fitted to 20 layers, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0185)."""
 
@@ -249,8 +249,12 @@ def choose_group_tile(options: Options, limits: Limits, sizes: StackProduct) -> 
 
 
 def cheapest_tile(options: Options, limits: Limits, sizes: StackProduct) -> GroupTile | None:
-    """Of the tiles that fit the device; None where none does."""
-    tiles = [_as_wanted(tile, options) for tile in _fitting(limits)]
+    """Of the tiles that fit the device; None where none does.
+
+    On a desktop one vector of channels is computed alone only where there is no other: the source is read for each.
+    """
+    alone = sizes.stacks == 1 or not _is_desktop(limits)
+    tiles = [_as_wanted(tile, options) for tile in _fitting(limits) if alone or tile.tile_vectors > 1]
 
     def cost(tile: GroupTile) -> float:
         if _is_desktop(limits):
