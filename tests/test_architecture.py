@@ -282,6 +282,19 @@ def test_a_cycle_is_found() -> None:
     assert _find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) is None
 
 
+def test_no_inner_function_names_itself() -> None:
+    """It is a cycle: what it reads stays until a search for garbage, and commands search seldom."""
+    assert not [
+        f"{module.where}:{inner.lineno} {inner.name}"
+        for module in MODULES.values()
+        for outer in ast.walk(module.tree)
+        if isinstance(outer, ast.FunctionDef)
+        for inner in ast.walk(outer)
+        if isinstance(inner, ast.FunctionDef) and inner is not outer
+        if any(isinstance(each, ast.Name) and each.id == inner.name for part in inner.body for each in ast.walk(part))
+    ]
+
+
 def test_does_no_work_at_import() -> None:
     calls = [
         f"{module.where}:{call.lineno} {ast.unparse(call)[:80]}"

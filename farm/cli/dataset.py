@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from orchestrator.errors import ModelFileError
 
 from .experiments import PANEL
-from .output import JsonOption, log, out, print_json
+from .output import JsonOption, counted, log, out, print_json
 
 ChannelsWord = Literal["rgb", "bgr", "gray"]
 
@@ -60,7 +59,7 @@ def dataset(
     partial = output.with_name(f".{output.name}.part")
     try:
         content = open_set(partial, len(chosen), prepare.shape)
-        with _progress() as progress:
+        with counted() as progress:
             task = progress.add_task("images", total=len(chosen))
             for index, (path, _) in enumerate(chosen):
                 content[index] = prepare(path)
@@ -107,8 +106,3 @@ def _write_labels(output: Path, labels: list[int | None]) -> Path | None:
     path = output.with_suffix(".labels.txt")
     path.write_text("".join(f"{label}\n" for label in labels))
     return path
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=log(), transient=True)

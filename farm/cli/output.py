@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.text import Text
 
 from kernels.errors import CompileError
 from orchestrator.errors import FarmError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 StateOption = Annotated[
     Path | None,
@@ -42,6 +45,14 @@ def log() -> Console:
 def say(text: str) -> None:
     """One line of progress, as it is."""
     log().print(text, markup=False, soft_wrap=True)
+
+
+def counted() -> Progress:
+    """A bar on standard error of how many of all are done, and of the time that is left; it goes when all is done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=log(), transient=True)
 
 
 def _width(stream: TextIO) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,12 +11,13 @@ import typer
 from orchestrator.errors import ModelFileError
 
 from .experiments import PANEL
-from .output import JsonOption, out, print_json
+from .output import JsonOption, counted, out, print_json
 
 if TYPE_CHECKING:
     import numpy as np
 
     from kernels.frontend.examples import Examples
+    from kernels.ir.graph import Array, Graph
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +57,7 @@ def quantize(
     """
     from kernels.frontend.examples import Examples
     from kernels.frontend.onnx import load_onnx
-    from kernels.frontend.quantize import Quantizer, activations, ranges
+    from kernels.frontend.quantize import Quantizer, check_quantizable, ranges
     from orchestrator.analysis.agreement import proportion
     from orchestrator.report.wording import percent, percent_interval
 
@@ -63,20 +65,22 @@ def quantize(
         raise ModelFileError(
             f"{output} is the model itself, whose weights in fp32 would be lost", remedy="give another name with -o"
         )
+    check_quantizable(model)
     graph = load_onnx(model)
     examples = Examples(graph, data, mean=mean or (0.0,), scale=scale or (1.0,))
     batch = graph.shapes[graph.inputs[0]][0]
     compared = _whole(min(first or len(examples), len(examples)), batch)
     wanted = _labels(labels, examples)
-    quantizer = Quantizer(model, ranges(activations(graph, examples, _whole(min(calibrate, len(examples)), batch))))
+    calibrated = _whole(min(calibrate, len(examples)), batch)
+    quantizer = Quantizer(model, ranges(_activations("ranges", graph, examples, calibrated)))
     partial = output.with_name(f".{output.name}.part")
     try:
         quantizer.write(partial)
-        after = _predictions(partial, examples, compared)
+        after = _predictions("in 8 bits", partial, examples, compared)
         partial.replace(output)
     finally:
         partial.unlink(missing_ok=True)
-    before = _predictions(model, examples, compared)
+    before = _predictions("as it was", model, examples, compared)
     changed = before != after
     found: dict[str, Any] = {
         "model": output,
@@ -119,14 +123,22 @@ def _labels(path: Path | None, examples: Examples) -> np.ndarray[Any, Any] | Non
     return np.asarray(found)
 
 
-def _predictions(model: Path, examples: Examples, which: range) -> np.ndarray[Any, Any]:
+def _activations(what: str, graph: Graph, examples: Examples, which: range) -> Iterator[Mapping[str, Array]]:
+    """Of one inference after another, which are counted."""
+    from kernels.frontend.quantize import activations
+
+    with counted() as progress:
+        total = len(which) // graph.shapes[graph.inputs[0]][0]
+        yield from progress.track(activations(graph, examples, which), total=total, description=what)
+
+
+def _predictions(what: str, model: Path, examples: Examples, which: range) -> np.ndarray[Any, Any]:
     """The best class of each example."""
     import numpy as np
 
     from kernels.frontend.onnx import load_onnx
-    from kernels.frontend.quantize import activations
 
     graph = load_onnx(model)
-    scores = [found[graph.outputs[0]] for found in activations(graph, examples, which)]
+    scores = [found[graph.outputs[0]] for found in _activations(what, graph, examples, which)]
     batch = graph.shapes[graph.inputs[0]][0]
     return np.concatenate([each.reshape(batch, -1).argmax(1) for each in scores])

@@ -46,16 +46,22 @@ def ranges(found: Iterable[Mapping[str, Array]]) -> Ranges:
     return known
 
 
+def check_quantizable(path: Path) -> onnx.ModelProto:
+    """The model with its external data. Raises ModelError for one that is too old."""
+    model = read_whole(path)
+    if opset(model, path) < OLDEST:
+        raise ModelError(f"{path}: scales by channels need opset {OLDEST} or newer; export the model with it")
+    return model
+
+
 class Quantizer:
     """One model, to whose layers QDQ nodes are added."""
 
     def __init__(self, path: Path, known: Ranges) -> None:
         """Raises ModelError for a model that is too old, or has no layer with a constant weight."""
-        self._model = read_whole(path)
+        self._model = check_quantizable(path)
         self.bytes_before = self._model.ByteSize()
         """Of the model, with its external data."""
-        if opset(self._model, path) < OLDEST:
-            raise ModelError(f"{path}: scales by channels need opset {OLDEST} or newer; export the model with it")
         self._known, self._folder = known, path.parent
         self._stored = {tensor.name: tensor for tensor in self._model.graph.initializer}
         nodes = [*every_node(self._model.graph.node)]

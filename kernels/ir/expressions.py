@@ -84,21 +84,22 @@ def program_of(expression: Expression) -> Program:
     """The steps of an expression. Raises ModelError where it is too long."""
     numbers: dict[str, int] = {}
     steps: dict[Instruction, int] = {}
-
-    def register(part: Expression) -> int:
-        if isinstance(part, tuple):
-            step = Instruction(part[0], tuple(register(argument) for argument in part[1:]))
-            return FIRST_RESULT + steps.setdefault(step, len(steps))
-        if isinstance(part, str):
-            return LETTERS.index(part)
-        return MAX_OPERANDS + numbers.setdefault(float(part).hex(), len(numbers))
-
     if not isinstance(expression, tuple):
         expression = ("add", expression, 0.0)
-    register(expression)
+    _register(expression, numbers, steps)
     if len(numbers) > MAX_NUMBERS or len(steps) > MAX_INSTRUCTIONS:
         raise ModelError(f"an expression of {len(steps)} functions and {len(numbers)} numbers is too long")
     return Program(tuple(map(float.fromhex, numbers)), tuple(steps))
+
+
+def _register(part: Expression, numbers: dict[str, int], steps: dict[Instruction, int]) -> int:
+    """Of a part's result; what it needs and is not there yet is added."""
+    if isinstance(part, tuple):
+        step = Instruction(part[0], tuple(_register(argument, numbers, steps) for argument in part[1:]))
+        return FIRST_RESULT + steps.setdefault(step, len(steps))
+    if isinstance(part, str):
+        return LETTERS.index(part)
+    return MAX_OPERANDS + numbers.setdefault(float(part).hex(), len(numbers))
 
 
 def operands_of(expression: Expression) -> Iterator[str]:

@@ -56,16 +56,16 @@ MEANINGS: dict[str, Callable[..., Any]] = {
 def compute(expression: Expression, operands: Sequence[AnyArray], shape: tuple[int, ...]) -> AnyArray:
     """Each element of a result of this shape, to which the operands broadcast."""
     dtype = operands[0].dtype if operands else np.dtype(np.float64)
-    known: dict[Expression, Any] = {}
-
-    def value(part: Expression) -> Any:
-        if isinstance(part, str):
-            return operands[LETTERS.index(part)]
-        if not isinstance(part, tuple):
-            return dtype.type(part)
-        if part not in known:
-            known[part] = MEANINGS[part[0]](*map(value, part[1:]))
-        return known[part]
-
     with np.errstate(all="ignore"):
-        return np.broadcast_to(np.asarray(value(expression), dtype), shape)
+        return np.broadcast_to(np.asarray(_value(expression, operands, dtype, {}), dtype), shape)
+
+
+def _value(part: Expression, operands: Sequence[AnyArray], dtype: np.dtype[Any], known: dict[Expression, Any]) -> Any:
+    """Of a part; `known`: those that were computed before."""
+    if isinstance(part, str):
+        return operands[LETTERS.index(part)]
+    if not isinstance(part, tuple):
+        return dtype.type(part)
+    if part not in known:
+        known[part] = MEANINGS[part[0]](*(_value(each, operands, dtype, known) for each in part[1:]))
+    return known[part]

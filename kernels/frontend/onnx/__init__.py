@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,7 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     check, inference = NodeChecker(version, model.ir_version), Inference(version, model.ir_version)
     outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     read = frozenset((*outputs, *names_read(graph.node)))
-
-    def each(proto: onnx.NodeProto, read: frozenset[str]) -> None:
-        checkpoint()
-        check(proto)
-        _import_one(_decode(proto, version, path.parent, read), proto.domain, to, each)
+    each = _Each(version, path.parent, check, to)
 
     def alone(proto: onnx.NodeProto) -> None:
         node = _decode(proto, version, path.parent, read)
@@ -110,6 +107,21 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     whole = frozenset(name for name in inputs if to.type_of(name).kind in "biu")
     outputs = (*outputs, *further)
     return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
+
+
+@dataclass(frozen=True)
+class _Each:
+    """Imports a node, and with itself those of the graphs in it."""
+
+    version: int
+    folder: Path
+    check: NodeChecker
+    to: Context
+
+    def __call__(self, proto: onnx.NodeProto, read: frozenset[str]) -> None:
+        checkpoint()
+        self.check(proto)
+        _import_one(_decode(proto, self.version, self.folder, read), proto.domain, self.to, self)
 
 
 def _import_one(node: OnnxNode, domain: str, to: Context, each: Import) -> None:

@@ -122,6 +122,8 @@ def test_what_cannot_be_quantized(
 ) -> None:
     _, words = saved(tmp_path, digits, opset)
     (tmp_path / "few").write_text("1\n2\n")
+    if opset < 13:
+        (tmp_path / "x.npy").unlink()  # nothing is computed first
     given = tuple(str(tmp_path / word) if word == "few" else word for word in more)
     assert main((*words, *given)) == 1
     assert said in capsys.readouterr().err

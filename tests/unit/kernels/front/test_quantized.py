@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,26 @@ def test_layers_that_the_farm_quantized_compute_what_they_did(tmp_path: Path, se
     largest = np.abs(wanted).max()
     assert np.abs(ours - theirs).max() < 0.01 * largest
     assert 0 < np.abs(ours - wanted).max() < 0.06 * largest
+
+
+def test_what_the_reference_computed_goes_at_once(tmp_path: Path, seed: int) -> None:
+    """Commands search for garbage seldom: cycles kept 185 MB of each example that `farm quantize` computed."""
+    rng = np.random.default_rng(seed)
+    path = network(tmp_path / "m.onnx", rng, 13)
+    x = rng.standard_normal(SHAPE).astype(np.float32)
+    known = ranges([evaluate(load_onnx(path), {"x": x}, dtype=np.float32, keep=True)])
+    Quantizer(path, known).write(tmp_path / "q.onnx")
+    gc.disable()
+    try:
+        graph = load_onnx(tmp_path / "q.onnx")
+        computed = evaluate(graph, {"x": x}, dtype=np.float32, keep=True)
+        kept = [weakref.ref(array) for name, array in computed.items() if name != "x"]
+        kept += [weakref.ref(array) for array in graph.constants.values()]
+        del graph, computed
+        assert len(kept) > 20
+        assert not [array().shape for array in kept if array() is not None]  # type: ignore[union-attr]
+    finally:
+        gc.enable()
 
 
 def test_what_only_a_branch_reads_is_kept(tmp_path: Path, seed: int) -> None:
