@@ -11,6 +11,13 @@ from kernels.ir.graph import Graph, Node
 from kernels.options import Limits, Options
 
 
+def may_merge(fusion: str, options: Options, limits: Limits) -> bool:
+    """Whether a step may compute the layer before it: only GPUs with memory of their own are quicker so."""
+    large = not limits.unified_memory and not limits.cpu_device
+    plain = options.layout == "buffer" and options.precision not in ("int8", "fp16_arithmetic")
+    return large and plain and fusion in options.fusions
+
+
 @dataclass(frozen=True)
 class Within:
     """A depthwise convolution, or a gate of channels, that its reader computes, and how that does it."""
@@ -36,9 +43,7 @@ def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str
     On a GPU with memory of its own, where nobody says how convolutions are computed and one step takes less time than
     two (docs/decisions/0186).
     """
-    on_desktop = not limits.unified_memory and not limits.cpu_device
-    wanted = "depthwise" in options.fusions and options.layout == "buffer" and options.precision != "int8"
-    if not on_desktop or not wanted or options.precision == "fp16_arithmetic":
+    if not may_merge("depthwise", options, limits):
         return {}
     counts = Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
     writers = {name: node for node in graph.nodes for name in node.outputs}
