@@ -56,3 +56,11 @@ def pack_stages(weight: Array, vectors: int, depth: int) -> Array:
     split = full.reshape(m, k // (4 * vectors), vectors, 4, c // 4, 4, taps)
     pairs = split.transpose(0, 1, 6, 4, 5, 2, 3).reshape(m, k // (4 * vectors), taps * c // 4, 4, vectors, 4)
     return np.ascontiguousarray(padded(pairs, 2, depth))
+
+
+def pack_tiles(weight: Array, vectors: int) -> Array:
+    """(K, C) -> [K / (4 vectors)][4 inputs][C / 4][vectors][4 outputs], zero-padded."""
+    full = padded(padded(weight, 0, 4 * vectors), 1, 4)
+    k, c = full.shape
+    split = full.reshape(k // (4 * vectors), vectors, 4, c // 4, 4)
+    return np.ascontiguousarray(split.transpose(0, 4, 3, 1, 2))

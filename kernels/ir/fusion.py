@@ -8,14 +8,16 @@ FUSIONS: dict[str, str] = {
     "activation": "relu, clip, (hard) sigmoid, leaky relu, hard swish and SiLU are applied by the layer before them",
     "bias": "a constant that is added to each channel becomes the bias of the layer before it",
     "concat": "the parts of a concat are written straight into their place in its result",
-    "depthwise": "a 1x1 convolution computes the depthwise one, or the gate of channels, before it, where the host "
-    "launches each step on a GPU with memory of its own",
+    "depthwise": "a 1x1 convolution computes the depthwise one, or the gate or choice of channels, before it, where a "
+    "GPU with memory of its own takes less time so",
     "elementwise": "a chain of operations of each element, maps or beside one, is one kernel; x * sigmoid(x) too",
     "normalisation": "batch normalisation and constant scales go into the weights of the layer before them",
     "padding": "a convolution pads its own input, by zeros or, on a GPU, by reflection",
     "residual": "a convolution adds the other branch before its activation",
     "rows": "softmax(q k) v is one kernel, so is a layer normalisation; rows that nobody reads are not computed; "
     "on a GPU dense layers end in what follows",
+    "squeeze": "two layers of single pixels, as squeeze and excitation has them, are one kernel on a GPU with memory "
+    "of its own",
 }
 ALL = frozenset(FUSIONS)
 

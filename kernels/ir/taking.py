@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -23,6 +24,18 @@ NOTHING = -1.0
 def split_table(table: Array, shape: Sequence[int]) -> list[Array]:
     """The table of each axis."""
     return np.split(table, np.cumsum(shape)[:-1])
+
+
+def taken_channels(graph: Graph, node: Node) -> list[float] | None:
+    """The channels that a `take` takes of pictures, where it chooses nothing else."""
+    shape, old = graph.shapes[node.output], graph.shapes[node.inputs[0]]
+    if len(shape) != 4 or len(old) != 4:
+        return None
+    natural = tuple(prod(old[axis + 1 :]) for axis in range(4))
+    tables = split_table(graph.constants[node.inputs[1]], shape)
+    others = all(np.array_equal(tables[axis], np.arange(old[axis])) for axis in (0, 2, 3))
+    known = tuple(node.attributes["strides"]) == natural and others and tables[1].min() >= 0
+    return [float(channel) for channel in tables[1]] if known else None
 
 
 def check_table(graph: Graph, node: Node) -> None:

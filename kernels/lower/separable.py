@@ -1,4 +1,4 @@
-"""Which depthwise convolutions, and gates of channels, the 1x1 convolutions behind them compute."""
+"""Which depthwise convolutions, gates and choices of channels the 1x1 convolutions behind them compute."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kernels.catalog.convolution import CONVOLUTIONS, Convolution, convolution_of
-from kernels.catalog.convolution.separable import SeparableTile, separable_tile
+from kernels.catalog.convolution.separable import KERNEL, TAKING, SeparableTile, separable_tile
 from kernels.ir.graph import Graph, Node
+from kernels.ir.taking import taken_channels
 from kernels.options import Limits, Options
+
+
+def may_merge(fusion: str, options: Options, limits: Limits) -> bool:
+    """Whether a step may compute the layer before it: only GPUs with memory of their own are quicker so."""
+    large = not limits.unified_memory and not limits.cpu_device
+    plain = options.layout == "buffer" and options.precision not in ("int8", "fp16_arithmetic")
+    return large and plain and fusion in options.fusions
 
 
 @dataclass(frozen=True)
 class Within:
-    """A depthwise convolution, or a gate of channels, that its reader computes, and how that does it."""
+    """A depthwise convolution, a gate or a choice of channels that its reader computes, and how that does it."""
 
     node: Node
     source: str
@@ -21,8 +29,13 @@ class Within:
     gates: str
     """A number for each picture and channel; empty: it is a convolution."""
     sizes: Convolution
-    """A gate is a convolution of single pixels."""
+    """A gate, or a choice of channels, is a convolution of single pixels."""
     tile: SeparableTile
+
+    @property
+    def takes(self) -> bool:
+        """Whether it is a choice of channels."""
+        return self.node.op == "take"
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -36,9 +49,7 @@ def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str
     On a GPU with memory of its own, where nobody says how convolutions are computed and one step takes less time than
     two (docs/decisions/0186).
     """
-    on_desktop = not limits.unified_memory and not limits.cpu_device
-    wanted = "depthwise" in options.fusions and options.layout == "buffer" and options.precision != "int8"
-    if not on_desktop or not wanted or options.precision == "fp16_arithmetic":
+    if not may_merge("depthwise", options, limits):
         return {}
     counts = Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
     writers = {name: node for node in graph.nodes for name in node.outputs}
@@ -48,7 +59,8 @@ def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str
         if node is None or counts[node.output] != 1:
             continue
         last, (source, gates, first) = convolution_of(graph, reader), _windows(graph, node, options)
-        tile = separable_tile(first.kernel, last, options, limits) if first else None
+        kernel = TAKING if node.op == "take" else KERNEL
+        tile = separable_tile(first.kernel, last, options, limits, kernel) if first else None
         if first and tile:
             found[node.output] = Within(node, source, gates, first, tile)
     return found
@@ -67,18 +79,24 @@ def _is_open(graph: Graph, conv: Node, options: Options) -> bool:
 
 
 def _windows(graph: Graph, node: Node, options: Options) -> tuple[str, str, Convolution | None]:
-    """What a depthwise convolution or a gate reads, and its sizes; None where it is neither."""
+    """What a depthwise convolution, a gate or a choice of channels reads, and its sizes; None where it is none."""
     if node.op == "conv":
         sizes = convolution_of(graph, node)
         fits = sizes.is_depthwise and len(node.inputs) <= 3 and _is_open(graph, node, options)
         return node.inputs[0], "", sizes if fits else None
     shape = graph.shapes[node.output]
+    if node.op == "take" and taken_channels(graph, node) is not None:
+        return node.inputs[0], "", _single_pixels(shape)
     multiplies = node.op == "map" and node.attributes["expression"] in (("mul", "a", "b"), ("mul", "b", "a"))
     if not multiplies or len(shape) != 4 or not graph.constants.keys().isdisjoint(node.inputs):
         return "", "", None
     for source, gates in (node.inputs, node.inputs[::-1]):
         if graph.shapes[source] == shape and graph.shapes[gates] == (*shape[:2], 1, 1):
-            n, c, h, w = shape
-            one = (1, 1)
-            return source, gates, Convolution(n, c, h, w, c, h, w, one, one, (0, 0, 0, 0), one, c)
+            return source, gates, _single_pixels(shape)
     return "", "", None
+
+
+def _single_pixels(shape: tuple[int, ...]) -> Convolution:
+    n, c, h, w = shape
+    one = (1, 1)
+    return Convolution(n, c, h, w, c, h, w, one, one, (0, 0, 0, 0), one, c)

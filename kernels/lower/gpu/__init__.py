@@ -18,6 +18,7 @@ from kernels.plan.model import Copy, Port, Tensor
 
 from .context import GpuContext
 from .convolution import lower_conv, lower_im2col
+from .convolution.squeeze import lower_squeeze
 from .elementwise import lower_activation, lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .int8 import lower_int8
@@ -81,12 +82,16 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits, *, at_ports: bool 
         _add_input(context, name)
     for context.position, node in enumerate(graph.nodes):
         checkpoint()
-        if node.output in context.within:
+        if node.output in context.within or node.output in context.squeezed:
             continue
         if node.op not in LOWERINGS:
             raise UnsupportedNode(f"{node.name}: no lowering for {node.op!r}; known: {', '.join(LOWERINGS)}")
+        inner = context.squeezed.get(node.inputs[0]) if node.inputs else None
         lower = lower_int8 if in_int8(options, graph, node) else LOWERINGS[node.op]
-        lower(context, node)
+        if inner is None:
+            lower(context, node)
+        else:
+            lower_squeeze(context, node, inner)
         if node.output in graph.outputs:  # at once, so that its memory is free for the next
             _add_output(context, node.output)
     for name in graph.outputs:

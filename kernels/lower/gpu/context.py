@@ -19,7 +19,8 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.cpu.codes import Steps, stored_as_codes
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
-from kernels.lower.separable import separable_layers
+from kernels.lower.separable import Within, separable_layers
+from kernels.lower.squeeze import Squeezed, squeezed_layers
 from kernels.options import Limits, Options
 from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
 from kernels.source.kernel import Kernel
@@ -61,7 +62,10 @@ class GpuContext:
         self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
         self.within = separable_layers(graph, options, limits)
         """What is no step because its reader computes it, by output."""
-        for output, inner in self.within.items():
+        self.squeezed = squeezed_layers(graph, options, limits, self.within)
+        """The same of layers of single pixels."""
+        merged: list[tuple[str, Within | Squeezed]] = [*self.within.items(), *self.squeezed.items()]
+        for output, inner in merged:
             for name in inner.reads:
                 self._last_read[name] = max(self._last_read[name], self._last_read[output])
         for node in graph.nodes:  # a dense layer reads the image itself

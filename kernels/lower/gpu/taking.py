@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from kernels.ir.graph import Node
-from kernels.ir.taking import NOTHING, Axis, axes_of, joined, split_table
+from kernels.ir.taking import NOTHING, Axis, axes_of, joined, taken_channels
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, Storage, result, view
 
@@ -76,27 +76,25 @@ def lower_take(context: GpuContext, node: Node) -> None:
     )  # fmt: skip
 
 
-def _channels(context: GpuContext, node: Node) -> Sequence[float] | None:
+def _channels(context: GpuContext, node: Node) -> list[float] | None:
     """Of a tensor in stacks, the channels that are taken, where nothing else is chosen."""
-    source, shape = context.values.get(node.inputs[0]), context.graph.shapes[node.output]
-    old = context.graph.shapes[node.inputs[0]]
-    if source is None or source.packed is None or len(shape) != 4 or len(old) != 4:
-        return None
-    natural = tuple(prod(old[axis + 1 :]) for axis in range(4))
-    tables = split_table(context.graph.constants[node.inputs[1]], shape)
-    others = all(np.array_equal(tables[axis], np.arange(old[axis])) for axis in (0, 2, 3))
-    known = tuple(node.attributes["strides"]) == natural and others and tables[1].min() >= 0
-    return [float(channel) for channel in tables[1]] if known else None
+    source = context.values.get(node.inputs[0])
+    return taken_channels(context.graph, node) if source is not None and source.packed is not None else None
 
 
 def _take_channels(context: GpuContext, node: Node, channels: Sequence[float]) -> None:
     source, target, dims = packed(context, node.inputs[0]), context.new_packed(node.output), context.dims(node.output)
-    table = np.pad(np.asarray(channels, np.float32), (0, -len(channels) % 4), constant_values=NOTHING)
     context.dispatch(
-        _TAKE_CHANNELS, node.name, {"src": source, "table": _table(context, node, table), "dst": target},
+        _TAKE_CHANNELS, node.name, {"src": source, "table": channels_table(context, node, channels), "dst": target},
         {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (dims.hw, dims.stacks, dims.n),
         traffic=2 * dims.elements * (2 if context.half else 4),
     )  # fmt: skip
+
+
+def channels_table(context: GpuContext, node: Node, channels: Sequence[float]) -> str:
+    """The channels of each stack."""
+    table = np.pad(np.asarray(channels, np.float32), (0, -len(channels) % 4), constant_values=NOTHING)
+    return _table(context, node, table)
 
 
 def _source(context: GpuContext, tensor: str) -> tuple[str, Storage]:

@@ -1,4 +1,4 @@
-"""Depthwise convolutions and gates that the 1x1 convolutions behind them compute, on GPUs with memory of their own."""
+"""Depthwise layers, gates and choices of channels that 1x1 convolutions compute, on GPUs with memory of their own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kernels.catalog.convolution import Convolution
@@ -53,15 +54,39 @@ def block(images: int, channels: int, height: int, width: int, window: dict[str,
     return build.outputs(build.node("global_average_pool", [last], (n, k, 1, 1)), last)
 
 
+def taken(images: int, channels: int, *, residual: bool) -> Graph:
+    """Channels in another order, one of them twice, beside an infinite one that nobody takes; also of the result."""
+    build = Builder()
+    x = build.conv(build.input(images, 5, 5, 7), channels, (1, 1))
+    weight, bias = (build.graph.constants[name] for name in build.graph.nodes[0].inputs[1:])
+    weight[2], bias[2] = 0.0, 100.0
+    x = build.node("map", [x], build.graph.shapes[x], expression=("exp", "a"))
+    for k in (channels, 13):
+        order = [c for c in build.rng.permutation(channels) if c != 2]
+        y = channels_of(build, x, [*order, order[0]])
+        x = build.conv(y, k, (1, 1), bias=k > 13, residual=x if residual and k > 13 else "", activation=("relu",))
+        channels = k
+    return build.outputs(x)
+
+
+def channels_of(build: Builder, x: str, channels: list[int]) -> str:
+    n, c, h, w = build.graph.shapes[x]
+    table = f"{x}.table"
+    build.graph.constants[table] = np.concatenate([np.arange(n), channels, np.arange(h), np.arange(w)], dtype="<f4")
+    build.graph.shapes[table] = build.graph.constants[table].shape
+    shape = n, len(channels), h, w
+    return build.node("take", [x, table], shape, shape=shape, strides=(c * h * w, h * w, w, 1), value=0.0)
+
+
 def blocks() -> Graph:
     """Each window and activation, few and many channels, full stacks and others, one picture and three."""
     sizes = ((1, 8, 9, 11), (3, 21, 6, 7), (1, 130, 5, 5), (2, 64, 14, 14), (1, 24, 1, 40), (3, 96, 7, 7))
-    return side_by_side(
-        {
-            f"block{i}": block(*size, WINDOWS[i % 4 if size[2] > 4 else 3], i)  # type: ignore[misc]
-            for i, size in enumerate(sizes)
-        }
-    )
+    made = {
+        f"block{i}": block(*size, WINDOWS[i % 4 if size[2] > 4 else 3], i)  # type: ignore[misc]
+        for i, size in enumerate(sizes)
+    }
+    orders = {f"order{n}": taken(n, c, residual=n == 3) for n, c in ((1, 10), (2, 64), (3, 24))}
+    return side_by_side(made | orders)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "relaxed"])
@@ -71,7 +96,9 @@ def test_the_1x1_convolution_computes_the_one_before_it(
 ) -> None:
     found = kernels(check(agent, blocks(), Options(api, precision), DESKTOP, tmp_path))
     assert found["conv_separable"] == 12 and found["conv_depthwise"] == 3, "gates and pools read these"
-    assert not {"map", "binary", "mul"} & {name.split("_")[0] for name in found}
+    assert found["conv_taking"] == 6 and not {"take", "take_channels"} & found.keys()
+    kinds = [name.split("_")[0] for name in found.elements()]
+    assert kinds.count("map") == 3 and not {"binary", "mul"} & set(kinds), "the exponentials"
 
 
 @pytest.mark.parametrize(

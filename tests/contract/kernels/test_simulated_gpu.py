@@ -26,7 +26,9 @@ from tests.unit.kernels.back.test_movement import addition, every_transposition
 from tests.unit.kernels.back.test_operations import CASES
 from tests.unit.kernels.back.test_products import every as every_product
 
+from .test_channels import kernels
 from .test_ports import first_layers, last_layers
+from .test_separable import channels_of
 
 pytestmark = pytest.mark.slow
 LIMITS = Limits(local_bytes=32 << 10, max_work_group=1024)
@@ -114,23 +116,36 @@ def separable() -> Graph:
     deep = made.conv(x, 21, (3, 3), (2, 1), (1, 1, 1, 1), groups=21)
     gate = made.conv(made.node("global_average_pool", [x], (2, 21, 1, 1)), 21, (1, 1), activation=("sigmoid",))
     gated = made.node("map", [gate, x], made.graph.shapes[x], expression=("mul", "a", "b"))
-    return made.outputs(made.conv(deep, 10, (1, 1)), made.conv(gated, 10, (1, 1)))
+    order = channels_of(made, x, [20, 0, 19, 3, 7])
+    return made.outputs(*(made.conv(each, 10, (1, 1)) for each in (deep, gated, order)))
 
 
 def moved() -> Graph:
     return side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
 
 
+def squeezed() -> Graph:
+    """Groups of which each is larger in one of the two layers; the last block has a picture too few."""
+    made = Builder()
+    sizes = ((1, 70, 9, 21), (9, 22, 6, 40), (1, 12, 40, 12))
+    inputs = [made.input(n, c, 1, 1, name=f"x{i}") for i, (n, c, *_) in enumerate(sizes)]
+    hidden = [made.conv(x, k, (1, 1), activation=("relu",)) for x, (_, _, k, _) in zip(inputs, sizes, strict=True)]
+    return made.outputs(*(made.conv(x, k, (1, 1)) for x, (*_, k) in zip(hidden, sizes, strict=True)))
+
+
 SHARED_SUMS = (
     "softmax_rows", "softmax_many_channels", "instance_norm_chunks", "global_average_pool_large", "dense_row_deep",
     "dense_rows_deep", "lrn",
 )  # fmt: skip
-SEPARABLE = "separable"
-DESKTOP = (SEPARABLE, "first layers", "last layers")
+MERGED = {"separable": 3, "squeeze": 3}
+"""Plans of layers that compute those before them, and how many do."""
+KERNELS = ("conv_separable", "conv_taking", "conv_squeeze")
+DESKTOP = (*MERGED, "first layers", "last layers")
 """What a GPU with memory of its own computes in its own way."""
 PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "convolutions": convolutions,
-    SEPARABLE: lambda: (separable(), Options("opencl")),
+    "separable": lambda: (separable(), Options("opencl")),
+    "squeeze": lambda: (squeezed(), Options("opencl")),
     "first layers": lambda: (first_layers(), Options("opencl", "fp16")),
     "last layers": lambda: (last_layers(), Options("opencl", "fp16")),
     "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
@@ -149,7 +164,8 @@ def test_nothing_races_and_nothing_is_out_of_bounds(simulator: Simulator, name: 
     graph, options = PLANS[name]()
     inputs = inputs_of(graph)
     bundle = compile_graph(graph, options, replace(LIMITS, unified_memory=name not in DESKTOP))
-    assert name != SEPARABLE or len([step for step in bundle.plan.steps if step.program.startswith("conv_sep")]) == 2
+    found = kernels(bundle.plan)
+    assert sum(found[each] for each in KERNELS) == MERGED.get(name, 0)
     said = simulator.run(bundle, dict(inputs))
     assert said == ""
     for output, wanted in evaluate(graph, inputs).items():

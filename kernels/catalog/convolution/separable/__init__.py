@@ -1,8 +1,8 @@
-"""A depthwise convolution, or a gate of channels, and the 1x1 convolution behind it as one kernel."""
+"""A depthwise convolution, a gate or a choice of channels, and the 1x1 convolution behind it as one kernel."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kernels.catalog.convolution.group_tile import GroupTile, StackProduct, cheapest_tile
@@ -45,14 +45,22 @@ KERNEL = Kernel(
     TILES,
     computes_in_half=True,
 )  # fmt: skip
+TAKING = replace(
+    KERNEL,
+    name="conv_taking",
+    buffers=(Buffer("src", 1), Buffer("table", storage="f32"), *KERNEL.buffers[3:]),
+    ints=(*VIEWS, "in_stacks", "out_stacks", "stages", "pictures", "oh", "ow", *ENDING),
+    floats=BOUNDS,
+)
+"""Of channels in another order: `table` has four for each stack."""
 
 
 def separable_tile(
-    window: tuple[int, int], pointwise: Convolution, options: Options, limits: Limits
+    window: tuple[int, int], pointwise: Convolution, options: Options, limits: Limits, kernel: Kernel = KERNEL
 ) -> SeparableTile | None:
     """The tile of the 1x1 convolution; None: there is none, or the two layers take less time as two steps."""
     sizes, (kh, kw) = _sizes(pointwise), window
-    found = cheapest_tile(options, limits.within(KERNEL.name), sizes)
+    found = cheapest_tile(options, limits.within(kernel.name), sizes)
     if found is None or not _pays(found, kh * kw, sizes, options):
         return None
     return SeparableTile(**{**asdict(found), "kh": kh, "kw": kw})
@@ -73,19 +81,21 @@ def _pays(tile: GroupTile, window: int, sizes: StackProduct, options: Options) -
     return options.backend == "opencl" and times == 1 and window <= _ONCE
 
 
-def separable_call(depthwise: Convolution, pointwise: Convolution, constants: Constants, tile: SeparableTile) -> Call:
+def separable_call(
+    depthwise: Convolution, pointwise: Convolution, constants: Constants, tile: SeparableTile, kernel: Kernel = KERNEL
+) -> Call:
     """The dispatch; constants of the 1x1 convolution: weight (K, C, 1, 1), bias (K)."""
     sizes = _sizes(pointwise)
     ints = {**depthwise.window, **depthwise.dilation}
     weight = constants["weight"].reshape(1, pointwise.k, pointwise.c, 1)
     return Call(
-        KERNEL,
+        kernel,
         work_items(tile, sizes.pixels, sizes.stacks, 1),
         tile,
-        depthwise.padding,
+        {**depthwise.padding, **({"TAKES": 1} if kernel is TAKING else {})},
         {
             "in_stacks": sizes.depth, "out_stacks": sizes.stacks, "pictures": pointwise.n,
-            "stages": -(-sizes.depth // tile.depth), **{name: ints[name] for name in ints if name in KERNEL.ints},
+            "stages": -(-sizes.depth // tile.depth), **{name: ints[name] for name in ints if name in kernel.ints},
         },
         tile.work_group,
         weight=pack_stages(weight, tile.tile_vectors, tile.depth),

@@ -3,6 +3,12 @@
                 UNROLL for (int i = 0; i < PIXEL_SLOTS; ++i) {
                     next_src[j * PIXEL_SLOTS + i] = SPLAT(0.0f);
                     if (stack < in_stacks) {
+#ifdef TAKES
+                        const WIDE4 from = LOAD_table(stack);
+                        next_src[j * PIXEL_SLOTS + i] = VEC4(
+                            TAKEN(plane[i], TO_INT(from.x)), TAKEN(plane[i], TO_INT(from.y)),
+                            TAKEN(plane[i], TO_INT(from.z)), TAKEN(plane[i], TO_INT(from.w)));
+#else
                         const int from = plane[i] + stack * h * w;
                         WIDE4 sum = TO_WIDE4(LOAD_inner_bias(stack));
                         UNROLL for (int ky = 0; ky < KH; ++ky) {
@@ -16,6 +22,7 @@
                             }
                         }
                         next_src[j * PIXEL_SLOTS + i] = TO_COMPUTED(ACTIVATED(sum, inner_activation, inner_lo, inner_hi));
+#endif
                     }
                 }
             }

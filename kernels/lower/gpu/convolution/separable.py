@@ -1,4 +1,4 @@
-"""A 1x1 convolution that computes the depthwise convolution, or the gate of channels, before it."""
+"""A 1x1 convolution that computes the depthwise convolution, the gate or the choice of channels before it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernels.catalog.convolution import convolution_of
-from kernels.catalog.convolution.separable import separable_call
+from kernels.catalog.convolution.separable import TAKING, separable_call
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import pack_depthwise, padded
 from kernels.ir.graph import Node
+from kernels.ir.taking import taken_channels
 from kernels.lower.activation import activation_scalars
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.layout import packed
+from kernels.lower.gpu.taking import channels_table
 from kernels.lower.gpu.values import View
 from kernels.lower.separable import Within
 
@@ -36,6 +38,10 @@ def lower_separable(context: GpuContext, inner: Within, node: Node, constants: C
     last = convolution_of(context.graph, node)
     code, lo, hi = activation_scalars(inner.node)
     context.draft.chosen[node.name] = f"separable {inner.tile.words}"
+    if inner.takes:
+        channels = taken_channels(context.graph, inner.node) or []
+        work = Work(last.flops, context.traffic(node), {"table": channels_table(context, inner.node, channels)})
+        return separable_call(inner.sizes, last, constants, inner.tile, TAKING), work
     weight, view = _gates(context, inner) if inner.gates else _filters(context, inner)
     work = Work(
         inner.sizes.flops + last.flops,

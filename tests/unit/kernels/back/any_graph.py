@@ -280,6 +280,8 @@ def any_limits(backend: str) -> st.SearchStrategy[Limits]:
                     "conv_window",
                     "conv_tiled",
                     "conv_separable",
+                    "conv_squeeze",
+                    "conv_taking",
                     "product_tiled",
                     "matvec",
                     "matmul_tiled",
