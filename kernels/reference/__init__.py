@@ -16,11 +16,13 @@ __all__ = ["OPERATIONS", "check_inputs", "evaluate"]
 
 
 def evaluate(
-    graph: Graph, inputs: Mapping[str, AnyArray], *, dtype: type[np.floating] = np.float64, keep: bool = False
-) -> dict[str, AnyArray]:
+    graph: Graph, inputs: Mapping[str, AnyArray], *, dtype: type[np.floating] = np.float64, keep: bool = False,
+    in_halves: bool = False,
+) -> dict[str, AnyArray]:  # fmt: skip
     """Evaluate a graph on the host.
 
-    `inputs`: one array per graph input. Arithmetic and results are in `dtype`. Returns the graph's outputs by name;
+    `inputs`: one array per graph input. Arithmetic and results are in `dtype`; with `in_halves` every result is rounded
+    to a half where it is stored, but whole numbers, which may be places. Returns the graph's outputs by name;
     with `keep` every activation, inputs included. Raises InputError for an input that is missing, unknown or does
     not fit.
     """
@@ -29,7 +31,8 @@ def evaluate(
     last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
     for i, node in enumerate(graph.nodes):
         checkpoint()
-        values[node.output] = _run(graph, node, values, dtype)
+        found = _run(graph, node, values, dtype)
+        values[node.output] = _in_halves(found) if in_halves else found
         if not keep:
             _forget(graph, values, {name for name in node.inputs if last_use[name] == i})
     values |= {name: graph.constants[name].astype(dtype) for name in graph.outputs if name in graph.constants}
@@ -44,6 +47,11 @@ def _run(graph: Graph, node: Node, values: dict[str, AnyArray], dtype: type[np.f
 
     out = OPERATIONS[node.op](node, [value(name) for name in node.inputs], graph.shapes[node.output])
     return np.asarray(out, dtype, order="C")
+
+
+def _in_halves(array: AnyArray) -> AnyArray:
+    with np.errstate(over="ignore"):
+        return np.where(array == np.rint(array), array, array.astype(np.float16))
 
 
 def _forget(graph: Graph, values: dict[str, AnyArray], names: set[str]) -> None:

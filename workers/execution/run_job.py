@@ -215,8 +215,9 @@ def _judge(builder: RecordBuilder, measured: Measurement, given: _Given, bench: 
     if job.cell.workload.training is not None:
         _keep_trained(builder, measured.checkpoint, bench)
         return
-    rounded = partial(bench.plans.reference_in_single, job.cell.workload, job.cell.batch, job.examples)
-    builder.checks = verify(measured.outputs, given.reference, Precision(job.cell.precision), rounded)
+    precision = Precision(job.cell.precision)
+    rounded = partial(bench.plans.rounded, precision, job.cell.workload, job.cell.batch, job.examples)
+    builder.checks = verify(measured.outputs, given.reference, precision, rounded)
     if job.examples is not None:
         builder.predictions = predictions(measured.each, job.examples)
     if reasons := wrong(builder.checks):

@@ -21,7 +21,7 @@ TOLERANCES = {precision: 2e-2 if precision in HALF else 1e-4 for precision in Pr
 
 
 ROUNDING = 10
-"""How much further from the reference than the reference's own single precision a device may be. Winograd's transforms
+"""How much further from the reference than the reference's own roundings a device may be. Winograd's transforms
 lose 3.7 times as much on PyNET, whose hundred normalisations magnify every rounding; a wrong kernel far more."""
 
 MOST = 0.1
@@ -29,18 +29,19 @@ MOST = 0.1
 
 
 def verify(
-    outputs: Arrays, reference: Arrays, precision: Precision, single: Callable[[], Arrays] | None = None
+    outputs: Arrays, reference: Arrays, precision: Precision, rounded: Callable[[], Arrays] | None = None
 ) -> tuple[OutputCheck, ...]:
     """One check per output that the reference knows. NaN where the reference has none is a difference without bound.
 
-    `single`: makes the reference in single precision. It is asked only where an output is beyond the tolerance: a
-    network may lose more than that to rounding alone, whoever computes it. Half precision has no such allowance.
+    `rounded`: makes the reference with the precision's own roundings. It is asked only where an output is beyond the
+    tolerance: a network may lose more than that to rounding alone, whoever computes it. One with steps of 8 bits does
+    so in halves.
     """
     checks = tuple(_check(name, outputs[name], reference[name], precision) for name in outputs if name in reference)
-    if single is None or precision in HALF or all(check.ok for check in checks):
+    if rounded is None or all(check.ok for check in checks):
         return checks
-    rounded = single()
-    lost = {name: _difference(rounded[name], wanted) for name, wanted in reference.items()}
+    own = rounded()
+    lost = {name: _difference(own[name], wanted) for name, wanted in reference.items()}
     most = MOST / TOLERANCES[precision]
     return tuple(_allowing(check, lost[check.name], most * check.tolerance) for check in checks)
 
@@ -73,7 +74,7 @@ def rounding_doubts(checks: Iterable[OutputCheck]) -> tuple[Doubt, ...]:
     worst = max(checks, key=lambda check: check.rounding, default=None)
     if worst is None or worst.rounding == 0:
         return ()
-    detail = f"{worst.name}: rounding alone loses {worst.rounding:.2g} in single precision; {ROUNDING}x passes"
+    detail = f"{worst.name}: rounding alone loses {worst.rounding:.2g} in this precision; {ROUNDING}x passes"
     return (Doubt(code=DoubtCode.ROUNDING, detail=detail),)
 
 

@@ -23,14 +23,14 @@ from kernels.errors import PlanError
 from kernels.frontend.examples import Examples
 from kernels.frontend.load import load_inputs, load_workload, random_inputs
 from kernels.ir.graph import Graph
-from kernels.options import Limits, Options
+from kernels.options import HALF, Limits, Options
 from kernels.plan.model import Bundle, Plan
 from kernels.reference import evaluate
 from kernels.training import LABELS, compile_training
 from orchestrator.errors import Unsupported
 from orchestrator.model.base import content_hash
 from orchestrator.model.choices import Choices
-from orchestrator.model.device import Api, DeviceFacts
+from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.record import LayerMemory
@@ -76,7 +76,8 @@ class Plans:
         self._inputs: SingleFlightCache[Arrays] = SingleFlightCache(16)
         self._sets: SingleFlightCache[Examples] = SingleFlightCache(4)
         self._references: SingleFlightCache[Arrays] = SingleFlightCache(16)
-        self._rounded: SingleFlightCache[Arrays] = SingleFlightCache(16)
+        self._rounded: tuple[SingleFlightCache[Arrays], ...] = (SingleFlightCache(16), SingleFlightCache(16))
+        """In single precision, and in halves."""
         self._plans: SingleFlightCache[StoredPlan] = SingleFlightCache(64)
         self._tuned = TunedChoices(state)
         self.kernel_limits = KernelLimits(state)
@@ -110,11 +111,13 @@ class Plans:
         """Output name -> what NumPy makes of the same inputs, those of the first inference of several."""
         return self._evaluated(self._references, workload, batch, examples)
 
-    def reference_in_single(
-        self, workload: Workload, batch: int | None = None, examples: range | None = None
+    def rounded(
+        self, precision: Precision, workload: Workload, batch: int | None = None, examples: range | None = None
     ) -> Arrays:
-        """Output name -> the same in single precision, which tells how much a network loses to rounding alone."""
-        return self._evaluated(self._rounded, workload, batch, examples, dtype=np.float32)
+        """Output name -> the same in single precision, or stored in halves: how much rounding alone loses."""
+        half = precision in HALF
+        how: dict[str, Any] = {"in_halves": True} if half else {"dtype": np.float32}
+        return self._evaluated(self._rounded[half], workload, batch, examples, **how)
 
     def _evaluated(
         self, kept: SingleFlightCache[Arrays], workload: Workload, batch: int | None, examples: range | None, **how: Any

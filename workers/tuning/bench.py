@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -86,15 +87,16 @@ class Bench:
         return PlanRun(times, by_layer, self._wrong(measured) if passes else ())
 
     def _wrong(self, measured: Measurement) -> tuple[str, ...]:
-        return wrong(verify(measured.outputs, self.reference(), Precision(self._options.precision), self._in_single))
+        return wrong(verify(measured.outputs, self.reference(), Precision(self._options.precision), self._in_precision))
 
     def reference(self) -> Arrays:
         """The network's outputs in double precision."""
         self._reference = self._reference or evaluate(self._graph, self._inputs)
         return self._reference
 
-    def _in_single(self) -> Arrays:
-        self._rounded = self._rounded or evaluate(self._graph, self._inputs, dtype=np.float32)
+    def _in_precision(self) -> Arrays:
+        how: dict[str, Any] = {"in_halves": True} if self._options.half else {"dtype": np.float32}
+        self._rounded = self._rounded or evaluate(self._graph, self._inputs, **how)
         return self._rounded
 
     def _network(self, options: Options) -> StoredPlan:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernels.reference import evaluate
 from orchestrator.model.device import Precision
 from orchestrator.model.record import DoubtCode
+from tests.unit.kernels.back.graphs import Builder
 from workers.execution.verify_outputs import rounding_doubts, verify, wrong
 
 REFERENCE = {"y": np.array([[0.5, -2.0, 1.0]])}
@@ -52,17 +54,37 @@ def test_what_single_precision_itself_loses_is_allowed_ten_times() -> None:
     (check,) = verify(near, REFERENCE, Precision.FP32, lambda: rounded)
     assert check.ok and check.tolerance == pytest.approx(1e-3)
     (doubt,) = rounding_doubts([check])
-    assert doubt.code is DoubtCode.ROUNDING and "y: rounding alone loses 0.0001 in single precision" in doubt.detail
+    assert doubt.code is DoubtCode.ROUNDING and "y: rounding alone loses 0.0001 in this precision" in doubt.detail
     assert rounding_doubts(verify(REFERENCE, REFERENCE, Precision.FP32)) == ()
     assert not verify(far, REFERENCE, Precision.FP32, lambda: rounded)[0].ok
 
 
-def test_single_precision_is_asked_only_where_it_matters() -> None:
+def test_rounding_is_asked_only_where_it_matters() -> None:
     def never() -> dict[str, np.ndarray]:
         raise AssertionError("asked")
 
     assert verify(REFERENCE, REFERENCE, Precision.FP32, never)[0].ok
-    assert not verify({"y": REFERENCE["y"] + 1}, REFERENCE, Precision.FP16, never)[0].ok
+
+
+def test_what_halves_themselves_lose_is_allowed_ten_times() -> None:
+    """Networks with steps of 8 bits lose more in halves than the tolerance: a value falls on the other side of one."""
+    rounded = {"y": REFERENCE["y"] + np.array([1e-2, 0, 0])}
+    near, far = {"y": REFERENCE["y"] + 0.09}, {"y": REFERENCE["y"] + 0.11}
+    assert not verify(near, REFERENCE, Precision.FP16)[0].ok
+    assert verify(near, REFERENCE, Precision.FP16, lambda: rounded)[0].ok
+    assert not verify(far, REFERENCE, Precision.FP16, lambda: rounded)[0].ok
+
+
+def test_halves_leave_places_as_they_are() -> None:
+    """Tokens and sorted places are whole numbers beyond what halves hold one by one."""
+    build = Builder()
+    x = build.input(1, 8)
+    far = build.node("map", [x], (1, 8), expression=("add", "a", 4001.0))
+    near = build.node("map", [x], (1, 8), expression=("mul", "a", 0.1))
+    inputs = {"x": np.arange(8.0)[None]}
+    found = evaluate(build.outputs(far, near), inputs, in_halves=True)
+    assert np.array_equal(found[far], inputs["x"] + 4001)
+    assert np.array_equal(found[near], (inputs["x"] * 0.1).astype(np.float16))
 
 
 def test_nothing_beyond_a_tenth_of_the_largest_value_passes() -> None:
