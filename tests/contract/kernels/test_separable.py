@@ -55,14 +55,14 @@ def block(images: int, channels: int, height: int, width: int, window: dict[str,
 
 
 def taken(images: int, channels: int, *, residual: bool) -> Graph:
-    """Channels in another order, one of them twice, beside an infinite one that nobody takes; also of the result."""
+    """Channels in another order, one of them twice, beside an infinite first one that nobody takes; again of that."""
     build = Builder()
     x = build.conv(build.input(images, 5, 5, 7), channels, (1, 1))
     weight, bias = (build.graph.constants[name] for name in build.graph.nodes[0].inputs[1:])
-    weight[2], bias[2] = 0.0, 100.0
+    weight[0], bias[0] = 0.0, 100.0
     x = build.node("map", [x], build.graph.shapes[x], expression=("exp", "a"))
     for k in (channels, 13):
-        order = [c for c in build.rng.permutation(channels) if c != 2]
+        order = [c for c in build.rng.permutation(channels) if c]
         y = channels_of(build, x, [*order, order[0]])
         x = build.conv(y, k, (1, 1), bias=k > 13, residual=x if residual and k > 13 else "", activation=("relu",))
         channels = k

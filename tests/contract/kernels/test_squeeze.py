@@ -76,15 +76,19 @@ def test_two_layers_of_single_pixels_are_one_step(
     assert not {"conv_tiled", "matvec", "matmul_tiled"} & found.keys()
 
 
-def test_an_infinite_channel_leaves_those_that_do_not_exist_alone(agent: Agent, tmp_path: Path) -> None:
-    """The hidden layer has three channels: 0 times infinity would be the fourth."""
+def test_infinite_channels_leave_those_that_do_not_exist_alone(agent: Agent, tmp_path: Path) -> None:
+    """Of three hidden channels and seven outputs the next in each stack would be 0 times infinity."""
     build = Builder()
-    x = build.conv(build.input(1, 4, 1, 1), 8, (1, 1), activation=("relu",))
+    x = build.conv(build.input(1, 4, 1, 1), 8, (1, 1), groups=2, activation=("relu",))
     first = build.conv(x, 3, (1, 1), activation=("relu",))
-    graph = build.outputs(build.conv(first, 8, (1, 1), activation=("sigmoid",)))
-    _, bias = (graph.constants[name] for name in graph.nodes[0].inputs[1:])
-    bias[5] = np.inf
-    graph.constants[graph.nodes[1].inputs[1]][:, 5] = -1.0
+    second = build.conv(first, 7, (1, 1), activation=("sigmoid",))
+    graph = build.outputs(build.conv(second, 4, (1, 1)))
+    infinite, to_hidden, to_outputs = (
+        graph.constants[node.inputs[i]] for node, i in zip(graph.nodes, (2, 1, 1), strict=False)
+    )
+    infinite[5] = np.inf
+    to_hidden[:, 5, 0, 0] = (1.0, -1.0, -1.0)
+    to_outputs[:, 0] = -1.0
     assert kernels(check(agent, graph, Options("opencl"), DESKTOP, tmp_path))["conv_squeeze"] == 1
 
 

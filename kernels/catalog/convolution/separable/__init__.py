@@ -13,6 +13,7 @@ from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import pack_stages, padded
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, result, view
+from kernels.source.tile import derived
 
 _MOST_PRODUCTS = 1 << 25
 """Of the 1x1 convolution."""
@@ -30,6 +31,18 @@ class SeparableTile(GroupTile):
 
     kh: int = 3
     kw: int = 3
+
+
+@dataclass(frozen=True)
+class TakingTile(SeparableTile):
+    """The same of channels in another order: a window is one pixel."""
+
+    kh: int = 1
+    kw: int = 1
+
+    @derived
+    def takes(self) -> int:
+        return 1
 
 
 KERNEL = Kernel(
@@ -51,6 +64,7 @@ TAKING = replace(
     buffers=(Buffer("src", 1), Buffer("table", storage="f32"), *KERNEL.buffers[3:]),
     ints=(*VIEWS, "in_stacks", "out_stacks", "stages", "pictures", "oh", "ow", *ENDING),
     floats=BOUNDS,
+    tile=TakingTile,
 )
 """Of channels in another order: `table` has four for each stack."""
 
@@ -63,7 +77,7 @@ def separable_tile(
     found = cheapest_tile(options, limits.within(kernel.name), sizes)
     if found is None or not _pays(found, kh * kw, sizes, options):
         return None
-    return SeparableTile(**{**asdict(found), "kh": kh, "kw": kw})
+    return (TakingTile if kernel is TAKING else SeparableTile)(**{**asdict(found), "kh": kh, "kw": kw})
 
 
 def _pays(tile: GroupTile, window: int, sizes: StackProduct, options: Options) -> bool:
@@ -81,18 +95,16 @@ def _pays(tile: GroupTile, window: int, sizes: StackProduct, options: Options) -
     return options.backend == "opencl" and times == 1 and window <= _ONCE
 
 
-def separable_call(
-    depthwise: Convolution, pointwise: Convolution, constants: Constants, tile: SeparableTile, kernel: Kernel = KERNEL
-) -> Call:
+def separable_call(depthwise: Convolution, pointwise: Convolution, constants: Constants, tile: SeparableTile) -> Call:
     """The dispatch; constants of the 1x1 convolution: weight (K, C, 1, 1), bias (K)."""
-    sizes = _sizes(pointwise)
+    sizes, kernel = _sizes(pointwise), TAKING if isinstance(tile, TakingTile) else KERNEL
     ints = {**depthwise.window, **depthwise.dilation}
     weight = constants["weight"].reshape(1, pointwise.k, pointwise.c, 1)
     return Call(
         kernel,
         work_items(tile, sizes.pixels, sizes.stacks, 1),
         tile,
-        {**depthwise.padding, **({"TAKES": 1} if kernel is TAKING else {})},
+        depthwise.padding,
         {
             "in_stacks": sizes.depth, "out_stacks": sizes.stacks, "pictures": pointwise.n,
             "stages": -(-sizes.depth // tile.depth), **{name: ints[name] for name in ints if name in kernel.ints},

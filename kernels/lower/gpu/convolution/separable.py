@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kernels.catalog.convolution import convolution_of
-from kernels.catalog.convolution.separable import TAKING, separable_call
+from kernels.catalog.convolution.separable import separable_call
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import pack_depthwise, padded
 from kernels.ir.graph import Node
@@ -41,7 +41,7 @@ def lower_separable(context: GpuContext, inner: Within, node: Node, constants: C
     if inner.takes:
         channels = taken_channels(context.graph, inner.node) or []
         work = Work(last.flops, context.traffic(node), {"table": channels_table(context, inner.node, channels)})
-        return separable_call(inner.sizes, last, constants, inner.tile, TAKING), work
+        return separable_call(inner.sizes, last, constants, inner.tile), work
     weight, view = _gates(context, inner) if inner.gates else _filters(context, inner)
     work = Work(
         inner.sizes.flops + last.flops,
