@@ -150,7 +150,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (outer, axis, inner), dst (outer, count, inner); indices below 0 count from the end, and stay inside
     "gather_values": _parameters("src indices dst*", "outer axis inner count"),
     # src (outer, n, inner), dst (outer, inner) times `scale`; kind 0 sum, 1 max, 2 min, 3 product, place of the 4 first
-    # largest, 5 first smallest, 6 last largest, 7 last smallest
+    # largest, 5 first smallest, 6 last largest, 7 last smallest, 8 sum of squares
     "reduce": _parameters("src dst*", "kind outer n inner", "scale"),
     # the k best of each row (n), the best first: values and places, each (rows, k); of equal ones the first comes
     # first, NaN counts as the worst; places are kept if they are below 2^24

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import isclose
+from math import isclose, prod
 
 import numpy as np
 
@@ -25,8 +25,9 @@ from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import fresh, producers, rebuilt
 
-_ENDLESS = 1e38
-"""A bound that a number of fp32 does not reach, as exporters write one where there is none."""
+_ENDLESS, _LEAST = 1e38, 1e-8
+"""A bound that numbers of fp32 do not reach, as exporters write one where there is none; and the least factor of a mean
+of squares: halves hold one over its root."""
 
 
 def fuse_row_norms(graph: Graph, *, multiple: int = 4) -> Graph:
@@ -67,13 +68,13 @@ def norm_of(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Norm | Non
             continue
         inner, reduced = statistic
         power = _power(with_operands(expression, {"a": inner}))
-        squared = squared_by(writers.get(reduced.inputs[0]))
-        if power is None or power.exponent != -0.5 or squared is None or not is_of_rows(graph, reduced):
+        if power is None or power.exponent != -0.5 or not _is_of_rows(graph, reduced, squared=True):
             continue
         x, centred = _centre(graph, distance, writers)
-        if (x, centred) == _centre(graph, squared, writers):
+        if (x, centred) == _centre(graph, reduced.inputs[0], writers):
             power = power.of_mean(graph, reduced)
-            return Norm(x, power.scale**-0.5, power.epsilon, power.floor**0.5, centred)
+            if _LEAST < power.scale < 1 / _LEAST:
+                return Norm(x, power.scale**-0.5, power.epsilon, power.floor**0.5, centred)
     return None
 
 
@@ -101,35 +102,26 @@ def statistic_of(graph: Graph, name: str, writers: Mapping[str, Node]) -> tuple[
     whole: Expression = "a"
     shape = graph.shapes[name]
     while (node := writers.get(name)) is not None and node.op != "reduce":
-        own = expression_of(node)
+        own = "a" if node.op == "reshape" else expression_of(node)
         names = {each for each in node.inputs if number_of(graph, each) is None}
         if own is None or len(names) != 1 or size_of(whole) > LONGEST:
             return None
         name = names.pop()
-        if graph.shapes[name] != shape:
+        if prod(graph.shapes[name]) != prod(shape):
             return None
         by: dict[str, Expression] = {}
         for letter, each in zip("abcd", node.inputs, strict=False):
             number = number_of(graph, each)
             by[letter] = "a" if number is None else number
         whole = with_operands(whole, {"a": with_operands(own, by)})
-    return None if node is None else (whole, node)
+    return None if node is None or graph.shapes[name] != shape else (whole, node)
 
 
-def squared_by(node: Node | None) -> str | None:
-    """What a node multiplies with itself."""
-    if node is None or len(set(node.inputs)) != 1:
-        return None
-    expression = expression_of(node)
-    is_square = expression is not None and with_operands(expression, {"a": "a", "b": "a"}) == ("mul", "a", "a")
-    return node.inputs[0] if is_square else None
-
-
-def is_of_rows(graph: Graph, node: Node) -> bool:
-    """Whether a node is the mean or the sum of the last axis."""
-    rank = len(graph.shapes[node.inputs[0]])
-    a = node.attributes
-    return node.op == "reduce" and a["kind"] in ("mean", "sum") and (a["start"], a["stop"]) == (rank - 1, rank)
+def _is_of_rows(graph: Graph, node: Node, *, squared: bool) -> bool:
+    """Whether a reduction is the mean or the sum of the last axis, or of its squares."""
+    a, rank = node.attributes, len(graph.shapes[node.inputs[0]])
+    is_row = a["kind"] in ("mean", "sum") and (a["start"], a["stop"]) == (rank - 1, rank)
+    return is_row and a.get("squared", False) == squared
 
 
 def _centre(graph: Graph, name: str, writers: Mapping[str, Node]) -> tuple[str, bool]:
@@ -137,13 +129,18 @@ def _centre(graph: Graph, name: str, writers: Mapping[str, Node]) -> tuple[str, 
     node = writers.get(name)
     if node is not None and len(node.inputs) == 2 and expression_of(node) == ("sub", "a", "b"):
         x, mean = node.inputs
-        statistic = statistic_of(graph, mean, writers)
-        if statistic is not None and statistic[1].inputs[0] == x and is_of_rows(graph, statistic[1]):
-            power = _power(statistic[0])
-            scale = power.of_mean(graph, statistic[1]).scale if power is not None else 0.0
-            if power == _Power(power.scale if power else 0.0) and isclose(scale, 1.0, rel_tol=1e-6):
-                return x, True
+        if _is_mean(graph, mean, x, writers):
+            return x, True
     return name, False
+
+
+def _is_mean(graph: Graph, name: str, x: str, writers: Mapping[str, Node]) -> bool:
+    """Whether a tensor is the mean of each row of x, or the sum times one over their length."""
+    expression, reduced = statistic_of(graph, name, writers) or ("", None)
+    power = _power(expression)
+    if reduced is None or reduced.inputs[0] != x or power is None or not _is_of_rows(graph, reduced, squared=False):
+        return False
+    return power == _Power(power.scale) and isclose(power.of_mean(graph, reduced).scale, 1.0, rel_tol=1e-6)
 
 
 @dataclass(frozen=True)
@@ -158,7 +155,7 @@ class _Power:
     def of_mean(self, graph: Graph, reduced: Node) -> _Power:
         """(scale * max(a + epsilon, floor)) ** exponent, of the mean that belongs to a mean or sum."""
         count = graph.shapes[reduced.inputs[0]][-1] if reduced.attributes["kind"] == "sum" else 1
-        scale = self.scale * count
+        scale = max(self.scale * count, _LEAST)
         return replace(self, scale=scale, epsilon=self.epsilon / scale, floor=self.floor / scale)
 
 
@@ -186,7 +183,7 @@ def _power(expression: Expression) -> _Power | None:
             return replace(power, exponent=power.exponent * number)
         case "min" if number > _ENDLESS and power.exponent > 0:
             return power
-        case "max" if number > 0 and power.exponent > 0:
+        case "max" if number > 0 and power.exponent in (0.5, 1.0):
             return replace(power, floor=max(power.floor, number ** (1 / power.exponent)))
         case "add" if is_linear:
             return replace(power, epsilon=power.epsilon + number)

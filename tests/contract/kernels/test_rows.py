@@ -18,7 +18,8 @@ from kernels.plan.model import Dispatch
 from kernels.source.dialects import vulkan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
-from tests.unit.kernels.back.rows import encoder, grids, layer_norm, windows
+from tests.unit.kernels.back.norms import layer_norm
+from tests.unit.kernels.back.rows import encoder, grids, windows
 
 from . import matrices
 from .test_agreement import check
