@@ -17,27 +17,26 @@ from .rewrite import producers, rebuilt
 
 
 def sums_of_squares(graph: Graph) -> Graph:
-    """map, reduce -> reduce with attribute `squared`; what is computed of reductions and constants alone is maps, whose
-    results halves need not hold."""
+    """map, mean or sum -> reduce with attribute `squared`; what is computed of reductions and constants alone is maps,
+    whose results halves need not hold."""
     writers, nodes, reduced = producers(graph), list[Node](), set[str]()
     for node in graph.nodes:
         computed = {*node.inputs} - graph.constants.keys()
         expression = expression_of(node) if computed and computed <= reduced else None
-        if node.op == "reduce":
-            nodes.append(_squared(node, writers))
-        elif expression is not None:
-            nodes.append(replace(node, op="map", attributes={"expression": expression}))
-        else:
-            nodes.append(node)
-            continue
-        reduced.add(node.output)
+        new = _squared(node, writers)
+        if expression is not None:
+            new = replace(node, op="map", attributes={"expression": expression})
+        if new.op == "reduce" or expression is not None:
+            reduced.add(new.output)
+        nodes.append(new)
     return prune(rebuilt(graph, nodes))
 
 
 def _squared(node: Node, writers: Mapping[str, Node]) -> Node:
-    is_sum = node.attributes["kind"] in ("sum", "mean") and "squared" not in node.attributes
+    a = {"kind": "mean", "start": 2, "stop": 4} if node.op == "global_average_pool" else node.attributes
+    is_sum = node.op in ("reduce", "global_average_pool") and a["kind"] in ("sum", "mean") and "squared" not in a
     root = _root(writers.get(node.inputs[0])) if is_sum else None
-    return node if root is None else replace(node, inputs=(root,), attributes={**node.attributes, "squared": True})
+    return node if root is None else replace(node, op="reduce", inputs=(root,), attributes={**a, "squared": True})
 
 
 def _root(node: Node | None) -> str | None:

@@ -71,6 +71,8 @@ def _divided(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Look | No
     norm, columns = norm_of(graph, node, writers), graph.shapes[node.output][-1]
     if norm is None or norm.centred or norm.epsilon or not norm.least or not isclose(norm.factor**-2, columns):
         return None
+    if norm.axes[0] != len(graph.shapes[norm.x]) - 1:
+        return None
     before = look_at(graph, norm.x, writers)
     plain = before.factor == 1 and before.unit is None
     return replace(before, unit=(columns, norm.least * columns**0.5)) if plain else None

@@ -71,7 +71,7 @@ def _near(build: Builder, shape: tuple[int, int], changed: str) -> Graph:
     squared = y if changed == "squares of another" else x if changed == "squares of x" else distance
     again = {"kind": "mean", "start": 1, "stop": 2}
     cube = build.node(
-        "map", [squared], shape, expression=("mul", "a", ("abs", "a") if changed == "not squared" else "a")
+        "map", [squared], shape, expression=("abs", "a") if changed == "not squared" else ("mul", "a", "a")
     )
     root = "a" if changed == "no root" else ("sqrt", ("add", "a", 1e-3))
     root = ("add", ("sqrt", "a"), 1e-3) if changed == "epsilon behind the root" else root
