@@ -184,7 +184,8 @@ def norms() -> list[Any]:
         node("Reciprocal", ["r"], ["i"]), node("Mul", ["i", "w"], ["s"]), node("Mul", ["x", "s"], ["xs"]),
         node("Mul", ["m", "s"], ["ms"]), node("Sub", ["b", "ms"], ["t"]), node("Add", ["xs", "t"], ["keras"]),
         node("ReduceMean", ["p", "pixels"], ["pm"]), node("Sub", ["p", "pm"], ["pd"]),
-        node("Mul", ["pd", "pd"], ["pd2"]), node("ReduceMean", ["pd2", "pixels"], ["pv"]), node("Add", ["eps", "pv"], ["pe"]), node("Sqrt", ["pe"], ["pr"]),
+        node("Mul", ["pd", "pd"], ["pd2"]), node("ReduceMean", ["pd2", "pixels"], ["pv"]),
+        node("Add", ["eps", "pv"], ["pe"]), node("Sqrt", ["pe"], ["pr"]),
         node("Div", ["one", "pr"], ["pi"]), node("Mul", ["pd", "pi"], ["instance"]),
     ]  # fmt: skip
 
