@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +15,35 @@ from kernels.passes import prepare
 from kernels.plan.model import Dispatch
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
+from tests.unit.kernels.back import rows
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
-from tests.unit.kernels.back.norms import FORMS, norms
+from tests.unit.kernels.back.norms import FORMS, norms, rms_norm
 
+from . import matrices
 from .test_agreement import check
 
+DESKTOP = Limits(unified_memory=False, compute_units=128, max_work_group=1024, local_bytes=32768)
 EVERYWHERE = pytest.mark.parametrize(("api", "precision"), [("cpu", "fp32"), ("opencl", "fp16"), ("vulkan", "fp16")])
 
 
 @EVERYWHERE
 def test_each_is_one_kernel(agent: Agent, api: Backend, precision: Precision, tmp_path: Path) -> None:
     graph = side_by_side({"short": norms((2, 3, 8), 2), "long": norms((1, 5, 260), 2), "matrix": norms((3, 1028), 1)})
-    plan = check(agent, graph, Options(api, precision), Limits(), tmp_path)
-    kernels = [step.program for step in plan.steps if isinstance(step, Dispatch)]
-    assert len([name for name in kernels if name.startswith("row_norm")]) == 3 * len(FORMS)
-    assert not [name for name in kernels if name.startswith(("map", "reduce", "take", "binary"))]
+    for limits, kernel in ((Limits(), "row_norm"), (DESKTOP, "row_norm" if api == "cpu" else "row_norm_held")):
+        plan = check(agent, graph, Options(api, precision), limits, tmp_path)
+        kernels = [step.program for step in plan.steps if isinstance(step, Dispatch)]
+        assert len([name for name in kernels if name.startswith(kernel)]) == 3 * len(FORMS)
+        assert not [name for name in kernels if name.startswith(("map", "reduce", "take", "binary"))]
+
+
+def test_rms_norms_write_rows_as_matrix_units_have_them(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(rows, "layer_norm", rms_norm)
+    matrices.hold(monkeypatch)
+    options = Options("vulkan", "fp16", product="matrix_units 1x1x2x2x2x1x6")
+    plan = check(agent, rows.encoder(1, 21, 1, 64), options, replace(matrices.HELD, unified_memory=False), tmp_path)
+    assert "row_norm_dealt" in {program.kernel for program in plan.programs}
 
 
 @EVERYWHERE

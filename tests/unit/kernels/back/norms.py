@@ -39,6 +39,10 @@ def norms(shape: tuple[int, ...], axis: int, *, watched: bool = False) -> Graph:
     return build.outputs(*found, *between)
 
 
+def rms_norm(build: Builder, x: str, shape: tuple[int, ...]) -> str:
+    return _scaled(build, _steps(build, x, len(shape) - 1, "rms"), shape)
+
+
 def _steps(build: Builder, x: str, axis: int, form: str) -> str:
     """A normalisation along an axis as exporters write it in single steps: PyTorch's of opset 11 to 16, others' ways of
     writing a root and a mean, RMS norms of transformers, and PyTorch's and TensorFlow's division by a row's length."""
