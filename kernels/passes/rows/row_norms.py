@@ -27,6 +27,9 @@ from kernels.passes.rewrite import fresh, producers, rebuilt
 from .roots import Axes, distance_of, inverse_root
 from .unfolded_norms import is_of_row, unfolded
 
+_LONGEST = 1 << 14
+"""Elements of a row of several axes: of longer ones there are few, and steps share them out among all cores."""
+
 
 @dataclass(frozen=True)
 class Norm:
@@ -116,7 +119,10 @@ class _Norms:
         if len(shape) == 4 and (start, stop) == (2, 4) and norm.centred and not norm.least:
             factors = np.full(shape[1], norm.factor)
             self._write(node, "instance_norm", norm, [factors, np.zeros_like(factors)])
-        elif stop == len(shape) and prod(shape[start:]) % self._multiple == 0:
+            return
+        count = prod(shape[start:])
+        is_short = start == len(shape) - 1 or count <= _LONGEST
+        if stop == len(shape) and is_short and count % self._multiple == 0:
             last, vectors = self._with_constants(node, norm)
             self._write(last, "row_norm", norm, vectors)
 
@@ -140,15 +146,14 @@ class _Norms:
         names = [fresh(graph, f"{node.output}.{word}") for word in ("scale", "shift")]
         self._constants |= {name: v.astype(np.float32) for name, v in zip(names, vectors, strict=True)}
         attributes = norm.attributes if op == "row_norm" else {"epsilon": norm.epsilon}
-        new = Node(node.name, op, (norm.x, *names), node.outputs, attributes)
-        if op == "row_norm" and norm.axes[0] < len(shape) - 1:
-            before, after = (fresh(graph, f"{node.output}.{word}") for word in ("rows", "normalised"))
-            rows = (prod(shape[: norm.axes[0]]), prod(shape[norm.axes[0] :]))
-            self._shapes |= {before: rows, after: rows}
-            self._found[node.output] = [
-                Node(node.name, "reshape", (norm.x,), (before,), {"shape": rows}),
-                Node(node.name, op, (before, *names), (after,), attributes),
-                Node(node.name, "reshape", (after,), node.outputs, {"shape": shape}),
-            ]
-        else:
-            self._found[node.output] = [new]
+        if op != "row_norm" or norm.axes[0] == len(shape) - 1:
+            self._found[node.output] = [Node(node.name, op, (norm.x, *names), node.outputs, attributes)]
+            return
+        before, after = (fresh(graph, f"{node.output}.{word}") for word in ("rows", "normalised"))
+        rows = (prod(shape[: norm.axes[0]]), prod(shape[norm.axes[0] :]))
+        self._shapes |= {before: rows, after: rows}
+        self._found[node.output] = [
+            Node(node.name, "reshape", (norm.x,), (before,), {"shape": rows}),
+            Node(node.name, op, (before, *names), (after,), attributes),
+            Node(node.name, "reshape", (after,), node.outputs, {"shape": shape}),
+        ]

@@ -108,3 +108,25 @@ def test_what_is_nearly_a_layer_normalisation_is_not_taken_for_one(agent: Agent,
         norms = [node.attributes for node in prepare(graph, Options("cpu")).nodes if node.op == "row_norm"]
         assert [each.get("centred", True) for each in norms] == NEAR[changed], changed
     check(agent, side_by_side(graphs), Options("cpu"), Limits(), tmp_path)
+
+
+def _of_pictures(batch: int, height: int, width: int) -> Graph:
+    """A layer normalisation over two axes, with a factor and a summand of each element."""
+    build, shape, axes = Builder(), (batch, height, width), {"kind": "mean", "start": 1, "stop": 3}
+    x = build.input(*shape)
+    mean = build.node("reduce", [x], (batch, 1, 1), **axes)
+    distance = build.node("map", [x, mean], shape, expression=("sub", "a", "b"))
+    variance = build.node("reduce", [build.node("mul", [distance] * 2, shape)], (batch, 1, 1), **axes)
+    y = build.node("map", [distance, variance], shape, expression=("div", "a", ("sqrt", ("add", "b", 1e-5))))
+    y = build.node("mul", [y, build.constant(height, width)], shape)
+    return build.outputs(build.node("add", [y, build.constant(height, width)], shape))
+
+
+@EVERYWHERE
+def test_several_axes_are_one_row_while_that_is_short(
+    agent: Agent, api: Backend, precision: Precision, tmp_path: Path
+) -> None:
+    short, long = _of_pictures(2, 5, 12), _of_pictures(1, 130, 128)
+    assert [node.op for node in prepare(short, Options(api, precision)).nodes] == ["reshape", "row_norm", "reshape"]
+    assert "row_norm" not in [node.op for node in prepare(long, Options(api, precision)).nodes]
+    check(agent, side_by_side({"short": short, "long": long}), Options(api, precision), Limits(), tmp_path)
