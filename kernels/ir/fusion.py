@@ -14,7 +14,7 @@ FUSIONS: dict[str, str] = {
     "normalisation": "batch normalisation and constant scales go into the weights of the layer before them",
     "padding": "a convolution pads its own input, by zeros or, on a GPU, by reflection",
     "residual": "a convolution adds the other branch before its activation",
-    "rows": "softmax(q k) v is one kernel, so is a layer normalisation; rows that nobody reads are not computed; "
+    "rows": "softmax(q k) v is one kernel, so is a normalisation of rows; rows that nobody reads are not computed; "
     "on a GPU dense layers end in what follows",
     "squeeze": "two layers of single pixels, as squeeze and excitation has them, are one kernel on a GPU with memory "
     "of its own",

@@ -295,6 +295,8 @@ def _reduce(shapes: list[Shape], a: Attributes) -> Shape:
     start, stop, shape = a["start"], a["stop"], shapes[0]
     if a["kind"] not in REDUCTIONS or not 0 <= start < stop <= len(shape):
         raise ModelError(f"{a['kind']} over axes {start} to {stop} of {shape} is not known")
+    if a.get("squared") and a["kind"] not in ("sum", "mean"):
+        raise ModelError(f"{a['kind']} of squares is not known; there are sum and mean")
     return tuple(1 if start <= axis < stop else extent for axis, extent in enumerate(shape))
 
 

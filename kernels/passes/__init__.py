@@ -36,6 +36,8 @@ from .rows import (
     rows_in_place,
 )
 from .split_channels import split_channels
+from .spreads import drop_spreads
+from .sums_of_squares import sums_of_squares
 from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps
 
@@ -61,8 +63,9 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
+    lambda graph, _: sums_of_squares(drop_spreads(graph)),  # as attention and normalisations of rows have them
     lambda graph, fuse: fuse_attention(graph, extended=_extended(fuse)) if "rows" in fuse else graph,
-    lambda graph, fuse: fuse_row_norms(graph) if "rows" in fuse else graph,
+    lambda graph, fuse: fuse_row_norms(graph, multiple=4 if ENDINGS in fuse else 1) if "rows" in fuse else graph,
     lambda graph, fuse: eliminate_identities(rows_in_place(compose_moves(graph))) if ENDINGS in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way

@@ -189,6 +189,7 @@ def _gather(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
 
 def _reduce(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
     a, x = node.attributes, inputs[0]
+    x = x * x if a.get("squared") else x
     kind, axes = a["kind"], tuple(range(a["start"], a["stop"]))
     if kind not in _ARGUMENTS:
         out: AnyArray = getattr(np, kind)(x, axis=axes, keepdims=True)

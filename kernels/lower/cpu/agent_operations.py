@@ -71,8 +71,9 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # softmax(scale * q k) v of each head: q (rows, depth), k (keys, depth), v (keys, columns); elements of a row
     # lie side by side, rows at start + a step for each image, head and row
     "attention": _parameters("q k v dst*", f"images heads rows keys depth columns {_PLACES}", "scale"),
-    # (src - mean) / sqrt(variance + epsilon) * scale + shift of each row; scale and shift (columns)
-    "row_norm": _parameters("src scale shift dst*", "rows columns", "epsilon"),
+    # (src - mean) / max(sqrt(mean squared distance from the mean + epsilon), least) * scale + shift of each row; scale
+    # and shift (columns); 0 stands for the mean where `centred` is 0
+    "row_norm": _parameters("src scale shift dst*", "rows columns centred", "epsilon least"),
     # count elements; activation as above
     "activation": _parameters("src dst*", "count activation", "lo hi"),
     # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)
@@ -149,7 +150,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (outer, axis, inner), dst (outer, count, inner); indices below 0 count from the end, and stay inside
     "gather_values": _parameters("src indices dst*", "outer axis inner count"),
     # src (outer, n, inner), dst (outer, inner) times `scale`; kind 0 sum, 1 max, 2 min, 3 product, place of the 4 first
-    # largest, 5 first smallest, 6 last largest, 7 last smallest
+    # largest, 5 first smallest, 6 last largest, 7 last smallest, 8 sum of squares
     "reduce": _parameters("src dst*", "kind outer n inner", "scale"),
     # the k best of each row (n), the best first: values and places, each (rows, k); of equal ones the first comes
     # first, NaN counts as the worst; places are kept if they are below 2^24

@@ -116,12 +116,14 @@ def lower_gather(context: CpuContext, node: Node) -> None:
 
 
 _KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}
+_SQUARES = 8
 
 
 def lower_reduce(context: CpuContext, node: Node) -> None:
     shape, a = context.graph.shapes[node.inputs[0]], node.attributes
     outer, n, inner = prod(shape[: a["start"]]), prod(shape[a["start"] : a["stop"]]), prod(shape[a["stop"] :])
-    ints = {"kind": _KINDS[a["kind"]], "outer": outer, "n": n, "inner": inner}
+    kind = _SQUARES if a.get("squared") else _KINDS[a["kind"]]
+    ints = {"kind": kind, "outer": outer, "n": n, "inner": inner}
     buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
     scale = float(np.float32(1 / n)) if a["kind"] == "mean" else 1.0
     context.call("reduce", node, buffers, ints, {"scale": scale}, prod(shape))

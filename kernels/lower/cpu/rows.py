@@ -1,5 +1,5 @@
-"""What a transformer does to rows: attention and layer normalisation (`kernels/passes/rows/fuse_attention.py`,
-`fuse_rows.py`)."""
+"""What a transformer does to rows: attention and normalisation (`kernels/passes/rows/fuse_attention.py`,
+`row_norms.py`)."""
 
 from __future__ import annotations
 
@@ -27,5 +27,7 @@ def lower_row_norm(context: CpuContext, node: Node) -> None:
     shape = context.graph.shapes[node.output]
     src, scale, shift = (context.read(name) for name in node.inputs)
     buffers = {"src": src, "scale": scale, "shift": shift, "dst": context.write(node.output)}
-    ints = {"rows": prod(shape[:-1]), "columns": shape[-1]}
-    context.call("row_norm", node, buffers, ints, {"epsilon": float(node.attributes["epsilon"])}, 8 * prod(shape))
+    a = node.attributes
+    ints = {"rows": prod(shape[:-1]), "columns": shape[-1], "centred": int(a.get("centred", True))}
+    floats = {"epsilon": float(a["epsilon"]), "least": float(a.get("least", 0.0))}
+    context.call("row_norm", node, buffers, ints, floats, 8 * prod(shape))

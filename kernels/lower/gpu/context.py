@@ -30,6 +30,7 @@ from .places.binding import as_bound
 from .places.flatten import is_read_in_stacks
 from .places.images import ImageChoice
 from .places.ports import in_rows, only_outputs
+from .places.statistics import statistics
 from .values import CodeBuffer, Value, View
 
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
@@ -79,7 +80,8 @@ class GpuContext:
         self.code_buffers: dict[tuple[str, Steps | None], CodeBuffer] = {}
         """Tensors that exist in whole numbers of 8 bits, by tensor and steps; None: by their own range."""
         self.at_ports = at_ports
-        self.ports = only_outputs(graph, self._aliases) if self.half and at_ports else frozenset[str]()
+        ports = only_outputs(graph, self._aliases) if at_ports else frozenset[str]()
+        self.kept_single = ports | statistics(graph) if self.half else frozenset[str]()
         """Tensors of a plan of halves that layers write in single where they write them row-major."""
         self.singles: set[str] = set()
         """The buffers of those."""
@@ -128,7 +130,7 @@ class GpuContext:
         the first that nobody reads later.
         """
         value = self.values.setdefault(tensor, Value())
-        if value.packed is None and tensor in self.ports and in_rows(self.dims(tensor)):
+        if value.packed is None and tensor in self.kept_single and in_rows(self.dims(tensor)):
             value.single = self._new_single(tensor)
             value.packed = View(value.single, self.dims(tensor).stacks, 0)
         elif value.packed is None:
@@ -156,7 +158,7 @@ class GpuContext:
 
     def new_plain(self, tensor: str) -> str:
         """A new row-major buffer in which a node writes a tensor."""
-        if tensor in self.ports:
+        if tensor in self.kept_single:
             buffer = self._new_single(tensor)
             self.values[tensor] = Value(single=buffer)
         else:

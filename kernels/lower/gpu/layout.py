@@ -53,6 +53,11 @@ def plain(context: GpuContext, tensor: str) -> str:
     return value.plain
 
 
+def as_kept(context: GpuContext, tensor: str) -> str:
+    """The tensor as a row-major buffer, in fp32 where a plan of halves keeps it so."""
+    return single(context, tensor) if tensor in context.kept_single else plain(context, tensor)
+
+
 def single(context: GpuContext, tensor: str) -> str:
     """The tensor as a row-major fp32 buffer."""
     value = context.values.setdefault(tensor, Value())

@@ -22,7 +22,7 @@ from kernels.source.kernel import Buffer, Kernel, result
 from .bodies import body
 from .context import GpuContext
 from .expression_text import in_halves, statements
-from .layout import packed, plain
+from .layout import as_kept, packed
 from .values import View
 
 _LANES = "xyzw"
@@ -76,7 +76,7 @@ def _in_rows(context: GpuContext, node: Node, program: Program, flops: int) -> N
         ints |= {f"{letter}{axis}": stride for axis, stride in used.items()} if strides != way.natural else {}
     lines, value = statements(program)
     text.append(f"{lines}\n    STORE_dst(i, {value});")
-    buffers = {letter: plain(context, name) for letter, name in zip(LETTERS, node.inputs, strict=False)}
+    buffers = {letter: as_kept(context, name) for letter, name in zip(LETTERS, node.inputs, strict=False)}
     kernel = generated("map", "".join(text), (*(Buffer(n, 1) for n in buffers), result("dst", 1)), ints)
     context.dispatch(
         kernel, node.name, {**buffers, "dst": context.new_plain(node.output)}, ints, (prod(shape), 1, 1),
@@ -87,7 +87,7 @@ def _in_rows(context: GpuContext, node: Node, program: Program, flops: int) -> N
 def _kinds(context: GpuContext, node: Node) -> list[str] | None:
     """How each operand lies in stacks; None where one does not, or all are row-major already."""
     shape = context.graph.shapes[node.output]
-    if not has_channels(shape):
+    if not has_channels(shape) or context.kept_single.intersection(node.inputs):
         return None
     found = [
         along_channels(context.graph.shapes[name], shape, constant=name in context.graph.constants)

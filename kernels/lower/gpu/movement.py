@@ -93,7 +93,7 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
     old = context.graph.shapes[source]
     if source in context.values and context.values[source].dealt is not None and old[-1:] == shape[-1:]:
         context.values[node.output] = context.values[source]
-    elif source in context.ports:
+    elif source in context.kept_single:
         context.values[node.output] = Value(single=single(context, source))
     elif dims_of(old) == dims_of(shape) and has_channels(old) and has_channels(shape):
         packed(context, source)

@@ -3,6 +3,7 @@ long rows in two steps, of which the first one's results stay in fp32."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from kernels.ir.graph import Node
@@ -13,7 +14,7 @@ from kernels.source.tile import SharedSum
 
 from .bodies import body
 from .context import GpuContext
-from .layout import plain
+from .layout import as_kept
 
 _INTS = ("n", "inner", "parts", "part_length", "count")
 _REDUCE = Kernel("reduce", body("reduce"), (Buffer("src", 1), result("dst", 1)), _INTS, ("scale",))
@@ -41,12 +42,13 @@ def lower_reduce(context: GpuContext, node: Node) -> None:
     n, inner = prod(shape[a["start"] : a["stop"]]), prod(shape[a["stop"] :])
     rows = prod(shape[: a["start"]]) * inner
     kind, scale = _KINDS[a["kind"]], 1 / n if a["kind"] == "mean" else 1.0
-    source, target = plain(context, node.inputs[0]), context.new_plain(node.output)
+    squared = {"SQUARED": 1} if a.get("squared") else {}
+    source, target = as_kept(context, node.inputs[0]), context.new_plain(node.output)
     group = context.sharing(_ROWS, n) if inner == 1 and kind < _KINDS["argmax"] and _SHARED[0] <= n <= _SHARED[1] else 0
     if group:
         context.dispatch(
             _ROWS, node.name, {"src": source, "dst": target}, {"n": n}, (rows * group, 1, 1), floats={"scale": scale},
-            tile=SharedSum(1, group), switches={"KIND": kind}, group=group, flops=rows * n,
+            tile=SharedSum(1, group), switches={"KIND": kind, **squared}, group=group, flops=rows * n,
             traffic=context.traffic(node),
         )  # fmt: skip
         return
@@ -54,23 +56,23 @@ def lower_reduce(context: GpuContext, node: Node) -> None:
     if kind < _KINDS["argmax"] and n > _SHORT and (rows < _FEW_ROWS or n > _LONGEST):
         length = max(32, int(n**0.5))
     if length == n:
-        _step(context, node, _REDUCE, source, target, (rows, n, inner, n), kind, scale)
+        _step(context, node, _REDUCE, source, target, (rows, n, inner, n), {"KIND": kind, **squared}, scale)
         return
     parts = -(-n // length)
     described = Tensor(shape=(rows, parts), dtype="f32")
     between = context.draft.add_buffer(f"{node.name}:parts", rows * parts * 4, "scratch", described)
-    _step(context, node, _FIRST, source, between, (rows, n, inner, length), kind, 1.0)
-    _step(context, node, _LAST, between, target, (rows, parts, inner, parts), kind, scale)
+    _step(context, node, _FIRST, source, between, (rows, n, inner, length), {"KIND": kind, **squared}, 1.0)
+    _step(context, node, _LAST, between, target, (rows, parts, inner, parts), {"KIND": kind}, scale)
 
 
 def _step(
     context: GpuContext, node: Node, kernel: Kernel, source: str, target: str, sizes: tuple[int, int, int, int],
-    kind: int, scale: float,
+    switches: Mapping[str, int], scale: float,
 ) -> None:  # fmt: skip
     rows, n, inner, length = sizes
     parts = -(-n // length)
     ints = {"n": n, "inner": inner, "parts": parts, "part_length": length, "count": rows * parts}
     context.dispatch(
         kernel, node.name, {"src": source, "dst": target}, ints, (rows * parts, 1, 1), floats={"scale": scale},
-        switches={"KIND": kind}, flops=rows * n, traffic=context.traffic(node),
+        switches=switches, flops=rows * n, traffic=context.traffic(node),
     )  # fmt: skip

@@ -18,7 +18,7 @@ def norms_of_images(graph: Graph) -> Graph:
         turn = writers.get(node.inputs[0]) if node.op == "row_norm" else None
         if turn is None or turn.op != "transpose" or tuple(turn.attributes["perm"]) != _TO_ROWS:
             continue
-        if counts[turn.output] == 1 and len(node.inputs) == 3:
+        if counts[turn.output] == 1 and len(node.inputs) == 3 and node.attributes.keys() == {"epsilon"}:
             attributes = {**node.attributes, "of_image": True}
             found[node.output] = replace(node, inputs=(turn.inputs[0], *node.inputs[1:]), attributes=attributes)
             gone.add(turn.output)

@@ -1,15 +1,13 @@
-"""Layer normalisation as one node, and, on a GPU, what follows a dense layer as its ending.
+"""On a GPU: what follows a dense layer is its ending, and what is added to normalised rows is added by the same kernel.
 
-`row_norm`: inputs x, scale, shift; attribute epsilon: of the last axis; on a GPU a fourth input, of the result's shape,
-may be added to what is normalised. A dense layer may have an `ending`: an
-expression of its sum `a`, and of `b`, an activation of the result's shape that is its fourth input. Both are found in
-what the importer made, through reshapes that keep the last axis.
+A `row_norm` (`row_norms.py`) may have a fourth input, of the result's shape, which is added to what is normalised. A
+dense layer may have an `ending`: an expression of its sum `a`, and of `b`, an activation of the result's shape that is
+its fourth input. Both are found in what the importer made, through reshapes that keep the last axis.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -21,30 +19,7 @@ from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
 from kernels.passes.rewrite import fresh, rebuilt, use_counts
 
-_SQUARE, _PRODUCT, _SUM, _DIFFERENCE = ("mul", "a", "a"), ("mul", "a", "b"), ("add", "a", "b"), ("sub", "a", "b")
-
-
-def fuse_row_norms(graph: Graph) -> Graph:
-    """mean, distance, square, mean, 1 / deviation, product, scale, shift -> row_norm, if nobody else reads a part."""
-    readers = _readers(graph)
-    found: dict[str, Node] = {}
-    gone: set[str] = set()
-    constants: dict[str, Array] = {}
-    for node in graph.nodes:
-        steps = _steps(graph, node, readers)
-        if steps is None:
-            continue
-        last, epsilon, vectors = steps
-        x, columns = node.inputs[0], graph.shapes[node.inputs[0]][-1]
-        names = []
-        for word, given, otherwise in zip(("scale", "shift"), vectors, (1.0, 0.0), strict=True):
-            names.append(fresh(graph, f"{last[-1].output}.{word}"))
-            whole = np.full(columns, otherwise) if given is None else graph.constants[given].reshape(-1)
-            constants[names[-1]] = whole.astype(np.float32)
-        found[last[-1].output] = Node(node.name, "row_norm", (x, *names), last[-1].outputs, {"epsilon": epsilon})
-        gone |= {each.output for each in (node, *last[:-1])}
-    nodes = [found.get(node.output, node) for node in graph.nodes if node.output not in gone]
-    return rebuilt(graph, nodes, constants=constants)
+_SUM = ("add", "a", "b")
 
 
 def fuse_norm_endings(graph: Graph) -> Graph:
@@ -66,80 +41,12 @@ def fuse_norm_endings(graph: Graph) -> Graph:
     return rebuilt(graph, [found.get(node.output, node) for node in graph.nodes if node.output not in gone])
 
 
-def _steps(
-    graph: Graph, mean: Node, readers: Mapping[str, list[Node]]
-) -> tuple[list[Node], float, tuple[str | None, str | None]] | None:
-    """The nodes behind a mean that normalise rows, the last one last; epsilon; the constants scale and shift."""
-    if not _is_mean(graph, mean):
-        return None
-    x = mean.inputs[0]
-    distance = _only(readers, mean.output, _DIFFERENCE, (x, mean.output))
-    if distance is None:
-        return None
-    behind = readers.get(distance.output, [])
-    squares = [each for each in behind if each.op == "map" and _is(each, _SQUARE)]
-    if len(behind) != 2 or len(squares) != 1 or {each.output for each in behind} & set(graph.outputs):
-        return None
-    again = _one(readers, squares[0].output)
-    inverse = _one(readers, again.output) if again is not None and _is_mean(graph, again) else None
-    if inverse is None or inverse.op != "map":
-        return None
-    match inverse.attributes["expression"]:
-        case ("div", 1.0, ("sqrt", ("add", "a", float(epsilon)))):
-            pass
-        case _:
-            return None
-    product = _only(readers, inverse.output, _PRODUCT, (distance.output, inverse.output))
-    if product is None or again is None or graph.shapes[x][-1] % 4:
-        return None
-    nodes = [distance, squares[0], again, inverse, product]
-    vectors: list[str | None] = []
-    for wanted in (_PRODUCT, _SUM):
-        then = _one(readers, nodes[-1].output)
-        fits = then is not None and nodes[-1].output not in graph.outputs and expression_of(then) == wanted
-        if then is None or not fits or not _is_vector(graph, then.inputs, nodes[-1].output):
-            vectors.append(None)
-            continue
-        vectors.append(next(name for name in then.inputs if name != nodes[-1].output))
-        nodes.append(then)
-    kept = {each.output for each in nodes[:-1]} & set(graph.outputs)
-    return None if kept or mean.output in graph.outputs else (nodes, epsilon, (vectors[0], vectors[1]))
-
-
-def _is_mean(graph: Graph, node: Node) -> bool:
-    axes = len(graph.shapes[node.inputs[0]]) if node.inputs else 0
-    a = node.attributes
-    return node.op == "reduce" and a["kind"] == "mean" and (a["start"], a["stop"]) == (axes - 1, axes)
-
-
-def _is(node: Node, expression: Expression) -> bool:
-    return bool(node.attributes["expression"] == expression)
-
-
-def _one(readers: Mapping[str, list[Node]], name: str) -> Node | None:
-    """The only node that reads a tensor."""
-    return readers[name][0] if len(readers.get(name, [])) == 1 else None
-
-
-def _only(readers: Mapping[str, list[Node]], name: str, expression: Expression, inputs: tuple[str, ...]) -> Node | None:
-    node = _one(readers, name)
-    return node if node is not None and node.op == "map" and _is(node, expression) and node.inputs == inputs else None
-
-
 def _is_vector(graph: Graph, inputs: tuple[str, ...], tensor: str) -> bool:
     """Whether the other operand is a constant along the last axis."""
     other = next((name for name in inputs if name != tensor), "")
     constant = graph.constants.get(other)
     columns = graph.shapes[tensor][-1]
     return constant is not None and constant.shape[-1:] == (columns,) and constant.size == columns
-
-
-def _readers(graph: Graph) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            found.setdefault(name, []).append(node)
-    return found
 
 
 def fuse_dense_endings(graph: Graph) -> Graph:

@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import prod
+from math import isclose, prod
 
 import numpy as np
 
-from kernels.ir.expressions import Expression, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import split_table
-from kernels.passes.fuse_maps import expression_of, number_of
+from kernels.passes.fuse_maps import number_of
 
-_A: Expression = "a"
+from .row_norms import norm_of
+
 Axis = tuple[tuple[int, int], ...]
 """An axis that is made of several: extents and strides, the outermost first."""
 
@@ -68,42 +68,14 @@ def look_at(graph: Graph, name: str, writers: Mapping[str, Node]) -> Look:
 
 def _divided(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Look | None:
     """x / max(sqrt(sum of x * x along the last axis), the smallest divisor), as PyTorch's `normalize` is exported."""
-    if node.attributes.get("expression") != ("div", "a", "b"):
+    norm, columns = norm_of(graph, node, writers), graph.shapes[node.output][-1]
+    if norm is None or norm.centred or norm.epsilon or not norm.least or not isclose(norm.factor**-2, columns):
         return None
-    x, divisor = node.inputs
-    last, spread = len(graph.shapes[x]) - 1, writers.get(divisor)
-    if spread is not None and spread.op == "take":  # to the shape of x
-        divisor = spread.inputs[0] if _is_spread(graph, spread) else ""
-    square, expression = writers.get(divisor), _A
-    while square is not None and len(square.inputs) == 1 and (inner := expression_of(square)) is not None:
-        square, expression = writers.get(square.inputs[0]), with_operands(expression, {"a": inner})
-    if square is None or square.op != "reduce":
+    if norm.axes[0] != len(graph.shapes[norm.x]) - 1:
         return None
-    match expression:
-        case ("min", ("max", ("sqrt", "a"), float(least)), float(most)) if most > 1e38 and least > 0:
-            pass
-        case ("max", ("sqrt", "a"), float(least)) if least > 0:
-            pass
-        case _:
-            return None
-    a, squared = square.attributes, writers.get(square.inputs[0])
-    is_sum = (a["kind"], a["start"], a["stop"]) == ("sum", last, last + 1)
-    if not is_sum or squared is None or squared.inputs != (x,) or expression_of(squared) != ("mul", "a", "a"):
-        return None
-    before = look_at(graph, x, writers)
+    before = look_at(graph, norm.x, writers)
     plain = before.factor == 1 and before.unit is None
-    return replace(before, unit=(graph.shapes[x][-1], least)) if plain else None
-
-
-def _is_spread(graph: Graph, node: Node) -> bool:
-    """Whether a take gives all of a row of its result the one element of that row of its source."""
-    shape, found = graph.shapes[node.inputs[0]], graph.shapes[node.output]
-    *rows, last = split_table(graph.constants[node.inputs[1]], node.attributes["shape"])
-    same = all(np.array_equal(part, np.arange(len(part))) or (len(part) == 1 and not part[0]) for part in rows)
-    strides = tuple(s for s, n in zip(node.attributes["strides"][:-1], found, strict=False) if n > 1)
-    counted = tuple(s for s, n in zip(natural(shape), shape, strict=True) if n > 1)
-    one = not (last * node.attributes["strides"][-1]).any()
-    return bool(shape == (*found[:-1], 1) and same and strides == counted and one)
+    return replace(before, unit=(columns, norm.least * columns**0.5)) if plain else None
 
 
 def _taken(graph: Graph, node: Node, before: Look) -> Look | None:

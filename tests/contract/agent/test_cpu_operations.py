@@ -237,14 +237,16 @@ def test_softmax(agent: Agent, draw: np.random.Generator) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_row_norm(agent: Agent, draw: np.random.Generator, threads: int) -> None:
     calls, expected = Calls("row_norm"), []
-    for _ in range(CASES):
+    for index in range(CASES):
         rows, columns = int(draw.integers(1, 9)), int(draw.integers(1, 600))
         x, scale, shift = noise(draw, rows, columns) + 3, noise(draw, columns), noise(draw, columns)
-        operands = {"src": x, "scale": scale, "shift": shift}
-        calls.add(operands, {"rows": rows, "columns": columns}, (rows, columns), {"epsilon": 1e-3})
+        operands, centred, least = {"src": x, "scale": scale, "shift": shift}, index % 2, 4.0 * (index % 3 == 0)
+        ints = {"rows": rows, "columns": columns, "centred": centred}
+        calls.add(operands, ints, (rows, columns), {"epsilon": 1e-3, "least": least})
         wide = x.astype(np.float64)
-        distance = wide - wide.mean(1, keepdims=True)
-        expected.append(distance / np.sqrt((distance**2).mean(1, keepdims=True) + 1e-3) * scale + shift)
+        distance = wide - centred * wide.mean(1, keepdims=True)
+        root = np.sqrt((distance**2).mean(1, keepdims=True) + 1e-3)
+        expected.append(distance / np.maximum(root, least) * scale + shift)
     compare(calls.run(agent, "--threads", threads), expected)
 
 

@@ -13,7 +13,7 @@ from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Dispatch, Plan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, shuffled_units, side_by_side
-from tests.unit.kernels.back.rows import layer_norm
+from tests.unit.kernels.back.norms import layer_norm
 
 from .test_agreement import check
 

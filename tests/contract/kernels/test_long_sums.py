@@ -16,7 +16,7 @@ from kernels.options import Backend, Limits, Options
 from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, generator, relative_error
-from tests.unit.kernels.back.rows import layer_norm
+from tests.unit.kernels.back.norms import layer_norm
 
 LONG, DEPTH = 18000, 2048 * 9
 ROWS, PRODUCTS = 5e-7, 3e-7

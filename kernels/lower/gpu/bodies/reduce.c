@@ -1,18 +1,19 @@
 // Each part of a row of n elements to one number; rows are (outer, n, inner), the result is (outer, parts, inner).
 {
+    INCLUDE taken
     const int i = GLOBAL_ID(0);
     if (i >= count) return;
     const int column = i % inner;
     const int first = i / inner % parts * part_length;
     const int last = IMIN(first + part_length, n);
     const int start = i / inner / parts * n * inner + column;
-    float found = LOAD_src(start + first * inner);
+    float found = TAKEN(start + first * inner);
 #if KIND < 4
     INCLUDE joined
     for (int from = first + 1; from < last; from += IN_A_ROW) {
-        float part = LOAD_src(start + from * inner);
+        float part = TAKEN(start + from * inner);
         for (int k = from + 1; k < IMIN(from + IN_A_ROW, last); ++k) {
-            const float x = LOAD_src(start + k * inner);
+            const float x = TAKEN(start + k * inner);
             part = JOINED(part, x);
         }
         found = JOINED(found, part);

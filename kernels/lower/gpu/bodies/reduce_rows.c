@@ -1,13 +1,14 @@
 // One work-group a row of n elements that lie side by side: they are shared out and meet in local memory.
 {
     INCLUDE joined
+    INCLUDE taken
     const int me = LOCAL_ID(0);
     const int start = GROUP_ID(0) * n;
-    float found = LOAD_src(start + me);
+    float found = TAKEN(start + me);
     for (int first = me + KY; first < n; first += IN_A_ROW * KY) {
-        float part = LOAD_src(start + first);
+        float part = TAKEN(start + first);
         for (int k = first + KY; k < IMIN(first + IN_A_ROW * KY, n); k += KY) {
-            const float x = LOAD_src(start + k);
+            const float x = TAKEN(start + k);
             part = JOINED(part, x);
         }
         found = JOINED(found, part);

@@ -1,5 +1,5 @@
 // One work-group a row of `columns4` vectors: mean, mean squared distance from it, then each element. KY: 1, or 8 and more.
-// ADDED: something is added to the result.
+// ADDED: something is added to the result. UNCENTRED: no mean is taken off.
 {
 #ifdef ADDED
 #define ENDED(v, i) ((v) + TO_WIDE4(LOAD_residual(row + (i))))
@@ -26,6 +26,9 @@
     const float count = FLOAT(4 * columns4);
     float sum;
     WIDE4 own = WIDE_SPLAT(0.0f);
+#ifdef UNCENTRED
+    const float mean = 0.0f;
+#else
     for (int first = me; first < columns4; first += IN_A_ROW * KY) {
         WIDE4 part = WIDE_SPLAT(0.0f);
         for (int i = first; i < IMIN(first + IN_A_ROW * KY, columns4); i += KY) part += TO_WIDE4(LOAD_src(row + i));
@@ -34,6 +37,7 @@
     TOGETHER(own.x + own.y + own.z + own.w);
     const float mean = sum / count;
     own = WIDE_SPLAT(0.0f);
+#endif
     for (int first = me; first < columns4; first += IN_A_ROW * KY) {
         WIDE4 part = WIDE_SPLAT(0.0f);
         for (int i = first; i < IMIN(first + IN_A_ROW * KY, columns4); i += KY) {
@@ -43,7 +47,8 @@
         own += part;
     }
     TOGETHER(own.x + own.y + own.z + own.w);
-    const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT(sum / count + epsilon));
+    const float root = SQRT(sum / count + epsilon);
+    const WIDE4 inverse = WIDE_SPLAT(1.0f / (root < least ? least : root));
     for (int i = me; i < columns4; i += KY) {
         const WIDE4 distance = TO_WIDE4(LOAD_src(row + i)) - WIDE_SPLAT(mean);
         STORE_dst(row + i, ENDED(MAD(distance * inverse, TO_WIDE4(LOAD_scale(i)), TO_WIDE4(LOAD_shift(i))), i));

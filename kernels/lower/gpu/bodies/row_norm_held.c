@@ -1,6 +1,6 @@
 // One work-group a row of `columns4` vectors, of which a work-item holds EACH, with all that it needs of scale and shift: mean,
 // mean squared distance from it, then each element. Each work-item adds up what all have found. ADDED: something is added to
-// the result.
+// the result. UNCENTRED: no mean is taken off.
 {
 #ifdef ADDED
 #define ENDED(v, i) ((v) + TO_WIDE4(LOAD_residual(row + (i))))
@@ -19,15 +19,19 @@
         shifts[e] = TO_WIDE4(LOAD_shift(IMIN(me + e * KY, columns4 - 1)));
     }
     WIDE4 own = WIDE_SPLAT(0.0f);
+    WIDE4 all = WIDE_SPLAT(0.0f);
+#ifdef UNCENTRED
+    const WIDE4 mean = all;
+#else
     UNROLL for (int e = 0; e < EACH; ++e) {
         if (me + e * KY < columns4) own += held[e];
     }
     SET_LANE(partial, me / 4, me % 4, own.x + own.y + own.z + own.w);
     BARRIER;
-    WIDE4 all = WIDE_SPLAT(0.0f);
     UNROLL for (int i = 0; i < QUARTERS; ++i) all += partial[i];
     const WIDE4 mean = WIDE_SPLAT((all.x + all.y + all.z + all.w) / count);
     own = WIDE_SPLAT(0.0f);
+#endif
     UNROLL for (int e = 0; e < EACH; ++e) {
         held[e] -= mean;
         if (me + e * KY < columns4) own = MAD(held[e], held[e], own);
@@ -36,7 +40,8 @@
     BARRIER;
     all = WIDE_SPLAT(0.0f);
     UNROLL for (int i = 0; i < QUARTERS; ++i) all += partial[QUARTERS + i];
-    const WIDE4 inverse = WIDE_SPLAT(1.0f / SQRT((all.x + all.y + all.z + all.w) / count + epsilon));
+    const float root = SQRT((all.x + all.y + all.z + all.w) / count + epsilon);
+    const WIDE4 inverse = WIDE_SPLAT(1.0f / (root < least ? least : root));
     UNROLL for (int e = 0; e < EACH; ++e) {
         if (me + e * KY < columns4) {
             STORE_dst(row + me + e * KY, ENDED(MAD(held[e] * inverse, scales[e], shifts[e]), me + e * KY));

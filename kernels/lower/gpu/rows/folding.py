@@ -35,7 +35,8 @@ class FoldedNorm:
 def folds(context: GpuContext, norm: Node) -> bool:
     """Whether all that reads the normalised rows are products that can normalise them."""
     graph = context.graph
-    products = dense_readers(graph, norm.output, graph.consumers) if context.half and len(norm.inputs) == 3 else None
+    plain = context.half and len(norm.inputs) == 3 and norm.attributes.keys() == {"epsilon"}
+    products = dense_readers(graph, norm.output, graph.consumers) if plain else None
     return bool(products) and all(_normalises(context, norm, node) for node in products or ())
 
 

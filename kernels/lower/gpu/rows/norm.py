@@ -1,4 +1,4 @@
-"""Layer normalisation of the last axis: a work-group a row."""
+"""Layer, RMS and L2 normalisation of the last axis: a work-group a row."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _KERNEL = Kernel(
     body("row_norm"),
     (Buffer("src"), Buffer("scale"), Buffer("shift"), result("dst")),
     ("columns4",),
-    ("epsilon",),
+    ("epsilon", "least"),
     tile=_Row,
     locals=(LocalArray("partial", "SHARED", 1),),
 )
@@ -102,7 +102,7 @@ DEALT = Kernel(
 
 
 def lower_row_norm(context: GpuContext, node: Node) -> None:
-    """See `kernels/passes/rows/fuse_rows.py`, `kernels/passes/channels/norms_of_images.py`."""
+    """See `kernels/passes/rows/row_norms.py`, `kernels/passes/channels/norms_of_images.py`."""
     if node.attributes.get("of_image"):
         if image_normalised(context, node):
             return
@@ -134,10 +134,12 @@ def _dispatch(
     if len(node.inputs) > 3:
         kernel = replace(kernel, name=f"{kernel.name}_beside", buffers=(*read, Buffer("residual"), written))
         buffers, switches = {**buffers, "residual": plain(context, node.inputs[3])}, {"ADDED": 1}
+    switches |= {} if node.attributes.get("centred", True) else {"UNCENTRED": 1}
+    floats = {"epsilon": node.attributes["epsilon"], "least": node.attributes.get("least", 0.0)}
     ints = {name: {"rows": prod(before), "columns4": columns // 4}[name] for name in kernel.ints}
     context.dispatch(
-        kernel, node.name, buffers, ints, (groups[0] * groups[1], 1, 1), floats={"epsilon": node.attributes["epsilon"]},
-        tile=tile, switches=switches, group=groups[1], flops=8 * prod(before) * columns, traffic=context.traffic(node),
+        kernel, node.name, buffers, ints, (groups[0] * groups[1], 1, 1), floats=floats, tile=tile,
+        switches=switches, group=groups[1], flops=8 * prod(before) * columns, traffic=context.traffic(node),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from kernels.ir import compositions as c
 from kernels.ir.graph import Graph
 
 from .graphs import Builder
+from .norms import layer_norm, unit_rows
 
 
 def encoder(batch: int, rows: int, heads: int, depth: int, *, keys: int = 0, layers: int = 1) -> Graph:
@@ -131,7 +132,9 @@ def _attended_by_windows(build: Builder, x: str, sizes: tuple[int, int, int], *,
         _reshape(build, build.node("slice", [x], (1, *shape), axis=0, start=at, stop=at + 1), shape) for at in range(3)
     ]
     q, k = (
-        (_unit(build, part) for part in parts[:2]) if cosine else (_reshape(build, part, shape) for part in parts[:2])
+        (unit_rows(build, part) for part in parts[:2])
+        if cosine
+        else (_reshape(build, part, shape) for part in parts[:2])
     )
     if not cosine:
         q = build.node("map", [q], shape, expression=("mul", "a", depth**-0.5))
@@ -148,20 +151,6 @@ def _attended_by_windows(build: Builder, x: str, sizes: tuple[int, int, int], *,
     y = build.node("matmul", [y, parts[2]], shape)
     y = build.node("transpose", [y], (windows, rows, heads, depth), perm=(0, 2, 1, 3))
     return _reshape(build, y, (windows, rows, heads * depth))
-
-
-def _unit(build: Builder, x: str) -> str:
-    shape = build.graph.shapes[x]
-    single = (*shape[:-1], 1)
-    y = build.node("map", [x], shape, expression=("mul", "a", "a"))
-    y = build.node("reduce", [y], single, start=3, stop=4, kind="sum")
-    y = build.node("clip", [build.node("map", [y], single, expression=("sqrt", "a"))], single, min=1e-12, max=3e38)
-    table = build.constant(sum(shape))
-    places = [np.arange(extent) for extent in shape[:-1]] + [np.zeros(shape[-1])]
-    build.graph.constants[table] = np.concatenate(places).astype(np.float32)
-    strides = (shape[1] * shape[2], shape[2], 1, 0)
-    y = build.node("take", [y, table], shape, shape=shape, strides=strides, value=0.0)
-    return build.node("map", [x, y], shape, expression=("div", "a", "b"))
 
 
 def _attended_within(build: Builder, x: str, shape: tuple[int, int], heads: int, depth: int) -> str:
@@ -207,18 +196,6 @@ def _attention(build: Builder, q: str, k: str, v: str, sizes: tuple[int, int, in
     scores = build.node("map", [scores], (batch, heads, rows, keys), expression=("mul", 1.5, "a"))
     weights = build.node("softmax", [scores], (batch, heads, rows, keys), axis=3)
     return build.node("matmul", [weights, v], (batch, heads, rows, depth))
-
-
-def layer_norm(build: Builder, x: str, shape: tuple[int, ...]) -> str:
-    last, single = len(shape) - 1, (*shape[:-1], 1)
-    mean = {"start": last, "stop": last + 1, "kind": "mean"}
-    distance = build.node("map", [x, build.node("reduce", [x], single, **mean)], shape, expression=("sub", "a", "b"))
-    square = build.node("map", [distance], shape, expression=("mul", "a", "a"))
-    inverse = ("div", 1.0, ("sqrt", ("add", "a", 1e-6)))
-    factor = build.node("map", [build.node("reduce", [square], single, **mean)], single, expression=inverse)
-    out = build.node("map", [distance, factor], shape, expression=("mul", "a", "b"))
-    out = build.node("map", [out, build.constant(shape[-1])], shape, expression=("mul", "a", "b"))
-    return build.node("map", [out, build.constant(shape[-1])], shape, expression=("add", "a", "b"))
 
 
 def _dense(build: Builder, x: str, shape: tuple[int, ...], columns: int) -> str:

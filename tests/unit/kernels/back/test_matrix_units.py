@@ -20,7 +20,8 @@ from kernels.passes import prepare
 from kernels.plan.model import Dispatch
 
 from .graphs import Builder
-from .rows import encoder, layer_norm
+from .norms import layer_norm
+from .rows import encoder
 from .test_spirv import instructions
 
 DEVICE = Limits(

@@ -145,6 +145,15 @@ CASES: dict[str, Case] = {
         expression=("mul", ("tanh", "a"), ("add", "b", 0.5)),
     ),
     "reduce": lambda b: b.node("reduce", [b.input(3, 7, 5)], (3, 1, 5), start=1, stop=2, kind="sum"),
+    "sum_of_squares": lambda b: b.node(
+        "reduce", [b.input(3, 7, 5)], (3, 1, 5), start=1, stop=2, kind="sum", squared=True
+    ),
+    "mean_of_squares_of_long_rows": lambda b: b.node(
+        "reduce", [b.input(3, 2, 130)], (3, 2, 1), start=2, stop=3, kind="mean", squared=True
+    ),
+    "mean_of_squares_in_parts": lambda b: b.node(
+        "reduce", [b.input(2, 530, 3)], (2, 1, 3), start=1, stop=2, kind="mean", squared=True
+    ),
     "mean_of_long_rows": lambda b: b.node("reduce", [b.input(3, 2, 130)], (3, 2, 1), start=2, stop=3, kind="mean"),
     "max_of_long_rows": lambda b: b.node("reduce", [b.input(5, 2, 65)], (5, 1, 1), start=1, stop=3, kind="max"),
     "min_of_long_rows": lambda b: b.node("reduce", [b.input(5, 1, 64)], (5, 1, 1), start=2, stop=3, kind="min"),

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
+from kernels.passes import prepare
 from kernels.plan.opencl_interpreter import run_opencl
 
 from .onnx_models import assert_agrees, run_onnxruntime, save_model
@@ -166,6 +167,43 @@ def test_what_is_no_local_response_norm_stays(tmp_path: Path, rng: np.random.Gen
         path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 7, 4, 3)}, outputs, constants, opset=OPSET)
         graph = assert_agrees(path, {"x": normal(rng, 2, 7, 4, 3)})
         assert "lrn" not in [one.op for one in graph.nodes]
+
+
+def norms() -> list[Any]:
+    """Normalisations of x (rows of 8) and of p (an image) as exporters write them: PyTorch's of opset 11 to 16, its
+    RMSNorm and `normalize` today, Keras' through tf2onnx, and an instance normalisation in single steps."""
+    return [
+        node("ReduceMean", ["x", "last"], ["m"]), node("Sub", ["x", "m"], ["d"]), node("Pow", ["d", "two"], ["d2"]),
+        node("ReduceMean", ["d2", "last"], ["v"]), node("Add", ["v", "eps"], ["ve"]), node("Sqrt", ["ve"], ["r"]),
+        node("Div", ["d", "r"], ["z"]), node("Mul", ["z", "w"], ["zw"]), node("Add", ["zw", "b"], ["layer"]),
+        node("Pow", ["x", "two"], ["x2"]), node("ReduceMean", ["x2", "last"], ["q"]), node("Add", ["q", "eps"], ["qe"]),
+        node("Sqrt", ["qe"], ["qr"]), node("Reciprocal", ["qr"], ["qi"]), node("Mul", ["x", "qi"], ["y"]),
+        node("Mul", ["w", "y"], ["rms"]),
+        node("ReduceL2", ["x", "last"], ["l"]), node("Clip", ["l", "eps"], ["lc"]), node("Shape", ["x"], ["shape"]),
+        node("Expand", ["lc", "shape"], ["le"]), node("Div", ["x", "le"], ["unit"]),
+        node("Reciprocal", ["r"], ["i"]), node("Mul", ["i", "w"], ["s"]), node("Mul", ["x", "s"], ["xs"]),
+        node("Mul", ["m", "s"], ["ms"]), node("Sub", ["b", "ms"], ["t"]), node("Add", ["xs", "t"], ["keras"]),
+        node("ReduceMean", ["p", "pixels"], ["pm"]), node("Sub", ["p", "pm"], ["pd"]),
+        node("Mul", ["pd", "pd"], ["pd2"]), node("ReduceMean", ["pd2", "pixels"], ["pv"]),
+        node("Add", ["eps", "pv"], ["pe"]), node("Sqrt", ["pe"], ["pr"]),
+        node("Div", ["one", "pr"], ["pi"]), node("Mul", ["pd", "pi"], ["instance"]),
+    ]  # fmt: skip
+
+
+def test_normalisations_in_single_steps_are_one_node_each(tmp_path: Path, rng: np.random.Generator) -> None:
+    constants = {
+        "last": np.array([-1]), "pixels": np.array([2, 3]), "two": np.float32(2), "eps": np.float32(1e-5),
+        "one": np.float32(1), "w": normal(rng, 8), "b": normal(rng, 8),
+    }  # fmt: skip
+    outputs = ["layer", "rms", "unit", "keras", "instance"]
+    shapes = {"x": (2, 3, 8), "p": (2, 3, 4, 5)}
+    path = save_model(tmp_path / "m.onnx", norms(), shapes, outputs, constants, opset=OPSET)
+    inputs = {name: normal(rng, *shape) for name, shape in shapes.items()}
+    graph = assert_agrees(path, inputs)
+    assert [one.op for one in prepare(graph, Options("opencl")).nodes] == [*["row_norm"] * 4, "instance_norm"]
+    run = run_opencl(compile_graph(graph, Options("opencl"), Limits(cpu_device=True)), inputs)
+    for name, theirs in run_onnxruntime(path, inputs).items():
+        np.testing.assert_allclose(run.outputs[name], theirs, rtol=0, atol=1e-5 * max(1.0, np.abs(theirs).max()))
 
 
 def test_cast_like(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -9,6 +9,13 @@ namespace pocketfarm::cpu {
 constexpr int kArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 constexpr int kFunctions = sizeof(kArities) / sizeof(kArities[0]);
 
+// How rows are normalised; 0 stands for their mean where they are not centred.
+struct RowNorm {
+  bool centred;
+  float epsilon, least;
+  const float *scale, *shift;  // of each element
+};
+
 struct ElementKernels {
   const char* name;
   // to[i] = function(a[i], b[i], c[i]) for i < n; `to` overlaps none of them, which those are null that it does not read.
@@ -23,8 +30,8 @@ struct ElementKernels {
   void (*fold_windows)(bool largest, const float* row, float* dst, int64_t n, int64_t stride, int64_t taps);
   // dst = (src - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance over the `count` elements.
   void (*normalise)(const float* src, float* dst, int64_t count, float epsilon, float scale, float shift);
-  // The same with a scale and a shift for each element.
-  void (*normalise_row)(const float* src, float* dst, int64_t count, float epsilon, const float* scale, const float* shift);
+  // dst = (src - mean) / max(sqrt(mean squared distance from the mean + epsilon), least) * scale + shift.
+  void (*normalise_row)(const float* src, float* dst, int64_t count, const RowNorm& norm);
 };
 
 extern const ElementKernels kElementsGeneric;

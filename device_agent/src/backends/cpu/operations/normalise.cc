@@ -48,10 +48,10 @@ Status check_row_norm(const Call& call) {
 void run_row_norm(const Call& call, ThreadPool& pool) {
   const int64_t columns = call.ints[1];
   const ElementKernels& kernels = element_kernels();
+  const RowNorm norm{call.ints[2] != 0, call.floats[0], call.floats[1], call.buffers[1].data, call.buffers[2].data};
   pool.shared(call.ints[0], kElementWork * columns, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin * columns; at < end * columns; at += columns)
-      kernels.normalise_row(call.buffers[0].data + at, call.buffers[3].data + at, columns, call.floats[0], call.buffers[1].data,
-                            call.buffers[2].data);
+      kernels.normalise_row(call.buffers[0].data + at, call.buffers[3].data + at, columns, norm);
   });
 }
 
@@ -80,7 +80,7 @@ void run_lrn(const Call& call, ThreadPool& pool) {
 }  // namespace
 
 const Operation kSoftmax{"softmax", 2, 3, 0, check_softmax, run_softmax};
-const Operation kRowNorm{"row_norm", 4, 2, 1, check_row_norm, run_row_norm};
+const Operation kRowNorm{"row_norm", 4, 3, 2, check_row_norm, run_row_norm};
 const Operation kLrn{"lrn", 2, 4, 3, check_lrn, run_lrn};
 
 }  // namespace pocketfarm::cpu

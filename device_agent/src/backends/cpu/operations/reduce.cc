@@ -8,14 +8,21 @@ namespace {
 
 constexpr int64_t kElementWork = 8;
 constexpr int64_t kTogether = 256;  // neighbouring rows that are reduced at a time
-enum Kind : int32_t { kSum, kMax, kMin, kProd, kArgMax, kArgMin, kLastArgMax, kLastArgMin };
+enum Kind : int32_t { kSum, kMax, kMin, kProd, kArgMax, kArgMin, kLastArgMax, kLastArgMin, kSumOfSquares };
 
 Status check_reduce(const Call& call) {
   const int64_t outer = call.ints[1], n = call.ints[2], inner = call.ints[3];
   Check check(call);
-  check.range("kind", call.ints[0], kSum, kLastArgMin).sizes({outer, n, inner});
+  check.range("kind", call.ints[0], kSum, kSumOfSquares).sizes({outer, n, inner});
   if (check.status()) return check.status();
   return check.holds("src", 0, {outer, n, inner}).holds("dst", 1, {outer, inner}).status();
+}
+
+bool gives_place(int32_t kind) { return kind >= kArgMax && kind <= kLastArgMin; }
+
+// Takes the first number into each of `count` results.
+void begin(int32_t kind, const float* src, float* found, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) found[i] = kind == kSumOfSquares ? src[i] * src[i] : src[i];
 }
 
 // Takes one more number into each of `count` results.
@@ -30,9 +37,17 @@ void fold(int32_t kind, const float* src, float* found, int64_t count) {
     case kMin:
       for (int64_t i = 0; i < count; ++i) found[i] = src[i] < found[i] || src[i] != src[i] ? src[i] : found[i];
       return;
+    case kSumOfSquares:
+      for (int64_t i = 0; i < count; ++i) found[i] += src[i] * src[i];
+      return;
     default:
       for (int64_t i = 0; i < count; ++i) found[i] *= src[i];
   }
+}
+
+// Takes the results of other parts of rows into each of `count` results.
+void join(int32_t kind, const float* parts, float* found, int64_t count) {
+  fold(kind == kSumOfSquares ? kSum : kind, parts, found, count);
 }
 
 bool better(int32_t kind, float x, float than) {
@@ -50,11 +65,11 @@ float place_of(int32_t kind, const float* src, int64_t n, int64_t stride) {
 void joined_rows(int32_t kind, const float* src, int64_t n, int64_t stride, float* found, int64_t count) {
   constexpr int64_t kPart = 128;
   float part[kTogether];
-  std::copy_n(src, count, found);
+  begin(kind, src, found, count);
   for (int64_t first = 1; first < n; first += kPart) {
-    std::copy_n(src + first * stride, count, part);
+    begin(kind, src + first * stride, part, count);
     for (int64_t k = first + 1; k < std::min(first + kPart, n); ++k) fold(kind, src + k * stride, part, count);
-    fold(kind, part, found, count);
+    join(kind, part, found, count);
   }
 }
 
@@ -62,14 +77,15 @@ void joined_rows(int32_t kind, const float* src, int64_t n, int64_t stride, floa
 float whole_row(int32_t kind, const float* src, int64_t n) {
   constexpr int64_t kLanes = 32;
   if (n < 2 * kLanes) {
-    float found = src[0];
+    float found;
+    begin(kind, src, &found, 1);
     for (int64_t k = 1; k < n; ++k) fold(kind, src + k, &found, 1);
     return found;
   }
   float lanes[kLanes];
   joined_rows(kind, src, n / kLanes, kLanes, lanes, kLanes);
   for (int64_t k = n - n % kLanes; k < n; ++k) fold(kind, src + k, lanes + k % kLanes, 1);
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) fold(kind, lanes + half, lanes, half);
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) join(kind, lanes + half, lanes, half);
   return lanes[0];
 }
 
@@ -84,7 +100,7 @@ void run_reduce(const Call& call, ThreadPool& pool) {
       const int64_t first = task % blocks * kTogether, count = std::min(kTogether, inner - first);
       const float* from = src + task / blocks * n * inner + first;
       float* to = dst + task / blocks * inner + first;
-      if (kind >= kArgMax) {
+      if (gives_place(kind)) {
         for (int64_t i = 0; i < count; ++i) to[i] = place_of(kind, from + i, n, inner);
         continue;
       }
