@@ -81,7 +81,10 @@ def batch_normalization(node: OnnxNode, to: Context) -> None:
     gamma, beta, mean, variance = (to.finite(node, i).astype(np.float64) for i in range(1, 5))
     base = variance + node.attributes.get("epsilon", 1e-5)
     if np.any(base <= 0):
-        raise ModelError(f"tensor {node.input(4)!r} (node {node.name!r}) holds a negative variance")
+        raise ModelError(
+            f"tensor {node.input(4)!r} (node {node.name!r}) holds a variance of {base.min():g} with epsilon added; "
+            "expected more than 0: export the model again from intact weights"
+        )
     scale = gamma / np.sqrt(base)
     weights = (
         to.add_weight(f"{node.outputs[0]}.scale", scale),
