@@ -136,18 +136,22 @@ TEXTS: dict[str, tuple[str, str]] = {
 }
 _EQUAL_TO_ITSELF = ("", "IS_NAN1({0}) ? 0.0f : 1.0f")
 """`a == a`, which a driver may take for true."""
+_OF_FINITE = "(TO_BITS1({0}) & 0x7f800000u) == 0x7f800000u ? (LOWEST - LOWEST) : {1}"
+"""The second where the first is finite, else NaN."""
 
 
 def _texts(step: Instruction, numbers: tuple[float, ...]) -> tuple[str, str]:
-    """Of a step; not a quotient with a zero that is written, of which Mesa makes 0 whatever the other number is."""
+    """Of a step. A product or quotient with a zero that is written asks bits: Mesa makes 0 of it, whatever it is."""
     if step.function == "equal" and step.arguments[0] == step.arguments[1]:
         return _EQUAL_TO_ITSELF
-    if step.function == "div":
+    if step.function in ("mul", "div"):
         registers = (at - MAX_OPERANDS for at in step.arguments)
-        top, bottom = (numbers[at] if 0 <= at < MAX_NUMBERS else None for at in registers)
-        if bottom == 0:
-            return "", "{0} * " + number(copysign(inf, bottom))
-        if top == 0:
+        first, second = (numbers[at] if 0 <= at < MAX_NUMBERS else None for at in registers)
+        if step.function == "mul" and 0 in (first, second):
+            return "", _OF_FINITE.format(*(("{1}", "{0}") if first == 0 else ("{0}", "{1}")))
+        if second == 0:
+            return "", "{0} * " + number(copysign(inf, second))
+        if first == 0:
             return "", "{1} == 0.0f || IS_NAN1({1}) ? (LOWEST - LOWEST) : {0}"
     return TEXTS[step.function]
 

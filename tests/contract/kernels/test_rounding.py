@@ -178,6 +178,7 @@ def test_functions_are_good_for_numbers_of_every_size(agent: Agent, api: Backend
             give(getattr(compositions, name)("a"), (name,), meaning)
         give(("pow", "a", "b"), ("a", "b"), np.where(wide["b"] == 0, 1, wide["a"] ** wide["b"]))
         give(("pow", -0.0, "a"), ("a",), (-0.0) ** wide["a"])
+        give(("mul", "a", 0.0), ("b",), wide["b"] * 0.0)
         give(("div", "a", 0.0), ("b",), wide["b"] / 0.0)
         give(("div", 0.0, "a"), ("b",), 0.0 / wide["b"])
         give(compositions.remainder_of_dividend("a", 4.0), ("a",), np.fmod(wide["a"], 4.0))
