@@ -22,7 +22,9 @@ def gemm(node: OnnxNode, to: Context) -> None:
         node.reject(f"input {a!r} has shape {to.shapes[a]}; Gemm needs two dimensions")
     if node.attributes.get("transA", 0):
         a = to.emit(node, "transpose", (a,), {"perm": (1, 0)}, output=to.fresh(f"{node.outputs[0]}.a"))
-    weight = to.finite(node, 1).astype(np.float64) * node.attributes.get("alpha", 1.0)
+    weight, alpha = to.finite(node, 1), node.attributes.get("alpha", 1.0)
+    if alpha != 1:
+        weight = weight.astype(np.float64) * alpha
     if node.attributes.get("transB", 0):
         weight = weight.T
     w = to.add_weight(_derived(node.input(1), to, weight), weight)
