@@ -123,6 +123,7 @@ def shrink(x: E, lambd: float, bias: float) -> E:
 
 
 def sign(x: E) -> E:
+    """-1, 0 or 1; of NaN 0, as in PyTorch."""
     return ("sub", ("less", 0.0, x), ("less", x, 0.0))
 
 
@@ -149,7 +150,8 @@ def remainder(a: E, b: E) -> E:
 
 
 def remainder_of_dividend(a: E, b: E) -> E:
-    """Of the sign of a (C's fmod); of what is not finite NaN."""
+    """Of the sign of a (C's fmod); of what is not finite NaN. The quotient is rounded to fp32, so from 2^24 on it is
+    another number."""
     return _unless_endless(b, ("add", a, ("sub", a, a)), ("sub", a, ("mul", b, trunc(("div", a, b)))))
 
 

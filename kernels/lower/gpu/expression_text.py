@@ -107,7 +107,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "log": ("", "LOG({0})"),
     "sqrt": ("", "SQRT({0})"),
     "floor": ("", "floor({0})"),
-    "sin": ("", "sin({0})"),
+    "sin": ("", "sin({0})"),  # Vulkan says how exact between -pi and pi; Mesa's is -1 or 1 of large numbers
     "cos": ("", "cos({0})"),
     "tan": ("", "tan({0})"),
     "asin": (
