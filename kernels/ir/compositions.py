@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import log, pi, sqrt
 
 from .expressions import Expression
 
@@ -71,7 +71,7 @@ def softplus(x: E) -> E:
 
 
 def log1p(x: E) -> E:
-    """log(1 + x) of x from 0 to 1, of small ones too: x * log(u) / (u - 1) with u = 1 + x rounded."""
+    """log(1 + x) of x from 0 on, where x * log(x) is finite: x * log(u) / (u - 1) with u = 1 + x rounded."""
     u = ("add", 1.0, x)
     return ("select", ("equal", u, 1.0), x, ("div", ("mul", x, ("log", u)), ("sub", u, 1.0)))
 
@@ -123,6 +123,7 @@ def shrink(x: E, lambd: float, bias: float) -> E:
 
 
 def sign(x: E) -> E:
+    """-1, 0 or 1; of NaN 0, as in PyTorch."""
     return ("sub", ("less", 0.0, x), ("less", x, 0.0))
 
 
@@ -149,8 +150,9 @@ def remainder(a: E, b: E) -> E:
 
 
 def remainder_of_dividend(a: E, b: E) -> E:
-    """Of the sign of a (C's fmod)."""
-    return _unless_endless(b, a, ("sub", a, ("mul", b, trunc(("div", a, b)))))
+    """Of the sign of a (C's fmod); of what is not finite NaN. The quotient is rounded to fp32, so from 2^24 on it is
+    another number."""
+    return _unless_endless(b, ("add", a, ("sub", a, a)), ("sub", a, ("mul", b, trunc(("div", a, b)))))
 
 
 def is_nan(x: E) -> E:
@@ -168,25 +170,51 @@ def whole(x: E) -> E:
 
 
 def sinh(x: E) -> E:
-    large = ("mul", 0.5, ("sub", ("exp", x), ("exp", ("neg", x))))
-    cube = ("mul", ("mul", x, x), x)
-    small = ("add", x, ("mul", cube, 1 / 6))
-    return ("select", ("less", ("abs", x), 0.05), small, large)
+    """Near 0 its series, up to x^9; else of |x|, without an overflow before its own."""
+    square: E = ("mul", x, x)
+    series: E = 1 / 362880
+    for factor in (1 / 5040, 1 / 120, 1 / 6):
+        series = ("add", ("mul", square, series), factor)
+    near: E = ("add", x, ("mul", ("mul", x, square), series))
+    half = _half_exp(("abs", x))
+    far: E = ("mul", sign(x), ("sub", half, ("div", 0.25, half)))
+    return ("select", ("less", ("abs", x), 1.0), near, far)
 
 
 def cosh(x: E) -> E:
-    return ("mul", 0.5, ("add", ("exp", x), ("exp", ("neg", x))))
+    half = _half_exp(("abs", x))
+    return ("add", half, ("div", 0.25, half))
+
+
+def _half_exp(x: E) -> E:
+    """exp(x) / 2, which is finite for a little longer than exp(x)."""
+    root: E = ("exp", ("mul", 0.5, x))
+    return ("mul", root, ("mul", 0.5, root))
+
+
+_FAR = 1e4
+"""From there on log(2 x) is asinh and acosh of x to a part of 2^-24, and x * x is not needed, which may be infinite."""
 
 
 def asinh(x: E) -> E:
-    size = ("abs", x)
-    root = ("sqrt", ("add", ("mul", size, size), 1.0))
-    return ("mul", sign(x), ("log", ("add", size, root)))
+    size: E = ("abs", x)
+    square: E = ("mul", size, size)
+    near = log1p(("add", size, ("div", square, ("add", 1.0, ("sqrt", ("add", square, 1.0))))))
+    return ("mul", sign(x), ("select", ("less", _FAR, size), _log_of_twice(size), near))
 
 
 def acosh(x: E) -> E:
-    return ("log", ("add", x, ("sqrt", ("sub", ("mul", x, x), 1.0))))
+    more: E = ("sub", x, 1.0)
+    root: E = ("mul", ("sqrt", more), ("sqrt", ("add", x, 1.0)))
+    return ("select", ("less", _FAR, x), _log_of_twice(x), log1p(("add", more, root)))
+
+
+def _log_of_twice(x: E) -> E:
+    return ("add", ("log", x), log(2))
 
 
 def atanh(x: E) -> E:
-    return ("mul", 0.5, ("log", ("div", ("add", 1.0, x), ("sub", 1.0, x))))
+    size: E = ("abs", x)
+    near = log1p(("div", ("mul", 2.0, size), ("sub", 1.0, size)))
+    far: E = ("log", ("div", ("add", 1.0, size), ("sub", 1.0, size)))
+    return ("mul", ("mul", 0.5, sign(x)), ("select", ("less", size, 0.5), near, far))

@@ -21,24 +21,26 @@ def fold_affine(graph: Graph, *, bias: bool = True, scale: bool = True) -> Graph
 
     `bias`: constants that are added; `scale`: constant factors, and batch normalisation.
     """
-    wanted = {"add": bias, "mul": scale, "affine": scale}
-    while (folded := _fold_one(graph, frozenset(op for op, asked in wanted.items() if asked))) is not None:
-        graph = folded
-    return graph
-
-
-def _fold_one(graph: Graph, ops: frozenset[str]) -> Graph | None:
-    counts, writers = use_counts(graph), producers(graph)
-    for node in graph.nodes:
-        if node.op not in ops:
+    asked = {"add": bias, "mul": scale, "affine": scale}
+    work = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
+    counts, writers, nodes = use_counts(graph), producers(graph), list[Node | None](graph.nodes)
+    places = {node.output: place for place, node in enumerate(graph.nodes)}
+    for place, node in enumerate(graph.nodes):
+        last = writers.get(node.inputs[0]) if asked.get(node.op) else None
+        if last is None or counts[last.output] != 1:
             continue
-        layer, axis = writers.get(node.inputs[0]), 1
-        if layer is not None and counts[layer.output] == 1 and (shaped := _shaped_rows(graph, layer, node, writers)):
-            layer, axis = shaped, -1
+        shaped = _shaped_rows(graph, last, node, writers)
+        layer, axis = (shaped, -1) if shaped else (last, 1)
         factors = _scale_and_shift(graph, node, axis)
-        if factors is not None and layer is not None and _can_take(layer) and counts[layer.output] == 1:
-            return _merge(graph, layer, node, *factors)
-    return None
+        if factors is None or not _can_take(layer) or counts[layer.output] != 1:
+            continue
+        merged = _merged(work, layer, node, *factors)
+        ends = [merged, replace(last, outputs=node.outputs)] if shaped else [replace(merged, outputs=node.outputs)]
+        for old, new in zip((layer, last), ends, strict=False):
+            places[new.output] = places[old.output]
+            nodes[places[old.output]] = writers[new.output] = new
+        nodes[place] = None
+    return rebuilt(work, [node for node in nodes if node is not None])
 
 
 def _shaped_rows(graph: Graph, shaped: Node, reader: Node, writers: Mapping[str, Node]) -> Node | None:
@@ -79,16 +81,15 @@ def _per_channel(graph: Graph, node: Node, channels: int) -> Vector | None:
     return np.broadcast_to(aligned.reshape(-1), (shape[channels],)).copy()
 
 
-def _merge(graph: Graph, layer: Node, node: Node, scale: Vector, shift: Vector) -> Graph:
-    weight = graph.constants[layer.inputs[1]].astype(np.float64)
-    bias = graph.constants[layer.inputs[2]].astype(np.float64) if len(layer.inputs) > 2 and layer.inputs[2] else 0.0
+def _merged(work: Graph, layer: Node, node: Node, scale: Vector, shift: Vector) -> Node:
+    """The layer with scale and shift in its constants, which take the place of those that an earlier fold made."""
+    weight = work.constants[layer.inputs[1]].astype(np.float64)
+    bias = work.constants[layer.inputs[2]].astype(np.float64) if len(layer.inputs) > 2 and layer.inputs[2] else 0.0
     axis_of_channels = {"conv": (-1, 1, 1, 1), "dense": (1, -1), "affine": (-1,)}[layer.op]
     new: dict[str, Array] = {
-        fresh(graph, f"{layer.inputs[1]}.folded"): (weight * scale.reshape(axis_of_channels)).astype(np.float32),
-        fresh(graph, f"{node.output}.bias"): (bias * scale + shift).astype(np.float32),
+        fresh(work, f"{layer.inputs[1]}.folded"): (weight * scale.reshape(axis_of_channels)).astype(np.float32),
+        fresh(work, f"{node.output}.bias"): (bias * scale + shift).astype(np.float32),
     }
-    between = next((n for n in graph.nodes if n.output == node.inputs[0] and n is not layer), None)
-    merged = replace(layer, inputs=(layer.inputs[0], *new), outputs=layer.outputs if between else node.outputs)
-    others = {id(layer): merged, id(between): between and replace(between, outputs=node.outputs)}
-    nodes = [others.get(id(n)) or n for n in graph.nodes if n is not node]
-    return rebuilt(graph, nodes, constants=new)
+    work.constants.update(new)
+    work.shapes.update({name: array.shape for name, array in new.items()})
+    return replace(layer, inputs=(layer.inputs[0], *new))

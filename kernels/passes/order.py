@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -103,18 +103,22 @@ def _on_demand(graph: Graph, first: Callable[[list[Node], Node], list[Node]]) ->
     writers = producers(graph)
     done: set[str] = set()
     nodes: list[Node] = []
+
+    def needs(node: Node) -> Iterator[Node]:
+        return iter(first([writers[name] for name in node.inputs if name in writers], node))
+
     for end in [node for node in graph.nodes if node.output in graph.outputs]:
-        waiting = [end]
+        waiting = [(end, needs(end))]
         while waiting:
             checkpoint()
-            node = waiting[-1]
-            needs = [writers[name] for name in node.inputs if name in writers and name not in done]
-            if node.output in done:
-                waiting.pop()
-            elif needs:
-                waiting.append(first(needs, node)[0])
-            else:
-                nodes.append(waiting.pop())
+            node, left = waiting[-1]
+            need = next((each for each in left if each.output not in done), None)
+            if need is not None:
+                waiting.append((need, needs(need)))
+                continue
+            waiting.pop()
+            if node.output not in done:
+                nodes.append(node)
                 done.add(node.output)
     return nodes
 

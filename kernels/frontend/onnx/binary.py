@@ -8,6 +8,9 @@ from kernels.ir.shapes import Shape
 
 from .context import AnyArray, Context, OnnxNode, may_wrap
 
+_NORMAL = 2.0**-126
+"""The least number of fp32 that is not denormal; devices may take smaller ones for 0."""
+
 
 def add(node: OnnxNode, to: Context) -> None:
     _commutative(node, to, "add")
@@ -30,8 +33,8 @@ def div(node: OnnxNode, to: Context) -> None:
     if np.issubdtype(to.type_of(x), np.integer):
         node.reject("whole numbers are cut off after a division")
     divisor = to.finite(node, 1).astype(np.float64)
-    if not np.all(divisor):
-        node.reject(f"the constant {node.input(1)!r} holds a zero to divide by")
+    if not np.all((np.abs(divisor) >= _NORMAL) & (np.abs(divisor) <= 1 / _NORMAL)):
+        node.reject(f"the constant {node.input(1)!r} holds a divisor whose inverse is no normal number of fp32")
     if not to.shapes[x]:
         node.reject("a single number is divided as it is: it may be a scale, which is to be exact")
     emit_with_constant(node, to, "mul", x, 1 / divisor)

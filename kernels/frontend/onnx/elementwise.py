@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
@@ -37,20 +37,26 @@ def hard_swish(node: OnnxNode, to: Context) -> None:
 
 
 def clip(node: OnnxNode, to: Context) -> None:
-    bounds = {
-        "min": _bound(node, to, 1, "min", -FLOAT32_MAX),
-        "max": _bound(node, to, 2, "max", FLOAT32_MAX),
-    }
-    to.emit(node, "clip", (to.activation(node),), bounds)
+    """Without a bound that is infinite; one that is absent is fp32's largest number, as ONNX says."""
+    x = to.activation(node)
+    low, high = _bound(node, to, 1, "min", -FLOAT32_MAX), _bound(node, to, 2, "max", FLOAT32_MAX)
+    if low > -inf and high < inf:
+        to.emit(node, "clip", (x,), {"min": min(low, FLOAT32_MAX), "max": max(high, -FLOAT32_MAX)})
+    elif low == -inf and high == inf:
+        to.reshape(node, x, to.shapes[x])
+    elif low == 0:
+        to.emit(node, "relu", (x,))
+    else:
+        to.emit(node, "map", (x,), {"expression": ("max", "a", low) if high == inf else ("min", "a", high)})
 
 
 def _bound(node: OnnxNode, to: Context, index: int, name: str, default: float) -> float:
-    """A bound from an attribute (opset < 11) or an input; an infinite one is fp32's largest number."""
+    """A bound from an attribute (opset < 11) or an input."""
     given = to.optional_constant(node, index)
     value = float(np.asarray(given).reshape(())) if given is not None else float(node.attributes.get(name, default))
     if np.isnan(value):
         node.reject(f"bound {name} is NaN")
-    return min(max(value, -FLOAT32_MAX), FLOAT32_MAX)
+    return value
 
 
 def concat(node: OnnxNode, to: Context) -> None:

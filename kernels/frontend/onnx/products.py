@@ -22,7 +22,9 @@ def gemm(node: OnnxNode, to: Context) -> None:
         node.reject(f"input {a!r} has shape {to.shapes[a]}; Gemm needs two dimensions")
     if node.attributes.get("transA", 0):
         a = to.emit(node, "transpose", (a,), {"perm": (1, 0)}, output=to.fresh(f"{node.outputs[0]}.a"))
-    weight = to.finite(node, 1).astype(np.float64) * node.attributes.get("alpha", 1.0)
+    weight, alpha = to.finite(node, 1), node.attributes.get("alpha", 1.0)
+    if alpha != 1:
+        weight = weight.astype(np.float64) * alpha
     if node.attributes.get("transB", 0):
         weight = weight.T
     w = to.add_weight(_derived(node.input(1), to, weight), weight)
@@ -81,7 +83,10 @@ def batch_normalization(node: OnnxNode, to: Context) -> None:
     gamma, beta, mean, variance = (to.finite(node, i).astype(np.float64) for i in range(1, 5))
     base = variance + node.attributes.get("epsilon", 1e-5)
     if np.any(base <= 0):
-        raise ModelError(f"tensor {node.input(4)!r} (node {node.name!r}) holds a negative variance")
+        raise ModelError(
+            f"tensor {node.input(4)!r} (node {node.name!r}) holds a variance of {base.min():g} with epsilon added; "
+            "expected more than 0: export the model again from intact weights"
+        )
     scale = gamma / np.sqrt(base)
     weights = (
         to.add_weight(f"{node.outputs[0]}.scale", scale),

@@ -107,9 +107,10 @@ class GpuContext:
     # -- buffers ------------------------------------------------------------------------------------------------------
 
     def weight(self, name: str, array: Array, shape: tuple[int, ...] | None = None) -> str:
-        """A constant in the plan's data type. Raises OptionError where half cannot hold it."""
-        if self.half and array.size and float(np.abs(array).max()) > _HALF_MAX:
-            largest = float(array.flat[np.abs(array).argmax()])
+        """A constant in the plan's data type. Raises OptionError where half cannot hold it, as it holds infinity."""
+        finite = array[np.isfinite(array)] if self.half else array
+        if self.half and finite.size and float(np.abs(finite).max()) > _HALF_MAX:
+            largest = float(finite[np.abs(finite).argmax()])
             raise OptionError(
                 f"{name}: the value {largest:g} exceeds the range of fp16 ({_HALF_MAX:.0f}); use fp32 or relaxed"
             )

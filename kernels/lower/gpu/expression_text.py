@@ -6,9 +6,9 @@ alone (`in_halves`): x where that is positive, less |x| times the normal distrib
 
 from __future__ import annotations
 
-from math import inf, isclose, pi, sqrt
+from math import copysign, inf, isclose, pi, sqrt
 
-from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_OPERANDS, Expression, Program
+from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_NUMBERS, MAX_OPERANDS, Expression, Instruction, Program
 
 _TANH_ABOVE = (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
                -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16)  # fmt: skip
@@ -43,7 +43,7 @@ def number(value: float) -> str:
         return "LOWEST" if value < 0 else "(-LOWEST)"
     if value != value:
         return "(LOWEST - LOWEST)"
-    return f"({value!r}f)" if value < 0 else f"{value!r}f"
+    return f"({value!r}f)" if copysign(1, value) < 0 else f"{value!r}f"
 
 
 def _rational(most: float, above: tuple[float, ...], below: tuple[float, ...]) -> tuple[str, str]:
@@ -72,11 +72,13 @@ _ARC_TANGENT = (
     f"{number(pi / 4)} + {{r}}_s : {{r}}_s;"
 )
 _POWER = (
-    "const float {r}_s = {0} < 0.0f ? -{0} : {0}; "
-    "const float {r}_w = {1} * 0.5f; "
-    "const float {r}_m = {1} == 0.0f || {0} == 1.0f ? 1.0f : {r}_s == 0.0f ? ({1} > 0.0f ? 0.0f : -LOWEST) : "
+    "const float {r}_s = {0} < 0.0f ? -{0} : {0}; const float {r}_w = {1} * 0.5f; "
+    "const float {r}_g = ({r}_s > 1.0f) == ({1} > 0.0f) ? -LOWEST : 0.0f; "
+    "const float {r}_m = {1} == 0.0f || {0} == 1.0f ? 1.0f : IS_NAN1({0}) || IS_NAN1({1}) ? {0} + {1} : "
+    "{r}_s == 0.0f || {r}_s == -LOWEST ? {r}_g : {1} == -LOWEST || {1} == LOWEST ? ({r}_s == 1.0f ? 1.0f : {r}_g) : "
     "{1} == 1.0f ? {r}_s : {1} == 2.0f ? {r}_s * {r}_s : {1} == 0.5f ? SQRT({r}_s) : POW({r}_s, {1});"
 )
+"""Of |a|: what is not finite is decided here, for drivers differ in it. {r}_g: where a power of it goes without end."""
 _FLOAT16 = (
     "const uint {r}_u = TO_BITS1({0}); const uint {r}_m = {r}_u & 0x7fffffffu; "
     f"const float {{r}}_f = ROUND(FROM_BITS1({{r}}_m) * {number(2.0**24)}) * {number(2.0**-24)}; "
@@ -93,8 +95,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "max": ("", "({0} > {1} || IS_NAN1({0})) ? {0} : {1}"),
     "pow": (
         _POWER,
-        "{0} >= 0.0f || IS_NAN1({0}) ? {r}_m : {1} != floor({1}) ? (LOWEST - LOWEST) : "
-        "{r}_w == floor({r}_w) ? {r}_m : -{r}_m",
+        "(TO_BITS1({0}) >> 31) == 0u || IS_NAN1({0}) ? {r}_m : {1} != floor({1}) ? "
+        "({r}_s == 0.0f || {r}_s == -LOWEST ? {r}_m : (LOWEST - LOWEST)) : {r}_w == floor({r}_w) ? {r}_m : -{r}_m",
     ),
     "less": ("", "{0} < {1} ? 1.0f : 0.0f"),
     "equal": ("", "{0} == {1} ? 1.0f : 0.0f"),
@@ -105,7 +107,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "log": ("", "LOG({0})"),
     "sqrt": ("", "SQRT({0})"),
     "floor": ("", "floor({0})"),
-    "sin": ("", "sin({0})"),
+    "sin": ("", "sin({0})"),  # Vulkan says how exact between -pi and pi; Mesa's is -1 or 1 of large numbers
     "cos": ("", "cos({0})"),
     "tan": ("", "tan({0})"),
     "asin": (
@@ -134,6 +136,24 @@ TEXTS: dict[str, tuple[str, str]] = {
 }
 _EQUAL_TO_ITSELF = ("", "IS_NAN1({0}) ? 0.0f : 1.0f")
 """`a == a`, which a driver may take for true."""
+_OF_FINITE = "(TO_BITS1({0}) & 0x7f800000u) == 0x7f800000u ? (LOWEST - LOWEST) : {1}"
+"""The second where the first is finite, else NaN."""
+
+
+def _texts(step: Instruction, numbers: tuple[float, ...]) -> tuple[str, str]:
+    """Of a step. A product or quotient with a zero that is written asks bits: Mesa makes 0 of it, whatever it is."""
+    if step.function == "equal" and step.arguments[0] == step.arguments[1]:
+        return _EQUAL_TO_ITSELF
+    if step.function in ("mul", "div"):
+        registers = (at - MAX_OPERANDS for at in step.arguments)
+        first, second = (numbers[at] if 0 <= at < MAX_NUMBERS else None for at in registers)
+        if step.function == "mul" and 0 in (first, second):
+            return "", _OF_FINITE.format(*(("{1}", "{0}") if first == 0 else ("{0}", "{1}")))
+        if second == 0:
+            return "", "{0} * " + number(copysign(inf, second))
+        if first == 0:
+            return "", "{1} == 0.0f || IS_NAN1({1}) ? (LOWEST - LOWEST) : {0}"
+    return TEXTS[step.function]
 
 
 def statements(program: Program, suffix: str = "") -> tuple[str, str]:
@@ -149,10 +169,7 @@ def statements(program: Program, suffix: str = "") -> tuple[str, str]:
     lines = []
     for index, step in enumerate(program.instructions):
         result = name(FIRST_RESULT + index)
-        texts = TEXTS[step.function]
-        if step.function == "equal" and step.arguments[0] == step.arguments[1]:
-            texts = _EQUAL_TO_ITSELF
-        before, value = (text.format(*map(name, step.arguments), r=result) for text in texts)
+        before, value = (text.format(*map(name, step.arguments), r=result) for text in _texts(step, program.numbers))
         lines.append(f"{before}{' ' if before else ''}const float {result} = {value};")
     return "\n    ".join(lines), name(FIRST_RESULT + len(program.instructions) - 1)
 

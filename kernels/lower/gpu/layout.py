@@ -72,6 +72,12 @@ def single(context: GpuContext, tensor: str) -> str:
     return value.single
 
 
+def exists_in_single(context: GpuContext, tensor: str) -> bool:
+    """Whether a plan of halves has the tensor row-major in single alone, as an input is given: tokens stay whole."""
+    value = context.values.get(tensor, Value())
+    return context.half and value.single is not None and value.plain is None and value.packed is None
+
+
 def write_single(context: GpuContext, tensor: str, target: str) -> str:
     """Write the tensor as row-major fp32 into `target`, from stacks or from half."""
     value = _value(context, tensor)

@@ -10,7 +10,7 @@ from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
 from .context import GpuContext
-from .layout import packed, plain, single
+from .layout import exists_in_single, packed, plain, single
 from .places.flatten import is_read_in_stacks
 from .values import Value, View
 
@@ -93,7 +93,7 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
     old = context.graph.shapes[source]
     if source in context.values and context.values[source].dealt is not None and old[-1:] == shape[-1:]:
         context.values[node.output] = context.values[source]
-    elif source in context.kept_single:
+    elif source in context.kept_single or exists_in_single(context, source):
         context.values[node.output] = Value(single=single(context, source))
     elif dims_of(old) == dims_of(shape) and has_channels(old) and has_channels(shape):
         packed(context, source)

@@ -15,9 +15,8 @@ from kernels.source.kernel import Buffer, Kernel, Storage, result, view
 
 from .bodies import body
 from .context import GpuContext
-from .layout import packed, plain, single
+from .layout import exists_in_single, packed, plain, single
 from .maps import START, counting, generated
-from .values import Value
 
 _GATHER = Kernel(
     "gather",
@@ -99,10 +98,8 @@ def channels_table(context: GpuContext, node: Node, channels: Sequence[float]) -
 
 def _source(context: GpuContext, tensor: str) -> tuple[str, Storage]:
     """Row-major: in single where it exists so alone, and halves would be read here only."""
-    value = context.values.get(tensor, Value())
-    is_single = context.half and value.single is not None and value.plain is None and value.packed is None
-    if is_single and len(context.graph.consumers(tensor)) == 1:
-        return str(value.single), "f32"
+    if exists_in_single(context, tensor) and len(context.graph.consumers(tensor)) == 1:
+        return single(context, tensor), "f32"
     return plain(context, tensor), "data"
 
 

@@ -11,7 +11,9 @@ from scipy.special import ndtr
 
 from kernels.compile import compile_graph
 from kernels.frontend.onnx import load_onnx
+from kernels.ir import compositions
 from kernels.ir.compositions import gelu
+from kernels.ir.expressions import Expression
 from kernels.ir.graph import Array
 from kernels.options import Backend, Options
 from tests.contract.agent.driver import Agent
@@ -145,3 +147,44 @@ def test_gelu_in_halves_is_the_nearest_half_or_almost(agent: Agent, api: Backend
     for found in (ended.output(0).reshape(-1), ended.output(1).reshape(-1)):
         np.testing.assert_array_equal(found[~there], wanted[~there])
         assert np.max(np.abs(found[there] - wanted[there]) / unit) < 0.53
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
+def test_functions_are_good_for_numbers_of_every_size(agent: Agent, api: Backend, seed: int) -> None:
+    """Relative to each result: of large and of small numbers, of what is not finite, of zeros that a model holds."""
+    rng, build, shape = np.random.default_rng(seed), Builder(), (4, 1024)
+    sizes = {"asinh": (-6, 37), "sinh": (-6, 1.94), "cosh": (-6, 1.94), "atanh": (-6, -0.01), "acosh": (-4, 37)}
+    numbers = {name: 10.0 ** rng.uniform(*ends, shape) * rng.choice([-1, 1], shape) for name, ends in sizes.items()}
+    numbers["acosh"] = 1 + np.abs(numbers["acosh"])
+    numbers |= {"a": 10.0 ** rng.uniform(-3, 3, shape), "b": rng.uniform(-6, 6, shape)}
+    numbers["a"].flat[:81], numbers["b"].flat[:81] = np.repeat(SPECIAL, 9), np.tile(SPECIAL, 9)
+    numbers["a"].flat[81:162], numbers["b"].flat[81:162] = np.repeat(SPECIAL, 9), np.tile(np.arange(-4, 5) / 2, 9)
+    for name in ("asinh", "acosh", "atanh"):
+        numbers[name].flat[:3] = np.inf, -np.inf, np.nan
+    inputs = {name: array.astype(np.float32) for name, array in numbers.items()}
+    wide = {name: array.astype(np.float64) for name, array in inputs.items()}
+    wanted: list[Array] = []
+    names: list[str] = []
+
+    def give(expression: Expression, operands: str | tuple[str, ...], meaning: Array) -> None:
+        names.append(build.node("map", list(operands), shape, expression=expression))
+        wanted.append(meaning)
+
+    for name in inputs:
+        build.input(*shape, name=name)
+    with np.errstate(all="ignore"):
+        for name in sizes:
+            meaning = getattr(np, name.replace("a", "arc", 1) if name[0] == "a" else name)(wide[name])
+            give(getattr(compositions, name)("a"), (name,), meaning)
+        give(("pow", "a", "b"), ("a", "b"), np.where(wide["b"] == 0, 1, wide["a"] ** wide["b"]))
+        give(("pow", -0.0, "a"), ("a",), (-0.0) ** wide["a"])
+        give(("mul", "a", 0.0), ("b",), wide["b"] * 0.0)
+        give(("div", "a", 0.0), ("b",), wide["b"] / 0.0)
+        give(("div", 0.0, "a"), ("b",), 0.0 / wide["b"])
+        give(compositions.remainder_of_dividend("a", 4.0), ("a",), np.fmod(wide["a"], 4.0))
+        given = compile_graph(build.outputs(*names), Options(api), limits_here(agent.binary, api))
+        ended = agent.run(given, inputs, "--samples", 1)
+        assert not ended.code, ended.events[-1]
+        for index, (name, meaning) in enumerate(zip(names, wanted, strict=True)):
+            found, single = ended.output(index).reshape(shape), meaning.astype(np.float32)
+            np.testing.assert_allclose(found, single, rtol=2e-5, atol=1e-37, err_msg=name)

@@ -52,13 +52,21 @@ def gather(node: OnnxNode, to: Context) -> None:
     shape, places = s.shape(x), s.value(indices)
     axis = node.axis(s.attribute("axis", 0), len(shape))
     if places is None:
-        if any(indices in other.outputs for other in to.nodes):  # the model's own input stays as it is given
+        if _is_computed(to, indices):
             s.places(shape[axis])
         s.end(s.gather(x, indices, axis))
         return
     flat = [node.axis(int(place), shape[axis]) for place in places.reshape(-1)]
     taken = s.pick(x, axis, flat)
     s.end(s.reshape(taken, (*shape[:axis], *places.shape, *shape[axis + 1 :])))
+
+
+def _is_computed(to: Context, tensor: str) -> bool:
+    """Whether it is more than an input of the model, in another shape, which stays as it is given."""
+    writers = {name: node for node in to.nodes for name in node.outputs}
+    while tensor in writers and writers[tensor].op == "reshape":
+        tensor = writers[tensor].inputs[0]
+    return tensor in writers
 
 
 def gather_elements(node: OnnxNode, to: Context) -> None:

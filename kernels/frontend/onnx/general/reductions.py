@@ -103,7 +103,7 @@ def hardmax(node: OnnxNode, to: Context) -> None:
 
 
 def cumulated_sum(node: OnnxNode, to: Context) -> None:
-    """As a product with a triangle of ones."""
+    """As a product with a triangle of ones, where an element that is not finite makes NaN also of those before it."""
     s = Steps(node, to)
     x, (axis,) = s.operand(0), s.whole_numbers(1) or [0]
     rank = len(s.shape(x))

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from kernels.catalog.convolution import ALGORITHMS, CONVOLUTIONS, convolution_of
@@ -283,6 +284,15 @@ def test_weights_beyond_half_are_refused(precision: Precision) -> None:
     graph.constants[graph.nodes[0].inputs[1]][0, 0, 0, 0] = -1e6
     with pytest.raises(OptionError, match=r"constant0: the value -1e\+06 exceeds the range of fp16 \(65504\)"):
         compile_graph(graph, Options("opencl", precision), Limits())
+
+
+def test_a_half_may_be_infinite() -> None:
+    """What masks an output is added to it."""
+    build = Builder()
+    graph = build.outputs(build.conv(build.input(1, 4, 4, 4), 4, (1, 1)))
+    graph.constants[graph.nodes[0].inputs[2]][0] = -np.inf
+    found = run_opencl(compile_graph(graph, Options("opencl", "fp16"), Limits()), inputs_of(graph)).outputs
+    assert np.isneginf(found[graph.outputs[0]]).sum() == 16
 
 
 @pytest.mark.parametrize(("window", "algorithm"), [(3, "winograd_4x4"), (5, "winograd"), (5, "winograd_2x2")])

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx import OLDEST_OPSET, VERIFIED_OPSET, load_onnx
+from kernels.reference import evaluate
 
 from .onnx_models import assert_agrees, save_model
 
@@ -103,6 +104,20 @@ def test_clip(tmp_path: Path, rng: np.random.Generator, opset: int) -> None:
         check(tmp_path, node("Clip", "x", "low", "high"), inputs, bounds, opset=opset)
         check(tmp_path, node("Clip", "x", "", "high"), inputs, bounds, opset=opset)
         check(tmp_path, node("Clip", "x", "low"), inputs, {"low": np.float32(-np.inf)}, opset=opset)
+
+
+@pytest.mark.parametrize("ends", [(-np.inf, 2), (0, np.inf), (1, np.inf), (-np.inf, np.inf)])
+def test_an_infinite_bound_clips_nothing(tmp_path: Path, ends: tuple[float, float]) -> None:
+    x = np.float32([-np.inf, -3, 0.5, 3, np.inf])
+    bounds = dict(zip(("low", "high"), np.float32(ends), strict=True))
+    path = save_model(tmp_path / "m.onnx", [node("Clip", "x", *bounds)], {"x": x.shape}, ["y"], bounds)
+    np.testing.assert_array_equal(evaluate(load_onnx(path), {"x": x})["y"], np.clip(x, *ends))
+
+
+def test_a_divisor_without_an_inverse_divides(tmp_path: Path) -> None:
+    x, divisor = np.float32([[1e-10, -2e-10]]), np.float32(1e-40)
+    path = save_model(tmp_path / "m.onnx", [node("Div", "x", "d")], {"x": x.shape}, ["y"], {"d": divisor})
+    np.testing.assert_allclose(evaluate(load_onnx(path), {"x": x})["y"], np.divide(x, divisor, dtype=np.float64), 1e-6)
 
 
 @pytest.mark.parametrize("opset", OPSETS)

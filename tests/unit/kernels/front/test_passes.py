@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable
 from math import prod
@@ -25,10 +26,11 @@ from kernels.lower.aliases import plan_aliases
 from kernels.passes import PASSES, optimise
 from kernels.passes.channels import keep_shuffled, patches_of_rows, sink_transposes
 from kernels.passes.fold_pads import fold_pads
+from kernels.passes.order import order
 from kernels.passes.transposes import moves_no_data
 from kernels.passes.unread_taps import drop_unread_taps
 from kernels.reference import evaluate
-from tests.unit.kernels.back.graphs import shuffled_units
+from tests.unit.kernels.back.graphs import Builder, shuffled_units
 
 from .onnx_models import save_model
 
@@ -230,7 +232,7 @@ def test_folding_pads_keeps_the_meaning_and_its_argument(graph: Graph) -> None:
     folded = fold_pads(graph)
     assert_same_meaning(graph, folded)
     assert (graph.nodes, graph.shapes) == (nodes, shapes)
-    pads = {node.output for node in folded.nodes if node.op == "pad"}
+    pads = {node.output for node in folded.nodes if node.op == "pad" and any(node.attributes["pads"])}
     assert not pads & {node.inputs[0] for node in folded.nodes if node.op == "conv"}
 
 
@@ -404,3 +406,34 @@ def test_as_imported_every_onnx_output_stays(tmp_path: Path) -> None:
     assert [name for node in nodes for name in node.output if name not in values] == []
     assert Counter(node.op for node in graph.nodes)["affine"] == 1
     assert [node.op for node in optimise(graph).nodes] == ["conv", "reshape", "dense", "softmax"]
+
+
+def _scaled_layers(count: int) -> Graph:
+    build = Builder()
+    x = build.input(1, 4, 3, 3)
+    for _ in range(count):
+        x = build.node("affine", [build.conv(x, 4, (1, 1)), build.constant(4), build.constant(4)], (1, 4, 3, 3))
+    return build.outputs(x)
+
+
+def _many_parts(count: int) -> Graph:
+    build = Builder()
+    x = build.input(1, 4, 3, 3)
+    parts = [build.node("tanh", [x], (1, 4, 3, 3)) for _ in range(count)]
+    return build.outputs(build.node("concat", parts, (1, 4 * count, 3, 3), axis=1))
+
+
+@pytest.mark.parametrize("make", [_scaled_layers, _many_parts])
+def test_passes_take_as_many_turns_as_the_graph_has_nodes(make: Callable[[int], Graph]) -> None:
+    """Four times the nodes, at most five times the calls of functions."""
+
+    def calls(count: int) -> int:
+        graph, seen, before = make(count), Counter[str](), sys.getprofile()
+        sys.setprofile(lambda frame, event, _: seen.update([event]))
+        try:
+            order(optimise(graph))
+        finally:
+            sys.setprofile(before)
+        return seen["call"]
+
+    assert calls(200) < 5 * calls(50)

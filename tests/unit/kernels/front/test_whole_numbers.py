@@ -13,6 +13,7 @@ from kernels.compile import compile_graph
 from kernels.errors import OptionError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.options import Limits, Options
+from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
 from .onnx_models import assert_agrees, run_onnxruntime, save_model
@@ -120,13 +121,20 @@ def test_whole_numbers_that_half_does_not_hold_are_refused_there(tmp_path: Path,
 
 
 def test_tokens_that_are_given_are_looked_up_in_half_too(tmp_path: Path) -> None:
-    node = helper.make_node("Gather", ["table", "x"], ["y"])
-    port = helper.make_tensor_value_info("x", TensorProto.INT64, (3,))
-    table = numpy_helper.from_array(np.zeros((LONG, 1), np.float32), "table")
-    made = helper.make_graph([node], "m", [port], [helper.make_tensor_value_info("y", 1, None)], [table])
+    """Also in another shape and type, as exporters have them."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "flat"], ["r"]),
+        helper.make_node("Cast", ["r"], ["w"], to=TensorProto.INT32),
+        helper.make_node("Gather", ["table", "w"], ["y"]),
+    ]
+    port = helper.make_tensor_value_info("x", TensorProto.INT64, (3, 1))
+    rows, x = np.arange(LONG, dtype=np.float32)[:, None] % 100, np.float32([[LONG - 1], [1], [LONG - 4]])
+    constants = [numpy_helper.from_array(rows, "table"), numpy_helper.from_array(np.array([3]), "flat")]
+    made = helper.make_graph(nodes, "m", [port], [helper.make_tensor_value_info("y", 1, None)], constants)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    compile_graph(load_onnx(tmp_path / "m.onnx"), Options("opencl", precision="fp16"), Limits())
+    bundle = compile_graph(load_onnx(tmp_path / "m.onnx"), Options("opencl", precision="fp16"), Limits())
+    np.testing.assert_array_equal(run_opencl(bundle, {"x": x}).outputs["y"], rows[x[:, 0].astype(int)])
 
 
 @pytest.mark.parametrize("factor", [2654435761, 300000])
