@@ -1,4 +1,7 @@
-"""Resize in every mode: along each axis a product with a matrix of weights, or a choice of elements."""
+"""Resize in every mode: along each axis a product with a matrix of weights, or a choice of elements.
+
+In such a product an infinite pixel makes NaN of those that have 0 of it.
+"""
 
 from __future__ import annotations
 
