@@ -82,7 +82,16 @@ def wrong(checks: tuple[OutputCheck, ...]) -> tuple[str, ...]:
     """Reasons for an invalid record; empty where all is well."""
     return tuple(
         f"output {check.name!r} differs from the reference by {check.max_abs_difference:.3g}, "
-        f"more than {check.tolerance:.3g}: the kernel or the driver computes wrongly"
+        f"more than {check.tolerance:.3g}: {_cause(check)}"
         for check in checks
         if not check.ok
+    )
+
+
+def _cause(check: OutputCheck) -> str:
+    if check.max_abs_difference > ROUNDING * check.rounding:
+        return "the kernel or the driver computes wrongly"
+    return (
+        f"rounding alone loses {check.rounding:.3g} of this network in this precision, so that nothing can be said of "
+        "the device; measure it in another precision"
     )

@@ -88,10 +88,14 @@ def test_halves_leave_places_as_they_are() -> None:
 
 
 def test_nothing_beyond_a_tenth_of_the_largest_value_passes() -> None:
+    """Nor is a device blamed for what rounding may have done."""
     rounded = {"y": REFERENCE["y"] + 1}
     near, far = {"y": REFERENCE["y"] + 0.19}, {"y": REFERENCE["y"] + 0.21}
     assert verify(near, REFERENCE, Precision.FP32, lambda: rounded)[0].ok
-    assert not verify(far, REFERENCE, Precision.FP32, lambda: rounded)[0].ok
+    checks = verify(far, REFERENCE, Precision.FP32, lambda: rounded)
+    assert not checks[0].ok and "nothing can be said of the device" in wrong(checks)[0]
+    (far_off,) = wrong(verify({"y": REFERENCE["y"] + 11}, REFERENCE, Precision.FP32, lambda: rounded))
+    assert "computes wrongly" in far_off
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
