@@ -101,6 +101,20 @@ def test_the_1x1_convolution_computes_the_one_before_it(
     assert kinds.count("map") == 3 and not {"binary", "mul"} & set(kinds), "the exponentials"
 
 
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_a_gate_that_is_kept_in_single_beside_halves_is_read(agent: Agent, api: Backend, tmp_path: Path) -> None:
+    """Squares of numbers around 300 are beyond halves; their mean, and what is computed of it alone, is a gate."""
+    build, shape = Builder(), (2, 13, 9, 11)
+    x = build.conv(build.input(2, 3, 9, 11), 13, (1, 1))
+    large = build.node("map", [x], shape, expression=("mul", "a", 300.0))
+    squares = build.node("map", [large], shape, expression=("mul", "a", "a"))
+    mean = build.node("global_average_pool", [squares], (2, 13, 1, 1))
+    gate = build.node("map", [mean], (2, 13, 1, 1), expression=("div", 1.0, ("sqrt", ("add", "a", 1.0))))
+    gated = build.node("map", [large, gate], shape, expression=("mul", "a", "b"))
+    graph = build.outputs(build.conv(gated, 24, (1, 1)))
+    assert kernels(check(agent, graph, Options(api, "fp16"), DESKTOP, tmp_path))["conv_separable"] == 1
+
+
 @pytest.mark.parametrize(
     ("options", "limits"),
     [
