@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from kernels.checkpoint import checkpoint
 from kernels.ir.graph import Graph, Node
+from kernels.options import HALF
 
 from .inputs import check_inputs
 from .operations import OPERATIONS, AnyArray
 
-__all__ = ["OPERATIONS", "check_inputs", "evaluate"]
+__all__ = ["OPERATIONS", "check_inputs", "evaluate", "roundings"]
 
 
 def evaluate(
@@ -37,6 +39,11 @@ def evaluate(
             _forget(graph, values, {name for name in node.inputs if last_use[name] == i})
     values |= {name: graph.constants[name].astype(dtype) for name in graph.outputs if name in graph.constants}
     return values if keep else {name: values[name] for name in graph.outputs}
+
+
+def roundings(precision: str) -> dict[str, Any]:
+    """How `evaluate` rounds as this precision does, to tell what rounding alone loses."""
+    return {"in_halves": True} if precision in HALF else {"dtype": np.float32}
 
 
 def _run(graph: Graph, node: Node, values: dict[str, AnyArray], dtype: type[np.floating]) -> AnyArray:

@@ -25,7 +25,7 @@ from kernels.frontend.load import load_inputs, load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import HALF, Limits, Options
 from kernels.plan.model import Bundle, Plan
-from kernels.reference import evaluate
+from kernels.reference import evaluate, roundings
 from kernels.training import LABELS, compile_training
 from orchestrator.errors import Unsupported
 from orchestrator.model.base import content_hash
@@ -115,9 +115,9 @@ class Plans:
         self, precision: Precision, workload: Workload, batch: int | None = None, examples: range | None = None
     ) -> Arrays:
         """Output name -> the same in single precision, or stored in halves: how much rounding alone loses."""
-        half = precision in HALF
-        how: dict[str, Any] = {"in_halves": True} if half else {"dtype": np.float32}
-        return self._evaluated(self._rounded[half], workload, batch, examples, **how)
+        return self._evaluated(
+            self._rounded[precision in HALF], workload, batch, examples, **roundings(precision.value)
+        )
 
     def _evaluated(
         self, kept: SingleFlightCache[Arrays], workload: Workload, batch: int | None, examples: range | None, **how: Any

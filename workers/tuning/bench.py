@@ -10,16 +10,13 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-import numpy as np
 
 from kernels.compile import compile_graph
 from kernels.frontend.load import random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle
-from kernels.reference import evaluate
+from kernels.reference import evaluate, roundings
 from kernels.tuning import Ran, TimeIsOver, Trial, TrialFailed
 from orchestrator.errors import AgentFault, DeviceSick
 from orchestrator.model.device import Precision
@@ -95,8 +92,7 @@ class Bench:
         return self._reference
 
     def _in_precision(self) -> Arrays:
-        how: dict[str, Any] = {"in_halves": True} if self._options.half else {"dtype": np.float32}
-        self._rounded = self._rounded or evaluate(self._graph, self._inputs, **how)
+        self._rounded = self._rounded or evaluate(self._graph, self._inputs, **roundings(self._options.precision))
         return self._rounded
 
     def _network(self, options: Options) -> StoredPlan:
