@@ -21,7 +21,7 @@ from kernels.reference import evaluate
 from .examples import Examples
 from .one_file import read_whole
 from .onnx.control.nested import every_node, names_read
-from .onnx.model_file import opset, tensor_array
+from .onnx.model_file import opset, read_model, tensor_array
 
 OLDEST = 13
 """Opset from which a weight has a scale for each channel."""
@@ -46,12 +46,10 @@ def ranges(found: Iterable[Mapping[str, Array]]) -> Ranges:
     return known
 
 
-def check_quantizable(path: Path) -> onnx.ModelProto:
-    """The model with its external data. Raises ModelError for one that is too old."""
-    model = read_whole(path)
-    if opset(model, path) < OLDEST:
+def check_quantizable(path: Path) -> None:
+    """Raises ModelError for a model that is too old. Its external data are not read."""
+    if opset(read_model(path), path) < OLDEST:
         raise ModelError(f"{path}: scales by channels need opset {OLDEST} or newer; export the model with it")
-    return model
 
 
 class Quantizer:
@@ -59,7 +57,8 @@ class Quantizer:
 
     def __init__(self, path: Path, known: Ranges) -> None:
         """Raises ModelError for a model that is too old, or has no layer with a constant weight."""
-        self._model = check_quantizable(path)
+        check_quantizable(path)
+        self._model = read_whole(path)
         self.bytes_before = self._model.ByteSize()
         """Of the model, with its external data."""
         self._known, self._folder = known, path.parent
