@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers
 
 WRITES_STACKS = frozenset(
     {
@@ -16,22 +17,22 @@ WRITES_STACKS = frozenset(
 
 def plan_aliases(graph: Graph, *, multiple: int) -> dict[str, tuple[str, int]]:
     """Tensor -> (concat's output, first channel in it), for offsets that are a multiple of `multiple` channels."""
-    producers = {name: node for node in graph.nodes for name in node.outputs}
+    writers = producers(graph)
     aliases: dict[str, tuple[str, int]] = {}
     for node in graph.nodes:
         if node.op == "concat" and node.attributes["axis"] == 1 and len(graph.shapes[node.output]) in (2, 4):
-            _alias_parts(graph, node, producers, aliases, multiple)
+            _alias_parts(graph, node, writers, aliases, multiple)
     return aliases
 
 
 def _alias_parts(
-    graph: Graph, node: Node, producers: dict[str, Node], aliases: dict[str, tuple[str, int]], multiple: int
+    graph: Graph, node: Node, writers: dict[str, Node], aliases: dict[str, tuple[str, int]], multiple: int
 ) -> None:
     offset = 0
     for index, name in enumerate(node.inputs):
         channels = graph.shapes[name][1]
         last = index == len(node.inputs) - 1
-        producer = producers.get(name)
+        producer = writers.get(name)
         if (
             offset % multiple == 0
             and (channels % multiple == 0 or last)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from kernels.catalog.convolution import CONVOLUTIONS, Convolution, convolution_of
 from kernels.catalog.convolution.separable import KERNEL, TAKING, SeparableTile, separable_tile
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 from kernels.ir.taking import taken_channels
 from kernels.options import Limits, Options
 
@@ -51,8 +51,7 @@ def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str
     """
     if not may_merge("depthwise", options, limits):
         return {}
-    counts = Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
-    writers = {name: node for node in graph.nodes for name in node.outputs}
+    counts, writers = use_counts(graph), producers(graph)
     found: dict[str, Within] = {}
     for reader in graph.nodes:
         node = writers.get(reader.inputs[0]) if reader.op == "conv" and _is_alone(graph, reader, options) else None

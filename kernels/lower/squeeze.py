@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from kernels.catalog.convolution import CONVOLUTIONS, convolution_of
 from kernels.catalog.convolution.squeeze import SqueezeSizes, SqueezeTile, squeeze_tile
 from kernels.catalog.product import PRODUCTS
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 from kernels.options import Limits, Options
 
 from .separable import may_merge
@@ -36,8 +36,7 @@ def squeezed_layers(graph: Graph, options: Options, limits: Limits, merged: Coll
     """
     if not may_merge("squeeze", options, limits):
         return {}
-    counts = Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
-    writers = {name: node for node in graph.nodes for name in node.outputs}
+    counts, writers = use_counts(graph), producers(graph)
     found: dict[str, Squeezed] = {}
     for second in graph.nodes:
         first = writers.get(second.inputs[0]) if second.op in ("conv", "dense") else None

@@ -6,10 +6,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 from kernels.lower.activation import AT_END
 
 from .identities import eliminate_identities
-from .rewrite import producers, rebuilt, use_counts
+from .rewrite import rebuilt
 
 LAYERS = ("conv", "dense")
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import producers, use_counts
 
-from .rewrite import fresh, producers, rebuilt, use_counts
+from .rewrite import fresh, rebuilt
 
 Vector = npt.NDArray[np.float64]
 LAYERS = ("conv", "dense", "affine")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers
 
 from .prune import prune
-from .rewrite import producers, rebuilt
+from .rewrite import rebuilt
 
 
 def fold_pads(graph: Graph, *, reflect: bool = True) -> Graph:

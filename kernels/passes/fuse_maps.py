@@ -20,9 +20,10 @@ from kernels.ir import compositions as c
 from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.expressions import LETTERS, Expression, program_of, with_operands
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import use_counts
 from kernels.ir.strides import MAX_AXES, strided
 
-from .rewrite import rebuilt, use_counts
+from .rewrite import rebuilt
 
 
 def fuse_maps(graph: Graph) -> Graph:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 
-from .rewrite import producers, rebuilt, use_counts
+from .rewrite import rebuilt
 
 
 def fuse_residuals(graph: Graph) -> Graph:

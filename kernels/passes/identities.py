@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 
-from .rewrite import producers, rebuilt, renamed, use_counts
+from .rewrite import rebuilt, renamed
 
 
 def eliminate_identities(graph: Graph) -> Graph:

@@ -10,9 +10,9 @@ from itertools import accumulate
 from kernels.checkpoint import checkpoint
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers
 from kernels.lower.aliases import plan_aliases
 
-from .rewrite import producers
 from .split_channels import packed_elements
 
 OVERWRITES = frozenset({*ACTIVATIONS, "affine", "instance_norm", "add", "mul"})

@@ -7,11 +7,12 @@ from math import prod
 import numpy as np
 
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import use_counts
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
 
 from .prune import prune
-from .rewrite import fresh, rebuilt, use_counts
+from .rewrite import fresh, rebuilt
 
 
 def patches(graph: Graph) -> Graph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -27,16 +26,6 @@ def rebuilt(
         constants={name: array for name, array in all_constants.items() if name in used},
         shapes={name: shape for name, shape in all_shapes.items() if name in used},
     )
-
-
-def use_counts(graph: Graph) -> Counter[str]:
-    """How often each tensor is read; being an output of the graph counts as a read."""
-    return Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
-
-
-def producers(graph: Graph) -> dict[str, Node]:
-    """Tensor -> the node that writes it."""
-    return {output: node for node in graph.nodes for output in node.outputs}
 
 
 def renamed(node: Node, names: Mapping[str, str]) -> Node:

@@ -8,11 +8,12 @@ from math import prod
 import numpy as np
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers
 from kernels.ir.strides import MAX_AXES, strided
 from kernels.ir.taking import split_table
 
 from .prune import prune
-from .rewrite import producers, rebuilt
+from .rewrite import rebuilt
 
 
 def drop_spreads(graph: Graph) -> Graph:

@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from kernels.ir.expressions import with_operands
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers
 
 from .fuse_maps import expression_of
 from .prune import prune
-from .rewrite import producers, rebuilt
+from .rewrite import rebuilt
 
 
 def sums_of_squares(graph: Graph) -> Graph:

@@ -9,9 +9,10 @@ import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
 
-from .rewrite import fresh, producers, rebuilt, use_counts
+from .rewrite import fresh, rebuilt
 
 
 def fold_transposes(graph: Graph) -> Graph:

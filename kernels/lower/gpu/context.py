@@ -16,6 +16,7 @@ from kernels.checkpoint import checkpoint
 from kernels.errors import OptionError
 from kernels.ir.dims import Dims, dims_of
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import producers
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.cpu.codes import Steps, stored_as_codes
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
@@ -53,7 +54,7 @@ class GpuContext:
         self.half = options.half
         self.dtype: Dtype = "f16" if self.half else "f32"
         self.values: dict[str, Value] = {}
-        self.writers = {name: node for node in graph.nodes for name in node.outputs}
+        self.writers = producers(graph)
         self.folded_norms: set[str] = set()
         """Normalised rows that exist as they were before: what reads them normalises them."""
         self.position = 0

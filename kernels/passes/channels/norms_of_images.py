@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernels.ir.graph import Graph
-from kernels.passes.rewrite import producers, rebuilt, use_counts
+from kernels.ir.links import producers, use_counts
+from kernels.passes.rewrite import rebuilt
 
 _TO_ROWS = (0, 2, 3, 1)
 

@@ -10,10 +10,11 @@ from math import prod
 import numpy as np
 
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
 from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, producers, rebuilt, use_counts
+from kernels.passes.rewrite import fresh, rebuilt
 
 _TO_IMAGE = (0, 3, 1, 2)
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import producers, readers, use_counts
 from kernels.ir.taking import joined
-from kernels.passes.rewrite import fresh, producers, rebuilt, use_counts
+from kernels.passes.rewrite import fresh, rebuilt
 
 Order = Sequence[tuple[str, int]]
 """The channels of a tensor: each as a tensor that was written, and a channel of that."""
@@ -82,13 +83,9 @@ class _Writer:
 
     def _parts_of_shuffles(self) -> set[str]:
         """Tensors that are read only to be joined and shuffled."""
-        readers: dict[str, list[Node]] = {}
-        for node in self._graph.nodes:
-            for name in node.inputs:
-                readers.setdefault(name, []).append(node)
         return {
             name
-            for name, nodes in readers.items()
+            for name, nodes in readers(self._graph).items()
             if name not in self._graph.outputs and all(n.op == "concat" and n.output in self._joins for n in nodes)
         }
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import use_counts
 from kernels.ir.shapes import Shape
 from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt, use_counts
+from kernels.passes.rewrite import fresh, rebuilt
 
 _TO_IMAGE, _TO_ROWS = (0, 3, 1, 2), (0, 2, 3, 1)
 _OF_EACH_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 from kernels.lower.cpu.algorithms import in_int8
 from kernels.options import Options
 from kernels.passes.prune import prune
-from kernels.passes.rewrite import producers, rebuilt, use_counts
+from kernels.passes.rewrite import rebuilt
 
 _LEVELS = 255
 """From the least to the largest number of 8 bits."""

@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, use_counts
 from kernels.lower.cpu.algorithms import in_int8
 from kernels.options import Options
 from kernels.passes.fuse_residuals import same_shapes
 from kernels.passes.prune import prune
-from kernels.passes.rewrite import producers, rebuilt, renamed, use_counts
+from kernels.passes.rewrite import rebuilt, renamed
 
 from .quantized_inputs import Steps, qdq_pair
 

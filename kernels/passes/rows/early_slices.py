@@ -14,9 +14,10 @@ from math import prod
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, producers, rebuilt, renamed
+from kernels.passes.rewrite import fresh, rebuilt, renamed
 
 _ELEMENTWISE = {*ACTIVATIONS, "add", "mul", "map"}
 _KEPT = 0.5

@@ -15,9 +15,10 @@ import numpy as np
 from kernels.errors import ModelError
 from kernels.ir.expressions import Expression, program_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import use_counts
 from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
-from kernels.passes.rewrite import fresh, rebuilt, use_counts
+from kernels.passes.rewrite import fresh, rebuilt
 
 _SUM = ("add", "a", "b")
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
-from kernels.passes.rewrite import producers
 
 Rows = npt.NDArray[np.int64]
 MOVES = frozenset({"reshape", "transpose", "slice", "concat", "pad", "take"})

@@ -19,10 +19,11 @@ import numpy as np
 
 from kernels.ir.expressions import Expression, operands_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.links import producers, readers
 from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import expression_of
 from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, producers, rebuilt
+from kernels.passes.rewrite import fresh, rebuilt
 
 from .roots import Axes, distance_of, inverse_root
 from .unfolded_norms import is_of_row, unfolded
@@ -92,10 +93,7 @@ class _Norms:
 
     def __init__(self, graph: Graph, multiple: int) -> None:
         self._graph, self._multiple = graph, multiple
-        self._writers, self._readers = producers(graph), dict[str, list[Node]]()
-        for node in graph.nodes:
-            for name in set(node.inputs):
-                self._readers.setdefault(name, []).append(node)
+        self._writers, self._readers = producers(graph), readers(graph)
         self._found: dict[str, list[Node]] = {}
         self._constants: dict[str, Array] = {}
         self._shapes: dict[str, Shape] = {}

@@ -7,7 +7,8 @@ from dataclasses import replace
 from math import prod
 
 from kernels.ir.graph import Graph, Node
-from kernels.passes.rewrite import producers, rebuilt
+from kernels.ir.links import producers
+from kernels.passes.rewrite import rebuilt
 
 
 def rows_in_order(graph: Graph) -> Graph:

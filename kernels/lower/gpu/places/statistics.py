@@ -5,7 +5,8 @@ They are few numbers, and the square of a half, or one over it, is beyond the ra
 
 from __future__ import annotations
 
-from kernels.ir.graph import Graph, Node
+from kernels.ir.graph import Graph
+from kernels.ir.links import readers
 
 
 def statistics(graph: Graph) -> frozenset[str]:
@@ -15,12 +16,9 @@ def statistics(graph: Graph) -> frozenset[str]:
         computed = [name for name in node.inputs if name not in graph.constants]
         if node.op == "reduce" or (node.op in ("map", "reshape") and computed and found.issuperset(computed)):
             found.add(node.output)
-    readers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for name in node.inputs:
-            readers.setdefault(name, []).append(node)
+    behind_of = readers(graph)
     for node in reversed(graph.nodes):
-        behind = readers.get(node.output, []) if node.output in found else []
+        behind = behind_of.get(node.output, []) if node.output in found else []
         if not all(each.op in ("map", "reduce") or (each.op == "reshape" and each.output in found) for each in behind):
             found.discard(node.output)
     return frozenset(found)
