@@ -1,6 +1,6 @@
 """Compare the backends of a device on the same work, and find the size from which a GPU stays ahead (study P).
 
-Times are medians, as results have them; ratios are those of `farm compare`.
+Times are medians, as results have them, and ratios their quotients, as those of `farm compare`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class SideBySide(NamedTuple):
 
     def speed_up(self, one: str, other: str) -> float | None:
         """How many times as fast one backend is as another; None where that is not known."""
-        return quotient(self.blocks.get(one, ()), self.blocks.get(other, ()), "latency")
+        found = quotient(self.blocks.get(one, ()), self.blocks.get(other, ()), "latency")
+        return found.point if found else None
 
 
 class PaysFrom(NamedTuple):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import exp, fsum, log
+from statistics import median
+from typing import NamedTuple
 
 from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import newest_attempts
+from orchestrator.analysis.statistics import Interval, newest_attempts
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
 from .metrics import METRICS
 from .ratio import Block, estimate
 from .rows import nights_of
+from .verdict import interval_of
 
 Place = tuple[str, Source, str]
 """Serial, source, cell."""
@@ -32,15 +34,18 @@ def blocks_by_cell(
     return found
 
 
-def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> float | None:
-    """How many times `a` the figure of `b` is; of few blocks that of their geometric means; None where it has no
-    sense."""
+class Ratio(NamedTuple):
+    """The quotient of the medians of two cells' blocks."""
+
+    point: float
+    interval: Interval | None
+    """95 %: it holds the point; None of fewer than two blocks of either."""
+
+
+def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> Ratio | None:
+    """The figure of `b` over that of `a`; None where it has no sense."""
     if not a or not b or min(block.value for block in (*a, *b)) <= 0:
         return None
     found = estimate(a, b, METRICS[metric].between)
-    return exp(found.log_ratio.item()) if found else _mean(b) / _mean(a)
-
-
-def _mean(blocks: Sequence[Block]) -> float:
-    """Geometric."""
-    return exp(fsum(log(block.value) for block in blocks) / len(blocks))
+    point = median(block.value for block in b) / median(block.value for block in a)
+    return Ratio(point, interval_of(found) if found else None)

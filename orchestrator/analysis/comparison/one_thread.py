@@ -9,7 +9,7 @@ from orchestrator.analysis.statistics import Summary
 from orchestrator.model.device import Api
 from orchestrator.model.job import Cell
 
-from .cell_blocks import Place, blocks_by_cell, quotient
+from .cell_blocks import Place, Ratio, blocks_by_cell, quotient
 from .ratio import Block
 
 REFERENCE = "sequential"
@@ -66,7 +66,8 @@ def _frames_per_s(block: BlockFigures) -> float | None:
     return block.rate.median_per_s if block.rate else None
 
 
-def _with_gain(summary: Summary, gain: float | None) -> Summary:
-    if summary.throughput is None:
+def _with_gain(summary: Summary, gain: Ratio | None) -> Summary:
+    if summary.throughput is None or gain is None:
         return summary
-    return summary.model_copy(update={"throughput": summary.throughput.model_copy(update={"over_one_thread": gain})})
+    update = {"over_one_thread": gain.point, "over_one_thread_interval": gain.interval}
+    return summary.model_copy(update={"throughput": summary.throughput.model_copy(update=update)})

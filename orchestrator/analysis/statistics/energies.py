@@ -102,9 +102,9 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     """Blocks of one cell on one device by one source; at least one."""
     first = energies[0]
 
-    def over_blocks(pick: Callable[[Energy], Value | None]) -> Figure | None:
+    def over_blocks(pick: Callable[[Energy], Value | None], *, positive: bool = True) -> Figure | None:
         found = [(estimate, each.gain_uncertainty) for each in energies if (estimate := pick(each)) is not None]
-        return _figure(found, watched=watched) if found else None
+        return _figure(found, watched=watched, positive=positive) if found else None
 
     load_power_w = over_blocks(lambda each: each.load_power_w)
     assert load_power_w is not None, "a block's energy has a load power"
@@ -115,7 +115,7 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
         absolute=all(each.absolute for each in energies),
         blocks=len(energies),
         inferences=sum(each.inferences for each in energies),
-        per_inference_j=over_blocks(lambda each: each.per_inference_j),
+        per_inference_j=over_blocks(lambda each: each.per_inference_j, positive=False),
         gross_per_inference_j=over_blocks(lambda each: each.gross_per_inference_j),
         load_power_w=load_power_w,
         idle_power_w=over_blocks(lambda each: each.idle_power_w),
@@ -123,7 +123,7 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     )
 
 
-def _figure(found: Sequence[tuple[Value, float]], *, watched: bool) -> Figure:
+def _figure(found: Sequence[tuple[Value, float]], *, watched: bool, positive: bool) -> Figure:
     """The median of blocks' estimates, each with the standard uncertainty of its gain as a share.
 
     Systematic terms are bounds that no repetition makes smaller: the interval holds its level or more.
@@ -132,7 +132,7 @@ def _figure(found: Sequence[tuple[Value, float]], *, watched: bool) -> Figure:
     value = median(values)
     random = Z * median(_random(estimate, gain) for estimate, gain in found) / sqrt(len(found))
     systematic = Z * median(estimate.systematic for estimate, _ in found)
-    between = median_interval(values, watched=watched) or _of_too_few(values)
+    between = median_interval(values, watched=watched, positive=positive) or _of_too_few(values)
     below, above = max(value - between.low, random), max(between.high - value, random)
     within = between.model_copy(
         update={"low": value - hypot(below, systematic), "high": value + hypot(above, systematic)}

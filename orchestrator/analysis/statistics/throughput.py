@@ -33,7 +33,9 @@ class Throughput(Model):
     slowest_per_s: float
     """Of all samples."""
     over_one_thread: float | None = None
-    """Ratio, by the estimators of `farm compare`, to one CPU thread of the same device, where that was measured too."""
+    """Ratio to one CPU thread of the same device, where that was measured too."""
+    over_one_thread_interval: Interval | None = None
+    """That of `farm compare`."""
 
     @property
     def ms_per_frame(self) -> float:
