@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import exp, fsum, log
+from math import exp
+from statistics import median
+from typing import NamedTuple
 
 from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import newest_attempts
+from orchestrator.analysis.statistics import Interval, newest_attempts
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
 from .metrics import METRICS
-from .ratio import Block, estimate
+from .ratio import Block, Estimate, estimate
 from .rows import nights_of
+from .verdict import bounds
 
 Place = tuple[str, Source, str]
 """Serial, source, cell."""
@@ -32,15 +35,29 @@ def blocks_by_cell(
     return found
 
 
-def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> float | None:
-    """How many times `a` the figure of `b` is; of few blocks that of their geometric means; None where it has no
-    sense."""
+class Ratio(NamedTuple):
+    """The quotient of the medians of two cells' blocks."""
+
+    point: float
+    interval: Interval | None
+    """95 %: it holds the point; None of fewer than two blocks of either."""
+
+    @property
+    def proves_more(self) -> bool:
+        """Whether it is above one beyond doubt."""
+        return self.interval is not None and self.interval.low > 1
+
+
+def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> Ratio | None:
+    """The figure of `b` over that of `a`; None where it has no sense."""
     if not a or not b or min(block.value for block in (*a, *b)) <= 0:
         return None
     found = estimate(a, b, METRICS[metric].between)
-    return exp(found.log_ratio.item()) if found else _mean(b) / _mean(a)
+    point = median(block.value for block in b) / median(block.value for block in a)
+    return Ratio(point, _interval_of(found, point) if found else None)
 
 
-def _mean(blocks: Sequence[Block]) -> float:
-    """Geometric."""
-    return exp(fsum(log(block.value) for block in blocks) / len(blocks))
+def _interval_of(found: Estimate, point: float) -> Interval:
+    within = bounds(found)
+    low, high = exp(max(-700, within.low.item())), exp(min(700, within.high.item()))
+    return Interval(low=min(low, point), high=max(high, point))

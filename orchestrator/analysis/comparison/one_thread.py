@@ -9,7 +9,7 @@ from orchestrator.analysis.statistics import Summary
 from orchestrator.model.device import Api
 from orchestrator.model.job import Cell
 
-from .cell_blocks import Place, blocks_by_cell, quotient
+from .cell_blocks import Place, Ratio, blocks_by_cell, quotient
 from .ratio import Block
 
 REFERENCE = "sequential"
@@ -25,7 +25,8 @@ def with_gains(
     otherwise `im2col`, which is the study's.
     """
     found, rates = list(summaries), blocks_by_cell(blocks, _frames_per_s)
-    bases = [summary for summary in found if summary.throughput and _is_base(cells[summary.cell_id])]
+    known = [summary for summary in found if summary.throughput and summary.throughput.frames_per_s is not None]
+    bases = [summary for summary in known if _is_base(cells[summary.cell_id])]
     return [
         summary if base is None else _with_gain(summary, quotient(_of(base, rates), _of(summary, rates), "throughput"))
         for summary, base in ((each, _base_of(each, bases, cells)) for each in found)
@@ -66,7 +67,8 @@ def _frames_per_s(block: BlockFigures) -> float | None:
     return block.rate.median_per_s if block.rate else None
 
 
-def _with_gain(summary: Summary, gain: float | None) -> Summary:
-    if summary.throughput is None:
+def _with_gain(summary: Summary, gain: Ratio | None) -> Summary:
+    if summary.throughput is None or summary.throughput.frames_per_s is None or gain is None:
         return summary
-    return summary.model_copy(update={"throughput": summary.throughput.model_copy(update={"over_one_thread": gain})})
+    update = {"over_one_thread": gain.point, "over_one_thread_interval": gain.interval}
+    return summary.model_copy(update={"throughput": summary.throughput.model_copy(update=update)})
