@@ -113,7 +113,7 @@ def _show(found: list[Best], per: list[str], axis: str) -> None:
     from orchestrator.report import wording
     from orchestrator.report.listing import Head, Listing
 
-    figures = [Head(name, True) for name in ("mean ms", "runner-up", "ratio", "95 % interval")]
+    figures = [Head(name, True) for name in ("median ms", "runner-up", "ratio", "95 % interval")]
     rows = [
         (*(_group(one, name) for name in per), f"[bold]{escape(str(one.best))}[/]", *_figures(one)) for one in found
     ]
@@ -137,7 +137,7 @@ def _figures(one: Best) -> list[str]:
     ratio = "" if one.ratio is None else f"{one.ratio:.3f}"
     interval = f"{one.interval.low:.3f} to {one.interval.high:.3f}" if one.interval else ""
     runner_up = "" if one.runner_up is None else escape(str(one.runner_up))
-    return [wording.ms(one.mean_ms), runner_up, ratio, interval, _resolved(one)]
+    return [wording.ms(one.median_ms), runner_up, ratio, interval, _resolved(one)]
 
 
 def _resolved(one: Best) -> str:

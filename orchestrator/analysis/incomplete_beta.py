@@ -46,4 +46,7 @@ def _not_zero(value: float) -> float:
 def f_tail(freedom: float, of_divisor: float, value: float) -> float:
     """The probability that a ratio of variances with so many degrees of freedom exceeds a value that is not negative.
     DLMF 8.17 by way of the beta distribution. Raises ValueError beyond twice `LARGEST` degrees of freedom."""
-    return incomplete_beta(of_divisor / 2, freedom / 2, of_divisor / (of_divisor + freedom * value))
+    weight = freedom * value
+    if weight < of_divisor:  # one less a share near one loses the digits of the share
+        return 1 - incomplete_beta(freedom / 2, of_divisor / 2, weight / (of_divisor + weight))
+    return incomplete_beta(of_divisor / 2, freedom / 2, of_divisor / (of_divisor + weight))

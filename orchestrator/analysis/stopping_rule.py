@@ -95,7 +95,8 @@ def decide(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> Stop
     )
     values = [ms for block in good if (ms := block_value_ms(block, sampling.mode)) is not None]
     energies = energy_values(good)
-    latency, energy = (relative_half_width(each, watched=True) for each in (values, energies))
+    latency = relative_half_width(values, watched=True)
+    energy = relative_half_width(energies, watched=True, positive=False)
     shares = (latency, energy) if energies else (latency,)
     few = min(len(each) for each in (values, energies or values)) < LEAST_BLOCKS
     wide = few or any(share is None or share > sampling.target_interval for share in shares)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .choice import Best, ValueMean, choose
+from .choice import Best, ValueMedian, choose
 from .measured import Measured, Value, measured_layers, measured_runs
 from .to_choices import to_choices
 
-__all__ = ["Best", "Measured", "Value", "ValueMean", "choose", "measured_layers", "measured_runs", "to_choices"]
+__all__ = ["Best", "Measured", "Value", "ValueMedian", "choose", "measured_layers", "measured_runs", "to_choices"]

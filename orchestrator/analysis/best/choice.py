@@ -1,7 +1,7 @@
 """Choose the best value of an axis in every group, and test whether the runner-up is resolved.
 
 By the estimators of `farm compare` (`comparison/ratio.py`), so that both answer alike: a block is one figure, values
-are ranked by the geometric mean of their blocks, and the ratio of another value to the best is paired by round where
+are ranked by the median of their blocks, and the ratio of another value to the best is paired by round where
 rounds are, else over nights or blocks. It is resolved where its 95 % interval does not hold one. Of an import without
 blocks nobody knows what is independent: nothing is resolved. Nor with fewer than `MIN_BLOCKS` blocks of each.
 """
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import exp, fsum, log
 from statistics import median
 
 from pydantic import Field
 
 from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import ROUNDING_MS, Estimate, Method, estimate
-from orchestrator.analysis.comparison.verdict import bounds
+from orchestrator.analysis.comparison.verdict import bounds, interval_of
 from orchestrator.analysis.statistics import Interval
 from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.base import Model
@@ -26,12 +25,12 @@ from orchestrator.model.device import Source
 from .measured import Measured, Value
 
 
-class ValueMean(Model):
+class ValueMedian(Model):
     """One value of the axis in one group."""
 
     value: Value
-    mean_ms: float
-    """Geometric mean of the blocks."""
+    median_ms: float
+    """Median of the blocks."""
     blocks: int
     samples: int
     also: dict[str, Value] = Field(default_factory=dict)
@@ -39,16 +38,16 @@ class ValueMean(Model):
 
 
 class Best(Model):
-    """One group: the value with the least mean against the runner-up."""
+    """One group: the value with the least median against the runner-up."""
 
     group: dict[str, Value]
     axis: str
     best: Value
-    mean_ms: float
+    median_ms: float
     runner_up: Value | None
     """None where the group has one value only."""
     ratio: float | None
-    """Mean of the runner-up over that of the best; of those rounds that both have, where they are paired."""
+    """Median of the runner-up over that of the best."""
     interval: Interval | None
     """95 % interval of the ratio; None where there are too few blocks for one."""
     method: Method | None
@@ -60,7 +59,7 @@ class Best(Model):
     """Values that the data do not tell from the best."""
     also_differ: tuple[str, ...]
     """Columns that differ between the values beside the axis: the comparison is not of the axis alone."""
-    values: tuple[ValueMean, ...]
+    values: tuple[ValueMedian, ...]
     """All values, the best first."""
     sources: tuple[Source, ...] = ()
     """What its blocks ran on: `phone`, `virtual`, ..."""
@@ -73,10 +72,10 @@ class _Candidate:
     blocks: list[Measured] = field(default_factory=list)
 
     @property
-    def mean_ms(self) -> float:
-        """Geometric mean of the blocks; 0 where one of them is."""
+    def median_ms(self) -> float:
+        """Median of the blocks; 0 where one of them is."""
         values = [each.block.value for each in self.blocks]
-        return exp(fsum(map(log, values)) / len(values)) if min(values) > 0 else 0.0
+        return median(values) if min(values) > 0 else 0.0
 
     @property
     def blind(self) -> bool:
@@ -92,7 +91,7 @@ def choose(found: Iterable[Measured], per: Sequence[str], axis: str, where: Mapp
     """The best value of `axis` in every group of `per`, in the order in which groups were measured.
 
     Raises UnknownName for a column that is not there, NoData where nothing is left, and NotComparable where a value
-    would be a mean over different things.
+    would be a median over different things.
     """
     listed = list(found)
     _check_columns(listed, (*per, axis, *where))
@@ -130,7 +129,7 @@ def _mixed(candidate: _Candidate, rest: Mapping[str, Value], axis: str) -> NotCo
     name, (first, _) = next(iter(differ.items()))
     return NotComparable(
         f"{axis}={_text(candidate.value)} was measured with different {' and '.join(differ)} ({differences}): "
-        "their mean would say nothing of either",
+        "their median would say nothing of either",
         remedy=f"add {name} to --per, or choose one with --where {name}={_text(first)}",
     )
 
@@ -144,30 +143,30 @@ def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Ca
         group={name: "" if value is None else value for name, value in group.items()},
         axis=axis,
         best=first.value,
-        mean_ms=first.mean_ms,
+        median_ms=first.median_ms,
         runner_up=others[0].value if others else None,
-        ratio=exp(second.log_ratio.item()) if second else others[0].mean_ms / first.mean_ms if others else None,
-        interval=_interval(second) if second else None,
+        ratio=others[0].median_ms / first.median_ms if others and first.median_ms else None,
+        interval=interval_of(second) if second else None,
         method=second.method if second else None,
         resolved=_is_resolved(second),
         reason=_reason(first, others),
         tied_with=tuple(other.value for other, each in zip(others, found, strict=True) if not _is_resolved(each)),
         also_differ=_also_differ(candidates),
-        values=tuple(_mean(candidate) for candidate in ordered),
+        values=tuple(_told(candidate) for candidate in ordered),
         sources=tuple(sorted({each.source for candidate in candidates for each in candidate.blocks})),
     )
 
 
 def _rank(candidate: _Candidate) -> tuple[float, float, str]:
-    """Of equal means the smaller value first."""
+    """Of equal medians the smaller value first."""
     value = candidate.value
-    return candidate.mean_ms, float(value) if isinstance(value, int | float) else 0.0, str(value)
+    return candidate.median_ms, float(value) if isinstance(value, int | float) else 0.0, str(value)
 
 
-def _mean(candidate: _Candidate) -> ValueMean:
+def _told(candidate: _Candidate) -> ValueMedian:
     samples = sum(each.samples for each in candidate.blocks)
-    return ValueMean(
-        value=candidate.value, mean_ms=candidate.mean_ms, blocks=len(candidate.blocks), samples=samples,
+    return ValueMedian(
+        value=candidate.value, median_ms=candidate.median_ms, blocks=len(candidate.blocks), samples=samples,
         also=candidate.rest,
     )  # fmt: skip
 
@@ -188,11 +187,6 @@ def _reason(best: _Candidate, others: Sequence[_Candidate]) -> str:
         return "the import tells no blocks apart"
     few = min((len(each.blocks) for each in (best, *others)), default=0) < MIN_BLOCKS
     return f"that needs {MIN_BLOCKS} blocks of each value" if others and few else ""
-
-
-def _interval(found: Estimate) -> Interval:
-    within = bounds(found)
-    return Interval(low=exp(max(-700, within.low.item())), high=exp(min(700, within.high.item())))
 
 
 def _is_resolved(found: Estimate | None) -> bool:

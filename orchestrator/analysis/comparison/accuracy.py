@@ -48,8 +48,9 @@ def accuracies(a: Iterable[SideRow], b: Iterable[SideRow]) -> Accuracies | None:
         return std, np.full(len(at), 1e6)  # normal: the counts are large, or the interval is wide anyway
 
     std, freedom = after(np.zeros(1, np.intp), np.zeros(1, np.intp))
-    ratio = np.array([log((right_b + 0.5) / (right_a + 0.5))])
-    found = Estimate(ratio, std, freedom, "examples", (count, count), (1, 1), after)
+    centre = np.array([log((right_b + 0.5) / (right_a + 0.5))])
+    point = np.log([right_b / right_a]) if right_a and right_b else centre
+    found = Estimate(point, centre, std, freedom, "examples", (count, count), (1, 1), after)
     return Accuracies(right_a / count, right_b / count, found, mcnemar(only_a, only_b))
 
 

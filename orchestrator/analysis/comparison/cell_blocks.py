@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import exp
 from statistics import median
 from typing import NamedTuple
 
@@ -13,9 +12,9 @@ from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
 from .metrics import METRICS
-from .ratio import Block, Estimate, estimate
+from .ratio import Block, estimate
 from .rows import nights_of
-from .verdict import bounds
+from .verdict import interval_of
 
 Place = tuple[str, Source, str]
 """Serial, source, cell."""
@@ -54,10 +53,4 @@ def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> Ratio | Non
         return None
     found = estimate(a, b, METRICS[metric].between)
     point = median(block.value for block in b) / median(block.value for block in a)
-    return Ratio(point, _interval_of(found, point) if found else None)
-
-
-def _interval_of(found: Estimate, point: float) -> Interval:
-    within = bounds(found)
-    low, high = exp(max(-700, within.low.item())), exp(min(700, within.high.item()))
-    return Interval(low=min(low, point), high=max(high, point))
+    return Ratio(point, interval_of(found) if found else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from math import exp, fsum, log
 from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
@@ -28,6 +27,8 @@ class Figures(NamedTuple):
     a: tuple[float, ...]
     """Of the blocks, in the order of the design."""
     b: tuple[float, ...]
+    point: float
+    """The quotient of the medians of all blocks that have it."""
     between: float
     rounding: float
 
@@ -127,7 +128,7 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
     if min(a) <= 0 or min(b) <= 0:
         told.reason = "a figure of a block is not above zero, so there is no ratio"
         return Row(told)
-    told.a, told.b = exp(fsum(map(log, a)) / len(a)), exp(fsum(map(log, b)) / len(b))
+    told.a, told.b = median(a), median(b)
     if told.metric == "energy" and not blocks.energies_compare:
         told.reason = "the gain of a gauge is not known: energies of different phones do not compare"
         return Row(told)
@@ -137,9 +138,9 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
     if (design := blocks.design) is None:
         return Row(told)
     figures = Figures(
-        design, itemgetter(*design.a)(a), itemgetter(*design.b)(b),
+        design, itemgetter(*design.a)(a), itemgetter(*design.b)(b), told.b / told.a,
         cell.rules.between_nights(told.metric),
-        ROUNDING_MS / median(a) if told.metric == "latency" and blocks.whole_ms else 0.0,
+        ROUNDING_MS / told.a if told.metric == "latency" and blocks.whole_ms else 0.0,
     )  # fmt: skip
     return Row(told, figures, blocks.share)
 

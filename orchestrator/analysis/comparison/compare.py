@@ -56,7 +56,7 @@ def _groups(rows: Iterable[Row]) -> Iterator[_Group]:
             alike.setdefault(row.found.design.layout, []).append((row, row.found))
     for layout, own in alike.items():
         found = estimate_all(
-            layout, [each.a for _, each in own], [each.b for _, each in own],
+            layout, [each.a for _, each in own], [each.b for _, each in own], [each.point for _, each in own],
             [each.between for _, each in own], [each.rounding for _, each in own],
         )  # fmt: skip
         yield _Group([row for row, _ in own], found, p_values(found) if layout.enough else None)
@@ -65,7 +65,7 @@ def _groups(rows: Iterable[Row]) -> Iterator[_Group]:
 def _tell_ratios(group: _Group) -> None:
     found, within = group.found, bounds(group.found)
     lows, highs = np.exp(np.maximum(-700, within.low)), np.exp(np.minimum(700, within.high))
-    told = zip(group.rows, np.exp(found.log_ratio).tolist(), lows.tolist(), highs.tolist(), strict=True)
+    told = zip(group.rows, np.exp(found.point).tolist(), lows.tolist(), highs.tolist(), strict=True)
     for row, ratio, low, high in told:
         row.told.ratio, row.told.interval, row.told.method = ratio, Interval(low=low, high=high), found.method
 
@@ -77,12 +77,12 @@ def _tell_verdicts(group: _Group, p: Array, adjusted: Array, rules: Rules, rows:
     shares = np.array([row.share for row in group.rows])
     verdicts = judge(bounds(found, shares), margins, adjusted, shares * rules.level)
     needs = _needs(found, verdicts, margins, shares, rules.level, rows)
-    told = zip(group.rows, verdicts, needs, p.tolist(), adjusted.tolist(), found.log_ratio.tolist(), strict=True)
-    for (row, _, _), verdict, units, its_p, adjusted_p, log_ratio in told:
+    told = zip(group.rows, verdicts, needs, p.tolist(), adjusted.tolist(), found.point.tolist(), strict=True)
+    for (row, _, _), verdict, units, its_p, adjusted_p, point in told:
         row.verdict, row.p, row.adjusted_p = verdict, its_p, adjusted_p
         row.blocks, row.nights = found.blocks, found.nights
         if verdict == "different":
-            row.worse = (log_ratio > 0) == METRICS[row.metric].more_is_worse
+            row.worse = (point > 0) == METRICS[row.metric].more_is_worse
         elif verdict == "unknown":
             _tell_needs(row, found, units)
 

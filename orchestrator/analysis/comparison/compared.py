@@ -30,12 +30,12 @@ class Compared:
     """Which figure of the metric: source and scope of an energy, kind of memory, of set-up."""
     unit: str
     a: float | None = None
-    """Geometric mean of the blocks; share of an accuracy."""
+    """Median of the blocks, as in a table of results; share of an accuracy."""
     b: float | None = None
     ratio: float | None = None
-    """B over A."""
+    """B over A: the quotient of these two."""
     interval: Interval | None = None
-    """95 % interval of the ratio, of this row alone."""
+    """95 % interval of the ratio, of this row alone: it holds the ratio, and verdicts follow from it."""
     margin: float
     verdict: Verdict
     worse: bool | None = None

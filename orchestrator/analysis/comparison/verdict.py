@@ -10,11 +10,13 @@ the margin.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orchestrator.analysis.statistics import Interval
 from orchestrator.analysis.student_t import Array, t_quantiles
 
 from .ratio import Estimate, Places
@@ -39,18 +41,25 @@ def share_of(look: int) -> float:
 
 
 def bounds(found: Estimate, share: ArrayLike = 1.0) -> Bounds:
-    """The 95 % intervals, or wider ones that may miss the truth by a share as often."""
+    """The 95 % intervals, or wider ones that may miss the truth by a share as often; each holds the ratio told."""
     half = _quantiles(1 - (1 - CONFIDENCE) * np.asarray(share) / 2, found.freedom) * found.std
-    return Bounds(found.log_ratio - half, found.log_ratio + half)
+    return Bounds(np.minimum(found.centre - half, found.point), np.maximum(found.centre + half, found.point))
+
+
+def interval_of(found: Estimate) -> Interval:
+    """The 95 % interval of the ratio of the only row."""
+    within = bounds(found)
+    return Interval(low=exp(max(-700, within.low.item())), high=exp(min(700, within.high.item())))
 
 
 def p_values(found: Estimate) -> Array:
-    """Two-sided, of no difference."""
+    """Two-sided, of no difference: the least level at which the interval leaves it out. One where the ratio told lies
+    on the other side of it than the estimate, so that every interval holds it."""
     from scipy.special import stdtr
 
-    exact = np.where(found.log_ratio == 0, 1.0, 0.0)
-    score = np.divide(-np.abs(found.log_ratio), found.std, out=np.zeros(found.std.shape), where=found.std > 0)
-    return np.where(found.std == 0, exact, 2 * stdtr(np.minimum(found.freedom, 1e9), score))
+    score = np.divide(-np.abs(found.centre), found.std, out=np.zeros(found.std.shape), where=found.std > 0)
+    p = np.where(found.std == 0, 0.0, 2 * stdtr(np.minimum(found.freedom, 1e9), score))
+    return np.where(found.centre * found.point > 0, p, 1.0)
 
 
 def holm(p_values: ArrayLike) -> Array:
@@ -78,15 +87,16 @@ def needed(
 ) -> list[int | None]:
     """How many more units a side would settle each of the rows at these places in four of five cases, if its ratio is
     what it seems; None where no number of them does. `rows`: of the whole table."""
-    every = len(found.log_ratio)
-    limits, ratios = np.broadcast_to(np.log1p(margins), every), np.abs(found.log_ratio)
+    every = len(found.centre)
+    limits, apart = np.broadcast_to(np.log1p(margins), every), np.abs(found.centre)
+    outermost = np.maximum(apart, np.abs(found.point))
     misses = np.broadcast_to(np.asarray(shares, np.float64), every)
 
     def settles(at: Places, more: Places) -> NDArray[np.bool_]:
         std, freedom = found.after(more, at)
         power = _quantiles(POWER, freedom)
-        same = (_quantiles(1 - (1 - CONFIDENCE) * misses[at] / 2, freedom) + power) * std <= limits[at] - ratios[at]
-        told = (_quantiles(1 - level * misses[at] / 2 / rows, freedom) + power) * std <= ratios[at]
+        same = (_quantiles(1 - (1 - CONFIDENCE) * misses[at] / 2, freedom) + power) * std <= limits[at] - outermost[at]
+        told = (_quantiles(1 - level * misses[at] / 2 / rows, freedom) + power) * std <= apart[at]
         return np.asarray(same | told)
 
     ever = settles(places, np.full(len(places), MOST_NEEDED))

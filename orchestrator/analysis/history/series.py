@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import exp, log
-from statistics import fmean
+from statistics import median
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -59,7 +58,7 @@ class Figure(Model):
 
 
 def of_sides(night: str, a: Sequence[SideRow], b: Sequence[SideRow] = ()) -> list[Figure]:
-    """The figures of one night: of each cell, metric and side the geometric mean of the blocks, as `compare` has it."""
+    """The figures of one night: of each cell, metric and side the median of the blocks, as `compare` has it."""
     found = []
     for pair in pairs_of(a, b):
         names = dict.fromkeys(name for row in (*pair.a, *pair.b) for name in row.values)
@@ -85,11 +84,11 @@ def of_sides(night: str, a: Sequence[SideRow], b: Sequence[SideRow] = ()) -> lis
 
 
 def _level(rows: Iterable[SideRow], name: str) -> float | None:
-    """The geometric mean; None where a value is not above zero."""
+    """The median; None where a value is not above zero."""
     values = [row.values[name] for row in rows if name in row.values]
     if not values or min(values) <= 0:
         return None
-    return exp(fmean(map(log, values)))
+    return median(values)
 
 
 def facts_of(rows: Iterable[SideRow]) -> dict[str, str]:

@@ -118,7 +118,7 @@ def judge_best(published: float, best: Best) -> Judged:
         return Judged(NOT_COMPARABLE, f"{best.axis}={published:g} was not measured; ours has {known}")
     if float(best.best) == published:
         return Judged("reproduced", "equal" if best.resolved else "equal, though others are not told from it")
-    slower = next(each.mean_ms for each in best.values if float(each.value) == published) / best.mean_ms
+    slower = next(each.median_ms for each in best.values if float(each.value) == published) / best.median_ms
     text = f"{best.best} in ours, which is {slower:.3g} times as fast as {published:g}"
     if values[published] in best.tied_with or best.reason:
         return Judged("within noise", f"{text}; {best.reason or 'the two are not told apart'}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from math import exp, fsum, log
+from math import fsum
+from statistics import median
 from typing import Any, NamedTuple
 
 from orchestrator.analysis.best import Best, choose, measured_layers, measured_runs
@@ -105,8 +106,8 @@ class Finder:
             return Ours(None, why_not="several networks were measured, and the figure names none")
         if not found:
             return Ours(None, why_not=parts or ("not measured" if cells else "no cell of this experiment is that"))
-        best = min(found, key=lambda name: _mean(found[name]))
-        return Ours(_mean(found[best]), found[best], cells[best].label)
+        best = min(found, key=lambda name: _median(found[name]))
+        return Ours(_median(found[best]), found[best], cells[best].label)
 
     def _reader(self, metric: str, layer: str) -> Callable[[BlockFigures], float | None]:
         if metric == "latency":
@@ -165,9 +166,8 @@ def _has(columns: Mapping[str, Any], keys: Keys, but: Sequence[str] = ()) -> boo
     return all(str(full.get(name)) == str(value) for name, value in keys.items() if name not in ("device", *but))
 
 
-def _mean(blocks: Sequence[Block]) -> float:
-    """Geometric."""
-    return exp(fsum(log(block.value) for block in blocks) / len(blocks))
+def _median(blocks: Sequence[Block]) -> float:
+    return median(block.value for block in blocks)
 
 
 def _added(parts: Sequence[Ours]) -> list[Block]:

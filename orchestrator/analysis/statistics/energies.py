@@ -148,7 +148,7 @@ def _figure(found: Sequence[tuple[Value, float]], *, watched: bool, positive: bo
     random = Z * median(_random(estimate, gain) for estimate, gain in found) / sqrt(len(found))
     systematic = Z * median(estimate.systematic for estimate, _ in found)
     gain = Z * max(gain for _, gain in found) * abs(value)
-    between = median_interval(values, watched=watched) or _of_too_few(values)
+    between = median_interval(values, watched=watched, positive=positive) or _of_too_few(values)
     on_logs = positive and min(value, between.low) > 0
     within = _wider(between, value, random, systematic, on_logs=on_logs)
     if why_not := unresolved(value, within, len(found), fixed=systematic):

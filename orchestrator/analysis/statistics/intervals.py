@@ -16,6 +16,9 @@ Such an interval also reaches over a gap between the values, which may part two 
 them, and looks narrow, but the median lies in the gap. Only as many values as one in 2000 cells has on that side of
 its median are taken for outliers.
 
+A time, an energy of a load, a power, an amount of memory is above zero. Their intervals widen by factors, as such
+figures vary, so that no bound is below zero. Differences, as net energies are, may have either sign: `positive=False`.
+
 Blocks that follow each other may be alike (heat, background work). From `SERIAL_BLOCKS` values on that is seen: the
 interval is wider as if there were only as many values as are independent (`serial.py`). Fewer show nothing of it: the
 level of their range is conditional. benchmarks/statistics/coverage.py is the evidence.
@@ -26,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
-from math import comb
+from math import comb, exp, log
 from statistics import median
 from typing import NamedTuple
 
@@ -44,6 +47,8 @@ GAP = 1.5
 GAP_OUT = 0.0005
 """So much may be left out by ranks of watched values that lie apart: what the range of twelve leaves out."""
 MOST_INTERPOLATED = 0.45
+LARGEST_LOG = 700.0
+"""Of a factor that a number can hold."""
 INNER_OUT = 1.5
 """Ranks are interpolated further where the inner one leaves out at most so many times what it may."""
 
@@ -88,24 +93,14 @@ class _Ranks(NamedTuple):
     method: Method
 
 
-def median_interval(values: Sequence[float], *, watched: bool = False) -> Interval | None:
+def median_interval(values: Sequence[float], *, watched: bool = False, positive: bool = True) -> Interval | None:
     """Interval of the median of values in order of time; None with fewer than `MIN_BLOCKS`. `watched`: whether values
-    were added until the interval was narrow enough."""
+    were added until the interval was narrow enough. `positive`: whether the quantity cannot be below zero."""
     n = len(values)
     if n < MIN_BLOCKS:
         return None
-    ordered, ranks = sorted(values), _ranks(n, _watched_level(n) if watched else LEVEL)
-    low = _between(ordered[ranks.inner - 1], ordered[ranks.inner], ranks.share)
-    high = _between(ordered[n - ranks.inner], ordered[n - ranks.inner - 1], ranks.share)
-    middle = median(ordered)
-    wider = widening(values) if n >= SERIAL_BLOCKS else 1.0
-    if wider > 1:
-        low, high = middle - (middle - low) * wider, middle + (high - middle) * wider
-    if watched:
-        apart = GAP * (high - low) / 2
-        mirrored = [-value for value in reversed(ordered)]
-        low = min(low, _beyond(ordered, ranks.inner, apart))
-        high = max(high, -_beyond(mirrored, ranks.inner, apart))
+    ranks = _ranks(n, _watched_level(n) if watched else LEVEL)
+    low, high = _ends(values, ranks, watched=watched, positive=positive)
     return Interval(
         low=low,
         high=high,
@@ -113,6 +108,29 @@ def median_interval(values: Sequence[float], *, watched: bool = False) -> Interv
         method=ranks.method,
         conditional=n < SERIAL_BLOCKS,
     )
+
+
+def _ends(values: Sequence[float], ranks: _Ranks, *, watched: bool, positive: bool) -> tuple[float, float]:
+    n, ordered = len(values), sorted(values)
+    low = _between(ordered[ranks.inner - 1], ordered[ranks.inner], ranks.share)
+    high = _between(ordered[n - ranks.inner], ordered[n - ranks.inner - 1], ranks.share)
+    middle = median(ordered)
+    wider = widening(values) if n >= SERIAL_BLOCKS else 1.0
+    if wider > 1:
+        low, high = (_further(middle, end, wider, by_factor=positive and ordered[0] > 0) for end in (low, high))
+    if watched:
+        apart = GAP * (high - low) / 2
+        mirrored = [-value for value in reversed(ordered)]
+        low = min(low, _beyond(ordered, ranks.inner, apart))
+        high = max(high, -_beyond(mirrored, ranks.inner, apart))
+    return (max(low, min(0.0, ordered[0])) if positive else low), high
+
+
+def _further(middle: float, end: float, wider: float, *, by_factor: bool) -> float:
+    """So many times as far from the middle; `by_factor`: between logarithms."""
+    if not by_factor:
+        return middle + (end - middle) * wider
+    return middle * exp(min(LARGEST_LOG, wider * log(end / middle)))
 
 
 def _between(outer: float, inner: float, share: float) -> float:
@@ -147,9 +165,10 @@ def _covers(n: int, k: int) -> float:
     return -1.0 if 2 * k > n + 1 else 1 - 2 * sum(comb(n, i) for i in range(k)) / 2**n
 
 
-def relative_half_width(values: Sequence[float], *, watched: bool = False) -> float | None:
+def relative_half_width(values: Sequence[float], *, watched: bool = False, positive: bool = True) -> float | None:
     """Half-width of the interval of the median as a share of the median; None without an interval."""
-    interval, middle = median_interval(values, watched=watched), median(values) if values else 0.0
+    interval = median_interval(values, watched=watched, positive=positive)
+    middle = median(values) if values else 0.0
     if interval is None or middle == 0:
         return None
     return interval.half_width / abs(middle)

@@ -34,6 +34,18 @@ def logs(values: Sequence[float]) -> list[float]:
     return [math.log(value) for value in values]
 
 
+def trimmed_as_t(rows: np.ndarray) -> np.ndarray:
+    """Rows of as many values as Yuen keeps, with his trimmed mean and standard error as their mean and their own."""
+    count, cut = rows.shape[1], rows.shape[1] // 10
+    ordered = np.sort(rows, axis=1)
+    kept = count - 2 * cut
+    drawn_in = np.clip(ordered, ordered[:, [cut]], ordered[:, [count - cut - 1]])
+    error = np.sqrt(drawn_in.var(axis=1, ddof=1) * (count - 1) / (kept * (kept - 1)))
+    shape = np.linspace(-1, 1, kept)
+    shape /= shape.std(ddof=1) / math.sqrt(kept)
+    return np.asarray(ordered[:, cut : count - cut].mean(axis=1)[:, None] + error[:, None] * shape)
+
+
 def test_rounds_of_one_night_are_paired() -> None:
     """The drift of the night is far larger than the difference, and in none of the differences."""
     drift = [1 + 0.1 * turn for turn in range(8)]
@@ -48,6 +60,36 @@ def test_rounds_of_one_night_are_paired() -> None:
     assert (found.verdict, found.worse, found.blocks) == ("different", True, (8, 8))
     apart = one(measured(a), measured(b, "night-2"), between=NONE)
     assert apart.method == "blocks" and apart.verdict == "unknown"
+
+
+def test_a_ratio_is_the_quotient_of_the_medians_and_lies_in_its_interval(seed: int) -> None:
+    """Whatever the design, the number of blocks and what is grossly slow: verdicts follow from the same interval."""
+    generator = np.random.default_rng(seed)
+    for _ in range(200):
+        counts = generator.integers(2, 25, 2)
+        sides = [
+            np.exp(generator.normal(2, 0.05, count)) * (1 + 0.5 * generator.random(count) ** 9) for count in counts
+        ]
+        late, nights = float(generator.choice([20.0, 2000.0])), int(generator.choice([1, 1, 4]))
+        a = [each for k in range(nights) for each in measured(sides[0].tolist(), f"night-{k}")]
+        found = one(a, measured(sides[1].tolist(), str(generator.choice(["night-0", "night-9"])), late))
+        assert found.a is not None and found.b is not None and found.ratio is not None and found.interval is not None
+        assert found.a == pytest.approx(np.median(sides[0])) and found.b == pytest.approx(np.median(sides[1]))
+        assert found.ratio == pytest.approx(found.b / found.a)
+        assert 0 < found.interval.low <= found.ratio * (1 + 1e-12) and found.ratio <= found.interval.high * (1 + 1e-12)
+        if found.verdict == "different":
+            assert (found.interval.low - 1) * (found.interval.high - 1) > 0
+        if found.verdict == "same":
+            assert found.interval.high <= 1.02 * (1 + 1e-12) and found.interval.low >= (1 - 1e-12) / 1.02
+
+
+def test_trimmed_blocks_of_two_nights_are_those_of_yuen(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    drawn = [np.sort(np.exp(generator.normal(2 + 0.02 * side, 0.01, 20))) for side in (0, 1)]
+    a, b = (np.stack([each[:10], each[:9:-1]], 1).ravel() for each in drawn)  # neighbours that are not alike
+    found = one(measured(a.tolist()), measured(b.tolist(), "night-2"), between=NONE)
+    told = stats.ttest_ind(np.log(b), np.log(a), equal_var=False, trim=0.1)
+    assert found.method == "blocks" and found.p == pytest.approx(told.pvalue, rel=1e-6)
 
 
 def test_sides_one_after_the_other_are_not_paired() -> None:
@@ -71,9 +113,9 @@ def test_of_many_nights_the_night_is_the_unit() -> None:
     nights = [[value * day for value in drawn(k, 5)] for k, day in enumerate([1.0, 1.02, 0.97, 1.01, 0.99])]
     a = [each for k in range(4) for each in measured(nights[k], f"night-{k}")]
     found = one(a, measured(nights[4], "night-4"))
-    means = [float(np.mean(logs(values))) for values in nights]
-    mean, spread = np.mean(means[:4]), np.std(means[:4], ddof=1)
-    t = (means[4] - mean) / (spread * math.sqrt(1 / 4 + 1))
+    medians = [math.log(np.median(values)) for values in nights]
+    mean, spread = np.mean(medians[:4]), np.std(medians[:4], ddof=1)
+    t = (medians[4] - mean) / (spread * math.sqrt(1 / 4 + 1))
     assert (found.method, found.nights, found.blocks) == ("nights", (4, 1), (20, 5))
     assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 3), rel=1e-6)
     assert found.needs_nights and found.needs_blocks == 5 * found.needs_nights
@@ -93,14 +135,15 @@ def test_neighbours_that_are_alike_count_for_less() -> None:
 
 def test_the_same_is_what_two_one_sided_tests_say() -> None:
     """At 2.5 % each, for margins on both sides of where the verdict turns."""
-    a, b = drawn(1, 10), drawn(2, 10, 10.05)
+    a, b = drawn(1, 9), drawn(2, 9, 10.05)
+    point = abs(math.log(np.median(b) / np.median(a)))
     differences = np.array(logs(b)) - np.array(logs(a))
     seen = set()
     for margin in np.linspace(0.001, 0.03, 30):
         limit = math.log(1 + margin)
         below = stats.ttest_1samp(differences, limit, alternative="less").pvalue
         above = stats.ttest_1samp(differences, -limit, alternative="greater").pvalue
-        same = max(below, above) <= 0.025
+        same = max(below, above) <= 0.025 and point <= limit
         found = one(measured(a), measured(b, late=20), margins={"latency": float(margin)})
         assert (found.verdict == "same") == same
         seen.add(same)
@@ -163,8 +206,9 @@ def test_what_is_said_to_be_needed_settles_it_four_times_in_five() -> None:
     """The same spread again, with so many rounds more."""
     generator = np.random.default_rng(7)
     for ratio, margin in ((0.012, 0.0001), (0.0, 0.01)):
-        seen = generator.normal(0, 0.02, 6)
-        seen = ratio + (seen - seen.mean()) / seen.std(ddof=1) * 0.02
+        half = generator.normal(0, 0.02, 3)
+        seen = np.concatenate([half, -half])  # mean and median are one
+        seen = ratio + seen / seen.std(ddof=1) * 0.02
         a = [Block("s", turn, 60.0 * turn, 1.0) for turn in range(6)]
         b = [Block("s", turn, 60.0 * turn + 20, math.exp(each)) for turn, each in enumerate(seen)]
         found = estimate(a, b, 0.0)
@@ -172,11 +216,10 @@ def test_what_is_said_to_be_needed_settles_it_four_times_in_five() -> None:
         (more,) = needed(found, np.array([0]), margin, 0.01, 1)
         assert more is not None and more > 5
         trials = generator.normal(ratio, 0.02, (2000, 6 + more))
-        middle, error = trials.mean(1), trials.std(1, ddof=1) / math.sqrt(6 + more)
-        half = stats.t.ppf(0.975, 5 + more) * error
-        told = 2 * stats.t.sf(np.abs(middle) / error, 5 + more) <= 0.01
-        same = np.abs(middle) + half <= math.log(1 + margin)
-        assert 0.55 <= (told | same).mean() <= 0.9
+        tested = stats.ttest_1samp(trimmed_as_t(trials), 0.0, axis=1)
+        within = tested.confidence_interval(0.95)
+        same = np.maximum(-within.low, within.high) <= math.log(1 + margin)
+        assert 0.55 <= ((tested.pvalue <= 0.01) | same).mean() <= 0.9
 
 
 def test_where_nights_differ_more_than_the_margin_no_number_of_blocks_settles_it() -> None:

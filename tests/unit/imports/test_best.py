@@ -69,7 +69,7 @@ def test_best_and_compare_answer_alike(unpaired: int) -> None:
     best = one([*measured[0], *measured[1]])
     (told,) = compare(*([row(each) for each in side] for side in measured))
     assert (best.best, best.runner_up, best.method) == (4, 8, told.method)
-    assert told.interval and best.interval and best.mean_ms == pytest.approx(told.a)
+    assert told.interval and best.interval and best.median_ms == pytest.approx(told.a)
     assert (best.ratio, best.interval.low, best.interval.high) == pytest.approx(
         (told.ratio, told.interval.low, told.interval.high)
     )
@@ -119,12 +119,12 @@ def test_other_values_that_are_not_told_from_the_best_are_named() -> None:
     assert (best.best, best.runner_up, best.resolved, best.tied_with) == (1, 2, True, (3,))
 
 
-def test_different_things_are_not_put_into_one_mean() -> None:
+def test_different_things_are_not_put_into_one_median() -> None:
     mixed = [block(1.0, g=4, backend="opencl"), block(9.0, g=4, backend="vulkan"), block(5.0, g=8)]
     with pytest.raises(StableError, match="backend: opencl, vulkan") as caught:
         one(mixed)
     assert "--per" in str(caught.value) and "--where backend=opencl" in str(caught.value)
-    assert one(mixed, backend="vulkan").mean_ms == pytest.approx(9.0)
+    assert one(mixed, backend="vulkan").median_ms == pytest.approx(9.0)
     assert len(choose(mixed, ["backend"], "g", {})) == 3
 
 
@@ -164,7 +164,7 @@ def test_an_ordinary_experiment(farm: Farm, ledger: Ledger) -> None:
     cells = {job.cell.cell_id: job.cell for job in jobs}
     blocks = ledger.figures("e-1", ["per_layer"])
     (layer,) = choose(measured_layers(blocks, cells), ["layer", "device"], "granularity", {})
-    assert (layer.group, layer.best, layer.mean_ms) == ({"layer": "conv1", "device": "A"}, 4, pytest.approx(2.0))
+    assert (layer.group, layer.best, layer.median_ms) == ({"layer": "conv1", "device": "A"}, 4, pytest.approx(2.0))
     (run,) = choose(measured_runs(blocks, cells), ["device"], "granularity", {})
     assert (run.best, run.resolved, run.values[0].blocks, run.values[0].samples) == (4, True, 5, 10)
     code, out, _ = farm("best", "e-1", "--axis", "granularity", "--json")

@@ -101,6 +101,24 @@ def test_an_interval_holds_the_median_and_scales(values: list[float], factor: fl
         assert scaled.high == pytest.approx(once.high * factor, rel=1e-6)
 
 
+def test_positive_quantities_have_positive_bounds_and_differences_any(seed: int) -> None:
+    """However wide blocks lie and however alike they are: a wider interval is further by factors."""
+    generator = np.random.default_rng(seed)
+    for _ in range(300):
+        values = np.exp(np.cumsum(generator.normal(0, generator.uniform(0.01, 2), generator.integers(3, 40)))).tolist()
+        for watched in (False, True):
+            found = median_interval(values, watched=watched)
+            inverse = median_interval([1 / value for value in values], watched=watched)
+            assert found is not None and inverse is not None and 0 < found.low <= np.median(values) <= found.high
+            if len(values) % 2 and not watched:
+                assert (found.low < min(values)) == (inverse.high > 1 / min(values)), "both ways by the same factors"
+        below = [value - 1.5 * max(values) for value in values]
+        net = median_interval(below, positive=False)
+        assert net is not None and net.low <= np.median(below) <= net.high
+    parked = median_interval([0.0, 0.0, 5.0, 1.0, 2.0, 3.0, 9.0])
+    assert parked is not None and parked.low == 0
+
+
 def test_correlation_is_that_of_theory_and_blocks_are_worth_less(seed: int) -> None:
     (long,) = blocks_ms(ALIKE, 1, 4000, np.random.default_rng(seed)).tolist()
     assert serial_correlation(long) == pytest.approx(0.58, abs=0.05)

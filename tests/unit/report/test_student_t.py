@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import betainc, fdtrc, stdtrit
 
@@ -22,6 +22,7 @@ def test_incomplete_beta(a: float, b: float, x: float) -> None:
     assert incomplete_beta(a, b, x) == pytest.approx(betainc(a, b, x), rel=1e-9, abs=1e-10)
 
 
+@example(1, 8, 1e-14)
 @given(FREEDOM, FREEDOM, st.floats(0, 100))
 def test_tail_of_f(freedom: int, of_divisor: int, value: float) -> None:
     assert f_tail(freedom, of_divisor, value) == pytest.approx(fdtrc(freedom, of_divisor, value), rel=1e-9, abs=1e-12)
