@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from orchestrator.analysis.statistics import EnergyUse, Figure, Interval, Summary, Verdict
+from orchestrator.analysis.statistics import QUANTITIES, Interval, Summary, Verdict, told_of
 from orchestrator.model.record import DoubtCode, Outcome
 
 
@@ -29,13 +29,15 @@ Latest = Mapping[ResultLabels, tuple[Summary, float]]
 LABELS = ResultLabels._fields
 MOST_AGENTS = 20
 POWER_LABELS = ("power_source", "scope", "meter", "gain")
+OF_METRIC = {
+    "setup": ("state",), "memory": ("kind",), "energy": (*POWER_LABELS, "basis"), "power": (*POWER_LABELS, "phase"),
+}  # fmt: skip
+"""Labels that tell figures of one metric apart."""
 
 
 def result_families(latest: Latest) -> Iterator[Metric]:
     """All families of results."""
-    yield from _times(latest)
-    yield _memory(latest)
-    yield from _energy(latest)
+    yield from _figures(latest)
     yield from _trust(latest)
 
 
@@ -49,78 +51,27 @@ def agents_family(agents: Iterable[str]) -> Metric:
     return family
 
 
-def _times(latest: Latest) -> Iterator[Metric]:
-    latency = GaugeMetricFamily(
-        "farm_results_latency_seconds",
-        "Latency of one inference, or time of an epoch of a training, latest figures.",
-        labels=(*LABELS, "stat"),
-    )
-    throughput = GaugeMetricFamily(
-        "farm_results_throughput_frames_per_second", "Frames per second of streams, latest figures.", labels=LABELS
-    )
-    setup = GaugeMetricFamily(
-        "farm_results_setup_seconds", "From a fresh process to its first inference, latest figures.", labels=LABELS
-    )
+def _figures(latest: Latest) -> Iterator[Metric]:
+    """A family for each quantity that is declared. What is not resolved has no sample."""
+    families: dict[str, GaugeMetricFamily] = {}
+    for metric, quantity in QUANTITIES.items():
+        names = (*LABELS, *OF_METRIC.get(metric, ()), "stat")
+        families[metric] = GaugeMetricFamily(quantity.family, f"{quantity.help} Latest figures.", labels=names)
     for key, (summary, _) in latest.items():
-        if (found := summary.latency) is not None:
-            stats = {"median": found.median_ms, "p90": found.p90_ms, **_interval(found.interval_ms)}
-            for stat, value_ms in stats.items():
-                latency.add_metric([*key, stat], value_ms / 1e3)
-        if summary.throughput is not None:
-            throughput.add_metric(key, summary.throughput.frames_per_s)
-        if summary.setup_total_ms is not None:
-            setup.add_metric(key, summary.setup_total_ms / 1e3)
-    yield from (latency, throughput, setup)
+        for told in told_of(summary):
+            if told.value is None:
+                continue
+            stats = {"median": told.value, **_interval(told.interval)}
+            if told.metric == "latency" and summary.latency and summary.latency.p90_ms is not None:
+                stats["p90"] = summary.latency.p90_ms
+            labels = [told.labels[name] for name in OF_METRIC.get(told.metric, ())]
+            for stat, value in stats.items():
+                families[told.metric].add_metric([*key, *labels, stat], value * QUANTITIES[told.metric].base)
+    yield from families.values()
 
 
 def _interval(found: Interval | None) -> dict[str, float]:
     return {} if found is None else {"interval_low": found.low, "interval_high": found.high}
-
-
-def _memory(latest: Latest) -> Metric:
-    family = GaugeMetricFamily(
-        "farm_results_memory_bytes",
-        "Memory, latest figures: device_peak is the agent's own allocations, resident_peak its VmHWM, pss its Pss.",
-        labels=(*LABELS, "kind"),
-    )
-    for key, (summary, _) in latest.items():
-        if (use := summary.memory) is not None:
-            figures = {"device_peak": use.device_peak_bytes, "resident_peak": use.vm_hwm_bytes, "pss": use.pss_bytes}
-            for kind, size in figures.items():
-                if size is not None:
-                    family.add_metric([*key, kind], size)
-    return family
-
-
-def _energy(latest: Latest) -> Iterator[Metric]:
-    energy = GaugeMetricFamily(
-        "farm_results_energy_per_inference_joules",
-        "Energy of one inference by each source of power, latest figures; net of the idle power, or gross.",
-        labels=(*LABELS, *POWER_LABELS, "basis", "stat"),
-    )
-    power = GaugeMetricFamily(
-        "farm_results_power_watts",
-        "Mean power by each source of power, latest figures: under load, and idle before and after it.",
-        labels=(*LABELS, *POWER_LABELS, "phase", "stat"),
-    )
-    for key, (summary, _) in latest.items():
-        for use in summary.energy:
-            by = [*key, use.source.value, use.scope.value, use.name, "known" if use.absolute else "relative"]
-            _add_figures(energy, by, {"net": use.per_inference_j, "gross": use.gross_per_inference_j})
-            _add_figures(power, by, _powers(use))
-    yield from (energy, power)
-
-
-def _powers(use: EnergyUse) -> dict[str, Figure | None]:
-    return {"load": use.load_power_w, "idle": use.idle_power_w}
-
-
-def _add_figures(family: GaugeMetricFamily, labels: list[str], figures: Mapping[str, Figure | None]) -> None:
-    """Each figure's value and the interval that the report shows: with the gain's uncertainty, where that is known."""
-    for name, figure in figures.items():
-        if figure is not None:
-            for stat, value in {"median": figure.value, **_interval(figure.total)}.items():
-                family.add_metric([*labels, name, stat], value)
 
 
 def _trust(latest: Latest) -> Iterator[Metric]:

@@ -17,9 +17,8 @@ FOREIGN = PALETTE[len(BACKENDS) :]
 """For backends that somebody else measured with, whatever they call them."""
 
 SETUP = {
-    "library": "#6e7781", "discovery": "#a9b4be", "context": "#0e7490", "build": "#d1453b", "pipeline": "#f0a35e",
-    "cache": "#8250df", "allocate": "#2f81f7", "descriptors": "#8cc4ff", "record": "#bf4b8a", "upload": "#2da44e",
-    "input": "#d3c02f",
+    "discovery": "#a9b4be", "context": "#0e7490", "program build": "#d1453b", "pipelines": "#f0a35e",
+    "buffers": "#2f81f7", "descriptors": "#8cc4ff", "transfers": "#2da44e",
 }  # fmt: skip
 """By step before the first inference."""
 

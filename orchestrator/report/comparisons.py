@@ -7,10 +7,12 @@ from typing import get_args
 
 from orchestrator.analysis.comparison.backends import Counting, PaysFrom, SideBySide, side_by_side
 from orchestrator.analysis.comparison.backends import pays_from as found_pays_from
+from orchestrator.analysis.comparison.cell_blocks import Ratio
 from orchestrator.analysis.reproduction import Beside, Verdict
 from orchestrator.model.device import Api, Source
 
 from . import wording
+from .answer import NAMES, PAIRS
 from .content import Content
 from .section import Column, Section
 
@@ -27,7 +29,7 @@ def backends(content: Content) -> Section:
     )  # fmt: skip
     note = (
         "Medians of the same work on one device. Speed-up: how many times as fast; below one it is slower. It is the "
-        "ratio that `farm compare --sides backend=...` tells, with its interval: of geometric means of paired blocks."
+        "quotient of the two medians beside it, with the 95 % interval that `farm compare --sides backend=...` tells."
     )
     texts = tuple(
         (
@@ -41,13 +43,15 @@ def backends(content: Content) -> Section:
     return Section("backends", "Backends side by side", note, columns, texts)
 
 
-NAMES = {Api.OPENCL: "OpenCL", Api.VULKAN: "Vulkan", Api.CPU: "CPU"}
-PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
-
-
 def _speed_up(row: SideBySide, one: Api, other: Api) -> str:
     found = row.speed_up(one, other)
-    return "" if found is None else f"{found:.2f}x"
+    return "" if found is None else _times(found)
+
+
+def _times(ratio: Ratio) -> str:
+    """`2.7x [1.4, 5.3]`."""
+    text, interval = wording.ratio(ratio.point, ratio.interval)
+    return f"{text}x {interval}".rstrip()
 
 
 def _rows(content: Content, counting: Counting = "inference") -> list[SideBySide]:
@@ -66,14 +70,15 @@ def pays_from(content: Content) -> Section:
         (
             _device(one.serial, one.source), wording.without(f"{one.operation} {one.rest}", names.shared), one.backend,
             counting, f"{one.sizes[0]} to {one.sizes[-1]}", _from(one),
-            f"{one.ratios[0]:.3g}x", f"{one.ratios[-1]:.3g}x",
+            _times(one.ratios[0]), _times(one.ratios[-1]),
         )
         for counting, one in found
     )  # fmt: skip
     note = (
         "From which size on a GPU backend is faster than our CPU backend at every larger size that was measured; and "
         "its speed over the CPU's at the smallest and at the largest size. With copies: writing the input and reading "
-        "the output count too; with set-up: everything from a fresh process to its first result."
+        "the output count too; with set-up: everything from a fresh process to its first result. Faster: the 95 % "
+        "interval of the ratio leaves 1 out."
     )
     return Section("pays-from", "When the GPU pays", note, columns, rows)
 
@@ -83,7 +88,10 @@ def _from(one: PaysFrom) -> str:
         return "at none of them"
     if one.lead_at == 0:
         return f"from {one.sizes[0]} or less"
-    return f"from {one.sizes[one.lead_at]}, not yet at {one.sizes[one.lead_at - 1]}"
+    before = one.ratios[one.lead_at - 1].interval
+    unsure = before is None or before.high >= 1
+    word = "not proven" if unsure else "not yet"
+    return f"from {one.sizes[one.lead_at]}, {word} at {one.sizes[one.lead_at - 1]}"
 
 
 def published(content: Content) -> Iterator[Section]:

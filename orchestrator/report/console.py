@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from orchestrator.analysis.statistics import Summary
+from orchestrator.analysis.statistics import Summary, told_of
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.record import Outcome
 
-from . import wording
+from . import answer, wording
 from .content import Content, DoubtCount
 from .listing import Head, Listing, Row, part
 from .sections import SETUP, sections
@@ -30,11 +30,12 @@ MEDIAN, BLOCKS = 1, 5
 FIRST = Head("first ms", True)
 """Of cold starts, whose set-up stands in a part of its own."""
 SVG_COLUMNS = 112
+USABLE = {"usable": "bold green", "usable with care": "bold yellow", "not usable": "bold red"}
 
 
 def render(content: Content, *, setup: bool = False) -> RenderableType:
     """The whole report: results, exclusions, doubts. `setup`: with the steps of set-up."""
-    parts: list[RenderableType] = [heading(content), Text(), results(content)]
+    parts: list[RenderableType] = [_usable(content), heading(content), Text(), results(content)]
     found = sections(content)
     for section in found:
         if setup or section.name != SETUP:
@@ -45,7 +46,15 @@ def render(content: Content, *, setup: bool = False) -> RenderableType:
         parts += [Text(), doubts(content.doubts, len(content.summaries))]
     if not setup and any(section.name == SETUP for section in found):
         parts += [Text(), Text("set-up step by step: farm results --setup", style="dim")]
+    if told := answer.closing(content):
+        parts += [Text(), Text(told, style="bold")]
     return Group(*parts)
+
+
+def _usable(content: Content) -> Text:
+    """The first line: whether the results may be used, and why not."""
+    word, colon, why = answer.usable(content).partition(":")
+    return Text.assemble((word, USABLE[word]), f"{colon}{why}")
 
 
 def as_svg(content: Content, title: str, width: int = SVG_COLUMNS) -> str:
@@ -131,19 +140,23 @@ def _row(summary: Summary, doubts: Sequence[int], names: wording.Naming) -> Sequ
     latency, memory = summary.latency, summary.memory
     cells = [
         wording.cell(summary, names),
-        wording.ms(latency.median_ms) if latency else wording.instead(summary),
-        wording.latency_interval(latency),
+        *(_texts(summary) if latency else (wording.instead(summary), "")),
         wording.ms(latency.p90_ms) if latency else "",
         wording.memory_size(memory.device_peak_bytes) if memory else "",
         wording.blocks(summary),
         _numbers(doubts),
     ]
     row = [Text(cell) for cell in cells]
-    told = latency or summary.throughput
+    told = latency.median_ms is not None if latency else summary.throughput
     row[MEDIAN].stylize("bold" if told else "red" if summary.device_ms is None else "dim")
     if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
         row[BLOCKS].stylize("red")
     return row
+
+
+def _texts(summary: Summary) -> tuple[str, str]:
+    """The median and its interval, or what stands in their place."""
+    return next((wording.told(told) for told in told_of(summary) if told.metric == "latency"), ("", ""))
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:

@@ -14,10 +14,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary
+from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary, told_of
 from orchestrator.model.record import Outcome, Record
 
-from . import charts, wording
+from . import answer, charts, wording
 from .colours import backend_colours
 from .content import Content
 from .drawing import Chart, to_svg
@@ -60,6 +60,9 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
         ),
         exclusions=wording.group_exclusions(content.exclusions, {summary.serial for summary in content.summaries}),
         facts=_headline(content),
+        usable=answer.usable(content),
+        closing=answer.closing(content),
+        told=_told,
         names=wording.naming(content.summaries),
         common_doubts=wording.common_doubts(content.doubts, len(content.summaries)),
         provenance=_provenance(content.blocks),
@@ -69,8 +72,13 @@ def render(content: Content, records: Sequence[Record] = (), pages: str = "") ->
         memory=_charts_by_device(content.summaries, charts.memory, "memory", MAX_MEMORY_CHARTS),
         with_energy=any(summary.energy for summary in content.summaries),
         energy_basis=wording.energy_basis(summary.energy_per_inference for summary in content.summaries),
-        slowest=max((s.latency.median_ms for s in content.summaries if s.latency), default=1.0),
+        slowest=max((s.latency.median_ms or 0.0 for s in content.summaries if s.latency), default=1.0) or 1.0,
     )
+
+
+def _told(summary: Summary) -> dict[str, tuple[str, str]]:
+    """The quantities of a result by metric and basis, as texts: a figure and its interval."""
+    return {f"{each.metric} {each.basis}".strip(): wording.told(each) for each in told_of(summary)}
 
 
 def _coded(text: str) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from orchestrator.analysis.statistics import CanaryWord, Summary, Verdict, setup
+from orchestrator.analysis.statistics import CanaryWord, Figure, Summary, Throughput, Verdict, setup
 from orchestrator.analysis.stopping_rule import Need
 from orchestrator.model.record import ConditionProof
 
@@ -19,7 +19,7 @@ SHOWN_REASONS = 2
 SETUP = "setup"
 SHOWN_SHARE = 0.01
 """Of a step in the whole set-up."""
-SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers", "first dispatch")
+SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers")
 
 
 def sections(content: Content) -> list[Section]:
@@ -91,27 +91,27 @@ def _energies(summaries: Sequence[Summary], per: str) -> Iterator[Section]:
 
 def _energy(row: EnergyRow) -> tuple[str, ...]:
     use, reported_use = row.use, row.use.reported
-    gross = use.gross_per_inference_j
+    value, interval = wording.energy(reported_use)
+    figure = reported_use.figure_j if reported_use else None
+    same_device = wording.ends(figure.within, figure.value, "J") if figure and figure.value is not None else ""
     return (
-        wording.energy(reported_use),
-        wording.joule_interval(reported_use.figure_j.total, reported_use.figure_j.value) if reported_use else "",
-        wording.joule_interval(reported_use.figure_j.within, reported_use.figure_j.value) if reported_use else "",
-        wording.joules(gross.value) if gross else "",
-        wording.watts(use.load_power_w.value),
-        wording.watts(use.idle_power_w.value) if use.idle_power_w else "",
-        str(use.blocks),
-        "" if use.absolute else "relative",
-    )
+        value, interval, same_device, _figure(use.gross_per_inference_j, "J"), _figure(use.load_power_w, "W"),
+        _figure(use.idle_power_w, "W"), str(use.blocks), "" if use.absolute else "relative",
+    )  # fmt: skip
+
+
+def _figure(figure: Figure | None, unit: str) -> str:
+    """Without its interval."""
+    return wording.figure(figure.value, figure.total, figure.unresolved, unit)[0] if figure else ""
 
 
 def _throughput(summaries: Sequence[Summary]) -> Section:
     names = wording.naming(summaries)
     rows = [
         (
-            *_where(summary, names), wording.per_s(one.frames_per_s),
-            wording.interval(one.interval_per_s),
-            "" if one.over_one_thread is None else f"{one.over_one_thread:.2f}x", wording.per_s(one.slowest_per_s),
-            wording.ms(one.ms_per_frame), str(one.frames), str(one.batch), str(one.blocks),
+            *_where(summary, names), *wording.figure(one.frames_per_s, one.interval_per_s, one.unresolved, "1/s"),
+            _gain(one), wording.per_s(one.slowest_per_s), wording.ms(one.ms_per_frame), str(one.frames), str(one.batch),
+            str(one.blocks),
         )
         for summary in summaries if (one := summary.throughput) is not None
     ]  # fmt: skip
@@ -128,12 +128,18 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
     return Section("throughput", "Throughput", note, columns, tuple(rows))
 
 
+def _gain(one: Throughput) -> str:
+    if one.over_one_thread is None:
+        return ""
+    text, interval = wording.ratio(one.over_one_thread, one.over_one_thread_interval)
+    return f"{text}x {interval}".rstrip()
+
+
 def _cold(summaries: Sequence[Summary]) -> Section:
     names = wording.naming(summaries)
     rows = [
         (
-            *_where(summary, names), wording.ms(cold.total_ms),
-            wording.interval(cold.interval_ms),
+            *_where(summary, names), *wording.figure(cold.total_ms, cold.interval_ms, cold.unresolved),
             wording.ms(cold.setup_ms), wording.ms(cold.first_ms), str(cold.blocks),
         )
         for summary in summaries if (cold := summary.cold) is not None
@@ -152,17 +158,20 @@ def _setup(summaries: Sequence[Summary]) -> Section:
     rows = [
         (
             *_where(summary, names), use.kind, wording.ms(use.total_ms),
-            *(_with_share(use.steps_ms.get(name), use.total_ms) for name in setup.COLUMNS), str(use.blocks),
+            *(_with_share(use.steps_ms.get(name), use.total_ms) for name in setup.STEPS),
+            wording.ms(use.first_ms), wording.ms(use.readback_ms), wording.ms(use.first_result_ms), str(use.blocks),
         )
         for summary in summaries for use in summary.setup
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("start"), Column("total ms", True),
-        *(Column(name, True, name not in SETUP_IN_TERMINAL) for name in setup.COLUMNS), Column("blocks", True),
+        Column("device"), Column("cell"), Column("start"), Column("set-up ms", True),
+        *(Column(name, True, name not in SETUP_IN_TERMINAL) for name in setup.STEPS), Column("first inference", True),
+        Column("read-back", True, True), Column("first result ms", True), Column("blocks", True),
     )  # fmt: skip
     note = (
-        "From a fresh process to its first result read back: ms of each step of the median block, with its share of "
-        "the total. cold: no cache at all; warm: the driver may have its own; cached: the farm's kept programs."
+        "Set-up: from a fresh process to its first inference, in ms; its steps are those of the median block, with "
+        "their share. First result: the first inference and its read-back are in it. cold: no cache at all; warm: the "
+        "driver may have its own; cached: the farm's kept programs."
     )
     return Section(SETUP, "Set-up: cold, warm, cached", note, columns, tuple(rows))
 

@@ -1,6 +1,6 @@
 """Compare the backends of a device on the same work, and find the size from which a GPU stays ahead (study P).
 
-Times are medians, as results have them, and ratios their quotients, as those of `farm compare`.
+Times are medians over blocks, as results have them; a ratio is their quotient, with the interval of `farm compare`.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, starmap
+from statistics import median
 from typing import Literal, NamedTuple
 
 from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
 from orchestrator.analysis.statistics import Mode, Summary, block_value_ms, first_result_ms
 from orchestrator.model.device import Api, Source
 
-from .cell_blocks import blocks_by_cell, quotient
+from .cell_blocks import Ratio, blocks_by_cell, quotient
 from .ratio import Block
 
 GPU = (Api.OPENCL, Api.VULKAN)
@@ -34,15 +35,17 @@ class SideBySide(NamedTuple):
     workload: str
     rest: str
     """Precision and options."""
-    ms: dict[str, float]
-    """Median latency by backend."""
     blocks: dict[str, Sequence[Block]]
-    """Those that count, by backend."""
+    """Those that count, by backend; none of a time that is not resolved."""
 
-    def speed_up(self, one: str, other: str) -> float | None:
+    @property
+    def ms(self) -> dict[str, float]:
+        """Median time by backend."""
+        return {backend: median(block.value for block in own) for backend, own in self.blocks.items()}
+
+    def speed_up(self, one: str, other: str) -> Ratio | None:
         """How many times as fast one backend is as another; None where that is not known."""
-        found = quotient(self.blocks.get(one, ()), self.blocks.get(other, ()), "latency")
-        return found.point if found else None
+        return quotient(self.blocks.get(one, ()), self.blocks.get(other, ()), "latency")
 
 
 class PaysFrom(NamedTuple):
@@ -55,13 +58,14 @@ class PaysFrom(NamedTuple):
     backend: str
     sizes: tuple[int, ...]
     """At which both were measured, ascending; at least two."""
-    ratios: tuple[float, ...]
+    ratios: tuple[Ratio, ...]
     """The CPU's time over the GPU's at each of them: above one the GPU is faster."""
 
     @property
     def lead_at(self) -> int:
-        """Of the first size from which on the GPU is faster at every size; their number where it is not at the last."""
-        behind = [index for index, ratio in enumerate(self.ratios) if ratio <= 1]
+        """Of the first size from which on the GPU is faster at every size, by intervals that leave 1 out; their number
+        where it is not at the last."""
+        behind = [index for index, ratio in enumerate(self.ratios) if not ratio.proves_more]
         return behind[-1] + 1 if behind else 0
 
 
@@ -75,7 +79,7 @@ def side_by_side(
     by_cell = blocks_by_cell(blocks, partial(_counted_ms, mode=mode, counting=counting))
     alike: dict[tuple[str, ...], list[Summary]] = {}
     for each in summaries:
-        if each.latency is not None:
+        if (each.cold.total_ms if each.cold else each.latency and each.latency.median_ms) is not None:
             alike.setdefault((each.serial, each.source.value, each.workload, each.precision), []).append(each)
     return [
         SideBySide(
@@ -83,8 +87,11 @@ def side_by_side(
             source=first.source,
             workload=first.workload,
             rest=first.label.removeprefix(f"{first.workload} {first.backend} "),
-            ms={each.backend: each.latency.median_ms for each in row if each.latency},
-            blocks={each.backend: by_cell.get((each.serial, each.source, each.cell_id), ()) for each in row},
+            blocks={
+                each.backend: found
+                for each in row
+                if (found := by_cell.get((each.serial, each.source, each.cell_id), ()))
+            },
         )
         for group in alike.values()
         for cells in _by_shared_axes(group)
@@ -120,7 +127,7 @@ def _agree(one: Summary, other: Summary) -> bool:
 
 def pays_from(rows: Iterable[SideBySide]) -> list[PaysFrom]:
     """Each single operation at two sizes or more on a GPU backend and on the CPU backend."""
-    ratios: dict[tuple[str, Source, str, str, str], dict[int, float]] = {}
+    ratios: dict[tuple[str, Source, str, str, str], dict[int, Ratio]] = {}
     for row in rows:
         family, size = _operation(row.workload)
         for backend in GPU if family else ():

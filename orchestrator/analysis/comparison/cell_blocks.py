@@ -41,6 +41,11 @@ class Ratio(NamedTuple):
     interval: Interval | None
     """95 %: it holds the point; None of fewer than two blocks of either."""
 
+    @property
+    def proves_more(self) -> bool:
+        """Whether it is above one beyond doubt."""
+        return self.interval is not None and self.interval.low > 1
+
 
 def quotient(a: Sequence[Block], b: Sequence[Block], metric: str) -> Ratio | None:
     """The figure of `b` over that of `a`; None where it has no sense."""

@@ -25,7 +25,8 @@ def with_gains(
     otherwise `im2col`, which is the study's.
     """
     found, rates = list(summaries), blocks_by_cell(blocks, _frames_per_s)
-    bases = [summary for summary in found if summary.throughput and _is_base(cells[summary.cell_id])]
+    known = [summary for summary in found if summary.throughput and summary.throughput.frames_per_s is not None]
+    bases = [summary for summary in known if _is_base(cells[summary.cell_id])]
     return [
         summary if base is None else _with_gain(summary, quotient(_of(base, rates), _of(summary, rates), "throughput"))
         for summary, base in ((each, _base_of(each, bases, cells)) for each in found)
@@ -67,7 +68,7 @@ def _frames_per_s(block: BlockFigures) -> float | None:
 
 
 def _with_gain(summary: Summary, gain: Ratio | None) -> Summary:
-    if summary.throughput is None or gain is None:
+    if summary.throughput is None or summary.throughput.frames_per_s is None or gain is None:
         return summary
     update = {"over_one_thread": gain.point, "over_one_thread_interval": gain.interval}
     return summary.model_copy(update={"throughput": summary.throughput.model_copy(update=update)})

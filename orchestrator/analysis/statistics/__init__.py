@@ -22,6 +22,8 @@ from .intervals import (
 )
 from .latency import Latency, latency
 from .modes import ColdStart, Mode, ThrottleBin, Throttling, block_value_ms, cold_start, throttling
+from .quantities import QUANTITIES, Quantity, Told, told_of
+from .resolution import Unresolved, unresolved
 from .resources import (
     MemoryUse,
     layer_medians,
@@ -37,6 +39,7 @@ from .throughput import Throughput, throughput
 
 __all__ = [
     "MIN_BLOCKS",
+    "QUANTITIES",
     "SERIAL_BLOCKS",
     "Brief",
     "CanaryVerdict",
@@ -52,6 +55,7 @@ __all__ = [
     "MemoryUse",
     "Method",
     "Mode",
+    "Quantity",
     "SetupKind",
     "SetupUse",
     "Spread",
@@ -60,6 +64,8 @@ __all__ = [
     "ThrottleBin",
     "Throttling",
     "Throughput",
+    "Told",
+    "Unresolved",
     "Verdict",
     "block_value_ms",
     "brief_of",
@@ -83,5 +89,7 @@ __all__ = [
     "summarise",
     "throttling",
     "throughput",
+    "told_of",
     "total_setup_ms",
+    "unresolved",
 ]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from math import hypot, sqrt
+from math import exp, hypot, log, sqrt
 from statistics import median
 from typing import Literal
 
 from orchestrator.analysis.figures import BlockFigures, Energy, Value
+from orchestrator.energy.doubts import SHORTEST_LOAD_S
 from orchestrator.model.base import Model
 from orchestrator.model.power import PowerSource, Scope
-from orchestrator.model.record import Doubt
+from orchestrator.model.record import Doubt, DoubtCode
 
 from .intervals import Interval, Method, median_interval, range_coverage
+from .resolution import Unresolved, unresolved
 
 Z = 1.96
 EnergyKind = tuple[PowerSource, Scope, str]
@@ -21,14 +23,15 @@ EnergyKind = tuple[PowerSource, Scope, str]
 
 
 class Figure(Model):
-    """Median over blocks, in the unit of its name."""
+    """Median over blocks, in the unit of its name. Value and intervals are None where it is not told: `unresolved`."""
 
-    value: float
-    within: Interval
+    value: float | None
+    within: Interval | None
     """For comparisons on this device: over blocks (of one by its own uncertainty), and never narrower than their own
     uncertainties allow, of which the systematic part does not shrink; without the gain's, which all blocks share."""
-    total: Interval
+    total: Interval | None
     """The same with the gain's uncertainty: for comparisons with other devices, where the gain is known at all."""
+    unresolved: Unresolved | None = None
 
 
 class EnergyPerInference(Model):
@@ -99,49 +102,71 @@ def energy_doubts(blocks: Iterable[BlockFigures]) -> list[Doubt]:
 
 
 def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
-    """Blocks of one cell on one device by one source; at least one."""
+    """Blocks of one cell on one device by one source; at least one. What their loads drew is told of those whose load
+    is long enough."""
     first = energies[0]
+    long = [each for each in energies if not _is_short(each)]
+    too_short = Unresolved(why="short load", needs_load_s=SHORTEST_LOAD_S)
+    void = Figure(value=None, within=None, total=None, unresolved=too_short)
 
-    def over_blocks(pick: Callable[[Energy], Value | None], *, positive: bool = True) -> Figure | None:
-        found = [(estimate, each.gain_uncertainty) for each in energies if (estimate := pick(each)) is not None]
-        return _figure(found, watched=watched, positive=positive) if found else None
+    def over_blocks(pick: Callable[[Energy], Value | None], of: Sequence[Energy], *, positive: bool) -> Figure | None:
+        found = [(estimate, each.gain_uncertainty) for each in of if (estimate := pick(each)) is not None]
+        if found:
+            return _figure(found, watched=watched, positive=positive)
+        return void if any(pick(each) is not None for each in energies) else None
 
-    load_power_w = over_blocks(lambda each: each.load_power_w)
+    load_power_w = over_blocks(lambda each: each.load_power_w, long, positive=True)
     assert load_power_w is not None, "a block's energy has a load power"
     return EnergyUse(
         source=first.source,
         scope=first.scope,
         name=first.name,
         absolute=all(each.absolute for each in energies),
-        blocks=len(energies),
-        inferences=sum(each.inferences for each in energies),
-        per_inference_j=over_blocks(lambda each: each.per_inference_j, positive=False),
-        gross_per_inference_j=over_blocks(lambda each: each.gross_per_inference_j),
+        blocks=len(long),
+        inferences=sum(each.inferences for each in long),
+        per_inference_j=over_blocks(lambda each: each.per_inference_j, long, positive=False),
+        gross_per_inference_j=over_blocks(lambda each: each.gross_per_inference_j, long, positive=True),
         load_power_w=load_power_w,
-        idle_power_w=over_blocks(lambda each: each.idle_power_w),
-        net_blocks_j=tuple(each.per_inference_j.value for each in energies if each.per_inference_j is not None),
+        idle_power_w=over_blocks(lambda each: each.idle_power_w, energies, positive=True),
+        net_blocks_j=tuple(each.per_inference_j.value for each in long if each.per_inference_j is not None),
     )
+
+
+def _is_short(energy: Energy) -> bool:
+    """Whether the energy is void; with a slow gauge the doubt alone is told of longer loads, whose intervals hold."""
+    return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
 
 
 def _figure(found: Sequence[tuple[Value, float]], *, watched: bool, positive: bool) -> Figure:
     """The median of blocks' estimates, each with the standard uncertainty of its gain as a share.
 
-    Systematic terms are bounds that no repetition makes smaller: the interval holds its level or more.
+    Systematic terms are bounds that no repetition makes smaller: the interval holds its level or more. What cannot be
+    below zero is told on the scale of logarithms, where every uncertainty is a factor.
     """
     values = [estimate.value for estimate, _ in found]
     value = median(values)
     random = Z * median(_random(estimate, gain) for estimate, gain in found) / sqrt(len(found))
     systematic = Z * median(estimate.systematic for estimate, _ in found)
-    between = median_interval(values, watched=watched, positive=positive) or _of_too_few(values)
-    below, above = max(value - between.low, random), max(between.high - value, random)
-    within = between.model_copy(
-        update={"low": value - hypot(below, systematic), "high": value + hypot(above, systematic)}
-    )
     gain = Z * max(gain for _, gain in found) * abs(value)
-    total = between.model_copy(
-        update={"low": value - hypot(value - within.low, gain), "high": value + hypot(within.high - value, gain)}
-    )
-    return Figure(value=value, within=within, total=total)
+    between = median_interval(values, watched=watched, positive=positive) or _of_too_few(values)
+    on_logs = positive and min(value, between.low) > 0
+    within = _wider(between, value, random, systematic, on_logs=on_logs)
+    if why_not := unresolved(value, within, len(found), fixed=systematic):
+        return Figure(value=None, within=None, total=None, unresolved=why_not)
+    return Figure(value=value, within=within, total=_wider(within, value, 0.0, gain, on_logs=True))
+
+
+def _wider(interval: Interval, value: float, least: float, more: float, *, on_logs: bool) -> Interval:
+    """Each side at least as long as `least`, and joined with what is independent of it; both in the unit of the value,
+    of which they are shares on the scale of logarithms."""
+    if on_logs:
+        least, more = least / value, more / value
+        below, above = log(value / interval.low), log(interval.high / value)
+        ends = value * exp(-hypot(max(below, least), more)), value * exp(hypot(max(above, least), more))
+    else:
+        below, above = value - interval.low, interval.high - value
+        ends = value - hypot(max(below, least), more), value + hypot(max(above, least), more)
+    return interval.model_copy(update={"low": ends[0], "high": ends[1]})
 
 
 def _of_too_few(values: Sequence[float]) -> Interval:

@@ -11,6 +11,7 @@ from orchestrator.analysis.figures import Times
 from orchestrator.model.base import Model
 
 from .intervals import Interval, median_interval
+from .resolution import Unresolved, unresolved
 
 
 class Latency(Model):
@@ -18,17 +19,18 @@ class Latency(Model):
 
     blocks: int = Field(ge=1)
     samples: int = Field(ge=1)
-    median_ms: float
-    """Median over blocks of the blocks' medians."""
+    median_ms: float | None
+    """Median over blocks of the blocks' medians; None where it is not resolved."""
     interval_ms: Interval | None
-    """Of the median, over blocks; None with fewer than three."""
+    """Of the median, over blocks; None with fewer than three, and where the median is not told."""
+    unresolved: Unresolved | None = None
     mad_ms: float
     """Median over blocks of the median absolute deviation of a block's samples from their median."""
     min_ms: float
     """Of all samples."""
-    p90_ms: float
-    """Median over blocks of the blocks' 90th percentiles."""
-    p99_ms: float
+    p90_ms: float | None
+    """Median over blocks of the blocks' 90th percentiles; None where the median is not told."""
+    p99_ms: float | None
 
 
 def latency(blocks: Sequence[Times], *, watched: bool = False) -> Latency | None:
@@ -36,13 +38,16 @@ def latency(blocks: Sequence[Times], *, watched: bool = False) -> Latency | None
     if not blocks:
         return None
     medians = [block.median_ms for block in blocks]
+    middle, interval = median(medians), median_interval(medians, watched=watched)
+    why_not = unresolved(middle, interval, len(blocks))
     return Latency(
         blocks=len(blocks),
         samples=sum(block.count for block in blocks),
-        median_ms=median(medians),
-        interval_ms=median_interval(medians, watched=watched),
+        median_ms=None if why_not else middle,
+        interval_ms=None if why_not else interval,
+        unresolved=why_not,
         mad_ms=median(block.mad_ms for block in blocks),
         min_ms=min(block.min_ms for block in blocks),
-        p90_ms=median(block.p90_ms for block in blocks),
-        p99_ms=median(block.p99_ms for block in blocks),
+        p90_ms=None if why_not else median(block.p90_ms for block in blocks),
+        p99_ms=None if why_not else median(block.p99_ms for block in blocks),
     )

@@ -10,6 +10,7 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 
 from .intervals import Interval, median_interval
+from .resolution import Unresolved, unresolved
 from .setup import first_result_ms, total_setup_ms
 
 Mode = Literal["steady", "cold", "sustained"]
@@ -19,8 +20,10 @@ class ColdStart(Model):
     """From the start of a fresh process to its first result, medians over blocks, ms."""
 
     blocks: int
-    total_ms: float
+    total_ms: float | None
+    """None where it is not resolved."""
     interval_ms: Interval | None
+    unresolved: Unresolved | None = None
     setup_ms: float
     first_ms: float
 
@@ -66,10 +69,13 @@ def cold_start(blocks: Sequence[BlockFigures], *, watched: bool = False) -> Cold
     if not found:
         return None
     totals = [first_result_ms(block) for block in found]
+    middle, interval = median(totals), median_interval(totals, watched=watched)
+    why_not = unresolved(middle, interval, len(found))
     return ColdStart(
         blocks=len(found),
-        total_ms=median(totals),
-        interval_ms=median_interval(totals, watched=watched),
+        total_ms=None if why_not else middle,
+        interval_ms=None if why_not else interval,
+        unresolved=why_not,
         setup_ms=median(map(total_setup_ms, found)),
         first_ms=median(block.first_timed_ms for block in found),
     )

@@ -1,14 +1,14 @@
-"""Summarise the set-up of a cell: its total time and its steps.
+"""Summarise the set-up of a cell: its time and its steps, apart for cold, warm and cached starts.
 
-Blocks differ in their steps (only the first one writes a cache), so medians of steps do not add up to a set-up that any
-block had. What is told of a cell is its median block: its steps add up to the median of the blocks' totals.
-
-The steps of study P (Pradana, 2018) group those of the agent, apart for cold, warm and cached starts.
+Set-up ends where the first inference begins. Blocks differ in their steps (only the first one writes a cache), so
+medians of steps do not add up to a set-up that any block had. What is told of each kind of start is its median block:
+its steps add up to the median of the blocks' set-ups. The steps of study P (Pradana, 2018) group those of the agent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Literal, get_args
 
 from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
@@ -29,9 +29,7 @@ STEPS: dict[str, tuple[str, ...]] = {
     "transfers": ("upload", "input"),
 }
 """The study's steps before the first dispatch, of which events of the agent each consists."""
-FIRST, READBACK = "first dispatch", "read-back"
-COLUMNS = (*STEPS, FIRST, READBACK)
-_OF_EVENT = {event: name for name, events in STEPS.items() for event in events} | {"readback": READBACK}
+_OF_EVENT = {event: name for name, events in STEPS.items() for event in events}
 
 
 NOT_BEFORE_FIRST = ("slot", "readback")
@@ -39,14 +37,19 @@ NOT_BEFORE_FIRST = ("slot", "readback")
 
 
 class SetupUse(Model):
-    """The median block of one kind of start, ms."""
+    """Starts of one kind, ms."""
 
     kind: SetupKind
     blocks: int
-    steps_ms: dict[str, float]
-    """By name of `COLUMNS`; without the first dispatch where the first sample was a stream: it cannot be told apart."""
     total_ms: float
-    """From a fresh process to its first result: the sum of the steps, and the median of the blocks' sums."""
+    """The set-up: median over blocks of the time from a fresh process to its first inference."""
+    steps_ms: dict[str, float]
+    """Of the block whose set-up is the median, by name of `STEPS`: they add up to `total_ms`."""
+    first_ms: float | None
+    """Median of the first inference; None where the first sample was a stream: it cannot be told apart."""
+    readback_ms: float
+    first_result_ms: float
+    """Median over blocks of the time from a fresh process to its first result: set-up, first inference, read-back."""
 
 
 def setup_steps_ms(block: BlockFigures) -> dict[str, float]:
@@ -61,7 +64,8 @@ def total_setup_ms(block: BlockFigures) -> float:
 
 def first_result_ms(block: BlockFigures) -> float:
     """From a fresh process to its first result: set-up, first inference, read-back."""
-    return sum(_steps(block).values())
+    after_ns = (block.first_ns or 0) + block.setup_ns.get("readback", 0)
+    return total_setup_ms(block) + after_ns / NS_PER_MS
 
 
 def median_block(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -76,32 +80,34 @@ def median_block(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 def setup_uses(blocks: Sequence[BlockFigures], cell: Cell, *, cold: bool) -> tuple[SetupUse, ...]:
     """One for each kind of start that the blocks had, the coldest first. `cold`: the mode of the experiment."""
-    asked = str(cell.options.get("setup", "cold" if cold else ""))
-    kinds = {block.job_id: _kind(block, str(cell.backend), asked) for block in blocks if block.setup_ns}
-    found = []
-    for kind in get_args(SetupKind):
-        own = [_steps(block) for block in blocks if kinds.get(block.job_id) == kind]
-        if own:
-            steps = median_block(own)
-            found.append(SetupUse(kind=kind, blocks=len(own), steps_ms=steps, total_ms=sum(steps.values())))
-    return tuple(found)
+    started = [block for block in blocks if block.setup_ns]
+    kinds = [start_kind(cell, cold=cold, cached=block.setup_cached) for block in started]
+    by_kind = {kind: [b for b, own in zip(started, kinds, strict=True) if own == kind] for kind in get_args(SetupKind)}
+    return tuple(_use(kind, own) for kind, own in by_kind.items() if own)
 
 
-def _kind(block: BlockFigures, backend: str, asked: str) -> SetupKind:
-    if backend == "cpu":
+def start_kind(cell: Cell, *, cold: bool, cached: bool) -> SetupKind:
+    """Of a block of a cell: `cached` where a step used what the farm had kept."""
+    if cell.backend == "cpu":
         return "none"
-    if block.setup_cached:
-        return "cached"
-    return "cold" if asked == "cold" else "warm"
+    return "cached" if cached else "cold" if cell.options.get("setup", "cold" if cold else "") == "cold" else "warm"
+
+
+def _use(kind: SetupKind, blocks: Sequence[BlockFigures]) -> SetupUse:
+    first = [block.first_ns for block in blocks if block.first_ns is not None]
+    return SetupUse(
+        kind=kind,
+        blocks=len(blocks),
+        total_ms=median(map(total_setup_ms, blocks)),
+        steps_ms=median_block([_steps(block) for block in blocks]),
+        first_ms=median(first) / NS_PER_MS if first else None,
+        readback_ms=median(block.setup_ns.get("readback", 0) for block in blocks) / NS_PER_MS,
+        first_result_ms=median(map(first_result_ms, blocks)),
+    )
 
 
 def _steps(block: BlockFigures) -> dict[str, float]:
-    spent = dict.fromkeys(COLUMNS, 0)
-    for event, duration_ns in block.setup_ns.items():
-        if event in _OF_EVENT:
-            spent[_OF_EVENT[event]] += duration_ns
-    if block.first_ns is None:
-        del spent[FIRST]
-    else:
-        spent[FIRST] = block.first_ns
-    return {name: duration_ns / NS_PER_MS for name, duration_ns in spent.items()}
+    spent = dict.fromkeys(STEPS, 0.0)
+    for event, spent_ms in setup_steps_ms(block).items():
+        spent[_OF_EVENT[event]] += spent_ms
+    return spent

@@ -30,7 +30,7 @@ from .resources import (
 )
 from .same_plan import same_plan_doubts
 from .serial import alike_doubt
-from .setup import SetupUse, median_block, setup_steps_ms, setup_uses
+from .setup import SetupUse, setup_uses
 from .spread import Spread, sessions_doubt, spread
 from .stability import Stability, stability
 from .throughput import Throughput, throughput
@@ -72,15 +72,8 @@ class Summary(Model):
     """None where no block went well, and of streams, whose samples are no latencies."""
     throughput: Throughput | None = None
     """Where a sample has several frames."""
-    setup_ms: dict[str, float]
-    """Steps before the first inference of the block whose set-up is the median, in the order of the agent; waiting for
-    the engine's slot is left out. They add up to `setup_total_ms`."""
-    setup_total_ms: float | None = None
-    """Median over blocks of the blocks' set-up times; None where no block set anything up."""
     setup: tuple[SetupUse, ...] = ()
-    """By the steps of study P, apart for cold, warm and cached starts."""
-    slowest_setup_ms: float = 0.0
-    """Of the block with the longest set-up: often the first, which compiles what later ones find in a cache."""
+    """Apart for each kind of start that its blocks had."""
     layers: tuple[LayerTime, ...] = ()
     device_ms: float | None = None
     """Median over blocks of a whole profiled pass, which is not the sum of the layers' medians."""
@@ -165,7 +158,6 @@ def _summary(
     found = spread(in_time, lambda block: block_value_ms(block, mode))
     of_cell = [doubt for doubt in (same_plan, alike_doubt(values), sessions_doubt(found)) if doubt is not None]
     all_doubts = [doubt for block in blocks for doubt in block.doubts] + of_cell
-    setups = [steps for block in good if (steps := setup_steps_ms(block))]
     energy = energy_uses(in_time, watched=watched)
     return Summary(
         serial=first.serial,
@@ -183,10 +175,7 @@ def _summary(
         blocks=len(blocks),
         latency=None if any(block.stream for block in good) else latency(times, watched=watched),
         throughput=throughput(in_time, cell, watched=watched),
-        setup_ms=(steps := median_block(setups)),
-        setup_total_ms=sum(steps.values()) if steps else None,
         setup=setup_uses(good, cell, cold=mode == "cold"),
-        slowest_setup_ms=max((sum(steps.values()) for steps in setups), default=0.0),
         layers=layer_medians(good),
         device_ms=device_ms(good),
         memory=memory_medians(good),

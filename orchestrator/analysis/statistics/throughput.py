@@ -15,6 +15,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.job import Cell
 
 from .intervals import Interval, median_interval
+from .resolution import Unresolved, unresolved
 
 
 class Throughput(Model):
@@ -26,10 +27,11 @@ class Throughput(Model):
     """Of one sample."""
     batch: int = Field(ge=1)
     """Frames that one inference takes together."""
-    frames_per_s: float
-    """Median over blocks of the blocks' medians."""
+    frames_per_s: float | None
+    """Median over blocks of the blocks' medians; None where it is not resolved."""
     interval_per_s: Interval | None
-    """Of the median, over blocks; None with fewer than three."""
+    """Of the median, over blocks; None with fewer than three, and where the median is not told."""
+    unresolved: Unresolved | None = None
     slowest_per_s: float
     """Of all samples."""
     over_one_thread: float | None = None
@@ -38,9 +40,9 @@ class Throughput(Model):
     """That of `farm compare`."""
 
     @property
-    def ms_per_frame(self) -> float:
+    def ms_per_frame(self) -> float | None:
         """Time of a sample, shared out over its frames."""
-        return 1000 / self.frames_per_s
+        return 1000 / self.frames_per_s if self.frames_per_s else None
 
 
 def throughput(blocks: Sequence[BlockFigures], cell: Cell, *, watched: bool = False) -> Throughput | None:
@@ -50,12 +52,15 @@ def throughput(blocks: Sequence[BlockFigures], cell: Cell, *, watched: bool = Fa
     if frames == 1:
         return None
     medians = [rate.median_per_s for rate in found]
+    middle, interval = median(medians), median_interval(medians, watched=watched)
+    why_not = unresolved(middle, interval, len(found))
     return Throughput(
         blocks=len(found),
         samples=sum(rate.samples for rate in found),
         frames=frames,
         batch=cell.batch or 1,
-        frames_per_s=median(medians),
-        interval_per_s=median_interval(medians, watched=watched),
+        frames_per_s=None if why_not else middle,
+        interval_per_s=None if why_not else interval,
+        unresolved=why_not,
         slowest_per_s=min(rate.slowest_per_s for rate in found),
     )

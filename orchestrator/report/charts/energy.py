@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from orchestrator.analysis.statistics import Figure, Interval, Summary
+from orchestrator.analysis.statistics import EnergyPerInference, Figure, Interval, Summary
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, backend_colours
 from orchestrator.report.drawing import MUTED, PAGE, Chart, new_figure, style
@@ -25,13 +25,17 @@ def energy(summaries: Sequence[Summary]) -> list[Chart]:
     return [
         _panel(title, rows[: layout.MAX_ROWS], names, colours, f"energy{index}")
         for index, (title, rows) in enumerate(wording.energy_groups(summaries).items())
-        if any(row.use.reported for row in rows)
+        if any(_is_told(row.use.reported) for row in rows)
     ]
 
 
+def _is_told(reported: EnergyPerInference | None) -> bool:
+    return reported is not None and reported.figure_j.value is not None
+
+
 def _panel(title: str, found: Sequence[EnergyRow], names: wording.Naming, colours: Colours, name: str) -> Chart:
-    known = [(row, reported.figure_j) for row in found if (reported := row.use.reported) is not None]
-    largest = max(abs(figure.value) for _, figure in known)
+    known = [(row, reported.figure_j) for row in found if _is_told(reported := row.use.reported) and reported]
+    largest = max(figure.value or 0.0 for _, figure in known)
     scale, unit = next(((s, unit) for s, unit in UNITS if largest * s >= 1), UNITS[-1])
     rows = layout.rows_of([row.summary for row, _ in known], names)
     with style():
@@ -40,7 +44,7 @@ def _panel(title: str, found: Sequence[EnergyRow], names: wording.Naming, colour
         for (row, figure), y in zip(known, rows.positions, strict=True):
             _draw(axes, row, figure, y, scale, colours[row.summary.backend])
         layout.label_rows(axes, rows)
-        shown = [scale * v for _, f in known for v in (f.value, f.total.low, f.total.high)]
+        shown = [scale * v for _, f in known for v in (f.value, f.total and f.total.low, f.total and f.total.high) if v]
         zoomed = layout.zoom_axis(axes, [*shown, *(scale * v for row, _ in known for v in row.use.net_blocks_j)])
         bases = " or ".join(sorted({row.use.reported.basis for row, _ in known if row.use.reported}, reverse=True))
         axes.set_xlabel(f"{bases} energy of one inference, {unit}{' (the axis does not begin at zero)' * zoomed}")
@@ -50,23 +54,25 @@ def _panel(title: str, found: Sequence[EnergyRow], names: wording.Naming, colour
 
 def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float, colour: str) -> None:
     for interval, width in ((figure.total, 1.0), (figure.within, 3.0)):
+        assert interval is not None, "what is not told is left out"
         ends = [scale * interval.low, scale * interval.high]
         axes.plot(ends, [y, y], color=colour, linewidth=width, solid_capstyle="butt")
     points = [scale * value for value in row.use.net_blocks_j]
     axes.plot(points, [y] * len(points), "|", color=colour, alpha=0.6, markersize=8, markeredgewidth=1)
+    assert figure.value is not None
     axes.plot(
         [scale * figure.value], [y], "o" if row.use.per_inference_j else "s", color=colour, markersize=6,
         markerfacecolor=colour if row.use.absolute else PAGE, markeredgewidth=1.5,
     )  # fmt: skip
     axes.annotate(
-        wording.energy(row.use.reported), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
+        wording.energy(row.use.reported)[0], (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
         textcoords="offset points", va="center", fontsize=8.5,
     )  # fmt: skip
 
 
-def _interval_words(found: Sequence[Interval]) -> str:
+def _interval_words(found: Sequence[Interval | None]) -> str:
     """With the levels of the intervals: 0 is that of one block, of which nobody knows how others differ."""
-    least, most = (f(round(100 * each.level) for each in found) for f in (min, max))
+    least, most = (f(round(100 * each.level) for each in found if each) for f in (min, max))
     levels = f"{most}" if least == most else f"{least} to {most}"
     return f"{levels} % or more, on this device" if most else "of the one block"
 
@@ -82,6 +88,6 @@ def _keys(known: Sequence[tuple[EnergyRow, Figure]], colours: Colours) -> list[L
         keys.append(Line2D([], [], marker="s", linestyle="", color=MUTED, label="square: gross, no block rested"))
     if any(use.net_blocks_j for use in uses):
         keys.append(Line2D([], [], marker="|", linestyle="", color=MUTED, markersize=8, label="one block"))
-    keys.append(Line2D([], [], color=MUTED, linewidth=3, label=_interval_words([figure.within for _, figure in known])))
+    keys.append(Line2D([], [], color=MUTED, linewidth=3, label=_interval_words([f.within for _, f in known])))
     keys.append(Line2D([], [], color=MUTED, linewidth=1, label="with the gain"))
     return keys

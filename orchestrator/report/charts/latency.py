@@ -69,13 +69,15 @@ def _draw(axes: Axes, summary: Summary, y: float, samples: list[float], colour: 
         low, high = summary.latency.interval_ms.low, summary.latency.interval_ms.high
         axes.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="round", path_effects=[APART])
     face = PAGE if summary.precision.startswith("fp16") else colour
-    axes.plot(
-        [summary.latency.median_ms], [y], "D" if summary.precision in CONTRACTED else "o",
-        color=colour, markerfacecolor=face, markersize=6, markeredgewidth=1.5, path_effects=[APART],
-    )  # fmt: skip
+    if summary.latency.median_ms is not None:
+        axes.plot(
+            [summary.latency.median_ms], [y], "D" if summary.precision in CONTRACTED else "o",
+            color=colour, markerfacecolor=face, markersize=6, markeredgewidth=1.5, path_effects=[APART],
+        )  # fmt: skip
+    of = summary.latency
     axes.annotate(
-        wording.ms(summary.latency.median_ms), (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
-        textcoords="offset points", va="center", fontsize=8.5,
+        wording.figure(of.median_ms, of.interval_ms, of.unresolved)[0], (1.0, y), xytext=(6, 0), va="center",
+        xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8.5,
     )  # fmt: skip
 
 

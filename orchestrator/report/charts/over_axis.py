@@ -56,11 +56,13 @@ def over_axis(summaries: Sequence[Summary], published: Published | None = None) 
 
 def _points(summary: Summary) -> Iterator[tuple[str, str, Point]]:
     """A cell once for each axis along which it may lie, with the rest of its name."""
+    value: float | None = None
+    interval = None
     if summary.latency:
         value, interval = summary.latency.median_ms, summary.latency.interval_ms
     elif summary.throughput:
-        value, interval = summary.throughput.ms_per_frame, None
-    else:
+        value = summary.throughput.ms_per_frame
+    if value is None:
         return
     for axis, at in summary.options.items():
         if isinstance(at, int | float) and not isinstance(at, bool):

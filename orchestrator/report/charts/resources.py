@@ -20,8 +20,6 @@ from orchestrator.report.heading import put_heading, wrap
 from . import rows as layout
 from .rows import AXIS_PX, PANEL_PX, ROW_PX, WIDTH_PX
 
-COLD_FROM = 1.5
-"""Ratio to the median from which the slowest set-up is worth a word."""
 MIB = 2**20
 LAYER_PX, LAYER_PT = 190, 8.0
 """Of the names of layers: longer ones take several lines."""
@@ -29,11 +27,12 @@ WEIGHTS, ACTIVATIONS = PALETTE[3], PALETTE[6]
 
 
 def setup(summaries: Sequence[Summary]) -> Chart | None:
-    """Stacked set-up steps of the median block, one row a device and cell."""
-    shown = [summary for summary in summaries if summary.setup_ms][: layout.MAX_ROWS]
+    """Stacked steps of the median block of the start that most blocks had, one row a device and cell."""
+    shown = [summary for summary in summaries if summary.setup][: layout.MAX_ROWS]
     if not shown:
         return None
-    present = {step for row in shown for step in row.setup_ms}
+    uses = [max(row.setup, key=lambda use: use.blocks) for row in shown]
+    present = {step for use in uses for step in use.steps_ms}
     steps = [step for step in SETUP if step in present]
     rows = layout.rows_of(shown, wording.naming(summaries))
     with style():
@@ -41,25 +40,18 @@ def setup(summaries: Sequence[Summary]) -> Chart | None:
         axes = figure.subplots()
         left = [0.0] * len(shown)
         for step in steps:
-            widths = [row.setup_ms.get(step, 0.0) for row in shown]
+            widths = [use.steps_ms.get(step, 0.0) for use in uses]
             axes.barh(rows.positions, widths, left=left, height=0.72, color=SETUP[step])
             left = [a + b for a, b in zip(left, widths, strict=True)]
         for y, row, total in zip(rows.positions, shown, left, strict=True):
             axes.annotate(
-                _setup_text(row, total), (total, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
+                wording.setup(row.setup), (total, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8
             )
         layout.label_rows(axes, rows)
         axes.set_xlim(0, 1.25 * max(left) or 1.0)
         axes.set_xlabel("ms before the first inference (waiting for the engine slot left out)")
         put_heading(figure, keys=[Patch(color=SETUP[step], label=step) for step in steps])
         return Chart(figure, "setup", "Set-up time by step")
-
-
-def _setup_text(row: Summary, total_ms: float) -> str:
-    """The median total, and the slowest block where it waited for what the others found in a cache."""
-    if row.slowest_setup_ms < COLD_FROM * total_ms:
-        return wording.ms(total_ms)
-    return f"{wording.ms(total_ms)} (slowest block: {wording.ms(row.slowest_setup_ms)})"
 
 
 def layers(summary: Summary, name: str, colours: Colours, largest: int = 12) -> Chart | None:

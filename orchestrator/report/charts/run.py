@@ -33,7 +33,9 @@ def drift(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart
     found = layout.by_device([record for record in records if timed_ms(record) and _has_times(record)])
     colours = backend_colours(summaries)
     backends = {summary.cell_id: summary.backend for summary in summaries}
-    medians = {layout.key_of(summary): summary.latency.median_ms for summary in summaries if summary.latency}
+    medians = {
+        layout.key_of(each): each.latency.median_ms for each in summaries if each.latency and each.latency.median_ms
+    }
     return [
         _drift(blocks, backends, medians, colours, f"drift{number}") for number, blocks in enumerate(found.values())
     ]

@@ -49,8 +49,8 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
             (
                 _device(block), wording.cell(summary, names), str(trained.count), _loss(last.loss),
                 _share(last.error), _share(model.error if model else None), str(model.evaluated) if model else "",
-                wording.ms(times.median_ms) if times else "", wording.energy(energy),
-                wording.joule_interval(energy.figure_j.total, energy.figure_j.value) if energy else "",
+                wording.figure(times.median_ms, None, getattr(times, "unresolved", None))[0] if times else "",
+                *wording.energy(energy),
                 model.onnx_sha256[:12] if model else "not trained to its end",
             )
         )  # fmt: skip

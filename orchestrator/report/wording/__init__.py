@@ -2,9 +2,9 @@
 
 from .energies import EnergyRow, energy, energy_basis, energy_groups, power_source, short_source
 from .exclusions import group_exclusions
-from .intervals import LEVELS, interval, interval_note, joule_interval, latency_interval, percent, percent_interval
+from .intervals import LEVELS, ends, figure, in_words, interval_note, number, percent, percent_interval, ratio, told
 from .names import Naming, cell, few, naming, shared_word, short_name, without
-from .quantities import counted, joules, memory_size, ms, per_s, share, watts
+from .quantities import counted, decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
 from .results import (
     blocks,
     common_doubts,
@@ -14,6 +14,7 @@ from .results import (
     not_ok,
     outcomes,
     ran_on,
+    setup,
     source_word,
     unreal_note,
 )
@@ -26,34 +27,41 @@ __all__ = [
     "cell",
     "common_doubts",
     "counted",
+    "decimals",
+    "detects",
     "doubt_numbers",
     "driver",
+    "ends",
     "energy",
     "energy_basis",
     "energy_groups",
     "few",
+    "figure",
     "group_exclusions",
+    "in_words",
     "instead",
-    "interval",
     "interval_note",
-    "joule_interval",
     "joules",
-    "latency_interval",
     "memory_size",
     "ms",
     "naming",
     "not_ok",
+    "number",
     "outcomes",
     "per_s",
     "percent",
     "percent_interval",
     "power_source",
     "ran_on",
+    "ratio",
+    "rounded",
+    "setup",
     "share",
     "shared_word",
     "short_name",
     "short_source",
     "source_word",
+    "told",
     "unreal_note",
     "watts",
     "without",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from orchestrator.model.device import Source
 from orchestrator.model.power import PowerSource, Scope
 
-from .quantities import joules
+from .intervals import figure
 from .results import source_word
 
 if TYPE_CHECKING:
@@ -46,9 +46,14 @@ def short_source(use: EnergyUse, record_source: Source) -> str:
     return f"{use.source}{', MODELLED' if made_up else '' if use.absolute else ', relative'}"
 
 
-def energy(per_inference: EnergyPerInference | None) -> str:
-    """`45.6 mJ net`, `1.23 J gross`; empty where there is none. What it contains is always said beside the figure."""
-    return "" if per_inference is None else f"{joules(per_inference.figure_j.value)} {per_inference.basis}"
+def energy(per_inference: EnergyPerInference | None) -> tuple[str, str]:
+    """`45.6 mJ net` and its interval; what stands in their place where it is not resolved; empty where there is none.
+    What a figure contains is always said beside it."""
+    if per_inference is None:
+        return "", ""
+    of = per_inference.figure_j
+    value, interval = figure(of.value, of.total, of.unresolved, "J")
+    return (value if of.unresolved else f"{value} {per_inference.basis}"), interval
 
 
 def energy_basis(found: Iterable[EnergyPerInference | None]) -> str:

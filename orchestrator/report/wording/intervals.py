@@ -7,26 +7,77 @@ from typing import TYPE_CHECKING
 
 from orchestrator.analysis.statistics import SERIAL_BLOCKS
 
-from .quantities import PREFIXES, ms, three
+from .quantities import decimals, memory_size, ms, prefix_of, rounded, scaled
 
 if TYPE_CHECKING:
     from orchestrator.analysis.agreement import Proportion
-    from orchestrator.analysis.statistics import Interval, Latency, Summary
+    from orchestrator.analysis.statistics import Interval, Summary, Told, Unresolved
 
 PROMISED_PERCENT = 95
 LEVELS = f"Intervals are at {PROMISED_PERCENT} % unless another level stands beside them"
+SCALED = ("J", "W")
+"""Units that take `m` and `µ`."""
+RATIO_DIGITS = 5
+"""Of a ratio with a narrow interval."""
 MOST_DECIMALS = 5
 """Of a share in percent: one of ten million examples."""
 
 
-def latency_interval(latency: Latency | None) -> str:
-    """In ms; empty where there are too few blocks for one."""
-    return "" if latency is None else interval(latency.interval_ms)
+def figure(
+    value: float | None, interval: Interval | None, unresolved: Unresolved | None, unit: str = "ms"
+) -> tuple[str, str]:
+    """What stands in the place of a figure, and of its interval: `0.150` and `[0.120, 0.190]`, or `not resolved` and
+    `below 115 mJ; needs 40 blocks`."""
+    if unresolved is not None:
+        return _not_told(unresolved, unit)
+    return ("", "") if value is None else (number(value, unit, interval), ends(interval, value, unit))
 
 
-def interval(found: Interval | None) -> str:
-    """`[low, high]`, with its level where that is not 95 %; empty without one."""
-    return "" if found is None else f"[{ms(found.low)}, {ms(found.high)}]{level(found)}"
+def told(found: Told) -> tuple[str, str]:
+    """A quantity of a result as a table shows it, and its interval."""
+    return figure(found.value, found.interval, found.unresolved, found.unit)
+
+
+def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
+    """`2.71` and `[2.62, 2.80]`: the digits follow the interval."""
+    if interval is None:
+        return rounded(value, decimals(value)), ""
+    places = decimals(value, interval.half_width, RATIO_DIGITS if interval.half_width else 3)
+    low, high = (rounded(end, places) for end in (interval.low, interval.high))
+    return rounded(value, places), f"[{low}, {high}]{level(interval)}"
+
+
+def number(value: float, unit: str, interval: Interval | None = None) -> str:
+    """With its unit, but for times and rates, whose columns name it. Digits follow the interval."""
+    half = interval.half_width if interval else None
+    if unit == "B":
+        return memory_size(round(value))
+    return scaled(value, unit, half) if unit in SCALED else ms(value, half)
+
+
+def ends(interval: Interval | None, value: float, unit: str = "ms") -> str:
+    """`[low, high]` in the unit of the value beside it, with its level where that is not 95 %; empty without one."""
+    if interval is None:
+        return ""
+    factor, prefix = prefix_of(value) if unit in SCALED else (1.0, "")
+    places = [decimals(end / factor, interval.half_width / factor) for end in (interval.low, interval.high)]
+    texts = [rounded(end / factor, p) for end, p in zip((interval.low, interval.high), places, strict=True)]
+    return f"[{', '.join(texts)}]{f' {prefix}{unit}' if unit in SCALED else ''}{level(interval)}"
+
+
+def _not_told(why: Unresolved, unit: str) -> tuple[str, str]:
+    if why.why == "short load":
+        return "too short", f"needs {why.needs_load_s:g} s of load"
+    below, above = number(why.below or 0.0, unit), number(why.above, unit)
+    bound = "not above zero" if not why.below else f"{above} to {below}" if why.above else f"below {below}"
+    needs = f"needs {why.needs_blocks} blocks" if why.needs_blocks else "not with this noise"
+    return "not resolved", f"{bound}; {needs}"
+
+
+def in_words(found: Told) -> str:
+    """`not resolved (below 115 mJ; needs 40 blocks)`; empty of what is told."""
+    value, why = told(found)
+    return f"{value} ({why})" if found.unresolved else ""
 
 
 def level(found: Interval) -> str:
@@ -43,14 +94,6 @@ def interval_note(summaries: Iterable[Summary]) -> str:
     few = f"; those of fewer than {SERIAL_BLOCKS} blocks assume independent blocks"
     told = f"{LEVELS}{few if any(each.conditional for each in found) else ''}"
     return told[0].lower() + told[1:] if found else ""
-
-
-def joule_interval(interval: Interval, value: float = 0.0) -> str:
-    """`[1.20, 1.26] J`, both ends with one unit: that of the value beside it, else of the larger end."""
-    largest = abs(value) or max(abs(interval.low), abs(interval.high))
-    factor, prefix = next((p for p in PREFIXES if largest >= p[0]), PREFIXES[-1])
-    ends = f"[{three(interval.low / factor)}, {three(interval.high / factor)}]"
-    return f"{ends} {prefix}J{level(interval)}"
 
 
 def percent(of: Proportion) -> str:

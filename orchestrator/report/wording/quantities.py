@@ -13,12 +13,25 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def ms(value: float) -> str:
-    """Milliseconds with three significant digits, down to the nanosecond: `0.00042`, `4.56`, `78.9`, `1234`."""
-    if value <= 0:
-        return f"{value:.0f}"
-    size = floor(log10(float(f"{value:.2e}")))  # of the rounded value: 9.997 is 10.0, and 99.97 is 100
-    return f"{value:.{min(max(2 - size, 0), NS_DECIMALS)}f}"
+def decimals(value: float, half_width: float | None = None, significant: int = 3) -> int:
+    """So many significant digits, but at most one past the first significant one of half an interval; negative where
+    tens or hundreds are to be rounded."""
+    size = floor(log10(float(f"{abs(value):.{significant - 1}e}"))) if value else 0  # of the rounded one: 9.997 is 10
+    found = max(significant - 1 - size, 0)
+    return min(found, 1 - floor(log10(half_width))) if half_width else found
+
+
+def rounded(value: float, places: int) -> str:
+    """With so many decimals; tens or hundreds rounded where these are negative."""
+    return f"{round(value, places):.{max(0, places)}f}"
+
+
+def ms(value: float | None, half_width: float | None = None) -> str:
+    """Milliseconds with three significant digits, down to the nanosecond: `0.00042`, `4.56`, `78.9`, `1234`; empty
+    without one."""
+    if not value:
+        return "" if value is None else "0"
+    return rounded(value, min(decimals(value, half_width), NS_DECIMALS))
 
 
 def per_s(value: float) -> str:
@@ -28,28 +41,37 @@ def per_s(value: float) -> str:
 
 def joules(value: float) -> str:
     """`1.23 J`, `45.6 mJ`, `0.789 µJ`: three significant digits."""
-    return f"{_scaled(value)}J"
+    return scaled(value, "J")
 
 
 def watts(value: float) -> str:
     """`3.21 W`, `812 mW`: three significant digits."""
-    return f"{_scaled(value)}W"
+    return scaled(value, "W")
 
 
-def _scaled(value: float) -> str:
-    factor, prefix = next((p for p in PREFIXES if abs(value) >= p[0]), PREFIXES[-1] if value else PREFIXES[0])
-    return f"{three(value / factor)} {prefix}"
+def prefix_of(value: float) -> tuple[float, str]:
+    """By which a figure is divided, and what stands before its unit."""
+    return next((p for p in PREFIXES if abs(value) >= p[0]), PREFIXES[-1] if value else PREFIXES[0])
 
 
-def three(value: float) -> str:
-    """Three significant digits of 1 to 999."""
-    size = abs(value)
-    return f"{value:.0f}" if size >= 99.95 else f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+def scaled(value: float, unit: str, half_width: float | None = None) -> str:
+    factor, prefix = prefix_of(value)
+    scale_half = half_width / factor if half_width else None
+    return f"{rounded(value / factor, decimals(value / factor, scale_half))} {prefix}{unit}"
 
 
 def share(value: float) -> str:
     """`3.4 %`."""
     return f"{100 * value:.1f} %"
+
+
+def detects(value: float) -> str:
+    """`detects 3.4 %`; of a difference as large as the figure itself only that."""
+    return (
+        f"detects {rounded(100 * value, decimals(100 * value, significant=2))} %"
+        if value < 1
+        else "detects no difference below 100 %"
+    )
 
 
 def memory_size(size_bytes: int | None) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
+from .intervals import figure
 from .names import short_name
-from .quantities import per_s
+from .quantities import ms
 
 if TYPE_CHECKING:
-    from orchestrator.analysis.statistics import Summary
+    from orchestrator.analysis.statistics import SetupUse, Summary
     from orchestrator.report.content import DoubtCount
 
 UNREAL = {
@@ -35,9 +36,15 @@ def unreal_note(sources: Iterable[Source]) -> str:
 
 def instead(summary: Summary) -> str:
     """What stands where a cell has no latency: `185 frames/s`, `layers only`, `none`."""
-    if summary.throughput:
-        return f"{per_s(summary.throughput.frames_per_s)} frames/s"
+    if (of := summary.throughput) is not None:
+        text, _ = figure(of.frames_per_s, of.interval_per_s, of.unresolved, "1/s")
+        return text if of.unresolved else f"{text} frames/s"
     return "none" if summary.device_ms is None else "layers only"
+
+
+def setup(uses: Sequence[SetupUse]) -> str:
+    """`853 warm, 268 cached`: the set-up in ms by state; without a word where nothing is compiled."""
+    return ", ".join(f"{ms(use.total_ms)} {use.kind if use.kind != 'none' else ''}".rstrip() for use in uses)
 
 
 def driver(summary: Summary) -> str:

@@ -87,7 +87,7 @@ def powered(
     idle_w: float,
     load_w: float,
     *,
-    each_s: float = 10.0,
+    each_s: float = 30.0,
     calibrated: bool = True,
     noise: Sequence[float] = (),
 ) -> Record:

@@ -21,6 +21,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
+from orchestrator.analysis.statistics.setup import STEPS
 from orchestrator.exchange.power_traces import Recording
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
@@ -56,7 +57,7 @@ def _block(one: Cell, serial: str, block: int, model: str) -> Record:
     timed = [slow * (5 + math.sin(i + block)) for i in range(8)]
     steps = tuple(
         Setup(seq=i, t_ns=0, step=step, start_ns=0, duration_ns=(i + 1) * 10**7)  # type: ignore[arg-type]
-        for i, step in enumerate(SETUP)
+        for i, step in enumerate(name for events in STEPS.values() for name in events)
     )
     plain = record(one, timed, block=block, serial=serial, model=model, token=block + 1)
     layers = tuple(plain.layers[0].model_copy(update={"index": i, "layer": f"{LAYER}_{i}"}) for i in range(15))

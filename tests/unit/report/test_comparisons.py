@@ -14,7 +14,7 @@ from orchestrator.model.device import Api, Source
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.model.record import Record
-from orchestrator.report import console, export
+from orchestrator.report import console, export, wording
 from orchestrator.report.html import render
 from orchestrator.report.section import Section
 from orchestrator.report.sections import sections
@@ -77,7 +77,7 @@ def test_backends_stand_side_by_side_by_device_and_size() -> None:
     assert [row[:2] for row in section.rows] == [
         (device, f"matmul_{n} fp32") for device in ("phone-1 VIRTUAL", "phone-2") for n in (16, 64, 256)
     ]
-    assert section.rows[0][2:6] == ("4.00", "2.00", "0.00400", "0.50x")
+    assert section.rows[0][2:6] == ("4.00", "2.00", "0.00400", "0.500x [0.500, 0.500]")
     assert section.rows[1][2:6] == ("5.00", "", "10.0", "")
 
 
@@ -105,8 +105,8 @@ def test_an_axis_of_one_backend_alone_stands_beside_what_the_others_have() -> No
 
 
 def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
-    """The quotient of the medians beside it: one slow round moves neither."""
-    times = {Api.OPENCL: [5.0, 5.5, 9.0, 5.2], Api.CPU: [10.0, 12.0, 30.0, 11.0]}
+    """It is the quotient of the medians beside it, and its interval that of paired rounds."""
+    times = {Api.OPENCL: [5.0, 5.5, 6.0, 5.2], Api.CPU: [10.0, 12.0, 13.0, 11.0]}
     cells = {api: cell(api) for api in times}
     turns = [
         record(cells[api], [ms] * 3, block=block, token=2 * block + turn + 1)
@@ -119,7 +119,13 @@ def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
     rows = rows_of(map(brief_of, content.blocks), {each.cell_id: each for each in cells.values()})
     found = [each for each in compare(*sides_of(rows, "backend", "opencl", "cpu")) if each.metric == "latency"]
     (section,) = (each for each in sections(content) if each.name == "backends")
-    assert found[0].ratio is not None and section.rows[0][-1] == f"{found[0].ratio:.2f}x" == "2.15x"
+    assert found[0].interval is not None
+    text, interval = wording.ratio(11.5 / 5.35, found[0].interval)
+    assert section.rows[0][2:] == ("5.35", "11.5", f"{text}x {interval}")
+    (told,) = export.as_data(content)["side_by_side"]
+    assert told["speed_up"] == told["over_ms"] / told["ms"] == pytest.approx(11.5 / 5.35)
+    assert told["interval"]["low"] == pytest.approx(found[0].interval.low)
+    assert "OpenCL is 2.1" in printed(content)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 import pytest
 
@@ -13,7 +14,7 @@ from orchestrator.model.record import DoubtCode, Outcome, Record
 
 from .records import cell, figures, powered, record, summarised
 
-LOAD_S, PER_BLOCK = 10.0, 4
+LOAD_S, PER_BLOCK = 30.0, 4
 CELLS = {cell().cell_id: cell()}
 
 
@@ -48,17 +49,18 @@ def test_energy_per_inference_is_net_of_the_idle_power() -> None:
 def test_the_total_interval_holds_the_gain_and_the_inner_one_the_blocks() -> None:
     (use,) = uses([block(i, load_w) for i, load_w in enumerate((2.8, 3.0, 3.2, 3.1, 2.9))])
     figure = use.load_power_w
+    assert figure.value and figure.total and figure.within
     assert figure.total.low < figure.within.low < figure.value < figure.within.high < figure.total.high
     assert figure.within.low == pytest.approx(2.8, abs=0.05) and figure.within.high == pytest.approx(3.2, abs=0.05)
-    wide = figure.value - figure.total.low
-    assert wide**2 == pytest.approx((figure.value - figure.within.low) ** 2 + (1.96 * 0.02 * figure.value) ** 2)
+    wide, within = (log(figure.value / interval.low) for interval in (figure.total, figure.within))
+    assert wide**2 == pytest.approx(within**2 + (1.96 * 0.02) ** 2)
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_few_blocks_still_have_the_interval_of_their_own_uncertainty(blocks: int) -> None:
     (use,) = uses([block(i) for i in range(blocks)])
-    assert use.per_inference_j is not None
-    assert use.per_inference_j.total.low < use.per_inference_j.value < use.per_inference_j.total.high
+    figure = use.per_inference_j
+    assert figure and figure.value and figure.total and figure.total.low < figure.value < figure.total.high
 
 
 def test_sources_are_kept_apart_and_that_of_most_blocks_comes_first() -> None:

@@ -57,10 +57,10 @@ def test_times_agree_with_numpy(times_ms: list[float]) -> None:
 
 def test_percentiles_of_a_cell_are_those_of_its_median_block() -> None:
     """One slow block of three has most samples, and does not make the cell slow."""
-    blocks = [times_of([1.0] * 10), times_of([2.0] * 10), times_of([50.0] * 1000)]
+    blocks = [times_of([1.9] * 10), times_of([2.0] * 10), times_of([2.6] * 1000)]
     found = latency([block for block in blocks if block])
     assert found is not None
-    assert (found.median_ms, found.p90_ms, found.p99_ms, found.min_ms, found.samples) == (2.0, 2.0, 2.0, 1.0, 1020)
+    assert (found.median_ms, found.p90_ms, found.p99_ms, found.min_ms, found.samples) == (2.0, 2.0, 2.0, 1.9, 1020)
 
 
 def test_whole_milliseconds_are_told() -> None:

@@ -115,7 +115,7 @@ def test_sources_never_stand_in_one_table_or_figure(steady: Content) -> None:
 
 def test_energy_is_told_with_interval_power_and_source(steady: Content, page: str) -> None:
     row = named(steady)["energy-0"].rows[0]
-    assert row[0] == "HT7A21A00417" and re.fullmatch(r"\d+ mJ net", row[2]) and re.fullmatch(r"\[\d+, \d+\] mJ", row[3])
+    assert row[0] == "HT7A21A00417" and row[2].endswith(" J net") and re.fullmatch(r"\[[\d.]+, [\d.]+\] J", row[3])
     assert row[6].endswith(" W") and row[7].endswith("mW") and row[8] == "6"
     assert "relative" in named(steady)["energy-1"].rows[0]
     for word in ("gauge, relative", "gauge, MODELLED", "meter"):

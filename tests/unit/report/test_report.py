@@ -279,7 +279,7 @@ def test_a_long_name_is_folded_and_no_figure_is_cut() -> None:
     page = built("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
     lines = printed(page, 120).splitlines()
     assert max(map(len, lines)) <= 120
-    assert all(word in "\n".join(lines) for word in ("4.00", "[3.00, 5.00]", "3/3", "1.0 MiB", "b" * 30))
+    assert all(word in "\n".join(lines) for word in ("4.0", "[3.0, 5.0]", "3/3", "1.0 MiB", "b" * 30))
 
 
 def test_many_excluded_cells_with_one_reason_are_counted() -> None:
@@ -296,8 +296,8 @@ def test_many_excluded_cells_with_one_reason_are_counted() -> None:
 
 def test_an_interval_of_energy_has_the_unit_of_its_figure() -> None:
     wide = Interval(low=38e-6, high=1.61e-3)
-    assert wording.joule_interval(wide) == "[0.04, 1.61] mJ"
-    assert wording.joule_interval(wide, 50.3e-6) == "[38.0, 1610] µJ"
+    assert wording.ends(wide, 1.2e-3, "J") == "[0.04, 1.61] mJ"
+    assert wording.ends(wide, 50.3e-6, "J") == "[40, 1610] µJ"
 
 
 def test_why_a_cell_was_not_measured_has_room_in_a_terminal() -> None:

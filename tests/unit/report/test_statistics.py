@@ -33,9 +33,12 @@ def test_latency_is_ordered_and_within_the_samples(blocks: list[list[float]]) ->
     assert found is not None
     samples = [sample for block in blocks for sample in block]
     assert found.min_ms == min(samples)
+    assert found.samples == len(samples)
+    if found.median_ms is None or found.p90_ms is None or found.p99_ms is None:
+        assert found.unresolved and (found.p90_ms, found.p99_ms, found.interval_ms) == (None, None, None)
+        return
     assert min(samples) <= found.median_ms <= max(samples)
     assert found.p90_ms <= found.p99_ms <= max(samples)
-    assert found.samples == len(samples)
     assert found.median_ms == median(median(block) for block in blocks)
     assert (found.interval_ms is None) == (len(blocks) < 3)
     if found.interval_ms:
@@ -48,7 +51,9 @@ def test_latency_scales_with_the_clock(blocks: list[list[float]], factor: float)
     once, scaled = latency_of(blocks), latency_of([[sample * factor for sample in block] for block in blocks])
     assert once is not None
     assert scaled is not None
-    for name in ("median_ms", "min_ms", "p90_ms", "p99_ms", "mad_ms"):
+    if once.unresolved is None and scaled.unresolved is None:  # at the edge rounding may decide
+        assert once.median_ms and scaled.median_ms == pytest.approx(once.median_ms * factor, rel=1e-6, abs=1e-6)
+    for name in ("min_ms", "mad_ms"):
         assert getattr(scaled, name) == pytest.approx(getattr(once, name) * factor, rel=1e-6, abs=1e-6)
 
 
@@ -79,7 +84,7 @@ def test_a_summary_counts_only_timed_samples_of_good_blocks() -> None:
     assert summary.outcomes == {Outcome.OK: 1, Outcome.INVALID: 1, Outcome.FAILED: 1}
     assert summary.blocks == 3
     assert summary.reasons == ("too hot",)
-    assert summary.setup_ms == {"context": 2.0, "build": 40.0}
+    assert [use.total_ms for use in summary.setup] == [42.0]
     assert summary.layers[0].median_ms == 3.0
     assert summary.memory is not None
     assert summary.memory.device_peak_bytes == 2**20
@@ -100,7 +105,7 @@ def test_a_cell_without_a_good_block_has_no_latency() -> None:
     one = cell()
     (summary,) = summarised([record(one, [1.0], outcome=Outcome.KILLED)], {one.cell_id: one})
     assert summary.latency is None
-    assert summary.setup_ms == {}
+    assert summary.setup == ()
 
 
 @pytest.mark.parametrize("doubt", [lambda i: "", lambda i: f"block {i}"])
@@ -139,9 +144,10 @@ def test_set_up_is_told_by_the_steps_of_the_study_for_each_kind_of_start() -> No
     assert (warm.kind, warm.blocks, cached.kind, cached.blocks) == ("warm", 1, "cached", 2)
     assert warm.steps_ms == {
         "discovery": 3.0, "context": 3.0, "program build": 46.0, "pipelines": 5.0, "buffers": 7.0, "descriptors": 8.0,
-        "transfers": 19.0, "first dispatch": 20.0, "read-back": 11.0,
+        "transfers": 19.0,
     }  # fmt: skip
-    assert (warm.total_ms, cached.total_ms) == (122.0, 80.0)
+    assert (warm.total_ms, warm.first_ms, warm.readback_ms, warm.first_result_ms) == (91.0, 20.0, 11.0, 122.0)
+    assert (cached.total_ms, cached.first_result_ms) == (49.0, 80.0)
     assert [use.kind for use in summarised([slow], {one.cell_id: one}, mode="cold")[0].setup] == ["cold"]
 
 
@@ -152,8 +158,8 @@ def test_the_first_dispatch_of_a_stream_cannot_be_told_apart() -> None:
         update={"samples": tuple(s.model_copy(update={"inferences": 8}) for s in single.samples)}
     )
     ((whole,), (part,)) = (summarised([each], {one.cell_id: one})[0].setup for each in (single, stream))
-    assert "first dispatch" in whole.steps_ms and "first dispatch" not in part.steps_ms
-    assert whole.total_ms - part.total_ms == pytest.approx(whole.steps_ms["first dispatch"])
+    assert part.first_ms is None and whole.first_ms is not None and whole.total_ms == part.total_ms
+    assert whole.first_result_ms - part.first_result_ms == pytest.approx(whole.first_ms)
 
 
 def test_the_axis_says_which_start_is_cold_and_a_processor_compiles_nothing() -> None:

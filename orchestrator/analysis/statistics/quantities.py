@@ -1,0 +1,114 @@
+"""What is told of a result: each quantity is declared here once, with its name, its unit, and where it comes from.
+
+Tables, pages, JSON, notebooks and Prometheus take value and interval from `told_of`, so that one quantity is one number
+under one name everywhere. Names and bases are those of `farm compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .energies import EnergyUse, Figure
+from .intervals import Interval
+from .resolution import Unresolved
+from .summary import Summary
+
+
+class Quantity(NamedTuple):
+    """One thing that is told of results."""
+
+    unit: str
+    family: str
+    """Of Prometheus, in base units."""
+    base: float = 1.0
+    """One unit in the base unit."""
+    help: str = ""
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "latency": Quantity(
+        "ms", "farm_results_latency_seconds", 1e-3, "Latency of one inference, or time of an epoch of a training."
+    ),
+    "first result": Quantity(
+        "ms", "farm_results_first_result_seconds", 1e-3, "From a fresh process to its first result, of cold starts."
+    ),
+    "throughput": Quantity("1/s", "farm_results_throughput_frames_per_second", 1.0, "Frames per second of streams."),
+    "setup": Quantity(
+        "ms", "farm_results_setup_seconds", 1e-3,
+        "From a fresh process to its first inference, by state: cold, warm, cached, none.",
+    ),
+    "memory": Quantity(
+        "B", "farm_results_memory_bytes", 1.0,
+        "Memory: `device` is the agent's own allocations, `process` its VmHWM, `pss` its Pss.",
+    ),
+    "energy": Quantity(
+        "J", "farm_results_energy_per_inference_joules", 1.0,
+        "Energy of one inference by each source of power; net of the idle power, or gross.",
+    ),
+    "power": Quantity(
+        "W", "farm_results_power_watts", 1.0,
+        "Mean power by each source of power: under load, and idle before and after it.",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Told:
+    """One quantity of a result, as every output tells it."""
+
+    metric: str
+    """Of `QUANTITIES`."""
+    value: float | None
+    """None where it is not resolved."""
+    interval: Interval | None = None
+    unresolved: Unresolved | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What tells figures of one metric apart, as labels of Prometheus."""
+
+    @property
+    def basis(self) -> str:
+        """`cached`, `device`, `net gauge device`: what tells figures of one metric apart."""
+        return " ".join(text for name, text in self.labels.items() if text and name != "gain")
+
+    @property
+    def unit(self) -> str:
+        return QUANTITIES[self.metric].unit
+
+
+def told_of(summary: Summary) -> tuple[Told, ...]:
+    """Every quantity that was measured, resolved or not."""
+    return tuple(_told(summary))
+
+
+def _told(summary: Summary) -> Iterator[Told]:
+    if (of := summary.latency) is not None:
+        yield Told("latency", of.median_ms, of.interval_ms, of.unresolved)
+    if (cold := summary.cold) is not None:
+        yield Told("first result", cold.total_ms, cold.interval_ms, cold.unresolved)
+    if (rate := summary.throughput) is not None:
+        yield Told("throughput", rate.frames_per_s, rate.interval_per_s, rate.unresolved)
+    for use in summary.setup:
+        yield Told("setup", use.total_ms, labels={"state": use.kind})
+    if (memory := summary.memory) is not None:
+        sizes = {"device": memory.device_peak_bytes, "process": memory.vm_hwm_bytes, "pss": memory.pss_bytes}
+        yield from (Told("memory", size, labels={"kind": kind}) for kind, size in sizes.items() if size is not None)
+    for energy in summary.energy:
+        yield from _energy(energy)
+
+
+def _energy(use: EnergyUse) -> Iterator[Told]:
+    by = {
+        "power_source": use.source.value, "scope": use.scope.value, "meter": use.name,
+        "gain": "known" if use.absolute else "relative",
+    }  # fmt: skip
+    for basis, per in {"net": use.per_inference_j, "gross": use.gross_per_inference_j}.items():
+        yield from _figure("energy", per, {"basis": basis, **by})
+    for phase, power in {"load": use.load_power_w, "idle": use.idle_power_w}.items():
+        yield from _figure("power", power, {"phase": phase, **by})
+
+
+def _figure(metric: str, figure: Figure | None, labels: dict[str, str]) -> Iterator[Told]:
+    if figure is not None:
+        yield Told(metric, figure.value, figure.total, figure.unresolved, labels)

@@ -1,0 +1,50 @@
+"""Decide whether a figure may be told: one whose interval says next to nothing is not, but what would resolve it.
+
+A figure is told where half its interval is at most half of it and the interval lies above zero. A difference, as net
+energy is, may truly be near zero: then only its bound is told.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Literal
+
+from orchestrator.model.base import Model
+
+from .intervals import MIN_BLOCKS, Interval
+
+MOST_HALF_WIDTH = 0.5
+"""Of a figure that is told, as a share of it."""
+MOST_BLOCKS = 200
+"""To ask for more than so many is no advice."""
+
+
+class Unresolved(Model):
+    """Why a figure is not told, and what would let it be."""
+
+    why: Literal["wide", "short load"]
+    """`wide`: of its interval; `short load`: every block's load is too short for an energy."""
+    above: float = 0.0
+    below: float | None = None
+    """All that is known, in the figure's unit: it lies between these."""
+    needs_blocks: int | None = None
+    """So many in all would resolve it if the noise stays the same; None: no sane number would."""
+    needs_load_s: float | None = None
+    """Length of a load that is long enough."""
+
+
+def unresolved(value: float, interval: Interval | None, blocks: int, fixed: float = 0.0) -> Unresolved | None:
+    """None of a figure that may be told, as one without interval is. `fixed`: what of half the interval stays however
+    many blocks there are."""
+    if interval is None or (interval.low > 0 and interval.half_width <= MOST_HALF_WIDTH * value):
+        return None
+    needs, most = None, MOST_HALF_WIDTH * value
+    if most > fixed:
+        times = (max(interval.half_width, value - interval.low) ** 2 - fixed**2) / (most**2 - fixed**2)
+        needs = max(blocks + 1, MIN_BLOCKS, ceil(blocks * times))
+    return Unresolved(
+        why="wide",
+        above=max(0.0, interval.low),
+        below=max(0.0, interval.high),
+        needs_blocks=needs if needs is not None and needs <= MOST_BLOCKS else None,
+    )

@@ -1,0 +1,112 @@
+"""What stands first and last: whether results may be used, and what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from orchestrator.analysis.comparison.backends import SideBySide, side_by_side
+from orchestrator.analysis.comparison.cell_blocks import Ratio
+from orchestrator.analysis.statistics import Summary, Verdict, told_of
+from orchestrator.model.device import Api
+
+from . import wording
+from .content import Content
+
+NAMES = {Api.OPENCL: "OpenCL", Api.VULKAN: "Vulkan", Api.CPU: "CPU"}
+PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
+"""Backends that are set side by side: the second one over the first one."""
+MOST_REASONS = 3
+FIRST = ("latency", "throughput", "first result")
+"""The quantities without one of which a result has no figure."""
+
+
+def usable(content: Content) -> str:
+    """`usable`, `usable with care` or `not usable`, and why in a few words."""
+    results = len(content.summaries)
+    lacking = sum(not has_figure(summary) for summary in content.summaries)
+    if lacking == results:
+        return f"not usable: {'no result has a figure' if results else 'no result yet'}"
+    found = Counter(reason for summary in content.summaries for reason in cautions(summary))
+    told = [f"{word} ({'all' if n == results else f'{n} of {results}'})" for word, n in found.most_common(MOST_REASONS)]
+    if lacking:
+        told.insert(0, f"{lacking} of {results} results have no figure")
+    more = f"; and {len(found) - MOST_REASONS} more" if len(found) > MOST_REASONS else ""
+    return f"usable with care: {'; '.join(told)}{more}" if told else "usable"
+
+
+def has_figure(summary: Summary) -> bool:
+    """Whether what the result is about is told, or layers where only these were measured."""
+    first = [told for told in told_of(summary) if told.metric in FIRST]
+    return any(told.value is not None for told in first) or (not first and bool(summary.layers))
+
+
+def cautions(summary: Summary) -> list[str]:
+    """Why a result is to be used with care, each in a word or two."""
+    words = {Verdict.DRIFTING: "drifting", Verdict.BIMODAL: "two levels", Verdict.FEW: "too few blocks to tell"}
+    verdict = [words[found.verdict]] if (found := summary.stability) and found.verdict in words else []
+    missing = dict.fromkeys(
+        f"no {told.metric}" for told in told_of(summary) if told.unresolved and told.metric not in FIRST
+    )
+    codes = dict.fromkeys(doubt.code.value.replace("_", " ") for doubt in summary.doubts)
+    return [*verdict, *missing, *codes]
+
+
+def closing(content: Content) -> str:
+    """The answer in a sentence or two: which backend is how many times as fast, else what was measured."""
+    told = list(_faster(rows_of(content)))
+    return " ".join(told) if told else _measured(content.summaries)
+
+
+def rows_of(content: Content) -> list[SideBySide]:
+    """What several backends of a device ran in the same way."""
+    return side_by_side(content.summaries, content.blocks, content.experiment.sampling.mode)
+
+
+def _faster(rows: Sequence[SideBySide]) -> Iterator[str]:
+    for other, one in PAIRS:
+        found = [(row.serial, *both) for row in rows if (both := _both(row, one, other))]
+        if not found:
+            continue
+        whole = _counted([serial for serial, *_ in found], len(found))
+        wins = [(serial, ratio) for serial, ratio, _ in found if ratio.proves_more]
+        losses = [(serial, ratio) for serial, _, ratio in found if ratio.proves_more]
+        for first, second, own in ((one, other, wins), (other, one, losses)):
+            if own:
+                times = _times([ratio for _, ratio in own])
+                yield f"{NAMES[first]} is {times} times as fast as {NAMES[second]} on {len(own)} of {whole}."
+        if not wins and not losses:
+            yield f"{NAMES[one]} and {NAMES[other]} are not told apart on any of {whole}."
+
+
+def _both(row: SideBySide, one: Api, other: Api) -> tuple[Ratio, Ratio] | None:
+    over, under = row.speed_up(one, other), row.speed_up(other, one)
+    return None if over is None or under is None else (over, under)
+
+
+def _counted(serials: Sequence[str], rows: int) -> str:
+    """By devices where each has one row, else by configurations."""
+    devices = len(set(serials))
+    return wording.counted(devices, "device") if devices == rows else f"{rows} configurations"
+
+
+def _times(ratios: Sequence[Ratio]) -> str:
+    """`2.7 (1.4 to 5.3)`: the middle one, and from the lowest to the highest end of the intervals."""
+    ends = [ratio.interval for ratio in ratios if ratio.interval]
+    low, high, middle = min(e.low for e in ends), max(e.high for e in ends), median(ratio.point for ratio in ratios)
+    places = wording.decimals(middle, (high - low) / 2)
+    return f"{wording.rounded(middle, places)} ({wording.rounded(low, places)} to {wording.rounded(high, places)})"
+
+
+def _measured(summaries: Sequence[Summary]) -> str:
+    """From the least to the largest median latency, with what it is of."""
+    known = [
+        (each.latency.median_ms, each) for each in summaries if each.latency and each.latency.median_ms is not None
+    ]
+    if not known:
+        return ""
+    least, largest = min(known, key=lambda each: each[0]), max(known, key=lambda each: each[0])
+    names = wording.naming(summaries)
+    told = [f"{wording.ms(value)} ms ({wording.cell(of, names)} on {of.serial})" for value, of in (least, largest)]
+    return f"Median latency: {told[0]}." if len(known) == 1 else f"Median latencies: from {told[0]} to {told[1]}."
