@@ -18,7 +18,7 @@ from orchestrator.errors import DeviceBusy, FarmError, TransportLost
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from workers.devices.lookup import unusable
 
-from .connection.adb import AdbConnection, AdbServer, ListedDevice, over_network
+from .connection.adb import AdbConnection, AdbServer, ListedDevice, by_call
 from .crash_recovery import put_back
 from .devices.admit import enrol_phone
 from .devices.device_lock import device_lock
@@ -40,7 +40,7 @@ MAX_RETRY_S = 600.0
 GONE_S = 600.0
 """How long a phone that left adb's list is still shown."""
 CALL_BACK_S = 86400.0
-"""How long a phone at `host:port` is shown and called that adb's server gave up, as it does after a minute."""
+"""How long a phone that was called is shown and called again that adb's server gave up, as it does after a minute."""
 PARALLEL = 8
 
 
@@ -143,7 +143,7 @@ class Discovery:
         """It left the list: shown as offline for a while, if it was ever a phone of this farm."""
         watched, now = self._watched[address], time.monotonic()
         if watched.row is not None:
-            watched.given_up = watched.row.state == "offline" and over_network(address)
+            watched.given_up = watched.row.state == "offline" and by_call(address)
             watched.row, watched.gone_at, watched.due_at = None, now, now
         if self._names.is_known(address) and now - watched.gone_at < (CALL_BACK_S if watched.given_up else GONE_S):
             self._away(address, watched, Health.OFFLINE, "it is no longer connected: check cable, hub and phone")

@@ -1,8 +1,8 @@
 """Compute energy with its uncertainty from readings of power, and decide whether a block counts. Pure."""
 
 from .block import BlockEnergy, block_energy, check_comparable
-from .charge import ChargeCheck
-from .sources import battery_draw_a, calibration, gauge_trace, series_trace
+from .charge import ChargeCheck, charge_check
+from .sources import battery_draw_a, calibration, draw_of, gauge_trace, series_trace
 from .throttling import LatencyChange, latency_change
 from .trace import Trace, energy_j, plain_mean_w, time_mean_w
 from .uncertainty import estimate, integrate_j
@@ -16,7 +16,9 @@ __all__ = [
     "battery_draw_a",
     "block_energy",
     "calibration",
+    "charge_check",
     "check_comparable",
+    "draw_of",
     "energy_j",
     "estimate",
     "find_invalid",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from orchestrator.model.record import Record
 
-from .sources import NS
+from .gauge_readings import NS
 from .trace import Trace
 from .windows import Window
 

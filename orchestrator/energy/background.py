@@ -9,7 +9,7 @@ from statistics import mean, stdev
 from orchestrator.model.event import Power
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
-from .sources import NS
+from .gauge_readings import NS
 from .windows import phase_window, readings_in
 
 BUSY_ELSEWHERE = 0.1

@@ -19,6 +19,7 @@ from .doubts import Seen, find_energy_doubts
 from .idle import Idle, idle_under
 from .lag import in_time, settle_s
 from .sources import Origin, Wanted, calibration, origins
+from .step import find_step
 from .uncertainty import estimate
 from .windows import Window, active_window, inferences_in, integral, phase_window, rest_windows
 
@@ -101,6 +102,9 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
     idle = idle_under(trace, rests, load, whole.mean_w, settled_s)
     net, count = _net(gross, idle, load), inferences_in(record, load)
     checked = charge_check(record) if origin.source is PowerSource.GAUGE else None
+    trains = any(sample.stage for sample in record.samples)  # whose stages differ in what they take
+    step = None if trains else find_step(trace, load, settled_s)
+    seen = Seen(whole.mean_w, aliased, late_s, None if idle is None else idle.mean_w, step)
     return BlockEnergy(
         source=origin.source,
         scope=origin.scope,
@@ -118,7 +122,7 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
         idle_power_w=None if idle is None else _Parts(idle.mean_w, idle.random_w, idle.systematic_w).over(1, gain),
         idle_change_w=None if idle is None else idle.change_w,
         charge=checked,
-        doubts=find_energy_doubts(record, origin, load, checked, Seen(whole.mean_w, aliased, late_s)),
+        doubts=find_energy_doubts(record, origin, load, checked, seen),
     )
 
 

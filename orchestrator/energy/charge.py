@@ -7,10 +7,12 @@ import math
 import numpy as np
 from pydantic import Field
 
+from orchestrator.model import telemetry
 from orchestrator.model.base import Model
 from orchestrator.model.record import Record
 
-from .sources import NS, calibration
+from .gauge_readings import gauge_readings
+from .sources import calibration
 from .trace import Trace, energy_j
 
 FEWEST_COUNTS = 20
@@ -43,21 +45,18 @@ class ChargeCheck(Model):
 def charge_check(record: Record) -> ChargeCheck | None:
     """Between the counter's first and last change, at which it has just passed a count. None where it is not readable
     or went down by less than `FEWEST_COUNTS`."""
-    readings = [
-        (p.t_ns * NS, p.charge_uah, p.current_ua)
-        for p in record.power
-        if p.charge_uah is not None and p.current_ua is not None
-    ]
-    changes = [i for i in range(1, len(readings)) if readings[i][1] != readings[i - 1][1]]
+    gauge = calibration(record)
+    found = gauge_readings(record.power, gauge)
+    counted = [telemetry.charge_uah(record.power[place].charge_uah) for place in found.place]
+    told = [at for at, uah in enumerate(counted) if uah is not None]
+    t_s, raw, charge = found.t_s[told], found.raw[told], [uah for uah in counted if uah is not None]
+    changes = [at for at in range(1, len(charge)) if charge[at] != charge[at - 1]]
     if len(changes) < 2:
         return None
-    (start_s, first_uah, _), (end_s, last_uah, _) = readings[changes[0]], readings[changes[-1]]
-    drop_uah = first_uah - last_uah
-    counts = drop_uah // math.gcd(*(readings[i][1] - readings[i - 1][1] for i in changes))
+    start_s, end_s = float(t_s[changes[0]]), float(t_s[changes[-1]])
+    drop_uah = charge[changes[0]] - charge[changes[-1]]
+    counts = drop_uah // math.gcd(*(charge[at] - charge[at - 1] for at in changes))
     if counts < FEWEST_COUNTS:
         return None
-    gauge = calibration(record)
-    t_s, _, raw = np.array(readings).T
-    current = Trace(t_s, raw * gauge.discharge_a_per_unit)
-    integrated_c = energy_j(current, start_s, end_s)
+    integrated_c = energy_j(Trace(t_s, np.asarray(raw * gauge.discharge_a_per_unit, dtype=np.float64)), start_s, end_s)
     return ChargeCheck(counts=counts, counted_c=drop_uah * UC_PER_UAH * 1e-6, integrated_c=integrated_c)

@@ -8,6 +8,7 @@ from orchestrator.model.event import Power
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
+from .gauge_readings import gauge_readings
 from .sources import DISCHARGING
 from .windows import since_start_s
 
@@ -42,5 +43,6 @@ def _into_battery(record: Record, readings: Sequence[Power]) -> list[Power]:
         return []
     bound_a = max(CHARGING_A, CHARGING_NOISES * gauge.noise_a)
     scale_a = gauge.discharge_a_per_unit
-    found = [p for p in readings if p.current_ua is not None and p.current_ua * scale_a < -bound_a]
+    told = gauge_readings(readings, gauge)
+    found = [readings[place] for place in told.place[told.raw * scale_a < -bound_a]]
     return found if len(found) >= CHARGING_READINGS else []

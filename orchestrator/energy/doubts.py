@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from orchestrator.model import telemetry
 from orchestrator.model.device import Source
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Doubt, DoubtCode, Record
 
 from .charge import TOLERANCE, ChargeCheck
 from .sources import Origin, calibration, charging_readings
-from .windows import Window
+from .step import Step
+from .windows import Window, block_window
 
 SHORTEST_LOAD_S = 30.0
 FEWEST_REFRESHES = 100
 """Measurement protocol, step 7: load for at least 30 s and 100 refresh periods."""
-PHONE_W = 0.05, 30.0
-"""What a phone draws under a load: below and above, a unit is wrong (a thousandth, or a thousand times)."""
 STUCK_READINGS = 10
 """So many readings of a block that are all the same are no measurement."""
 ALIASED_SHARE = 0.01
@@ -34,6 +34,9 @@ class Seen(NamedTuple):
     """Share of the energy, see `aliasing.py`."""
     late_s: float
     """By which a meter was late."""
+    rest_w: float | None
+    """Idle power under the load, by the rests."""
+    step: Step | None
 
 
 def find_energy_doubts(
@@ -65,13 +68,26 @@ def _of_load(origin: Origin, load: Window) -> Iterator[Doubt]:
 
 
 def _of_source(record: Record, origin: Origin, seen: Seen) -> Iterator[Doubt]:
-    power_w, (low_w, high_w) = origin.trace.power_w, PHONE_W
+    power_w, (low_w, high_w) = origin.trace.power_w, telemetry.PHONE_W
+    if origin.left_out.count:
+        yield Doubt(code=DoubtCode.READINGS_LEFT_OUT, detail=f"{origin.name}: {origin.left_out.text}")
+    if origin.assumed_v:
+        detail = f"{origin.name}: {telemetry.USUAL_V:g} V, as {origin.assumed_v}"
+        yield Doubt(code=DoubtCode.VOLTAGE_ASSUMED, detail=detail)
     if len(power_w) >= STUCK_READINGS and not np.ptp(power_w):
         detail = f"{origin.name}: {power_w[0]:g} W in all {len(power_w)} readings, at rest and under the load"
         yield Doubt(code=DoubtCode.STUCK_METER, detail=detail)
-    elif record.device.kind == "phone" and origin.scope is Scope.DEVICE and not low_w <= seen.load_w <= high_w:
-        detail = f"{origin.name}: {seen.load_w:.3g} W under the load; a phone draws {low_w:g} to {high_w:g} W"
-        yield Doubt(code=DoubtCode.IMPLAUSIBLE_POWER, detail=detail)
+    elif record.device.kind == "phone" and origin.scope is Scope.DEVICE:
+        phases = (("under the load", seen.load_w), ("at rest", seen.rest_w))
+        odd = [f"{w:.3g} W {name}" for name, w in phases if w is not None and not low_w <= w <= high_w]
+        if odd:
+            detail = f"{origin.name}: {', '.join(odd)}; a phone draws {low_w:g} to {high_w:g} W"
+            yield Doubt(code=DoubtCode.IMPLAUSIBLE_POWER, detail=detail)
+    if seen.step is not None:
+        window, (start_s, end_s, by_w) = block_window(record), seen.step
+        began_s = window.start_s if window else 0.0
+        detail = f"{origin.name}: {by_w:+.3g} W from {start_s - began_s:.1f} to {end_s - began_s:.1f} s of the block"
+        yield Doubt(code=DoubtCode.POWER_STEP, detail=detail)
     if seen.aliased > ALIASED_SHARE:
         detail = f"its energy may be off by {seen.aliased:.0%}: readings come at the same part of each inference"
         yield Doubt(code=DoubtCode.ALIASED_POWER, detail=detail)

@@ -8,13 +8,14 @@ a reading that stays the same from well before the load begins (or ends) until w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby, pairwise
 
-from orchestrator.model.event import Power
+from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
-from .sources import NS, calibration
+from .gauge_readings import NS, gauge_readings
+from .sources import calibration
 from .windows import Window, active_window, rest_windows
 
 FALSE_ALARM = 1e-6
@@ -35,7 +36,7 @@ def find_frozen(record: Record) -> Iterator[Invalidity]:
     """At most one reason."""
     gauge = calibration(record)
     refresh_s = gauge.refresh_ns * NS
-    points = _refreshed(record.power, refresh_s)
+    points = _refreshed(record, gauge, refresh_s)
     active, rests = active_window(record), rest_windows(record)
     if active is None or len(points) < 2:
         return
@@ -51,14 +52,13 @@ def find_frozen(record: Record) -> Iterator[Invalidity]:
             return
 
 
-def _refreshed(readings: Sequence[Power], refresh_s: float) -> list[Point]:
+def _refreshed(record: Record, gauge: GaugeCalibration, refresh_s: float) -> list[Point]:
     """Readings at least one refresh period apart: of a gauge that is well, each has been renewed since the last."""
     points: list[Point] = []
-    for reading in readings:
-        if reading.current_ua is None or reading.voltage_uv is None:
-            continue
-        if not points or reading.t_ns * NS - points[-1][0] >= refresh_s * (1 - 1e-6):
-            points.append((reading.t_ns * NS, (reading.current_ua, reading.voltage_uv)))
+    found = gauge_readings(record.power, gauge)
+    for t_s, current, place in zip(found.t_s.tolist(), found.raw.tolist(), found.place.tolist(), strict=True):
+        if not points or t_s - points[-1][0] >= refresh_s * (1 - 1e-6):
+            points.append((t_s, (current, record.power[place].voltage_uv or 0)))
     return points
 
 

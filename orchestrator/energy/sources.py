@@ -9,16 +9,18 @@ from statistics import median
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from orchestrator.model import telemetry
 from orchestrator.model.device import Reading
 from orchestrator.model.event import Power
 from orchestrator.model.power import ASSUMED, GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
 
+from .gauge_readings import NOTHING, NS, LeftOut, gauge_readings, named
 from .refreshes import even_times, news_of
 from .trace import Trace, cumulative_j
 
-NS = 1e-9
 DISCHARGING = "Discharging"
 """What the kernel prints as the battery's status while the phone runs from it."""
 
@@ -34,6 +36,8 @@ BEST_FIRST = (
 )
 """What `auto` takes: a meter, else the workstation's counter, else the gauge, else what sees only a part."""
 
+BOARD_W = -1.0, 5000.0
+"""What a processor or a graphics board draws."""
 FEWEST_VALUES = 5
 """Different readings of a gauge of unknown noise that show its step."""
 
@@ -48,6 +52,10 @@ class Origin:
     source: PowerSource
     scope: Scope
     name: str
+    left_out: LeftOut = NOTHING
+    """Readings that cannot be."""
+    assumed_v: str = ""
+    """Why the voltage was assumed."""
 
 
 def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
@@ -60,39 +68,40 @@ def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
 
 
 def _origin(record: Record, source: PowerSource) -> Origin | None:
-    trace = gauge_trace(record, once=True) if source is PowerSource.GAUGE else series_trace(record, source)
+    if source is PowerSource.GAUGE:
+        trace, found = gauge_trace(record, once=True), gauge_readings(record.power, calibration(record))
+        return Origin(trace, source, Scope.DEVICE, "battery gauge", found.left_out, found.assumed_v) if trace else None
+    trace, used = series_trace(record, source), _series_of(record, source)
     if trace is None:
         return None
-    if source is PowerSource.GAUGE:
-        return Origin(trace, source, Scope.DEVICE, "battery gauge")
-    used = _series_of(record, source)
     if used:
-        return Origin(trace, source, used[0].scope, ", ".join(series.name for series in used))
-    return Origin(trace, source, Scope.RAILS, ", ".join(sorted(record.rails[0].energy_uws)))
+        name = ", ".join(series.name for series in used)
+        left_out = _left_out([power_w for series in used for power_w in series.power_w], record.device.kind)
+        return Origin(trace, source, used[0].scope, name, left_out)
+    name, left_out = ", ".join(sorted(record.rails[0].energy_uws)), _left_out(_rails_w(record)[1], record.device.kind)
+    return Origin(trace, source, Scope.RAILS, name, left_out)
 
 
 def gauge_trace(record: Record, *, once: bool = False) -> Trace | None:
-    """The battery gauge's power, positive while it discharges; None where current or voltage were not readable.
+    """The battery gauge's power, positive while it discharges; None where no current was readable.
     `once`: each refresh once, instead of every reading."""
-    readings = [(p, p.current_ua, p.voltage_uv) for p in record.power if p.current_ua is not None and p.voltage_uv]
-    if len(readings) < 2:
-        return None
     gauge = calibration(record)
-    raw = [int(current or 0) for _, current, _ in readings]
-    volts = np.array([voltage for _, _, voltage in readings]) * 1e-6
-    usual_v, refresh_s = float(np.median(volts)), gauge.refresh_ns * NS
-    t_s, shown = np.array([p.t_ns for p, _, _ in readings]) * NS, np.array(raw)
-    news = news_of(t_s, shown, refresh_s) if once else np.arange(len(t_s))
+    found = gauge_readings(record.power, gauge)
+    if len(found.t_s) < 2:
+        return None
+    usual_v, refresh_s, t_s = float(np.median(found.volts)), gauge.refresh_ns * NS, found.t_s
+    news = news_of(t_s, found.raw, refresh_s) if once else np.arange(len(t_s))
     is_seen_late = len(news) < len(t_s)
     spacing_s = float(np.median(np.diff(t_s)))
+    assumed = telemetry.USUAL_V_UNCERTAINTY if found.assumed_v else 0.0
     return Trace(
         t_s=even_times(t_s[news], refresh_s, spacing_s) if is_seen_late else t_s,
         clock_s=spacing_s if is_seen_late else 0.0,
-        power_w=(shown * gauge.discharge_a_per_unit * volts)[news],
-        gain_uncertainty=gauge.gain_uncertainty,
+        power_w=(found.raw * gauge.discharge_a_per_unit * found.volts)[news],
+        gain_uncertainty=math.hypot(gauge.gain_uncertainty, assumed),
         noise_w=gauge.noise_a * usual_v,
         refresh_s=refresh_s,
-        quantum_w=_quantum_a(raw, gauge) * usual_v,
+        quantum_w=_quantum_a(found.raw.tolist(), gauge) * usual_v,
     )
 
 
@@ -109,18 +118,28 @@ def calibration(record: Record) -> GaugeCalibration:
     return calibration_of(record.gauge, [(p.current_ua, p.status) for p in record.power])
 
 
+AMBIGUOUS = 30_000
+"""Raw currents up to this may be uA or mA; more in mA no battery gives or takes."""
 _ASSUMED_BY_SIGN = {
     positive: ASSUMED.model_copy(update={"discharging_sign": 1 if positive else -1}) for positive in (True, False)
 }
 
 
 def battery_draw_a(reading: Reading, gauge: GaugeCalibration | None) -> float | None:
-    """Current out of the battery at one moment, A, negative while it is charged; None where the phone does not tell.
-    `gauge`: as enrolment found it."""
-    if reading.current_raw is None:
+    """Current out of the battery at one moment, A, negative while it is charged; None where the phone does not tell, or
+    says what cannot be. `gauge`: as enrolment found it; without one, None as long as a figure fits uA and mA alike."""
+    raw = telemetry.current(reading.current_raw)
+    if raw is None or (gauge is None and abs(raw) <= AMBIGUOUS):
         return None
-    found = calibration_of(gauge, [(reading.current_raw, reading.status)])
-    return reading.current_raw * found.discharge_a_per_unit
+    return draw_of(raw, reading.voltage_v, calibration_of(gauge, [(raw, reading.status)]))
+
+
+def draw_of(raw: int | None, voltage_v: float | None, gauge: GaugeCalibration) -> float | None:
+    """Current out of the battery, A, of one reading; None for what cannot be."""
+    if telemetry.current(raw) is None:
+        return None
+    draw_a = (raw or 0) * gauge.discharge_a_per_unit
+    return draw_a if telemetry.is_power(draw_a * (voltage_v or telemetry.USUAL_V)) else None
 
 
 def calibration_of(gauge: GaugeCalibration | None, readings: Sequence[tuple[int | None, str]]) -> GaugeCalibration:
@@ -140,7 +159,11 @@ def series_trace(record: Record, source: PowerSource) -> Trace | None:
     Of several meters or counters the first counts. Rails are added up, because one rail alone says little: the sum is
     comparable with that of the same rails only, and is not the phone's power (they are multiplexed).
     """
-    traces = [_trace_of(series) for series in _series_of(record, source)]
+    traces = [
+        _trace_of(series, fits)
+        for series in _series_of(record, source)
+        if (fits := _possible(series.power_w, record.device.kind)).sum() >= 2
+    ]
     if traces:
         return _sum(traces) if len(traces) > 1 else traces[0]
     return _rails_trace(record) if source is PowerSource.ODPM else None
@@ -151,10 +174,26 @@ def _series_of(record: Record, source: PowerSource) -> list[PowerSeries]:
     return found if found and found[0].scope is Scope.RAILS else found[:1]
 
 
-def _trace_of(series: PowerSeries) -> Trace:
+def _possible(values_w: Sequence[float], kind: str) -> NDArray[np.bool_]:
+    """Which readings a phone, or a computer's board, can have drawn; all where most would not be: then it is the unit
+    that is wrong, which their mean shows."""
+    power_w = np.array(values_w, dtype=np.float64)
+    least_w, most_w = (-telemetry.PHONE_W[1], telemetry.PHONE_W[1]) if kind == "phone" else BOARD_W
+    finite = np.isfinite(power_w)
+    fits = finite & (power_w >= least_w) & (power_w <= most_w)
+    return fits if 2 * fits.sum() > finite.sum() else finite
+
+
+def _left_out(values_w: Sequence[float], kind: str) -> LeftOut:
+    fits = _possible(values_w, kind).tolist()
+    wrong = [("power of W", round(power_w, 1)) for power_w, fit in zip(values_w, fits, strict=True) if not fit]
+    return LeftOut(len(wrong), len(fits), named(wrong))
+
+
+def _trace_of(series: PowerSeries, fits: NDArray[np.bool_]) -> Trace:
     return Trace(
-        t_s=np.array(series.t_ns) * NS,
-        power_w=np.array(series.power_w),
+        t_s=np.array(series.t_ns)[fits] * NS,
+        power_w=np.array(series.power_w)[fits],
         is_mean=series.is_mean,
         gain_uncertainty=series.gain_uncertainty,
         clock_s=series.clock.residual_ns * NS if series.clock else 0.0,
@@ -179,16 +218,21 @@ RAILS_GAIN = 0.03
 
 def _rails_trace(record: Record) -> Trace | None:
     """The sum of the rails as the agent read them, where the host has made no series of them."""
-    if len(record.rails) < 2:
+    t_s, power_w = _rails_w(record)
+    fits = _possible(power_w, record.device.kind)
+    if fits.sum() < 2:
         return None
+    return Trace(t_s[fits], np.array(power_w)[fits], is_mean=True, gain_uncertainty=RAILS_GAIN)
+
+
+def _rails_w(record: Record) -> tuple[NDArray[np.float64], list[float]]:
+    """Times and mean powers since the reading before; the first, without a past, repeats the second."""
     t_s = np.array([reading.t_ns for reading in record.rails]) * NS
     energy_j = np.array([sum(reading.energy_uws.values()) for reading in record.rails]) * 1e-6
-    news = np.concatenate(([True], np.diff(t_s) > 0))
+    news = np.concatenate(([True], np.diff(t_s) > 0))[: len(t_s)]
     t_s, energy_j = t_s[news], energy_j[news]
-    if len(t_s) < 2:
-        return None
     power_w = np.diff(energy_j) / np.diff(t_s)
-    return Trace(t_s, np.concatenate((power_w[:1], power_w)), is_mean=True, gain_uncertainty=RAILS_GAIN)
+    return t_s[: len(power_w) + 1 if len(power_w) else 0], np.concatenate((power_w[:1], power_w)).tolist()
 
 
 def charging_readings(readings: tuple[Power, ...]) -> int:

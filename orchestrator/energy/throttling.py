@@ -12,8 +12,8 @@ from orchestrator.model.base import Model
 from orchestrator.model.event import Power
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
+from .gauge_readings import NS
 from .rise import evidence_of_rise
-from .sources import NS
 from .windows import phase_window, since_start_s
 
 CHANGE = 0.05

@@ -10,19 +10,25 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.model import telemetry
 from orchestrator.model.event import Power
 from orchestrator.model.experiment import Conditions, Sampling
+from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import InvalidCode, Invalidity, Record
 
 from .background import find_background
 from .charging import find_charging
 from .frozen import find_frozen
+from .gauge_readings import NS, gauge_readings
 from .idle import rest_change
-from .sources import NS, origins
+from .sources import Origin, calibration, origins
 from .throttling import find_clock_cap, find_latency_change
-from .trace import GAP_PERIODS
+from .trace import GAP_PERIODS, Trace
 from .uncertainty import COVERAGE
-from .windows import block_window, phase_window, readings_in, rest_windows
+from .windows import Window, block_window, phase_window, readings_in, rest_windows
 
 IDLE_SHARE, IDLE_W = 0.05, 0.05
 """By which the rests before and after may differ, the larger of both, beyond what the difference is uncertain by:
@@ -33,6 +39,11 @@ SUSPENDED_S = 0.001
 """Longer than two readings of two clocks can differ by; the shortest real suspend takes far longer."""
 CLOCK_SHARE = 0.001
 """Residual of the map of clocks over the load's length: measurement protocol, step 12."""
+
+
+MOST_LEFT_OUT = 0.1
+"""Share of readings that cannot be, or of a rest's that are nothing."""
+NOTHING_W = 0.002
 
 
 def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None = None) -> tuple[Invalidity, ...]:
@@ -47,6 +58,8 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
     return (
         *_suspended(record),
         *find_charging(record, readings, wanted),
+        *_impossible(record),
+        *_supplied_at_rest(record),
         *find_frozen(record),
         *_gap(record, readings),
         *(() if sustained else find_clock_cap(record, readings)),
@@ -115,6 +128,38 @@ def _idle_differs(record: Record) -> Iterator[Invalidity]:
             detail = f"{change.change_w:+.3f} W after the load by {origin.name}, at most {bound_w:.3f} W"
             yield Invalidity(code=InvalidCode.IDLE_DIFFERS, detail=detail)
         return
+
+
+def _impossible(record: Record) -> Iterator[Invalidity]:
+    """Of the source that was measured for; of a gauge also where no reading is left."""
+    found = _measured(record)
+    left_out = found.left_out if found else gauge_readings(record.power, calibration(record)).left_out
+    if left_out.share > MOST_LEFT_OUT:
+        yield Invalidity(code=InvalidCode.IMPOSSIBLE_READINGS, detail=f"{left_out.text}, at most {MOST_LEFT_OUT:.0%}")
+
+
+def _supplied_at_rest(record: Record) -> Iterator[Invalidity]:
+    """A supply that gives all of a resting phone's current, and a part of that under load, while the battery's status
+    says Discharging: its gauge shows nothing at rest."""
+    found, rests = _measured(record), rest_windows(record)
+    if found is None or found.scope is not Scope.DEVICE or found.trace.quantum_w > telemetry.PHONE_W[0]:
+        return
+    at_rest = np.concatenate([_inside_w(found.trace, rest) for rest in rests] or [np.empty(0)])
+    nothing = int((np.abs(at_rest) < NOTHING_W).sum())
+    load = phase_window(record, "load")
+    if load and nothing > MOST_LEFT_OUT * len(at_rest) and _inside_w(found.trace, load).mean() > telemetry.PHONE_W[0]:
+        detail = f"{nothing} of {len(at_rest)} readings at rest are 0 W by {found.name}: a supply hides what it draws"
+        yield Invalidity(code=InvalidCode.SUPPLIED_AT_REST, detail=detail)
+
+
+def _measured(record: Record) -> Origin | None:
+    """The best source that was measured for the block, else the gauge, which is read anyway."""
+    found = origins(record)
+    return next((origin for origin in found if origin.source is not PowerSource.GAUGE), next(iter(found), None))
+
+
+def _inside_w(trace: Trace, window: Window) -> NDArray[np.float64]:
+    return trace.power_w[(trace.t_s >= window.start_s) & (trace.t_s <= window.end_s)]
 
 
 def _clock_map(record: Record) -> Iterator[Invalidity]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from orchestrator.model.event import PhaseName, Power
 from orchestrator.model.record import Record
 
-from .sources import NS
+from .gauge_readings import NS
 from .trace import Trace, energy_j, time_mean_w
 from .uncertainty import Budget, edge_j, noise_j, quantum_j
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal, TypeAlias
 
-from orchestrator.energy import calibration
+from orchestrator.energy import calibration, draw_of
+from orchestrator.model import telemetry
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Record
 
@@ -126,8 +127,8 @@ def _power(record: Record) -> Iterator[Row]:
     phases = sorted((phase.start_ns, phase.end_ns, phase.phase) for phase in record.phases)
     gauge = calibration(record)
     for reading in record.power:
-        current_a = None if reading.current_ua is None else reading.current_ua * gauge.discharge_a_per_unit
-        voltage_v = reading.voltage_uv * 1e-6 if reading.voltage_uv is not None else None
+        voltage_v = telemetry.cell_v(reading.voltage_uv)
+        current_a = draw_of(reading.current_ua, voltage_v, gauge)
         yield {
             "phase": _phase(phases, reading.t_ns),
             "t_ns": reading.t_ns,
@@ -137,7 +138,7 @@ def _power(record: Record) -> Iterator[Row]:
             "power_w": current_a * voltage_v if current_a is not None and voltage_v is not None else None,
             "current_a": current_a,
             "voltage_v": voltage_v,
-            "battery_temp_c": reading.temp_dc / 10 if reading.temp_dc is not None else None,
+            "battery_temp_c": telemetry.celsius(None if reading.temp_dc is None else reading.temp_dc / 10),
             "battery_status": reading.status,
             "current_raw": reading.current_ua,
         }

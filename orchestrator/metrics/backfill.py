@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import IO
 
 from orchestrator.energy import calibration
+from orchestrator.model import telemetry
 from orchestrator.model.event import Power
 from orchestrator.model.power import ClockAnchor
 from orchestrator.model.record import Record
@@ -113,7 +114,7 @@ def merged(found: Iterable[Record], labels: Mapping[str, str], ended_before: flo
 
 
 def _from_tenths(value: int | None) -> float | None:
-    return None if value is None else value / 10
+    return telemetry.celsius(None if value is None else value / 10)
 
 
 def _help(name: str) -> str:

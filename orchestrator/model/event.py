@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
+from . import telemetry
 from .base import Model
 from .device import Api, ApiFacts, Precision, Reading
 
@@ -180,7 +181,7 @@ class Power(_Event):
         return Reading(
             at=at,
             current_raw=self.current_ua,
-            voltage_v=None if self.voltage_uv is None else self.voltage_uv * 1e-6,
+            voltage_v=telemetry.cell_v(self.voltage_uv),
             status=self.status,
             cpu_hz=max(self.cpu_khz, default=0) * 1000 or None,
             gpu_hz=self.gpu_hz,

@@ -60,6 +60,10 @@ class DoubtCode(StrEnum):
     METER_CLOCK = "meter_clock"
     SESSIONS_DIFFER = "sessions_differ"
     LAYERS_MISSING = "layers_missing"
+    READINGS_LEFT_OUT = "readings_left_out"
+    VOLTAGE_ASSUMED = "voltage_assumed"
+    NO_ENERGY = "no_energy"
+    POWER_STEP = "power_step"
 
 
 REMEDIES: dict[DoubtCode, str] = {
@@ -92,6 +96,10 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.METER_CLOCK: "look for what delays the meter's samples (a hub, a busy host); figures are corrected",
     DoubtCode.SESSIONS_DIFFER: "run it again on other days or after reboots: more blocks of one session add little",
     DoubtCode.NOT_WARM: "raise sampling.warmup: the warm-up ended before the inferences agreed",
+    DoubtCode.READINGS_LEFT_OUT: "see what these values mean: firmware, or a meter's program, had no reading then",
+    DoubtCode.VOLTAGE_ASSUMED: "compare energies only on this phone, or use an external meter",
+    DoubtCode.NO_ENERGY: "mend what it names, and run the block again; times and memory count",
+    DoubtCode.POWER_STEP: "find what else drew power meanwhile (screen, radio, another program), and run it again",
     DoubtCode.LAYERS_MISSING: "read no time of the network here, only layers: record its latency_ms, or all its layers",
 }
 
@@ -119,6 +127,8 @@ class InvalidCode(StrEnum):
     IDLE_DIFFERS = "idle_differs"
     LEVEL_LEFT = "level_left"
     CLOCK_MAP = "clock_map"
+    IMPOSSIBLE_READINGS = "impossible_readings"
+    SUPPLIED_AT_REST = "supplied_at_rest"
     WRONG_OUTPUT = "wrong_output"
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import takewhile
 from typing import NamedTuple
 
-_PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*)\]$", re.MULTILINE)
-_TEMPERATURE = re.compile(
-    r"Temperature\{mValue=(-?[\d.]+), mType=(-?[0-9]{1,9}), mName=([^,]*), mStatus=([0-9]{1,9})\}"
-)
+from orchestrator.model import telemetry
 
+_PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*)\]\r?$", re.MULTILINE)
+_TEMPERATURE = re.compile(r"Temperature\{(?P<fields>.*)\}\s*$")
+_FIELD = re.compile(r"(?:^|, )m(?P<name>[A-Z]\w*)=(?P<value>.*?)(?=, m[A-Z]\w*=|$)")
+_HEADING = re.compile(r"\S.*:\s*$")
 
 CPU, GPU, SKIN = 0, 1, 3
 """Types of sensors."""
@@ -79,8 +81,8 @@ def parse_battery(text: str) -> Battery:
     temp_dc = _number(fields.get("temperature"))
     powered = [value == "true" for name, value in fields.items() if name.endswith(" powered")]
     return Battery(
-        percent=None if level is None else 100.0 * level / scale,
-        temp_c=None if temp_dc is None else temp_dc / 10.0,
+        percent=telemetry.percent(None if level is None else 100.0 * level / scale),
+        temp_c=telemetry.celsius(None if temp_dc is None else temp_dc / 10.0),
         charging=any(powered) if powered else None,
         updates_stopped="UPDATES STOPPED" in current,
     )
@@ -91,16 +93,20 @@ def parse_thermal(text: str) -> Thermal:
     status = re.search(r"^Thermal Status: ([0-9]{1,9})\b", text, re.MULTILINE)
     if "HAL Ready: false" in text:
         return Thermal(None if status is None else int(status[1]))
-    _, _, rest = text.partition("Current temperatures from HAL:\n")
-    temperatures = []
-    for line in rest.splitlines():
-        match = _TEMPERATURE.search(line)
-        if match is None:  # the next block begins
-            break
-        temp_c = _number(match[1])
-        if temp_c is not None:
-            temperatures.append(Temperature(match[3], int(match[2]), temp_c, int(match[4])))
-    return Thermal(None if status is None else int(status[1]), tuple(temperatures))
+    _, _, rest = text.partition("Current temperatures from HAL:")
+    rows = takewhile(lambda line: not _HEADING.match(line), rest.splitlines()[1:])
+    temperatures = tuple(found for row in rows if (found := _temperature(row)) is not None)
+    return Thermal(None if status is None else int(status[1]), temperatures)
+
+
+def _temperature(row: str) -> Temperature | None:
+    """A sensor's row; None for one that cannot be read, or says what no sensor in a phone can."""
+    match = _TEMPERATURE.search(row)
+    fields = dict(_FIELD.findall(match["fields"])) if match else {}
+    temp_c, kind = telemetry.celsius(_number(fields.get("Value"))), fields.get("Type", "")
+    if temp_c is None or not re.fullmatch(r"-?[0-9]{1,9}", kind):
+        return None
+    return Temperature(fields.get("Name", ""), int(kind), temp_c, whole(fields.get("Status", "")))
 
 
 def parse_power(text: str) -> Wakefulness:

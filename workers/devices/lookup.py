@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator.errors import FarmError, TransportLost, Unsupported
 from orchestrator.model.device import Health
-from workers.connection.adb import AdbConnection, AdbServer, ListedDevice
+from workers.connection.adb import AdbConnection, AdbServer, ListedDevice, by_call
+from workers.connection.quote import quote
 
 from .identity import Identity, read_identity
 
@@ -69,10 +70,24 @@ def _listed(rows: Iterable[ListedDevice], identities: dict[str, Identity]) -> st
 def unusable(row: ListedDevice, server: AdbServer) -> tuple[Health, str]:
     """Health of a listed device that cannot be used, with what to do."""
     where = f" ({row.detail})" if row.detail else ""
-    if row.state == "unauthorized":
-        return Health.UNAUTHORIZED, f"unlock the phone and accept this host's key{where}"
     if row.state.startswith("no permissions"):
         return Health.UNAUTHORIZED, f"{row.state}: add a udev rule for the phone and replug it{where}"
-    if row.state == "offline":
-        return Health.OFFLINE, f"replug it, or: {server.command} reconnect offline{where}"
-    return Health.OFFLINE, f"adb says `{row.state}`: start Android on it{where}"
+    health, advice = _ADVICE.get(row.state, (Health.OFFLINE, _UNKNOWN.format(row.state or "nothing")))
+    if row.state == "offline" and by_call(row.address):
+        advice = "wake it and look at its network, or: {adb} reconnect offline"
+    return health, advice.replace("{adb}", server.command).replace("{address}", quote([row.address])) + where
+
+
+_UNKNOWN = (
+    "adb says `{}`, which is no state that the farm knows: look at the phone's screen, and at adb's release notes"
+)
+_ADVICE: dict[str, tuple[Health, str]] = {
+    "unauthorized": (Health.UNAUTHORIZED, "unlock the phone and accept this host's key"),
+    "authorizing": (Health.UNAUTHORIZED, "wait until adb has shown its key; where the phone asks, accept it"),
+    "connecting": (Health.OFFLINE, "wait, adb is calling it; if it stays so: {adb} disconnect {address}, and connect"),
+    "detached": (Health.OFFLINE, "another program may have it; take it back: {adb} -s {address} attach"),
+    "offline": (Health.OFFLINE, "replug it, or: {adb} reconnect offline"),
+}
+"""What to do in each state, by its own cause."""
+for _state in ("bootloader", "recovery", "rescue", "sideload", "host"):
+    _ADVICE[_state] = Health.OFFLINE, f"adb says `{_state}`: start Android on it"

@@ -9,6 +9,7 @@ from orchestrator.errors import DeviceSick
 from orchestrator.model.device import ApiFacts, DeviceFacts, DeviceState, Health, Source
 from orchestrator.model.event import Error, Hello, Probe
 from workers.connection.base import DeviceConnection, ShellResult
+from workers.connection.quote import quote
 
 from .agent_journal import Journal
 from .dumpsys import (
@@ -149,7 +150,7 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
         raise DeviceSick(
             "its battery figures are frozen by hand (UPDATES STOPPED)",
             device=connection.serial,
-            remedy=f"adb -s {connection.address} shell dumpsys battery reset",
+            remedy=f"adb -s {quote([connection.address])} shell dumpsys battery reset",
         )
     return DeviceState(
         health=Health.READY,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.energy.gauge_readings import gauge_readings
 from orchestrator.energy.sources import calibration_of
 from orchestrator.energy.trace import Trace, cumulative_j
 from orchestrator.model.power import GaugeCalibration
@@ -22,13 +23,12 @@ ENERGY, SERVER, OUTCOME = (COLUMNS.index(name) for name in ("energy_j", "server"
 
 def trace_of(readings: Sequence[Reading], gauge: GaugeCalibration | None) -> Trace | None:
     """A phone's power by its own clock; None where it does not tell, or was charged: then its gauge sees no load."""
-    told = [each for each in readings if each.current_ua is not None and each.voltage_uv]
-    if len(told) < 2 or any(each.status != DISCHARGING for each in told):
-        return None
+    told = [each for each in readings if each.current_ua is not None]
     found = calibration_of(gauge, [(each.current_ua, each.status) for each in told])
-    volts = np.array([each.voltage_uv for each in told]) * 1e-6
-    current_a = np.array([each.current_ua for each in told]) * found.discharge_a_per_unit
-    return Trace(t_s=np.array([each.t_ns for each in told]) * NS, power_w=current_a * volts)
+    seen = gauge_readings(told, found)
+    if len(seen.t_s) < 2 or any(each.status != DISCHARGING for each in told):
+        return None
+    return Trace(t_s=seen.t_s, power_w=seen.raw * found.discharge_a_per_unit * seen.volts)
 
 
 def why_coarse(windows: Sequence[tuple[int, int]], trace: Trace) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
 import subprocess
@@ -18,9 +19,20 @@ import psutil
 import pytest
 
 from farm.parts.part import free_port
-from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, SetupError, TransportLost
+from orchestrator.errors import AdbDown, DeviceSick, FarmError, ServiceDown, SetupError, TransportLost, Unsupported
+from orchestrator.model.device import Health
 from tests.waiting import eventually
-from workers.connection.adb import MAX_OUTPUT_BYTES, AdbConnection, AdbServer, ListedDevice, parse_devices
+from workers.connection.adb import (
+    MAX_OUTPUT_BYTES,
+    AdbConnection,
+    AdbServer,
+    ListedDevice,
+    by_call,
+    over_network,
+    parse_devices,
+)
+from workers.connection.adb.server import STATES
+from workers.devices.lookup import unusable
 
 Handler = Callable[[socket.socket], None]
 
@@ -197,8 +209,9 @@ def test_something_else_on_the_port(tmp_path: Path, reply: bytes) -> None:
         request(client)
         client.sendall(reply)
 
-    with server(handle) as port, pytest.raises(SetupError, match="no adb server"):
+    with server(handle) as port, pytest.raises(SetupError, match="no adb server") as caught:
         AdbServer(port, adb_binary(tmp_path, "41")).check()
+    assert "start-server" not in str(caught.value), "something listens there already"
 
 
 def test_no_adb_binary(tmp_path: Path) -> None:
@@ -229,6 +242,63 @@ def test_phones_with_one_usb_serial_number_are_told_apart_by_their_port() -> Non
     assert [row.address for row in parse_devices(listing)] == ["usb:1-2", "usb:1-3"]
 
 
+NAMES = {
+    "R58M42ABCDE": (False, False),
+    "(no serial number)": (False, False),
+    "a serial with spaces (2)": (False, False),
+    "offline device": (False, False),
+    "emulator-5554": (False, False),
+    "127.0.0.1:41000": (True, False),
+    "localhost:5555": (True, False),
+    "[::1]:5555": (True, False),
+    "192.168.1.20:5555": (True, True),
+    "[fe80::1%wlan0]:37123": (True, True),
+    "phone-7.lab:5555": (True, True),
+    "adb-0123456789ABCDEF-xYz012._adb-tls-connect._tcp": (True, True),
+    "adb-0123456789ABCDEF-xYz012 (2)._adb-tls-connect._tcp": (True, True),
+    "adb-R58M._adb._tcp.": (True, True),
+}
+"""Name -> whether adb's server called it, and whether over a network."""
+OPEN_STATES = (
+    "host",
+    "waking up",
+    "no permissions (missing udev rules? user is here); see [http://x/y z]",
+    "no device",
+)
+
+
+def test_rows_of_any_name_and_state_are_read_back(seed: int) -> None:
+    """A state that nobody knows is kept as it is, wherever a padded name or a name of mDNS shows where it begins."""
+    draw = random.Random(seed)
+    for _ in range(300):
+        rows = [(name, draw.choice(STATES + OPEN_STATES)) for name in draw.sample(list(NAMES), draw.randint(1, 6))]
+        rows = [(name, state) for name, state in rows if state != "waking up" or len(name) < 22 or "._" in name]
+        tags = [draw.sample(["product:p", "model:M_1", "device:d", "brand_new:x"], draw.randint(0, 4)) for _ in rows]
+        lines = [
+            f"{name:22s} {' '.join((state, *told, 'transport_id:7'))}\n"
+            for (name, state), told in zip(rows, tags, strict=True)
+        ]
+        found = parse_devices("".join(lines))
+        assert [(row.address, row.state) for row in found] == rows
+        assert [(by_call(row.address), over_network(row.address)) for row in found] == [NAMES[name] for name, _ in rows]
+        assert all(row.detail.endswith("transport_id:7") for row in found)
+
+
+def test_a_usb_phone_whose_serial_number_reads_like_an_address_is_named_by_its_port() -> None:
+    (row,) = parse_devices("10.0.0.7:5555          device usb:1-2 product:x\n")
+    assert (row.address, by_call(row.address), over_network(row.address)) == ("usb:1-2", False, False)
+
+
+@pytest.mark.parametrize("state", [*STATES, "no permissions (x); see [http://y]", "waking up", ""])
+def test_the_advice_is_that_of_the_state(state: str) -> None:
+    health, advice = unusable(ListedDevice("A b", state, "usb:1-2"), AdbServer(5038))
+    assert ("start Android" in advice) is (state in ("bootloader", "recovery", "rescue", "sideload", "host"))
+    assert (health is Health.UNAUTHORIZED) is (state.startswith("no perm") or "author" in state)
+    assert ("udev" in advice) is state.startswith("no perm")
+    assert ("adb -P 5038 -s 'A b' attach" in advice) is (state == "detached")
+    assert "usb:1-2" in advice
+
+
 def test_a_phone_is_reached_by_its_address_and_called_by_its_serial() -> None:
     asked: list[str] = []
 
@@ -240,6 +310,27 @@ def test_a_phone_is_reached_by_its_address_and_called_by_its_serial() -> None:
         AdbConnection("127.0.0.1:41000", AdbServer(port), serial="R58M42").shell(["true"])
     assert asked == ["host:transport:127.0.0.1:41000"]
     assert caught.value.device == "R58M42"
+
+
+@pytest.mark.parametrize(
+    ("features", "error"),
+    [(b"", Unsupported), (b"cmd,stat_v2", Unsupported), (b"shell_v2,cmd", TransportLost)],
+)
+def test_an_adbd_without_shell_v2_is_no_bad_cable(features: bytes, error: type[FarmError]) -> None:
+    """As those of Android 6 and older: they close the stream of a service that they do not have."""
+
+    def old(client: socket.socket) -> None:
+        if request(client) == "host-serial:A:features":
+            client.sendall(b"OKAY%04x%s" % (len(features), features))
+            return
+        client.sendall(b"OKAY")
+        assert request(client).startswith("shell,v2,raw:")
+        client.sendall(b"FAIL0006closed")
+
+    with server(old) as port, pytest.raises(error) as caught:
+        AdbConnection("A", AdbServer(port)).shell(["getprop", "ro.serialno"])
+    assert ("Android 8" in str(caught.value)) is (error is Unsupported)
+    assert ("cable" in str(caught.value)) is (error is TransportLost)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from workers.devices import dumpsys
@@ -81,6 +83,47 @@ def test_thermal_reads_the_hal_block_alone() -> None:
         dumpsys.Temperature("CPU", 0, 57.9, 0),
         dumpsys.Temperature("SKIN", 3, -4.5, 1),
     )
+
+
+ODD_ROWS = (
+    "\tTemperature{mValue=NaN, mType=1, mName=GPU0, mStatus=0}",
+    "\tTemperature{mValue=Infinity, mType=3, mName=skin-a, mStatus=0}",
+    "\tTemperature{mValue=0.0, mType=3, mName=parked, mStatus=0}",
+    "\tTemperature{mValue=-40.0, mType=3, mName=parked, mStatus=0}",
+    "\tTemperature{mValue=125.0, mType=3, mName=parked, mStatus=0}",
+    "\tTemperature{mValue=2800.0, mType=0, mName=parked, mStatus=0}",
+    "\tTemperature{mValue=, mType=3, mName=, mStatus=}",
+    "\tTemperature{mValue=44.0, mType=skin, mName=x, mStatus=0}",
+    "\tTemperature{mVal",
+    "\t<no sensor>",
+    "",
+    "logd: something else",
+)
+
+
+def test_an_odd_row_costs_itself_alone(seed: int) -> None:
+    """Wherever it stands, and of whatever form it is."""
+    draw = random.Random(seed)
+    for _ in range(200):
+        wanted = [
+            dumpsys.Temperature(f"s {i}" if i % 2 else f"s{i}", i % 5, round(draw.uniform(20, 90), 2), i % 3)
+            for i in range(draw.randint(1, 8))
+        ]
+        rows = [f"\tTemperature{{mValue={t}, mType={k}, mName={n}, mStatus={s}}}" for n, k, t, s in wanted]
+        for _ in range(draw.randint(1, 5)):
+            rows.insert(draw.randint(0, len(rows)), draw.choice(ODD_ROWS))
+        end = draw.choice(["\n", "\r\n"])
+        head, _, tail = THERMAL.partition("Current temperatures from HAL:\n")
+        tail = tail[tail.index("Current cooling") :]
+        text = end.join([*head.splitlines(), "Current temperatures from HAL:", *rows, *tail.splitlines()])
+        assert dumpsys.parse_thermal(text).temperatures == tuple(wanted), text
+
+
+@pytest.mark.parametrize("odd", ["-1", "255", "2147483647", "-2147483648"])
+def test_what_no_battery_has_is_unknown(odd: str) -> None:
+    found = dumpsys.parse_battery(BATTERY.replace("level: 87", f"level: {odd}").replace("274", f"{odd}0"))
+    assert found.percent is None
+    assert found.temp_c is None or odd == "-1"
 
 
 def test_thermal_hal_not_ready() -> None:

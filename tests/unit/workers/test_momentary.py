@@ -53,3 +53,26 @@ def test_the_draw_is_positive_while_the_battery_discharges(
 ) -> None:
     found = battery_draw_a(Reading(at=0.0, current_raw=raw, status=status), gauge)
     assert found == (None if expected_a is None else pytest.approx(expected_a))
+
+
+def test_a_battery_of_another_name_is_found_as_the_agent_finds_it() -> None:
+    """By its type, and that it tells a current: Huawei's `Battery` beside `MainBattery` and `bms`."""
+    text = """\
+/sys/class/power_supply/Battery/type:Battery
+/sys/class/power_supply/Battery/status:Discharging
+/sys/class/power_supply/bms/type:BMS
+/sys/class/power_supply/bms/current_now:77
+/sys/class/power_supply/MainBattery/type:Battery
+/sys/class/power_supply/MainBattery/current_now:-431
+/sys/class/power_supply/MainBattery/voltage_now:3994
+/sys/class/power_supply/MainBattery/status:Discharging
+"""
+    found = parse_nodes(text, at=7.0)
+    assert (found.current_raw, found.voltage_v, found.status) == (-431, pytest.approx(3.994), "Discharging")
+
+
+@pytest.mark.parametrize("odd", ["-2147483648", "65535", "4294967295"])
+def test_what_no_node_can_mean_is_not_told(odd: str) -> None:
+    text = PIXEL.replace("-412000", odd).replace("4123000", odd).replace("217", odd)
+    found = parse_nodes(text, at=7.0)
+    assert (found.current_raw, found.voltage_v, found.battery_cycles) == (None, None, None)

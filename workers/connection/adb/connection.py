@@ -12,14 +12,14 @@ from pathlib import Path
 import adbutils
 
 from kernels.checkpoint import checkpoint
-from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, TransportLost
+from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, TransportLost, Unsupported
 from workers.connection import batch
 from workers.connection.base import ShellResult
 from workers.connection.quote import quote
 from workers.connection.stream import ShellStream, Stream
 from workers.host_faults import is_of_host
 
-from .server import AdbServer, over_network
+from .server import AdbServer, by_call
 from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream
 
 FOLDER = "/data/local/tmp/pocketfarm"
@@ -96,9 +96,9 @@ class AdbConnection:
                 file.write(stream.read_exact(bytes_))
 
     def reconnect(self) -> None:
-        """A phone at `host:port` that left the list is connected again; USB phones, and those that the server itself
+        """A phone that was called and left the list is called again; USB phones, and those that the server itself
         tries again, come back by themselves."""
-        if not over_network(self.address):
+        if not by_call(self.address):
             return
         with suppress(ServiceDown, TransportLost):
             if all(row.address != self.address for row in self._server.devices()):
@@ -122,6 +122,12 @@ class AdbConnection:
             if is_of_host(e):
                 raise
             late = isinstance(e, TimeoutError | adbutils.AdbTimeout)
+            if isinstance(e, adbutils.AdbError) and "closed" in str(e) and self._server.lacks_shell_v2(self.address):
+                raise Unsupported(
+                    "its adbd offers no shell v2, as those up to Android 6",
+                    device=self.serial,
+                    remedy="take a phone with Android 8 or newer",
+                ) from e
             what = f"no end within {deadline_s:g} s" if late else f"{e or type(e).__name__}"
             said = f"connection lost in `{command[:200]}`: {what}"
             if self._server.is_shaken:

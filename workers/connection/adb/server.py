@@ -10,21 +10,32 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError, TransportLost
+from orchestrator.errors import FarmError, ServiceDown, SetupError, TransportLost
 from workers.connection.server_watch import ServerWatch
 from workers.connection.sockets import connect_tcp, connect_unix
 
 from .stream import WENT_AWAY, AdbStream
 
 CONNECT_S = 5.0
-_TAG = re.compile(r"\s+(?:usb|product|model|device|transport_id|features):\S*")
+NAME_WIDTH = 22
+STATES = (
+    *("device", "offline", "unauthorized", "authorizing", "connecting", "detached", "bootloader", "recovery"),
+    *("rescue", "sideload", "host", "unknown"),
+)
+"""What adb calls states, in its words; a newer one may know more."""
+_TAGS = re.compile(r"(?:\s+[a-z_]+:\S*)+\s*$")
+_KNOWN_STATE = re.compile(rf"(?P<name>.*?\S)\s+(?P<state>no permissions\b.*|no device|{'|'.join(STATES)})")
+_AFTER_MDNS = re.compile(r"(?P<name>.*\._adb[\w-]*\._tcp\S*)\s+(?P<state>.+)")
+_MDNS = re.compile(r"\._adb[\w-]*\._tcp\b")
+_HOST_PORT = re.compile(r"(?P<host>\[[\da-fA-F:.]+(?:%\w+)?\]|[^:\s]+):\d{1,5}")
+_OWN = re.compile(r"127\.[\d.]+|localhost|\[::1\]")
 
 
 class ListedDevice(NamedTuple):
     """One row of the server's list."""
 
     address: str
-    """What the server calls it: its USB serial number, or `host:port`."""
+    """What the server calls it: its USB serial number, `usb:PORT`, `host:port`, or a name of mDNS."""
     state: str
     """`device`, `offline`, `unauthorized`, `no permissions (...)`, ..."""
     detail: str
@@ -76,7 +87,8 @@ class AdbServer:
         except (ServiceDown, ValueError) as e:
             if isinstance(e.__cause__, ConnectionRefusedError):
                 raise
-            raise SetupError(f"what listens on {self.place} is no adb server: {e}", remedy=self._move()) from e
+            what = f"what listens on {self.place} is no adb server: {e.args[0]}"  # without advice to start one there
+            raise SetupError(what, remedy=self._move()) from e
         if version != wanted:
             raise SetupError(
                 f"the adb server on {self.place} has version {version}, {self.path} has {wanted}",
@@ -103,6 +115,14 @@ class AdbServer:
         except ServiceDown as e:
             if "no such device" not in str(e):
                 raise
+
+    def lacks_shell_v2(self, address: str, *, deadline_s: float = 5.0) -> bool:
+        """Whether a phone is there whose adbd has no shell with separate outputs and exit status; False where the
+        server does not tell."""
+        try:
+            return "shell_v2" not in self._ask(f"host-serial:{address}:features", deadline_s).split(",")
+        except FarmError:
+            return False
 
     def _ask(self, service: str, deadline_s: float) -> str:
         try:
@@ -137,18 +157,38 @@ def server_of(settings: Settings) -> AdbServer:
 
 
 def parse_devices(listing: str) -> list[ListedDevice]:
-    """Rows of `host:devices-l`: `%-22s STATE [usb:X] [product:X ...] [transport_id:N]`; a state may hold spaces.
+    """Rows of `host:devices-l`: `%-22s STATE [usb:X] [product:X ...] [transport_id:N]`; names and states may hold
+    spaces.
 
-    Phones that claim the same USB serial number are told apart by their port, which adb takes as an address too.
+    Phones that claim the same USB serial number, or one that reads like a network's address, are named by their port,
+    which adb takes as an address too: so an address alone tells how its phone is reached.
     """
-    rows = []
-    for line in listing.splitlines():
-        address, _, rest = line.partition(" ")
-        if address and rest.strip():
-            tags = _TAG.findall(" " + rest)
-            rows.append(ListedDevice(address, _TAG.sub("", " " + rest).strip(), " ".join(tag.strip() for tag in tags)))
+    rows = [row for line in listing.splitlines() if (row := _parse_row(line.strip())) is not None]
     times = Counter(row.address for row in rows)
-    return [row._replace(address=_port(row)) if times[row.address] > 1 else row for row in rows]
+    odd = [times[row.address] > 1 or by_call(row.address) for row in rows]
+    return [row._replace(address=_port(row)) if each else row for row, each in zip(rows, odd, strict=True)]
+
+
+def _parse_row(line: str) -> ListedDevice | None:
+    """None for a line that names no device, such as a daemon's own words."""
+    words = _TAGS.search(line)
+    named, detail = (line[: words.start()], words[0].strip()) if words else (line, "")
+    if not named.strip() or named.startswith("*") or named.strip() == "List of devices attached":
+        return None
+    address, state = _name_and_state(named.rstrip())
+    return ListedDevice(address, state, " ".join(detail.split())) if address and (state or detail) else None
+
+
+def _name_and_state(named: str) -> tuple[str, str]:
+    """A short name is padded; else the longest state that is known ends the row, or a name of mDNS is over at its
+    suffix; else the name has no space."""
+    if named[NAME_WIDTH - 1 : NAME_WIDTH + 1] == "  " and named[NAME_WIDTH + 1 : NAME_WIDTH + 2].strip():
+        return named[:NAME_WIDTH].rstrip(), named[NAME_WIDTH + 1 :]
+    for pattern in (_KNOWN_STATE, _AFTER_MDNS):
+        if match := pattern.fullmatch(named):
+            return match["name"].rstrip(), match["state"].strip()
+    name, _, state = named.replace("\t", " ").partition(" ")
+    return name, state.strip()
 
 
 def _port(row: ListedDevice) -> str:
@@ -156,6 +196,18 @@ def _port(row: ListedDevice) -> str:
     return next((tag for tag in row.detail.split() if tag.startswith("usb:")), row.address)
 
 
+def by_call(address: str) -> bool:
+    """Whether adb's server called the phone, at `host:port` or by a name of mDNS, and can call it again."""
+    return _MDNS.search(address) is not None or _host(address) is not None
+
+
 def over_network(address: str) -> bool:
-    """Whether adb's server reaches a phone at `host:port`, and not over USB."""
-    return ":" in address and not address.startswith("usb:")
+    """Whether the phone is reached by radio or cable of a network, which switching its radios may cut: neither by USB,
+    nor as an emulator or tunnel of this host."""
+    host = _host(address)
+    return _MDNS.search(address) is not None or (host is not None and not _OWN.fullmatch(host))
+
+
+def _host(address: str) -> str | None:
+    match = _HOST_PORT.fullmatch(address)
+    return match["host"] if match else None

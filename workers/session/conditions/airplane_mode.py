@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
+from workers.connection.adb import over_network
 from workers.connection.base import DeviceConnection
 
 from .base import Held
@@ -20,8 +21,7 @@ class AirplaneMode:
         return "enabled" if conditions.airplane_mode else ""
 
     def check(self, connection: DeviceConnection) -> None:
-        host, colon, _ = connection.address.rpartition(":")
-        if colon and not host.startswith("127."):
+        if over_network(connection.address):
             raise Unsupported(
                 "airplane mode would cut the network by which the phone is reached",
                 device=connection.serial,

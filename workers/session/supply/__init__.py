@@ -8,6 +8,7 @@ from orchestrator.errors import Unsupported
 from orchestrator.model.device import Source
 from orchestrator.model.enrolment import SupplyWay
 from orchestrator.model.wiring import WiredDevice
+from workers.connection.adb import over_network
 from workers.devices.fleet import Member
 from workers.power.model import control_socket
 
@@ -41,12 +42,6 @@ def find_switch(member: Member, wired: WiredDevice, state: Path) -> Switch:
             device=serial,
             remedy="give `supply` in the wiring file (docs/howto/conditions.md), or use conditions.supply: discharging",
         ) from e
-
-
-def over_network(address: str) -> bool:
-    """Whether adb reaches it over a network other than this host's own."""
-    host, colon, _ = address.rpartition(":")
-    return bool(colon) and not host.startswith(("127.", "localhost", "usb"))
 
 
 def supply_way(member: Member, wired: WiredDevice, state: Path) -> SupplyWay:

@@ -1,0 +1,114 @@
+"""Take from a gauge's readings those that can be, with their voltage, and tell what was left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.model import telemetry
+from orchestrator.model.power import GaugeCalibration
+
+NS = 1e-9
+NAMED = 3
+"""Values of each kind that are told."""
+MINORITY = 0.5
+"""Where as many powers cannot be, it is no single reading but the unit that is wrong, which its mean shows."""
+
+
+class Told(Protocol):
+    """A reading as an agent tells it."""
+
+    @property
+    def t_ns(self) -> int: ...
+    @property
+    def current_ua(self) -> int | None: ...
+    @property
+    def voltage_uv(self) -> int | None: ...
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Readings that cannot be."""
+
+    count: int = 0
+    total: int = 0
+    what: str = ""
+    """Which values, and how often."""
+
+    @property
+    def share(self) -> float:
+        return self.count / self.total if self.total else 0.0
+
+    @property
+    def text(self) -> str:
+        return f"{self.count} of {self.total} readings cannot be and were left out: {self.what}"
+
+
+NOTHING = LeftOut()
+
+
+@dataclass(frozen=True, eq=False)
+class GaugeReadings:
+    """What a gauge said and can have measured."""
+
+    place: NDArray[np.intp]
+    """Of each among all that the agent told."""
+    t_s: NDArray[Any]
+    raw: NDArray[np.int64]
+    """Current as printed."""
+    volts: NDArray[np.float64]
+    left_out: LeftOut
+    assumed_v: str
+    """Why the voltage was assumed; empty: the gauge told it."""
+
+
+def gauge_readings(power: Sequence[Told], gauge: GaugeCalibration) -> GaugeReadings:
+    """Of readings that have a current."""
+    known = [(at, each) for at, each in enumerate(power) if each.current_ua is not None]
+    usual = median(abs(each.current_ua or 0) for _, each in known) if known else 0.0
+    cells = [telemetry.cell_v(each.voltage_uv) for _, each in known]
+    told = [each.voltage_uv for _, each in known if each.voltage_uv is not None]
+    has_volts = any(volts is not None for volts in cells)
+    good, wrong = list[int](), list[tuple[str, float]]()
+    for index, (_, each) in enumerate(known):
+        if telemetry.current(each.current_ua, usual) is None:
+            wrong.append(("current", each.current_ua or 0))
+        elif has_volts and cells[index] is None and each.voltage_uv is not None:
+            wrong.append(("voltage", each.voltage_uv))
+        else:
+            good.append(index)
+    raw = np.array([known[index][1].current_ua for index in good], dtype=np.int64)
+    t_s = np.array([known[index][1].t_ns for index in good], dtype=np.int64) * NS
+    volts = _filled(t_s, [cells[index] for index in good])
+    power_w = raw * gauge.discharge_a_per_unit * volts
+    fits = np.array([telemetry.is_power(value) for value in power_w.tolist()], dtype=bool)
+    if len(fits) and fits.mean() <= MINORITY:
+        fits[:] = True
+    wrong += [("power of W", round(value, 1)) for value in power_w[~fits].tolist()]
+    assumed = "" if has_volts else f"it says {told[0]}" if told else "it tells none"
+    place = np.array([known[index][0] for index in good], dtype=np.intp)
+    return GaugeReadings(
+        place[fits], t_s[fits], raw[fits], volts[fits], LeftOut(len(wrong), len(known), named(wrong)), assumed
+    )
+
+
+def _filled(t_s: NDArray[Any], cells: Sequence[float | None]) -> NDArray[np.float64]:
+    """Voltages, between neighbours where one is missing; the usual one where all are."""
+    known = np.array([volts is not None for volts in cells], dtype=bool)
+    if not known.any():
+        return np.full(len(t_s), telemetry.USUAL_V)
+    there = np.array([volts for volts in cells if volts is not None])
+    return there if known.all() else np.interp(t_s, t_s[known], there)
+
+
+def named(wrong: Sequence[tuple[str, float]]) -> str:
+    """Kinds and values, the most frequent first."""
+    often = Counter(wrong).most_common(NAMED)
+    more = [f"{len(set(wrong)) - NAMED} others"] if len(set(wrong)) > NAMED else []
+    return ", ".join([*(f"{what} {value:.12g} ({count} x)" for (what, value), count in often), *more])
