@@ -134,8 +134,10 @@ ONLY_IN_THE_AGENTS: dict[str, tuple[str, ...]] = {
     r"\bstd::sto(i|l|ll|ul|ull|f|d|ld)\(": (),
     r"(?<!\w)(std::)?(abort|exit|quick_exit)\(|::_exit\(": ("main.cc",),
     r"\bstd::terminate\b": ("system/thread.h",),
+    r"\bthread_local\b|\b__thread\b": (),
 }
-"""What may throw, end the process or read: a pattern in the agent's sources, and the files that may have it."""
+"""What may throw, end the process, read, or is a call at each use on phones (thread-local variables): a pattern in the
+agent's sources, and the files that may have it."""
 
 LONGEST_MODULE = 450
 LOOK_AGAIN = 300

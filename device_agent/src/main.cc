@@ -1,6 +1,7 @@
 // Commands of the agent. The only file that ends the process.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -76,7 +77,7 @@ void finish_run(const Result<Ran>& ran, Journal& journal) {
   journal.finish("result", JsonObject()
                                .set("samples", ran->samples)
                                .set("run_ns", ran->run_ns)
-                               .set("suspended_ns", ran->suspended_ns));
+                               .set("suspended_ns", std::max<int64_t>(0, ran->suspended_ns)));  // a difference of two estimates
 }
 
 Result<int> probe(const Args& args, const Environment& environment, Journal& journal, Watchdog& watchdog) {

@@ -17,6 +17,7 @@ import pytest
 from kernels.plan.model import BufferArgument, Bundle, Dispatch, IntArgument, Parameter, Program
 
 from .driver import TIMEOUT_S, Agent, Ended, read_events
+from .phone_nodes import write_nodes
 from .plans import Draft, binary_program, combine, vector
 
 FOREVER = ("--samples", 1_000_000)
@@ -273,3 +274,15 @@ def test_version(agent: Agent) -> None:
     done = agent.plain("version")
     assert done.returncode == 0
     assert json.loads(done.stdout)["schema_version"] == 1
+
+
+def test_time_asleep_is_never_below_zero(agent: Agent) -> None:
+    """It is the difference of two estimates, and each may be a little off."""
+    phone, journal = write_nodes(agent.folder, {"proc/suspended_ns": "5000000000"}), agent.folder / "journal.jsonl"
+    burning = subprocess.Popen(
+        [agent.binary, "burn", "--steps", "0,0", "--step-ms", "500", "--journal", journal],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=agent.environment({"POCKETFARM_SYSROOT": phone}),
+    )  # fmt: skip
+    await_text(journal, '"phase"')
+    write_nodes(agent.folder, {"proc/suspended_ns": "0"})
+    assert finish(burning).one("result").suspended_ns == 0

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import re
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from device_agent.build import FOLDER
 from orchestrator.model.device import Api
 from workers.devices.driver import VARIABLES
 
@@ -57,6 +63,47 @@ def test_api_without_a_driver_is_no_device(agent: Agent, api: str) -> None:
     told = [event.message for event in probe(agent, **hidden).all("warning")]
     assert len(told) == 1
     assert told[0].startswith(api)
+
+
+OPENCL_H = (FOLDER / "src" / "backends" / "opencl" / "library.h").read_text()
+OF_OPENCL = re.findall(r"F\((cl\w+)\)", OPENCL_H.partition("OPENCL_12")[0])
+
+
+def refusing(folder: Path, draw: random.Random) -> tuple[str, str]:
+    """Write a drawn libOpenCL.so that cannot be used; its cause, and the words that tell it."""
+    cause, library = draw.choice(("no library", "lacks a function", "no platform", "refuses")), "libOpenCL.so"
+    status, left_out = -draw.randint(1, 1100), draw.choice(OF_OPENCL)
+    says = {
+        "no library": "file too short|invalid ELF header",
+        "lacks a function": f"has no {left_out}$",
+        "no platform": "has no platform$",
+        "refuses": rf"clGetPlatformIDs failed: \w+ \({status}\)",
+    }
+    if cause == "no library":
+        (folder / library).write_bytes(draw.randbytes(draw.randint(0, 200)))
+    else:
+        values = dict.fromkeys(OF_OPENCL, 0) | ({"clGetPlatformIDs": status} if cause == "refuses" else {})
+        if cause == "lacks a function":
+            del values[left_out]
+        source = "".join(f"int {name}(void) {{ return {value}; }}\n" for name, value in values.items())
+        command = ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", folder / library]
+        subprocess.run(command, input=source.encode(), check=True)
+    return cause, says[cause]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_each_library_that_cannot_be_used_has_its_reason(agent: Agent, seed: int, number: int) -> None:
+    """That line decides a phone that nobody has seen: absent, closed, of another kind, or a driver that refuses."""
+    libraries = agent.folder / "libraries"
+    libraries.mkdir()
+    cause, says = refusing(libraries, random.Random(f"{seed}/{number}"))
+    (libraries / "libOpenCL.so.1").write_text("no library")  # else the host's own is taken
+    run = probe(agent, LD_LIBRARY_PATH=str(libraries), POCKETFARM_APIS="opencl")
+    told = run.one("warning").message.split("; ")
+    own = [words for words in told if re.search(r"(^|/libraries/)libOpenCL\.so[: ]", words)]
+    assert own and re.search(says, own[0]), (cause, told)
+    assert all(re.search(r"cannot open|header|too short|was opened, but", words) for words in told)
+    assert any("libOpenCL-car.so" in words for words in told)
 
 
 def test_one_of_several_devices_is_taken_by_its_name(agent: Agent) -> None:

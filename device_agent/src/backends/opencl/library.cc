@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "system/link_error.h"
+
 namespace pocketfarm::opencl {
 namespace {
 
@@ -22,12 +24,13 @@ const char* const kCandidates[] = {
     "/vendor/" POCKETFARM_LIB "/libOpenCL.so",
     "/system/vendor/" POCKETFARM_LIB "/libOpenCL.so",
     "libOpenCL-pixel.so",
+    "libOpenCL-car.so",
     "/vendor/" POCKETFARM_LIB "/egl/libGLES_mali.so",
     "libmali.so",
     "/vendor/" POCKETFARM_LIB "/libPVROCL.so",
 };
 
-// Pixel phones hide the API behind two functions of their own.
+// Google's own runtimes hide the API behind two functions of their own.
 void* pixel_symbol(void* handle, const char* name) {
   using Enable = void (*)();
   using Load = void* (*)(const char*);
@@ -43,25 +46,33 @@ void* symbol(void* handle, const char* name) {
   return found != nullptr ? found : pixel_symbol(handle, name);
 }
 
-bool complete(void* handle, Library& library) {
+// The first function that it has not got; null where it has all.
+const char* lacking(void* handle, Library& library) {
 #define POCKETFARM_LOAD(name)                                              \
   library.name = reinterpret_cast<decltype(&::name)>(symbol(handle, #name)); \
-  if (library.name == nullptr) return false;
+  if (library.name == nullptr) return #name;
   POCKETFARM_OPENCL_FUNCTIONS(POCKETFARM_LOAD)
 #undef POCKETFARM_LOAD
 #define POCKETFARM_LOAD(name) library.name = reinterpret_cast<decltype(&::name)>(symbol(handle, #name));
   POCKETFARM_OPENCL_12_FUNCTIONS(POCKETFARM_LOAD)
 #undef POCKETFARM_LOAD
-  return true;
+  return nullptr;
 }
 
-bool has_platform(const Library& library) {
+// Why a library cannot be used, in the linker's or the driver's words; empty where it can.
+std::string refusal(const char* candidate, Library& library) {
+  void* handle = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return link_error(candidate);
+  if (const char* name = lacking(handle, library)) return std::string(candidate) + " was opened, but has no " + name;
   cl_uint count = 0;
-  return library.clGetPlatformIDs(0, nullptr, &count) == CL_SUCCESS && count >= 1;
+  const cl_int code = library.clGetPlatformIDs(0, nullptr, &count);
+  if (code != CL_SUCCESS) return std::string(candidate) + " was opened, but " + cl_error("clGetPlatformIDs", code).message;
+  return count > 0 ? "" : std::string(candidate) + " was opened, but has no platform";
 }
 
 const char* name_of(cl_int code) {
   switch (code) {
+    case -1001: return "CL_PLATFORM_NOT_FOUND_KHR";
     case CL_DEVICE_NOT_FOUND: return "CL_DEVICE_NOT_FOUND";
     case CL_DEVICE_NOT_AVAILABLE: return "CL_DEVICE_NOT_AVAILABLE";
     case CL_MEM_OBJECT_ALLOCATION_FAILURE: return "CL_MEM_OBJECT_ALLOCATION_FAILURE";
@@ -88,13 +99,14 @@ Result<const Library*> Library::load() {
   if (!library.path.empty()) return &library;
   std::string tried;
   for (const char* candidate : kCandidates) {
-    (tried += tried.empty() ? "" : ", ") += candidate;
-    void* handle = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr || !complete(handle, library) || !has_platform(library)) continue;
-    library.path = candidate;
-    return &library;
+    const std::string why = refusal(candidate, library);
+    if (why.empty()) {
+      library.path = candidate;
+      return &library;
+    }
+    (tried += tried.empty() ? "" : "; ") += why;
   }
-  return Error{Code::no_device, "no OpenCL library with a platform; looked for " + tried};
+  return Error{Code::no_device, "no OpenCL library with a platform: " + tried};
 }
 
 Error cl_error(const std::string& call, cl_int code) {

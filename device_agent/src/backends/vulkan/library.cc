@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "system/link_error.h"
+
 namespace pocketfarm::vulkan {
 namespace {
 
@@ -10,16 +12,20 @@ const char* const kCandidates[] = {"libvulkan.so.1", "libvulkan.so"};
 struct Entry {
   PFN_vkGetInstanceProcAddr get = nullptr;
   std::string path;
+  std::string tried;  // what the linker said of those that cannot be used
 };
 
 Entry find_loader() {
+  Entry entry;
   for (const char* candidate : kCandidates) {
-    void* handle = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) continue;
-    const auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vkGetInstanceProcAddr"));
-    if (get != nullptr) return {get, candidate};
+    if (void* handle = ::dlopen(candidate, RTLD_NOW | RTLD_LOCAL)) {
+      entry.path = candidate;
+      entry.get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(handle, "vkGetInstanceProcAddr"));
+      if (entry.get != nullptr) return entry;
+    }
+    (entry.tried += entry.tried.empty() ? "" : "; ") += link_error(candidate);
   }
-  return {};
+  return entry;
 }
 
 VkResult make_instance(PFN_vkGetInstanceProcAddr get, Library& library) {
@@ -69,7 +75,7 @@ Result<const Library*> Library::load() {
   static Library library;
   if (!library.path.empty()) return &library;
   const Entry entry = find_loader();
-  if (entry.get == nullptr) return Error{Code::no_device, "no Vulkan loader; looked for libvulkan.so.1, libvulkan.so"};
+  if (entry.get == nullptr) return Error{Code::no_device, "no Vulkan loader: " + entry.tried};
   if (const VkResult result = make_instance(entry.get, library))
     return Error{Code::no_device, entry.path + ": " + vk_error("vkCreateInstance", result).message};
   if (const char* missing = load_functions(entry.get, library))
