@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from orchestrator.config import Settings
 from orchestrator.errors import DeviceSick, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Memory, Sample, Setup
-from orchestrator.model.record import Replan, RunsOn
+from orchestrator.model.record import RunsOn
 
 from .connection.adb import server_of
 from .devices.admit import enrol_phone
@@ -33,7 +34,7 @@ from .plans.compiler_options import limits_of
 from .plans.kernel_limits import KernelLimits
 from .plans.plan_store import Arrays, StoredPlan, store
 from .plans.tuned_choices import TunedChoices
-from .session.session import session
+from .session.session import Session, session
 
 log = logging.getLogger(__name__)
 LOCK_WAIT_S = 2.0
@@ -55,27 +56,27 @@ class InferResult:
 def infer(
     *,
     device: str | None,
-    graph: Graph,
-    inputs: Arrays,
+    work: Sequence[tuple[Graph, Arrays]],
     options: Options,
     settings: Settings,
     tuned: bool = True,
     deadline_s: float = 600.0,
     report: Report = lambda *_: None,
-) -> InferResult:
-    """Compile for the device, run once, fetch the outputs (with `options.keep_all`: those of every node).
+) -> list[InferResult]:
+    """Run each graph of `work` once with its inputs, and fetch the outputs (with `options.keep_all`: of every node).
 
-    `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. Compiled anew within
-    its limit where the driver refuses a kernel's work-group, as in a job. Raises DeviceBusy where a
+    `device`: a serial or an adb address; None: this host. `tuned`: with what tuning found there. A graph is compiled
+    once; anew within its limit where the driver refuses a kernel's work-group, as in a job. Raises DeviceBusy where a
     session holds it, Unsupported, AgentFault, the transient errors, and those of the compiler.
     """
     api, precision = Api(options.backend), Precision(options.precision)
     member = find_member(device, api, settings)
     known, cache = KernelLimits(settings.state), settings.state / "cache" / "spirv"
-    plans: list[StoredPlan] = []
+    plans: dict[int, StoredPlan] = {}
+    block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads)
     with tempfile.TemporaryDirectory(prefix="pocketfarm-plan-") as temporary:
 
-        def compile_within(_: Replan | None = None) -> None:
+        def compile_within(graph: Graph) -> None:
             report("compiling", 0, 0, None)
             limits = replace(limits_of(member.facts, api, precision), kernel_groups=known.of(member.facts, api))
             own = options
@@ -84,16 +85,20 @@ def infer(
             bundle = compile_graph(graph, own, limits, spirv_cache=cache)
             folder = Path(temporary) / bundle.plan.plan_hash
             store(bundle, folder)
-            plans.append(StoredPlan(bundle.plan, folder, bundle.plan.plan_hash))
+            plans[id(graph)] = StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
 
-        compile_within()
-        block = Block("infer/1", warmup=0, samples=1, deadline_s=deadline_s, threads=options.threads)
-        with session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S) as held:
+        def run(graph: Graph, inputs: Arrays, held: Session) -> InferResult:
             measured = run_within_limits(
                 known, member.facts, api,
-                lambda: measure(member, plans[-1], inputs, block, held.check, report), compile_within,
+                lambda: measure(member, plans[id(graph)], inputs, block, held.check, report),
+                lambda _: compile_within(graph),
             )  # fmt: skip
-    return _result(measured, plans[-1].plan, member.facts)
+            return _result(measured, plans[id(graph)].plan, member.facts)
+
+        for graph in {id(graph): graph for graph, _ in work}.values():
+            compile_within(graph)
+        with session(member, None, settings.state, _go_on, lock_wait_s=LOCK_WAIT_S) as held:
+            return [run(graph, inputs, held) for graph, inputs in work]
 
 
 def find_member(serial: str | None, api: Api, settings: Settings) -> Member:

@@ -108,10 +108,10 @@ def write_inputs(inputs: Inputs, model: Path | None, network: str | None, path: 
 
 
 def _named(inputs: Inputs, model: Path | None, network: str | None) -> dict[str, Any]:
-    from kernels.frontend.load import load_workload
+    from kernels.frontend.load import input_names
 
-    values = [inputs] if hasattr(inputs, "shape") else list(inputs)
-    names = load_workload(network=network, onnx=model, seed=1).inputs
+    values = [inputs] if hasattr(inputs, "shape") or isinstance(inputs, int | float) else list(inputs)
+    names = input_names(network, model)
     if len(values) != len(names):
         raise ModelFileError(
             f"{len(values)} inputs were given, and the model takes {len(names)}",
@@ -121,6 +121,6 @@ def _named(inputs: Inputs, model: Path | None, network: str | None) -> dict[str,
 
 
 def _array(value: Any) -> Any:
-    """A tensor on any device, as an array of single precision."""
-    own = value.detach().cpu().numpy() if hasattr(value, "detach") else value
-    return np.asarray(own, np.float32)
+    """A tensor on any device, or numbers, in double precision: the command says what single precision does not hold."""
+    own = value.detach().cpu().double() if hasattr(value, "detach") else value
+    return np.asarray(own, np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,23 +18,16 @@ from orchestrator.model.device import Api, DeviceFacts, Precision
 from . import completion, model_check, plan_check
 from .axis_options import with_compiler_options
 from .farm_access import settings_of
+from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption, SizeOption, load_graph
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
-    from kernels.ir.graph import Graph
+    from kernels.frontend.input_file import Given
+    from kernels.ir.graph import Array, Graph
+    from workers.infer import InferResult
 
 PANEL = "The engine, outside the queue"
 
-ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL.onnx", help="ONNX file.", show_default=False)]
-NetworkOption = Annotated[
-    str | None,
-    typer.Option(
-        "--network",
-        metavar="NAME",
-        help="Built-in network instead of a file.",
-        autocompletion=completion.networks,
-    ),
-]
 DeviceOption = Annotated[
     str | None,
     typer.Option(
@@ -45,7 +39,6 @@ DeviceOption = Annotated[
         autocompletion=completion.serials,
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of a built-in network's weights and of random inputs.")]
 TunedOption = Annotated[
     bool, typer.Option("--tuned/--untuned", help="Use the choices that `farm tune` found on the device.")
 ]
@@ -109,6 +102,8 @@ def plan(
     model: ModelArgument = None,
     network: NetworkOption = None,
     seed: SeedOption = 1,
+    size: SizeOption = None,
+    batch: BatchOption = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -145,7 +140,7 @@ def plan(
     from kernels.compile import compile_graph
 
     limits = Limits()
-    graph = load_graph(model, network, seed)
+    graph = load_graph(model, network, seed, size, batch)
     if device is not None:
         from workers.plans.compiler_options import limits_of
         from workers.plans.tuned_choices import TunedChoices
@@ -178,15 +173,6 @@ def plan(
         raise typer.Exit(1)
 
 
-def load_graph(model: Path | None, network: str | None, seed: int) -> Graph:
-    """The graph that a command was given. Raises UsageError for both or neither, and the compiler's errors."""
-    from kernels.frontend.load import load_workload
-
-    if (model is None) == (network is None):
-        raise typer.BadParameter("give either a MODEL.onnx or --network NAME (`farm networks` lists them)")
-    return load_workload(network=network, onnx=model, seed=seed)
-
-
 def _facts_of(state: Path | None, serial: str) -> DeviceFacts:
     from .farm_access import open_inventory
 
@@ -201,9 +187,18 @@ def infer(
     options: Options,
     model: ModelArgument = None,
     network: NetworkOption = None,
-    input_file: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="X.npy", help="Input; seeded random numbers without it.")
+    input_files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="X.npy|X.npz",
+            help="Input, by name in a .npz; may be given again: each is run. Seeded random numbers without it.",
+            show_default=False,
+        ),
     ] = None,
+    size: SizeOption = None,
+    batch: BatchOption = None,
     device: DeviceOption = None,
     dump: Annotated[
         Path | None, typer.Option("--dump", metavar="DIR", help="Write each node's output as DIR/<output name>.npy.")
@@ -217,37 +212,81 @@ def infer(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one inference outside the queue, and show what it took: set-up steps, time, memory, device, driver.
+    """Run one inference an input outside the queue, and show what it took: set-up, time, memory, device, driver.
+
+    Sizes that the file leaves open are those of the input, or of `--size`. The outputs of several inputs are written
+    to a folder each, named as the input's file.
 
     With `--dump` nothing is fused, and every node's output is written in fp32, in the model's own shape and layout;
     `DIR/index.json` says which file holds which tensor.
 
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
     """
-    from kernels.frontend.load import load_inputs, random_inputs
-    from workers.infer import infer as run_inference
+    from workers.infer import infer as run_inferences
 
-    graph = load_graph(model, network, seed)
-    inputs = random_inputs(graph, seed) if input_file is None else load_inputs(graph, input_file)
-    options = replace(options, keep_all=dump is not None)
+    work = _work(input_files or (), lambda given: load_graph(model, network, seed, size, batch, given), seed)
     with _spinner() as progress:
         task = progress.add_task("starting")
-        result = run_inference(
-            device=device, graph=graph, inputs=inputs, options=options, settings=settings_of(state),
-            tuned=tuned, report=lambda phase, *_: progress.update(task, description=phase),
+        results = run_inferences(
+            device=device, work=[each[1:] for each in work], options=replace(options, keep_all=dump is not None),
+            settings=settings_of(state), tuned=tuned,
+            report=lambda phase, *_: progress.update(task, description=phase),
         )  # fmt: skip
+    _show([name for name, *_ in work], [graph for _, graph, _ in work], results, dump, outputs, as_json)
+
+
+def _work(
+    files: Sequence[Path], load: Callable[[Given | None], Graph], seed: int
+) -> list[tuple[str, Graph, Mapping[str, Array]]]:
+    """Each input's name, graph and arrays; a graph is read once for all inputs of the same shapes."""
+    from kernels.frontend.input_file import Given, read_arrays
+    from kernels.frontend.load import as_inputs, random_inputs
+
+    from .inference import file_name
+
+    if not files:
+        graph = load(None)
+        return [("", graph, random_inputs(graph, seed))]
+    graphs: dict[Any, Graph] = {}
+    work: list[tuple[str, Graph, Mapping[str, Array]]] = []
+    taken: set[str] = set()
+    for path in files:
+        arrays = read_arrays(path)
+        shapes = tuple(sorted((each, array.shape) for each, array in arrays.items()))
+        if shapes not in graphs:
+            graphs[shapes] = load(Given.of(arrays, path))
+        work.append((file_name(path.stem, taken, ""), graphs[shapes], as_inputs(graphs[shapes], arrays, path)))
+    return work
+
+
+def _show(
+    names: Sequence[str],
+    graphs: Sequence[Graph],
+    results: Sequence[InferResult],
+    dump: Path | None,
+    outputs: Path | None,
+    as_json: bool,
+) -> None:
+    """Print what came of each input, and write its tensors: of several into a folder of each name."""
     from . import inference
 
-    written = {} if dump is None else inference.write_tensors(dump, result.outputs)
-    if outputs is not None:
-        written |= inference.write_tensors(outputs, {name: result.outputs[name] for name in graph.outputs})
-    facts = inference.as_data(result, graph.outputs, written)
+    several = len(names) > 1
+    told: list[dict[str, Any]] = []
+    for name, graph, result in zip(names, graphs, results, strict=True):
+        own = name if several else ""
+        written = {} if dump is None else inference.write_tensors(dump / own, result.outputs)
+        if outputs is not None:
+            kept = {output: result.outputs[output] for output in graph.outputs}
+            written |= inference.write_tensors(outputs / own, kept)
+        told.append(inference.as_data(result, graph.outputs, written))
     if as_json:
-        print_json(facts)
-    else:
-        out().print(inference.render(facts))
-        for folder in filter(None, (dump, outputs)):
-            log().print(f"tensors written to {escape(str(folder))}")
+        each = [{"input": name, **facts} for name, facts in zip(names, told, strict=True)]
+        print_json({"inferences": each} if several else told[0])
+        return
+    for name, facts in zip(names, told, strict=True):
+        out().print(*([f"[bold]{escape(name)}[/]"] if several else []), inference.render(facts), sep="\n")
+    for folder in filter(None, (dump, outputs)):
+        log().print(f"tensors written to {escape(str(folder))}")
 
 
 def _spinner() -> Progress:

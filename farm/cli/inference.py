@@ -36,21 +36,22 @@ def write_tensors(folder: Path, tensors: Tensors) -> dict[str, str]:
     files: dict[str, str] = {}
     taken = {"index.json"}
     for name, tensor in tensors.items():
-        file = _file_name(name, taken)
-        taken.add(file.lower())
+        file = file_name(name, taken)
         np.save(folder / file, np.asarray(tensor, dtype=np.float32), allow_pickle=False)
         files[name] = file
     (folder / "index.json").write_text(json.dumps(files, indent=1) + "\n")
     return files
 
 
-def _file_name(name: str, taken: set[str]) -> str:
+def file_name(name: str, taken: set[str], ending: str = ".npy") -> str:
+    """A safe name of a file that is not among those taken, in lower case: some file systems do not tell."""
     safe = re.sub(r"[/\\\x00-\x1f]", "_", name)[:MAX_NAME] or "_"
     safe = "_" + safe[1:] if safe.startswith(".") else safe
-    number, file = 1, f"{safe}.npy"
-    while file.lower() in taken:  # lower case: some file systems do not tell
+    number, file = 1, f"{safe}{ending}"
+    while file.lower() in taken:
         number += 1
-        file = f"{safe}~{number}.npy"
+        file = f"{safe}~{number}{ending}"
+    taken.add(file.lower())
     return file
 
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from kernels.errors import CompileError, ModelError
 
+from .model_options import BatchOption, SizeOption, sizes_in
 from .output import JsonOption, out, print_json
 
 if TYPE_CHECKING:
@@ -21,9 +22,8 @@ NOT_SO = 1
 
 def check(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="ONNX file.")],
-    batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help="Batch size.", show_default="as in the file, or 1")
-    ] = None,
+    batch: BatchOption = None,
+    size: SizeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check whether a model can be imported, and list every problem: node, operator, opset, and what to do.
@@ -36,7 +36,7 @@ def check(
     from kernels.frontend.onnx import load_onnx
 
     try:
-        graph = load_onnx(model, batch=batch)
+        graph = load_onnx(model, batch=batch, sizes=sizes_in(size or ()))
     except ModelError as e:
         _tell_obstacles(e, as_json=as_json)
         raise typer.Exit(NOT_SO) from e

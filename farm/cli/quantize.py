@@ -55,7 +55,7 @@ def quantize(
 
     Example: `farm quantize model.onnx --data validation.npy --labels validation.labels.txt -o model.int8.onnx`
     """
-    from kernels.frontend.examples import Examples
+    from kernels.frontend.examples import Examples, examples_in, given_by
     from kernels.frontend.onnx import load_onnx
     from kernels.frontend.quantize import Quantizer, check_quantizable, ranges
     from orchestrator.analysis.agreement import proportion
@@ -66,9 +66,9 @@ def quantize(
             f"{output} is the model itself, whose weights in fp32 would be lost", remedy="give another name with -o"
         )
     check_quantizable(model)
-    graph = load_onnx(model)
+    graph = load_onnx(model, given=given_by(data))
     examples = Examples(graph, data, mean=mean or (0.0,), scale=scale or (1.0,))
-    batch = graph.shapes[graph.inputs[0]][0]
+    batch = examples_in(graph)
     compared = _whole(min(first or len(examples), len(examples)), batch)
     wanted = _labels(labels, examples)
     calibrated = _whole(min(calibrate, len(examples)), batch)
@@ -125,10 +125,11 @@ def _labels(path: Path | None, examples: Examples) -> np.ndarray[Any, Any] | Non
 
 def _activations(what: str, graph: Graph, examples: Examples, which: range) -> Iterator[Mapping[str, Array]]:
     """Of one inference after another, which are counted."""
+    from kernels.frontend.examples import examples_in
     from kernels.frontend.quantize import activations
 
     with counted() as progress:
-        total = len(which) // graph.shapes[graph.inputs[0]][0]
+        total = len(which) // examples_in(graph)
         yield from progress.track(activations(graph, examples, which), total=total, description=what)
 
 
@@ -136,9 +137,9 @@ def _predictions(what: str, model: Path, examples: Examples, which: range) -> np
     """The best class of each example."""
     import numpy as np
 
+    from kernels.frontend.examples import examples_in
     from kernels.frontend.onnx import load_onnx
 
-    graph = load_onnx(model)
+    graph = load_onnx(model, given=examples.given)
     scores = [found[graph.outputs[0]] for found in _activations(what, graph, examples, which)]
-    batch = graph.shapes[graph.inputs[0]][0]
-    return np.concatenate([each.reshape(batch, -1).argmax(1) for each in scores])
+    return np.concatenate([each.reshape(examples_in(graph), -1).argmax(1) for each in scores])

@@ -12,8 +12,9 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedC
 
 from kernels.options import Options
 
-from .engine import DeviceOption, ModelArgument, NetworkOption, SeedOption, load_graph
+from .engine import DeviceOption
 from .farm_access import settings_of
+from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption, SizeOption, load_graph
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def run(
     network: NetworkOption = None,
     device: DeviceOption = None,
     seed: SeedOption = 1,
+    size: SizeOption = None,
+    batch: BatchOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,7 +52,7 @@ def run(
         raise typer.BadParameter("a network is split between a GPU's backend and the CPU", param_hint="--backend")
     from workers.tuning.split_network import split_on
 
-    graph = load_graph(model, network, seed)
+    graph = load_graph(model, network, seed, size, batch)
     columns = (MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=log(), transient=True) as bar:
         task = bar.add_task("looking for the device", total=None)

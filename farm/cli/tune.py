@@ -17,15 +17,9 @@ from orchestrator.model.quantity import parse_seconds
 
 from . import split
 from .axis_options import with_compiler_options
-from .engine import (
-    PANEL,
-    DeviceOption,
-    ModelArgument,
-    NetworkOption,
-    SeedOption,
-    load_graph,
-)
+from .engine import PANEL, DeviceOption
 from .farm_access import existing_settings, settings_of
+from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption, SizeOption, load_graph
 from .output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
@@ -85,6 +79,8 @@ def run(
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Search again, even where choices are known.")] = False,
     seed: SeedOption = 1,
+    size: SizeOption = None,
+    batch: BatchOption = None,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,7 +96,7 @@ def run(
 
     from . import tuning
 
-    graph = load_graph(model, network, seed)
+    graph = load_graph(model, network, seed, size, batch)
     chosen, budget_s = _strategy(strategy, budget)
     with _bar() as bar:
         watch = _Watch(bar)

@@ -13,6 +13,8 @@ from kernels.errors import InputError
 from kernels.ir.graph import Array, Graph
 from kernels.reference.inputs import describe_inputs
 
+from .input_file import ONLY, Given
+
 HOW = "write it with `farm dataset`, or with numpy.save"
 
 
@@ -30,14 +32,20 @@ class Examples:
         if len(graph.inputs) != 1:
             raise InputError(f"{graph.name} has several inputs ({describe_inputs(graph)}), a set of examples has one")
         self._raw = _mapped(path)
-        batch, *dims = graph.shapes[graph.inputs[0]]
-        self._name, self._batch, self._dims = graph.inputs[0], batch, dims
+        self._name, self._shape = graph.inputs[0], graph.shapes[graph.inputs[0]]
+        batch, self._dims = examples_in(graph), list(self._shape[1:])
+        dims = self._dims
         if list(self._raw.shape[1:]) != dims:
             found, wanted = (" x ".join(map(str, shape)) for shape in (self._raw.shape, dims))
             raise InputError(f"{path}: {found}; {graph.name} takes examples x {wanted}")
         if len(self._raw) % batch:
             raise InputError(f"{path}: {len(self._raw)} examples are no multiple of the batch, {batch}")
         self._mean, self._scale = self._of_channels("mean", mean), self._of_channels("scale", scale)
+
+    @property
+    def given(self) -> Given:
+        """What the examples say of the sizes that a model leaves open."""
+        return Given({ONLY: (None, *self._raw.shape[1:])}, is_set=True)
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -52,7 +60,7 @@ class Examples:
         if not np.isfinite(values).all():
             bad = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
             raise InputError(f"example {examples.start + bad} holds NaN or infinity")
-        return {self._name: values.reshape(-1, self._batch, *self._dims)}
+        return {self._name: values.reshape(-1, *self._shape)}
 
     def _of_channels(self, name: str, values: Sequence[float]) -> Array:
         """To be broadcast over examples."""
@@ -61,6 +69,17 @@ class Examples:
             raise InputError(f"{name}: {len(values)} numbers; give one, or one of each of the {channels} channels")
         shape = (1, len(values), *[1] * (len(self._dims) - 1)) if self._dims else (1,)
         return np.asarray(values, np.float32).reshape(shape)
+
+
+def examples_in(graph: Graph) -> int:
+    """Return how many examples one inference takes: as many as the first dimension of the only input, which may be
+    one number."""
+    return next(iter(graph.shapes[graph.inputs[0]]), 1)
+
+
+def given_by(path: Path, source: str = "") -> Given:
+    """Return the sizes that the examples of a set have; how many are taken at once is left open."""
+    return Given({ONLY: (None, *_mapped(path).shape[1:])}, source or str(path), is_set=True)
 
 
 def _mapped(path: Path) -> npt.NDArray[Any]:
@@ -76,7 +95,7 @@ def _mapped(path: Path) -> npt.NDArray[Any]:
         raise InputError(f"{path}: no readable .npy file: {e}; {HOW}") from e
     if raw.dtype.newbyteorder("=") not in (np.uint8, np.float16, np.float32, np.float64):
         raise InputError(f"{path}: numbers of type {raw.dtype}; a set holds uint8, float16, float32 or float64")
-    if raw.ndim < 2 or not len(raw):
+    if not raw.size:
         raise InputError(f"{path}: {' x '.join(map(str, shape)) or 'one number'}; a set is examples x dimensions")
     mapped: npt.NDArray[Any] = raw
     return mapped

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from kernels.ir.graph import Array, Graph
 from kernels.reference import check_inputs
 from kernels.reference.inputs import describe_inputs
 
+from .input_file import NOTHING_GIVEN, ONLY, Arrays, Given, read_arrays
 from .networks import BUILT_IN, known_words, seeded_normal, seeded_whole
 
 Size = int | tuple[int, ...]
@@ -32,20 +32,21 @@ def load_workload(
     onnx: Path | None,
     seed: int | None,
     batch: int | None = None,
-    parameters: Mapping[str, Size] = MappingProxyType({}),
+    sizes: Mapping[str, Size] = MappingProxyType({}),
+    given: Given = NOTHING_GIVEN,
 ) -> Graph:
     """Build a named network or read an ONNX file; exactly one of the two is given.
 
-    `parameters`: sizes of a network that has some. Without a seed its shapes, with weights that are zero. Raises
-    OptionError for an unknown name or both or neither, and for sizes that the network has not; ModelError for sizes
-    that do not fit together, and for a file that cannot be used.
+    `sizes`: of a network that has some, or those that a file leaves open; `given`: arrays that have the file's. Without
+    a seed a network's shapes, with weights that are zero. Raises OptionError for an unknown name or both or neither,
+    and for sizes that there are not; ModelError for sizes that do not fit together, and for a file that cannot be used.
     """
     if batch is not None and batch < 1:
         raise OptionError(f"batch {batch}: give 1 or more")
     if onnx is not None and network is None:
         from .onnx import load_onnx  # needs onnx, which named networks do without
 
-        return load_onnx(onnx, batch=batch)
+        return load_onnx(onnx, batch=batch, sizes=sizes, given=given)
     if network is None or onnx is not None:
         raise OptionError("give exactly one of a built-in network's name and an ONNX file")
     if network not in BUILT_IN:
@@ -53,7 +54,18 @@ def load_workload(
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise OptionError(f"network {network!r} is not built in{hint}; known are {known_words()}")
     build: Callable[..., Graph] = BUILT_IN[network]
-    return build(seed, batch or 1, **_checked(network, parameters))
+    return build(seed, batch or 1, **_checked(network, sizes))
+
+
+def input_names(network: str | None, onnx: Path | None) -> Sequence[str]:
+    """Names of the inputs of a network or a file, whatever sizes the file leaves open. Raises as `load_workload`."""
+    if onnx is None or network is not None:
+        return load_workload(network=network, onnx=onnx, seed=None).inputs
+    from .onnx.model_file import read_model
+
+    graph = read_model(onnx).graph
+    stored = {tensor.name for tensor in graph.initializer}
+    return [port.name for port in graph.input if port.name not in stored]
 
 
 def sizes_of(network: str) -> dict[str, Size]:
@@ -106,19 +118,14 @@ def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
 
     Raises InputError for a file that cannot be read and for arrays of the wrong name, shape or type.
     """
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(np.lib.format.MAGIC_PREFIX))
-            if start.startswith(b"\x80"):
-                raise InputError(f"{path}: a pickle, which is never loaded; write the array with numpy.save")
-            if not start.startswith((np.lib.format.MAGIC_PREFIX, b"PK")):
-                raise InputError(f"{path}: no .npy or .npz file; write the array with numpy.save")
-            file.seek(0)
-            content = _arrays(graph, path, np.load(file, allow_pickle=False))
-    except OSError as e:
-        raise InputError(f"{path}: cannot be read: {e.strerror or e}; give the path of a .npy or .npz file") from e
-    except (ValueError, EOFError, BadZipFile) as e:
-        raise InputError(f"{path}: no readable .npy or .npz file: {e}; write it with numpy.save") from e
+    return as_inputs(graph, read_arrays(path), path)
+
+
+def as_inputs(graph: Graph, arrays: Arrays, path: Path) -> dict[str, Array]:
+    """The arrays of a file as a graph's inputs, see `load_inputs`."""
+    if ONLY in arrays and len(graph.inputs) != 1:
+        raise InputError(f"{path}: {graph.name} has several inputs; give a .npz with {describe_inputs(graph)}")
+    content = {graph.inputs[0] if name == ONLY else name: array for name, array in arrays.items()}
     check_inputs(graph, content)
     return {name: _in_single(content[name], graph, name, f"{path}: input {name!r}") for name in graph.inputs}
 
@@ -126,23 +133,15 @@ def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
 def _in_single(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> Array:
     """Raises InputError for a number that fp32 does not hold, a fraction as a whole number, a row that is not there."""
     whole, rows = name in graph.whole, _rows(graph, name)
-    if whole and array.dtype.kind == "f" and (odd := array[array != np.trunc(array)]).size:
+    each = array.reshape(-1)  # an array of rank 0, too, has an element to tell
+    if whole and each.dtype.kind == "f" and (odd := each[each != np.trunc(each)]).size:
         raise InputError(f"{what} holds {odd[0]:g}; it takes whole numbers")
-    if array.dtype.kind != "f" and (large := array[(array > LARGEST_WHOLE) | (array < -LARGEST_WHOLE)]).size:
+    if (whole or each.dtype.kind != "f") and (large := each[(each > LARGEST_WHOLE) | (each < -LARGEST_WHOLE)]).size:
         raise InputError(f"{what} holds {large[0]}; whole numbers are computed in fp32, exact up to {LARGEST_WHOLE}")
-    if whole and rows and (odd := array[(array >= rows) | (array < -rows)]).size:
+    if whole and rows and (odd := each[(each >= rows) | (each < -rows)]).size:
         raise InputError(f"{what} holds {odd[0]:g}; it chooses from a table of {rows} rows")
     with np.errstate(over="ignore"):
-        single = np.ascontiguousarray(array, np.float32)
-    if (large := array[np.isinf(single) & np.isfinite(array)]).size:
+        single = np.asarray(array, np.float32, order="C")  # `ascontiguousarray` would make a row of a number
+    if (large := each[np.isinf(single.reshape(-1)) & np.isfinite(each)]).size:
         raise InputError(f"{what} holds {large[0]:g}, more than fp32 holds: give smaller numbers")
     return single
-
-
-def _arrays(graph: Graph, path: Path, content: Any) -> Mapping[str, npt.NDArray[Any]]:
-    """Arrays by the name of their input."""
-    if not isinstance(content, np.ndarray):
-        return dict(content)
-    if len(graph.inputs) != 1:
-        raise InputError(f"{path}: {graph.name} has several inputs; give a .npz with {describe_inputs(graph)}")
-    return {graph.inputs[0]: content}

@@ -131,7 +131,7 @@ def _checked(port: Port, inputs: Mapping[str, Array]) -> Array:
     array = np.asarray(inputs[port.name])
     if array.shape != port.shape:
         raise InputError(f"input {port.name!r} has shape {array.shape}; the model wants {port.shape}")
-    return np.ascontiguousarray(array, _DTYPES[port.dtype])
+    return np.asarray(array, _DTYPES[port.dtype], order="C")
 
 
 def _device(cl: Any, platform: str, index: int) -> Any:

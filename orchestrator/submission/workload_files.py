@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kernels.errors import CompileError
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import MOST_SHARDS, Dataset, Experiment, Matrix, Sides, Training, Workload
@@ -18,6 +19,7 @@ from .labels import read_labels
 from .training_sets import kept
 
 if TYPE_CHECKING:
+    from kernels.frontend.input_file import Given
     from kernels.ir.graph import Graph
 
 KEPT = "sha256:"
@@ -43,6 +45,7 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
         kept_choices = artifacts.put(_file(base, workload.choices, "workload.choices"))
         read_choices(artifacts.path(kept_choices), workload.choices)
         workload = workload.model_copy(update={"choices_sha256": kept_choices})
+    given = _given(workload, base)
     models = [
         (workload.model_copy(update={"network": network}), batch)
         for network in experiment.matrix.network or (workload.network,)
@@ -50,8 +53,8 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
     ]
     named = "matrix.network" if experiment.matrix.network else "workload.network"
     for model, batch in models:
-        _check(model, batch, found, artifacts, named)
-    sides = _sides(experiment, base, found, artifacts)
+        _check(model, batch, found, given, artifacts, named)
+    sides = _sides(experiment, base, found, given, artifacts)
     workload = workload.model_copy(update=found)
     if workload.training is not None:
         training = _training(models, found, workload.training, base, artifacts)
@@ -60,7 +63,7 @@ def with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Expe
         return experiment.model_copy(update={"workload": workload, "sides": sides})
     dataset = _with_its_files(workload.dataset, base, artifacts)
     stored = artifacts.path(str(dataset.inputs_sha256))
-    sizes = {_check_examples(model, batch, found, dataset, stored, artifacts) for model, batch in models}
+    sizes = {_check_examples(model, batch, found, given, dataset, stored, artifacts) for model, batch in models}
     dataset = dataset.model_copy(update={"size": sizes.pop()})
     _check_labels(dataset, artifacts)
     _check_last_shard(experiment.matrix, dataset)
@@ -82,16 +85,34 @@ def _training(
     onnx = artifacts.path(found["onnx_sha256"]) if found else None
     for model, batch in models:
         graph = load_workload(
-            network=model.network, onnx=onnx, seed=None, batch=batch or training.batch, parameters=model.parameters
+            network=model.network, onnx=onnx, seed=None, batch=batch or training.batch, sizes=model.every_size
         )
         if len(graph.inputs) != 1 or len(graph.outputs) != 1:
             raise ModelFileError(f"workload.training: {model.label} has several inputs or outputs, and needs one each")
-        dims, classes = graph.shapes[graph.inputs[0]][1:], graph.shapes[graph.outputs[0]][-1]
+        dims, classes = graph.shapes[graph.inputs[0]][1:], (1, *graph.shapes[graph.outputs[0]])[-1]
         training = kept(training, base, dims, classes, artifacts)
     return training
 
 
-def _sides(experiment: Experiment, base: Path, found: dict[str, str], artifacts: Artifacts) -> Sides | None:
+def _given(workload: Workload, base: Path) -> Given:
+    """The sizes that an ONNX file may leave open, as the workload's input or examples have them."""
+    from kernels.frontend.examples import given_by
+    from kernels.frontend.input_file import NOTHING_GIVEN, Given, read_arrays
+
+    dataset, name = workload.dataset, workload.input
+    if dataset is None and name is None:
+        return NOTHING_GIVEN
+    try:
+        if dataset is not None:
+            return given_by(_file(base, dataset.inputs, "workload.dataset.inputs"), dataset.inputs)
+        return Given.of(read_arrays(_file(base, str(name), "workload.input")), str(name))
+    except CompileError as e:
+        raise ModelFileError(f"workload{'.dataset' if dataset else ''}: {e}".replace(f"{base}/", "")) from e
+
+
+def _sides(
+    experiment: Experiment, base: Path, found: dict[str, str], given: Given, artifacts: Artifacts
+) -> Sides | None:
     """Both sides with their models and agents kept. Raises ModelFileError, SpecError."""
     if experiment.sides is None:
         return None
@@ -100,12 +121,12 @@ def _sides(experiment: Experiment, base: Path, found: dict[str, str], artifacts:
         own: dict[str, object] = {}
         if "network" in side.axes:
             networked = experiment.workload.model_copy(update={"network": side.axes["network"]})
-            _check(networked, None, {}, artifacts, f"sides.{name}.axes.network")
+            _check(networked, None, {}, given, artifacts, f"sides.{name}.axes.network")
         if side.onnx is not None:
             own["onnx_sha256"] = sha256 = _model(base, side.onnx, f"sides.{name}.onnx", artifacts)
             model = experiment.workload.model_copy(update={"network": None, "onnx": side.onnx})
             for batch in experiment.matrix.batch or (None,):
-                _check(model, batch, {**found, "onnx_sha256": sha256}, artifacts, "")
+                _check(model, batch, {**found, "onnx_sha256": sha256}, given, artifacts, "")
         if side.agent is not None:
             own["agent_sha256"] = _agents(base / side.agent, f"sides.{name}.agent", artifacts)
         if side.driver is not None:
@@ -155,17 +176,27 @@ def _with_its_files(dataset: Dataset, base: Path, artifacts: Artifacts) -> Datas
 
 
 def _check_examples(
-    workload: Workload, batch: int | None, found: dict[str, str], dataset: Dataset, stored: Path, artifacts: Artifacts
+    workload: Workload,
+    batch: int | None,
+    found: dict[str, str],
+    given: Given,
+    dataset: Dataset,
+    stored: Path,
+    artifacts: Artifacts,
 ) -> int:
     """Number of examples of a kept set that a network can take. Raises ModelFileError."""
-    from kernels.errors import CompileError
     from kernels.frontend.examples import Examples
     from kernels.frontend.load import load_workload
 
     onnx = artifacts.path(found["onnx_sha256"]) if found else None
     try:
         graph = load_workload(
-            network=workload.network, onnx=onnx, seed=workload.seed, batch=batch, parameters=workload.parameters
+            network=workload.network,
+            onnx=onnx,
+            seed=workload.seed,
+            batch=batch,
+            sizes=workload.every_size,
+            given=given,
         )
         size = len(Examples(graph, stored, mean=dataset.mean, scale=dataset.scale))
     except CompileError as e:
@@ -179,7 +210,9 @@ def _check_examples(
 
 def _check_predictions(model: str, graph: Graph, batch: int | None) -> None:
     """Whether a network's result holds the scores of as many examples as a job counts for an inference."""
-    together = graph.shapes[graph.inputs[0]][0]
+    from kernels.frontend.examples import examples_in
+
+    together = examples_in(graph)
     if together != (batch or 1):
         raise ModelFileError(
             f"workload.dataset: {model} takes {together} examples in one inference",
@@ -222,7 +255,6 @@ def _file(base: Path, name: str, field: str) -> Path:
 
 def _model(base: Path, name: str, field: str, artifacts: Artifacts) -> str:
     """Keep a model as one file, with its external data inside."""
-    from kernels.errors import CompileError
     from kernels.frontend.one_file import one_file
 
     path = _file(base, name, field)
@@ -233,9 +265,10 @@ def _model(base: Path, name: str, field: str, artifacts: Artifacts) -> str:
     return artifacts.put(path) if content is None else artifacts.put_bytes(content)
 
 
-def _check(workload: Workload, batch: int | None, found: dict[str, str], artifacts: Artifacts, named: str) -> None:
+def _check(
+    workload: Workload, batch: int | None, found: dict[str, str], given: Given, artifacts: Artifacts, named: str
+) -> None:
     """Import the kept model and read the kept input as a worker will, so that a bad file is refused here and now."""
-    from kernels.errors import CompileError
     from kernels.frontend.load import load_inputs, load_workload
     from kernels.frontend.networks import BUILT_IN, known_words
 
@@ -245,7 +278,7 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
         raise SpecError(f"{named}: no built-in network is called `{workload.network}`; {hint}known: {known_words()}")
     if workload.parameters:
         try:
-            load_workload(network=workload.network, onnx=None, seed=None, batch=batch, parameters=workload.parameters)
+            load_workload(network=workload.network, onnx=None, seed=None, batch=batch, sizes=workload.parameters)
         except CompileError as e:
             raise SpecError(f"workload.parameters: {e}") from e
     if not found:
@@ -257,7 +290,8 @@ def _check(workload: Workload, batch: int | None, found: dict[str, str], artifac
             onnx=stored.get("onnx_sha256"),
             seed=workload.seed,
             batch=batch,
-            parameters=workload.parameters,
+            sizes=workload.every_size,
+            given=given,
         )
         if "input_sha256" in stored:
             load_inputs(graph, stored["input_sha256"])

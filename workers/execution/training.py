@@ -49,7 +49,7 @@ def trained_model(
         file = Path(temporary) / "trained.onnx"
         single = plans.graph(cell.workload, 1)
         single = replace(single, constants={**single.constants, **found.constants})
-        to_onnx(single, file)
+        to_onnx(single, file, any_batch=True)
         onnx = artifacts.put(file)
     sha256 = artifacts.put(checkpoint)
     confusion = _confusion(cell, plans, found)

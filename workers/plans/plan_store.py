@@ -20,7 +20,8 @@ import numpy.typing as npt
 import kernels
 from kernels.compile import compile_graph
 from kernels.errors import PlanError
-from kernels.frontend.examples import Examples
+from kernels.frontend.examples import Examples, given_by
+from kernels.frontend.input_file import NOTHING_GIVEN, Given, read_arrays
 from kernels.frontend.load import load_inputs, load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import HALF, Limits, Options
@@ -209,9 +210,20 @@ class Plans:
 
     def _load(self, workload: Workload, batch: int | None) -> Graph:
         onnx = self._file(workload.onnx, workload.onnx_sha256) if workload.onnx else None
+        given = self._given(workload) if onnx else NOTHING_GIVEN
+        sizes = workload.every_size
         return load_workload(
-            network=workload.network, onnx=onnx, seed=workload.seed, batch=batch, parameters=workload.parameters
+            network=workload.network, onnx=onnx, seed=workload.seed, batch=batch, sizes=sizes, given=given
         )
+
+    def _given(self, workload: Workload) -> Given:
+        """The sizes that a workload's input, or its examples, have."""
+        if (dataset := workload.dataset) is not None:
+            return given_by(self._file(dataset.inputs, dataset.inputs_sha256))
+        if workload.input is None:
+            return NOTHING_GIVEN
+        path = self._file(workload.input, workload.input_sha256)
+        return Given.of(read_arrays(path), path)
 
     def _load_inputs(self, workload: Workload, batch: int | None) -> Arrays:
         graph = self.graph(workload, batch)

@@ -29,29 +29,33 @@ _SAME_NAME = {
 }
 
 
-def to_onnx(graph: Graph, path: Path) -> None:
-    """Write a graph, fused or not, as ONNX (opset 17). Tensor names stay; what is fused becomes extra nodes."""
-    writer = _Writer(graph)
+def to_onnx(graph: Graph, path: Path, *, any_batch: bool = False) -> None:
+    """Write a graph, fused or not, as ONNX (opset 17). Tensor names stay; what is fused becomes extra nodes.
+
+    `any_batch`: leave the first dimension open, of a graph whose operations take each example alone.
+    """
+    writer = _Writer(graph, any_batch)
     for node in graph.nodes:
         writer.write(node)
     proto = helper.make_graph(
         writer.nodes,
         graph.name,
-        [_port(graph, name) for name in graph.inputs],
-        [_port(graph, name) for name in graph.outputs],
+        [_port(graph, name, any_batch) for name in graph.inputs],
+        [_port(graph, name, any_batch) for name in graph.outputs],
         writer.initializers,
     )
     model = helper.make_model(proto, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     path.write_bytes(model.SerializeToString())
 
 
-def _port(graph: Graph, name: str) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, graph.shapes[name])
+def _port(graph: Graph, name: str, any_batch: bool) -> onnx.ValueInfoProto:
+    shape = ("batch", *graph.shapes[name][1:]) if any_batch else graph.shapes[name]
+    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
 
 
 class _Writer:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, any_batch: bool) -> None:
+        self.graph, self.any_batch = graph, any_batch
         self.nodes: list[onnx.NodeProto] = []
         self.initializers = [numpy_helper.from_array(array, name) for name, array in graph.constants.items()]
 
@@ -167,7 +171,8 @@ class _Writer:
         )
 
     def _reshape(self, node: Node, output: str) -> None:
-        shape = self._constant(f"{output}.shape", np.asarray(node.attributes["shape"], np.int64))
+        wanted = (0, *node.attributes["shape"][1:]) if self.any_batch else node.attributes["shape"]
+        shape = self._constant(f"{output}.shape", np.asarray(wanted, np.int64))
         self._append("Reshape", (*node.inputs, shape), output)
 
     def _transpose(self, node: Node, output: str) -> None:

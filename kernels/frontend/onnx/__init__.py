@@ -7,9 +7,11 @@ name derived from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,12 @@ import onnx
 
 from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
+from kernels.frontend.input_file import NOTHING_GIVEN, Given
 from kernels.ir.graph import Graph
+from kernels.ir.shapes import Shape
 
 from .checking import Inference, NodeChecker, Obstacles
-from .checking.inputs import changed_batch, input_shapes
+from .checking.inputs import input_shapes
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
 from .control.nested import names_read
@@ -38,23 +42,35 @@ from .written.functions import expanded
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
 
 
-def load_onnx(path: Path, *, batch: int | None = None) -> Graph:
+def load_onnx(
+    path: Path,
+    *,
+    batch: int | None = None,
+    sizes: Mapping[str, Any] = MappingProxyType({}),
+    given: Given = NOTHING_GIVEN,
+) -> Graph:
     """Read a model.
 
-    `batch`: size of the first dimension of every input; None: as in the file, or 1 where the file leaves it open.
-    External data is read from the model's own folder only. Raises ModelError for a file that is unreadable or
-    damaged, has NaN weights or open dimensions, and UnsupportedNode for an operator or attribute that is not known.
+    What the file leaves open is taken from `sizes` by name and from the `given` arrays; `batch`: of first dimensions,
+    which are 1 where nothing says them. External data is read from the model's own folder only. Raises ModelError for
+    a file that is unreadable or damaged, has NaN weights or sizes that nothing says, and UnsupportedNode for an
+    operator or attribute that is not known.
     """
     model = read_model(path)
     version = opset(model, path)
     try:
         model = expanded(model, version)
-        return _import(model, path, version, batch)
+        return _import(model, path, version, partial(input_shapes, batch=batch, sizes=sizes, given=given))
     except ModelError as e:
         raise type(e)(f"{path}: {e}", e.obstacles) from e
 
 
-def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None) -> Graph:
+def _import(
+    model: onnx.ModelProto,
+    path: Path,
+    version: int,
+    shapes_of: Callable[[Sequence[onnx.ValueInfoProto]], tuple[dict[str, Shape], dict[str, str]]],
+) -> Graph:
     graph = model.graph
     limit_suppression(graph)
     if graph.sparse_initializer:
@@ -62,9 +78,9 @@ def _import(model: onnx.ModelProto, path: Path, version: int, batch: int | None)
     _check_names(graph)
     constants = {tensor.name: tensor_array(tensor, path.parent) for tensor in graph.initializer}
     ports = [port for port in graph.input if port.name not in constants]
-    inputs, refused = input_shapes(ports, batch)
+    inputs, refused = shapes_of(ports)
     written = frozenset(name for node in graph.node for name in node.output)
-    to = Context(version, constants, {}, path.parent, changed_batch(ports, batch), written)
+    to = Context(version, constants, {}, path.parent, written)
     for port in ports:
         if port.name in refused:
             continue

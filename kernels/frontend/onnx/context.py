@@ -73,8 +73,6 @@ class Context:
     shapes: dict[str, Shape]
     folder: Path
     """In which external data lie."""
-    batch: tuple[int, int] | None = None
-    """The batch size in the file and the one asked instead."""
     reserved: frozenset[str] = frozenset()
     """Outputs of all the model's nodes: names that no derived tensor may take."""
     nodes: list[Node] = field(default_factory=list)

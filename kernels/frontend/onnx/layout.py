@@ -26,8 +26,6 @@ def reshape(node: OnnxNode, to: Context) -> None:
         shape = target_shape(to.shapes[x], wanted, allow_zero=bool(node.attributes.get("allowzero", 0)))
     except ModelError as e:
         raise ModelError(f"node {node.name!r} (Reshape): {e}") from e
-    if to.batch is not None and shape and shape[0] != to.batch[1] == to.shapes[x][0]:
-        shape = _rebatched(node, to, x, wanted)
     to.reshape(node, x, shape)
 
 
@@ -39,19 +37,6 @@ def target_shape(given: Shape, wanted: Sequence[int], *, allow_zero: bool = Fals
     known = prod(w for w in kept if w != -1)
     rest = prod(given) // known if known else 0
     return tuple(rest if w == -1 else w for w in kept)
-
-
-def _rebatched(node: OnnxNode, to: Context, x: str, wanted: list[int]) -> Shape:
-    """The target with the batch size of the file replaced by the one asked."""
-    assert to.batch is not None
-    old, new = to.batch
-    shape = target_shape(to.shapes[x], [new, *wanted[1:]])
-    if wanted[0] != old or prod(shape) != prod(to.shapes[x]):
-        raise ModelError(
-            f"node {node.name!r} (Reshape): its target {wanted} holds for a batch of {old}, not of {new}; "
-            "export the model with a dynamic batch dimension"
-        )
-    return shape
 
 
 def squeeze(node: OnnxNode, to: Context) -> None:

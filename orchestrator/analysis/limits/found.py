@@ -120,5 +120,5 @@ def weights_of(workload: Workload) -> int | None:
 
     if workload.network is None:
         return None
-    graph = load_workload(network=workload.network, onnx=None, seed=None, parameters=workload.parameters)
+    graph = load_workload(network=workload.network, onnx=None, seed=None, sizes=workload.parameters)
     return sum(prod(array.shape) for array in graph.constants.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field, model_validator
 
 from orchestrator.model.base import Model
@@ -17,6 +19,8 @@ class Workload(Model):
     """Name of a built-in network (`farm networks` lists them)."""
     parameters: dict[str, int | tuple[int, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Sizes of a built-in network that has some (`farm networks`): `{size: 128}`, `{hidden: [1000, 250, 10]}`."""
+    sizes: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Sizes that an ONNX file leaves open, by name: `{height: 320}`; those that `input` or `dataset` have need none."""
     seed: int = 1
     """Seed of the weights of a built-in network, and of the random input where no input file is given."""
     onnx: str | None = None
@@ -45,6 +49,8 @@ class Workload(Model):
             raise ValueError("give exactly one of `network` (a built-in name) and `onnx` (a file)")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")
+        if self.sizes and self.onnx is None:
+            raise ValueError("`sizes` are those that an `onnx` file leaves open; a `network` has `parameters`")
         if self.dataset is not None and self.input is not None:
             raise ValueError("give one of `input` (one input for every inference) and `dataset` (many examples)")
         if self.training is not None and (self.input is not None or self.dataset is not None):
@@ -52,16 +58,19 @@ class Workload(Model):
         return self
 
     def __hash__(self) -> int:
-        sizes = tuple(sorted(self.parameters.items()))
+        sizes = tuple(sorted(self.every_size.items()))
         model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256)
         return hash((*model, self.input, self.dataset, self.training))
 
     @property
+    def every_size(self) -> dict[str, int | tuple[int, ...]]:
+        """`parameters` of a network, `sizes` of a file."""
+        return self.parameters or dict(self.sizes)
+
+    @property
     def label(self) -> str:
-        if self.network is not None:
-            sizes = (f" {name}={_sizes_text(value)}" for name, value in sorted(self.parameters.items()))
-            return self.network + "".join(sizes)
-        return str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
+        name = self.network or str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
+        return name + "".join(f" {size}={_sizes_text(value)}" for size, value in sorted(self.every_size.items()))
 
 
 def _sizes_text(value: int | tuple[int, ...]) -> str:

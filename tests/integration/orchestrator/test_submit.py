@@ -22,6 +22,7 @@ from orchestrator.model.record import Outcome
 from orchestrator.submission.submit import Submission, submit
 from tests.unit.kernels.front.onnx_models import save_model
 from tests.unit.orchestrator import make
+from workers.plans.plan_store import Plans
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def model(path: Path) -> Path:
 
     tensor = helper.make_tensor_value_info
     node = helper.make_node("Relu", ["x"], ["y"])
-    shape = [1, 4, 2, 2]
+    shape = ["n", 4, 2, 2]
     graph = helper.make_graph(
         [node], "relu", [tensor("x", TensorProto.FLOAT, shape)], [tensor("y", TensorProto.FLOAT, shape)]
     )
@@ -133,20 +134,30 @@ def test_files_are_kept_by_content(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_a_batch_that_a_model_fixes_is_refused_at_once(desk: Desk, tmp_path: Path) -> None:
-    from onnx import TensorProto, helper, load, save
-
-    made = load(model(tmp_path / "m.onnx"))
-    made.graph.node[0].output[0] = "z"
-    made.graph.node.append(helper.make_node("Reshape", ["z", "s"], ["y"], name="flat"))
-    made.graph.initializer.append(helper.make_tensor("s", TensorProto.INT64, [2], [2, 8]))
-    made.graph.output[0].type.tensor_type.shape.CopyFrom(helper.make_tensor_type_proto(1, [2, 8]).tensor_type.shape)
-    save(made, tmp_path / "fixed.onnx")
+    model(tmp_path / "m.onnx")
+    save_model(tmp_path / "fixed.onnx", [helper.make_node("Relu", ["x"], ["y"])], {"x": (1, 4)}, ["y"])
     stated = make.experiment(workload=Workload(onnx="fixed.onnx"), matrix=Matrix(batch=(1, 3)))
-    with pytest.raises(ModelFileError, match=r"fixed\.onnx.*batch of 1, not of 3"):
+    with pytest.raises(ModelFileError, match=r"fixed\.onnx: a batch of 3 was asked, .*'x' has 1 \(the file fixes it\)"):
         desk.submit(stated)
     assert desk.ledger.experiments() == []
     free = desk.submit(make.experiment(workload=Workload(onnx="m.onnx"), matrix=Matrix(batch=(1, 3))))
     assert [job.cell.batch for job in free.expansion.jobs if job.block == 0] == [1, 3]
+
+
+def test_sizes_that_a_file_leaves_open_are_those_of_the_input_or_asked(desk: Desk, tmp_path: Path) -> None:
+    save_model(tmp_path / "open.onnx", [helper.make_node("Relu", ["x"], ["y"])], {"x": ("n", "steps")}, ["y"])
+    with pytest.raises(ModelFileError, match=r"'x' is open in dimension 1 \('steps'\).*sizes: \{steps: N\}"):
+        desk.submit(make.experiment(workload=Workload(onnx="open.onnx")))
+    (asked, *_) = desk.submit(make.experiment(workload=Workload(onnx="open.onnx", sizes={"steps": 5}))).expansion.jobs
+    assert asked.cell.workload.label == "open steps=5"
+    np.save(tmp_path / "x.npy", np.ones((2, 7), np.float32))
+    (given, *_) = desk.submit(make.experiment(workload=Workload(onnx="open.onnx", input="x.npy"))).expansion.jobs
+    (example, *_) = desk.submit(
+        make.experiment(workload=Workload.model_validate({"onnx": "open.onnx", "dataset": {"inputs": "x.npy"}}))
+    ).expansion.jobs
+    plans = Plans(desk.farm.state)
+    shapes = [plans.graph(job.cell.workload, job.cell.batch).shapes["x"] for job in (asked, given, example)]
+    assert shapes == [(1, 5), (2, 7), (1, 7)]
 
 
 def test_a_choices_file_is_part_of_what_runs(desk: Desk, tmp_path: Path) -> None:
@@ -183,7 +194,7 @@ def test_files_that_cannot_be_used_are_refused_at_once(desk: Desk, tmp_path: Pat
     with pytest.raises(ModelFileError, match=r"x\.npy"):
         desk.submit(make.experiment(workload=Workload(onnx="m.onnx", input="x.npy")))
     np.save(tmp_path / "wrong.npy", np.zeros((3, 3), np.float32))
-    with pytest.raises(ModelFileError, match=r"of m\.onnx: expected .*\(3, 3\)"):
+    with pytest.raises(ModelFileError, match=r"wrong\.npy: input 'x' is \(3, 3\); the model takes \(n, 4, 2, 2\)"):
         desk.submit(make.experiment(workload=Workload(onnx="m.onnx", input="wrong.npy")))
     assert desk.ledger.experiments() == []
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from onnx import helper
 
 from device_agent.virtual.faults import KernelLimit
+from farm.cli import main
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Options
@@ -13,6 +19,7 @@ from kernels.reference import evaluate
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, TransportLost, Unsupported
 from orchestrator.model.device import Api, Source
+from tests.unit.kernels.front.onnx_models import save_model
 from workers.devices.device_lock import device_lock
 from workers.devices.workstation import CPU_SERIAL
 from workers.infer import infer
@@ -34,7 +41,7 @@ def inputs(graph: Graph) -> Arrays:
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan", "cpu"])
 def test_every_node_on_this_host(graph: Graph, inputs: Arrays, settings: Settings, backend: Backend) -> None:
-    result = infer(device=None, graph=graph, inputs=inputs, options=Options(backend, keep_all=True), settings=settings)
+    (result,) = infer(device=None, work=[(graph, inputs)], options=Options(backend, keep_all=True), settings=settings)
     expected = evaluate(graph, dict(inputs), keep=True)
     named = {name for node in graph.nodes for name in node.outputs if name}
     assert set(result.outputs) >= named
@@ -48,7 +55,7 @@ def test_every_node_on_this_host(graph: Graph, inputs: Arrays, settings: Setting
 @pytest.mark.parametrize("name", ["serial", "address"])
 def test_on_a_phone(graph: Graph, inputs: Arrays, lab: Wiring, lab_settings: Settings, name: str) -> None:
     options = Options("cpu", threads=1)
-    result = infer(device=getattr(lab, name), graph=graph, inputs=inputs, options=options, settings=lab_settings)
+    (result,) = infer(device=getattr(lab, name), work=[(graph, inputs)], options=options, settings=lab_settings)
     assert (result.device.serial, result.device.address) == (lab.serial, lab.address)
     assert result.device.source == Source.VIRTUAL and result.runs_on.threads == 1
     expected = evaluate(graph, dict(inputs))
@@ -60,14 +67,41 @@ def test_on_a_phone(graph: Graph, inputs: Arrays, lab: Wiring, lab_settings: Set
 def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(
     graph: Graph, inputs: Arrays, lab: Wiring, lab_settings: Settings
 ) -> None:
-    plain = infer(device=lab.serial, graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
+    (plain,) = infer(device=lab.serial, work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)
     kernel = next(program.kernel for program in plain.plan.programs if program.kernel.startswith("conv_"))
     lab.phones.control.fault(lab.serial, KernelLimit(kernel=kernel, work_group=5))
-    result = infer(device=lab.serial, graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
+    (result,) = infer(device=lab.serial, work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)
     assert result.plan.plan_hash != plain.plan.plan_hash
     assert KernelLimits(lab_settings.state).of(result.device, Api.OPENCL) == {kernel: 5}
     for name, array in plain.outputs.items():
         np.testing.assert_allclose(result.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)
+
+
+def test_the_command_runs_each_input_with_the_sizes_that_it_has(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    rng, node = np.random.default_rng(seed), helper.make_node("Add", ["x", "t"], ["y"])
+    path = save_model(tmp_path / "m.onnx", [node], {"x": ("n", "steps"), "t": ()}, ["y"])
+    common, files, wanted = [str(path), "--backend", "cpu", "--json"], list[str](), []
+    for name, shape in (("a/one", (2, 5)), ("b/one", (1, 3)), ("two", (2, 5))):
+        file = tmp_path / f"{name}.npz"
+        file.parent.mkdir(exist_ok=True)
+        x, t = rng.standard_normal(shape).astype(np.float32), np.float32(rng.standard_normal())
+        np.savez(file, x=x, t=t)
+        files += ["--input", str(file)]
+        wanted.append(x + t)
+
+    def told(*words: str) -> dict[str, Any]:
+        assert main(["infer", *common, "--state", str(settings.state), *words]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return found
+
+    each = told(*files, "--outputs", str(tmp_path / "out"))["inferences"]
+    assert [one["input"] for one in each] == ["one", "one~2", "two"]
+    for one, values in zip(each, wanted, strict=True):
+        found = np.load(tmp_path / "out" / one["input"] / one["files"]["y"])
+        np.testing.assert_allclose(found, values, rtol=1e-6, atol=1e-6)
+    assert told("--size", "steps=7", "--batch", "3")["outputs"]["y"]["shape"] == [3, 7]
 
 
 def test_a_device_in_a_session_is_busy(
@@ -76,11 +110,11 @@ def test_a_device_in_a_session_is_busy(
     monkeypatch.setattr("workers.infer.LOCK_WAIT_S", 0.1)
     monkeypatch.setattr("workers.devices.workstation.LOCK_WAIT_S", 0.1)
     with device_lock(settings.state, CPU_SERIAL), pytest.raises(DeviceBusy):
-        infer(device=CPU_SERIAL, graph=graph, inputs=inputs, options=Options("opencl"), settings=settings)
+        infer(device=CPU_SERIAL, work=[(graph, inputs)], options=Options("opencl"), settings=settings)
 
 
 def test_devices_that_are_not_there(graph: Graph, inputs: Arrays, lab_settings: Settings) -> None:
     with pytest.raises(Unsupported, match="this host has: local-cpu"):
-        infer(device="local-gpu", graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
+        infer(device="local-gpu", work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)
     with pytest.raises(TransportLost, match="not found"):
-        infer(device="no-such", graph=graph, inputs=inputs, options=Options("opencl"), settings=lab_settings)
+        infer(device="no-such", work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)

@@ -113,9 +113,7 @@ def test_a_training_is_a_job(
     assert told[-1][:2] == (8, 8) and told[-1][2].startswith(f"train, epoch {EPOCHS}: loss ") and "wrong" in told[-1][2]
     workload, training = experiment.workload, experiment.workload.training
     assert training is not None and training.dataset.size == SAMPLES + HELD_OUT
-    graph = load_workload(
-        network=workload.network, onnx=None, seed=workload.seed, batch=8, parameters=workload.parameters
-    )
+    graph = load_workload(network=workload.network, onnx=None, seed=workload.seed, batch=8, sizes=workload.parameters)
     data, labels = files[0].reshape(-1, 64), files[1]
     epochs, weights = train_reference(graph, training_options(training, np.uint8), data[:SAMPLES], labels[:SAMPLES])
     assert [(each.stage, each.loss, each.error) for each in epochs] == [

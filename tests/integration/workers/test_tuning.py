@@ -113,8 +113,8 @@ def test_tune_use_resume(graph: Graph, settings: Settings) -> None:
 
     inputs = random_inputs(graph, 9)
     for use in (True, False):
-        ran = infer(
-            device=None, graph=graph, inputs=inputs, options=Options("opencl"), settings=settings, tuned=use
+        (ran,) = infer(
+            device=None, work=[(graph, inputs)], options=Options("opencl"), settings=settings, tuned=use
         )  # fmt: skip
         assert (OTHER.words in ran.plan.options.values()) == use
         for name, array in evaluate(graph, inputs).items():
@@ -183,7 +183,7 @@ def test_the_cpu_is_tuned_for_a_number_of_threads(graph: Graph, settings: Settin
         assert (other.words in plans.plan(cell, device).plan.options.values()) == (threads == 1)
         inputs = random_inputs(graph, 9)
         options = Options("cpu", threads=threads)
-        ran = infer(device=None, graph=graph, inputs=inputs, options=options, settings=settings)
+        (ran,) = infer(device=None, work=[(graph, inputs)], options=options, settings=settings)
         assert (other.words in ran.plan.options.values()) == (threads == 1) and ran.runs_on.threads == threads
         for name, array in evaluate(graph, inputs).items():
             np.testing.assert_allclose(ran.outputs[name], array, atol=1e-4 * float(np.abs(array).max()), rtol=0)

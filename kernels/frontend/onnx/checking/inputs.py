@@ -1,12 +1,14 @@
-"""A model's inputs: their types, and their shapes, which are static but for the batch."""
+"""A model's inputs: their types, and their shapes, of which the file may leave sizes open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 
 import onnx
 
-from kernels.errors import ModelError
+from kernels.errors import InputError, ModelError, OptionError
+from kernels.frontend.input_file import Given
 from kernels.ir.shapes import Shape
 
 INPUT_TYPES = (
@@ -17,29 +19,112 @@ INPUT_TYPES = (
 """All are given, and computed, as fp32, which holds whole numbers up to 2^24."""
 
 
-def input_shapes(ports: Iterable[onnx.ValueInfoProto], batch: int | None) -> tuple[dict[str, Shape], dict[str, str]]:
-    """Shapes of the inputs that can be taken, and why each other one cannot, both by name."""
-    found: dict[str, Shape] = {}
+def input_shapes(
+    ports: Sequence[onnx.ValueInfoProto], batch: int | None, sizes: Mapping[str, int], given: Given
+) -> tuple[dict[str, Shape], dict[str, str]]:
+    """Shapes of the inputs that can be taken, and why each other one cannot, both by name.
+
+    An open size is what `sizes` says, what the `given` arrays have, `batch` in front, and 1 there without one. Raises
+    OptionError for sizes that the model has not, InputError where two that are one size differ.
+    """
+    declared = {port.name: _declared(port) for port in ports if port.type.tensor_type.HasField("shape")}
+    found = _Sizes(declared, sizes)
+    found.take_given(given)
+    found.take_batch(batch)
+    shapes: dict[str, Shape] = {}
     refused: dict[str, str] = {}
     for port in ports:
         try:
-            found[port.name] = _shape(port, batch)
+            shapes[port.name] = _shape(port, declared.get(port.name), found)
         except ModelError as e:
             refused[port.name] = str(e)
-    return found, refused
+    return shapes, refused
 
 
-def changed_batch(ports: Iterable[onnx.ValueInfoProto], batch: int | None) -> tuple[int, int] | None:
-    """(in the file, asked) where a fixed batch size is replaced."""
-    if batch is None:
-        return None
-    shapes = [port.type.tensor_type.shape.dim for port in ports]
-    fixed = {shape[0].dim_value for shape in shapes if shape and shape[0].dim_value > 0} - {batch}
-    return (min(fixed), batch) if fixed else None
+def _declared(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
+    """Each size as the file fixes it, or the name of an open one: its own, or that of its place, `input.axis`."""
+    return tuple(
+        extent.dim_value
+        if extent.dim_value > 0 or (axis and extent.HasField("dim_value") and not extent.dim_value)
+        else extent.dim_param or f"{port.name}.{axis}"
+        for axis, extent in enumerate(port.type.tensor_type.shape.dim)
+    )
 
 
-def _shape(port: onnx.ValueInfoProto, batch: int | None) -> Shape:
-    """Raises ModelError for a type that is not known and extents that are open or none."""
+class _Sizes:
+    """What the open sizes of a model's inputs are, and who says so."""
+
+    def __init__(self, declared: Mapping[str, tuple[int | str, ...]], sizes: Mapping[str, int]) -> None:
+        self._declared = declared
+        self._known: dict[str, tuple[int, str]] = {}
+        names = dict.fromkeys(size for shape in declared.values() for size in shape if isinstance(size, str))
+        for name, value in sizes.items():
+            if name not in names:
+                close = get_close_matches(name, names, n=1)
+                hint = f", did you mean {close[0]!r}?" if close else ""
+                there = ", ".join(names) or "none"
+                raise OptionError(f"the model has no open size {name!r}{hint}; the open sizes of its inputs: {there}")
+            if not isinstance(value, int) or value < 1:
+                raise OptionError(f"size {name}={value}: give a whole number from 1 on; no tensor here may be empty")
+            self._known[name] = value, f"size {name}={value} was asked"
+
+    def __getitem__(self, size: int | str) -> int | None:
+        """What a declared size is; None where nothing says it."""
+        return size if isinstance(size, int) else self._known.get(size, (None,))[0]
+
+    def take_given(self, given: Given) -> None:
+        """The sizes of arrays that were given."""
+        for name, declared in self._declared.items():
+            shape = given.shape(name, len(self._declared))
+            if shape is None:
+                continue
+            told = f"{given.source}: input {name!r} is {_words(shape)}"
+            if not _fits(shape, declared):
+                if given.is_set:  # of which `Examples` tells more
+                    continue
+                raise InputError(f"{told}; the model takes {_words(declared)}")
+            if 0 in shape:
+                raise InputError(f"{told}: it holds no number, and there is nothing to compute; give one that does")
+            for open_size, value in zip(declared, shape, strict=True):
+                if isinstance(open_size, str) and value is not None:
+                    self._take(open_size, value, told)
+
+    def take_batch(self, batch: int | None) -> None:
+        """Set the open first dimensions that nothing else says. Raises ModelError where no input then has that many."""
+        first = {name: shape[0] for name, shape in self._declared.items() if shape}
+        for size in first.values():
+            if isinstance(size, str) and size not in self._known:
+                self._known[size] = batch or 1, f"the batch is {batch or 1}"
+        if batch is None or (batch == 1 and not first) or batch in (self[size] for size in first.values()):
+            return
+        there = "; ".join(f"{name!r} has {self[size]} ({self._who(size)})" for name, size in first.items())
+        raise ModelError(
+            f"a batch of {batch} was asked, and no input has that many in its first dimension: {there or 'none'}; "
+            "take the batch that it has, or export the model with an open first dimension (PyTorch: dynamic_shapes)"
+        )
+
+    def _who(self, size: int | str) -> str:
+        return "the file fixes it" if isinstance(size, int) else self._known[size][1]
+
+    def _take(self, name: str, value: int, told: str) -> None:
+        known, other = self._known.setdefault(name, (value, told))
+        if known != value:
+            raise InputError(f"{name!r} is {known} and {value}, and must be one number: {other}; {told}")
+
+
+def _fits(shape: Sequence[int | None], declared: Sequence[int | str]) -> bool:
+    if len(shape) != len(declared):
+        return False
+    both = zip(shape, declared, strict=True)
+    return all(given in (None, size) for given, size in both if isinstance(size, int))
+
+
+def _words(shape: Sequence[int | str | None]) -> str:
+    return f"({', '.join('any' if each is None else str(each) for each in shape)})"
+
+
+def _shape(port: onnx.ValueInfoProto, declared: tuple[int | str, ...] | None, sizes: _Sizes) -> Shape:
+    """Raises ModelError for a type that is not known and sizes that are open or 0."""
     tensor, name, type_name = port.type.tensor_type, port.name, onnx.TensorProto.DataType.Name
     if tensor.elem_type not in INPUT_TYPES:
         known = onnx.TensorProto.DataType.items()
@@ -49,18 +134,18 @@ def _shape(port: onnx.ValueInfoProto, batch: int | None) -> Shape:
             f"input {name!r} is {given}; only tensors of {', '.join(map(type_name, INPUT_TYPES))} are supported: "
             f"{mend}, and export what follows"
         )
-    if not tensor.HasField("shape"):
-        raise ModelError(f"input {name!r} has no shape; export the model with static shapes")
-    extents = tensor.shape.dim
-    empty = [axis for axis, d in enumerate(extents) if axis and d.HasField("dim_value") and d.dim_value < 1]
-    if empty:
-        raise ModelError(f"input {name!r}: dimension {empty[-1]} is not positive; export the model with a real size")
-    dynamic = [(axis, d.dim_param or "?") for axis, d in enumerate(extents) if axis and d.dim_value < 1]
-    if dynamic:
-        words = ", ".join(f"dimension {axis} ({extent!r})" for axis, extent in dynamic)
+    if declared is None:
+        raise ModelError(f"input {name!r} has no shape; export the model with the rank of its inputs")
+    if 0 in declared:
         raise ModelError(
-            f"input {name!r} is dynamic in {words}; only the first, the batch, may be: "
-            "export the model with static shapes, or fix them with onnx.tools.update_model_dims"
+            f"input {name!r} is empty: the file fixes its dimension {declared.index(0)} to size 0, so that it never "
+            "holds a number; export the model without this input (of a decoder: without a past)"
         )
-    first = [batch or max(1, extents[0].dim_value)] if extents else []
-    return (*first, *(d.dim_value for d in extents[1:]))
+    if missing := dict.fromkeys(each for each in declared if isinstance(each, str) and sizes[each] is None):
+        places = ", ".join(f"dimension {declared.index(each)} ({each!r})" for each in missing)
+        options = " ".join(f"--size {each}=N" for each in missing)
+        raise ModelError(
+            f"input {name!r} is open in {places}: say the size ({options}, in an experiment `workload: {{sizes: "
+            f"{{{', '.join(f'{each}: N' for each in missing)}}}}}`), or give an input that has it"
+        )
+    return tuple(size for each in declared if (size := sizes[each]) is not None)

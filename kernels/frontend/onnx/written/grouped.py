@@ -62,7 +62,7 @@ def grouped(n: Nodes) -> None:
     if known is None:
         n.node.reject(
             "total_sequence_length is computed from the model's input; fix the sizes of all inputs "
-            "(onnx.tools.update_model_dims), so that it follows from them"
+            "(--size NAME=N), so that it follows from them"
         )
     keys, steps = int(known.reshape(())), n.shape(query)[1]
     if not key:

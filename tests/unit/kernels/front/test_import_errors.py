@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tracemalloc
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import CompileError, ModelError, UnsupportedNode
-from kernels.frontend.load import load_workload
 from kernels.frontend.networks import NETWORKS
 from kernels.frontend.networks.export import to_onnx
 from kernels.frontend.onnx import NEWEST_OPSET, OPERATORS, load_onnx
@@ -256,7 +254,9 @@ def test_scale_beyond_fp32(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extent", ["height", None])
 def test_dynamic_dimension(tmp_path: Path, extent: Any) -> None:
-    refuse(one_node(tmp_path, "Relu", shape=(1, 3, extent, 8)), "'x'", "dimension 2", "dynamic", "update_model_dims")
+    size = extent or "x.2"
+    path = one_node(tmp_path, "Relu", shape=(1, 3, extent, 8))
+    refuse(path, f"'x' is open in dimension 2 ('{size}')", f"--size {size}=N")
 
 
 def test_all_inputs_and_nodes_are_told_at_once(tmp_path: Path) -> None:
@@ -615,30 +615,12 @@ class TestExternalData:
         refuse(self.save(folder, model, location=location), "'w'", "outside of the folder")
 
 
-class TestBatch:
-    """The first dimension of the inputs may be open or asked otherwise."""
-
-    @pytest.mark.parametrize(("declared", "asked", "got"), [("N", None, 1), ("N", 5, 5), (2, None, 2), (2, 5, 5)])
-    def test_first_dimension(self, tmp_path: Path, declared: Any, asked: int | None, got: int) -> None:
-        path = one_node(tmp_path, "GlobalAveragePool", shape=(declared, 4, 8, 8))
-        assert load_onnx(path, batch=asked).shapes["y"] == (got, 4, 1, 1)
-
-    def test_reshape_with_the_files_batch_follows(self, tmp_path: Path) -> None:
-        path = one_node(tmp_path, "Reshape", {"s": np.array([1, -1], np.int64)})
-        assert load_onnx(path, batch=3).shapes["y"] == (3, 256)
-
-    def test_reshape_that_fixes_another_batch_is_refused(self, tmp_path: Path) -> None:
-        path = one_node(tmp_path, "Reshape", {"s": np.array([2, 128], np.int64)})
-        with pytest.raises(ModelError, match=re.escape("batch of 1, not of 3")):
-            load_workload(network=None, onnx=path, seed=1, batch=3)
-
-
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
         ([1, 65536, 65536], r"tensor 'x' of shape .* takes 17179869184 bytes in fp32, more than the 2147483648"),
         ([1, 2**31, 2**31], "more than the 2147483648"),
-        ([1, 0, 8], "input 'x': dimension 1 is not positive"),
+        ([1, 0, 8], "input 'x' is empty: the file fixes its dimension 1 to size 0"),
     ],
 )
 def test_sizes_that_nothing_can_hold(shape: list[int], message: str, tmp_path: Path) -> None:

@@ -186,9 +186,9 @@ def test_absent_and_pickled_input_files(tmp_path: Path, lenet: Graph) -> None:
 
 def test_a_network_takes_the_sizes_that_it_has() -> None:
     assert sizes_of("autoencoder_784") == {"hidden": (500, 250, 10)} and sizes_of("lenet") == {}
-    graph = load_workload(network="autoencoder_784", onnx=None, seed=None, parameters={"hidden": (7, 5)})
+    graph = load_workload(network="autoencoder_784", onnx=None, seed=None, sizes={"hidden": (7, 5)})
     assert graph.shapes["encode1"] == (1, 7) and graph.shapes[graph.outputs[0]] == (1, 5)
-    graph = load_workload(network="resnet18", onnx=None, seed=None, batch=2, parameters={"size": 64})
+    graph = load_workload(network="resnet18", onnx=None, seed=None, batch=2, sizes={"size": 64})
     assert graph.shapes[graph.inputs[0]] == (2, 3, 64, 64)
 
 
@@ -205,4 +205,4 @@ def test_a_network_takes_the_sizes_that_it_has() -> None:
 )
 def test_sizes_that_a_network_has_not_are_refused(network: str, sizes: dict[str, Any], told: str) -> None:
     with pytest.raises(CompileError, match=re.escape(told)):
-        load_workload(network=network, onnx=None, seed=None, parameters=sizes)
+        load_workload(network=network, onnx=None, seed=None, sizes=sizes)

@@ -1,0 +1,46 @@
+"""Small models that failed once, each with what is right: `shared/cases/engine`, where a machine has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.errors import ModelError
+from kernels.frontend.load import load_inputs
+from kernels.frontend.onnx import load_onnx
+from kernels.reference import evaluate
+from tests.source_tree import ROOT
+
+from .onnx_models import run_onnxruntime
+
+CASES = ROOT.parent / "shared" / "cases" / "engine"
+
+
+def case(name: str) -> Path:
+    """Its model; skips the test where this machine has none."""
+    path = CASES / f"{name}.onnx"
+    if not path.is_file():
+        pytest.skip(f"shared/cases/engine/{name}.onnx is not on this machine")
+    return path
+
+
+@pytest.mark.parametrize("name", ["scalar_input"])
+def test_what_runs(name: str) -> None:
+    """As onnxruntime computes it."""
+    path = case(name)
+    graph, file = load_onnx(path), path.with_suffix(".npz")
+    found, wanted = evaluate(graph, load_inputs(graph, file)), run_onnxruntime(path, dict(np.load(file)))
+    assert found.keys() == wanted.keys()
+    for output, values in wanted.items():
+        np.testing.assert_allclose(found[output], values, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("loop_early_exit", "Loop"), ("resize_nearest_ceil_align", "Resize"), ("nontopo", "is written by a later node")],
+)
+def test_what_is_refused(name: str, told: str) -> None:
+    with pytest.raises(ModelError, match=f"node '.+{told}"):
+        load_onnx(case(name))
