@@ -70,7 +70,7 @@ BOARD = Board(
                         (
                             (
                                 'farm_results_throughput_frames_per_second{source="$source", serial=~"$serial", '
-                                'network=~"$network"}'
+                                'network=~"$network", stat="median"}'
                             ),
                             "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
                         ),
@@ -82,11 +82,14 @@ BOARD = Board(
                 Panel(
                     "lines",
                     "Set-up",
-                    "From a fresh process to its first inference: median over blocks.",
+                    "From a fresh process to its first inference, by state of caches: median over blocks.",
                     (
                         (
-                            'farm_results_setup_seconds{source="$source", serial=~"$serial", network=~"$network"}',
-                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
+                            (
+                                'farm_results_setup_seconds{source="$source", serial=~"$serial", network=~"$network", '
+                                'stat="median"}'
+                            ),
+                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}} {{state}}",
                         ),
                     ),
                     unit="s",
@@ -101,7 +104,7 @@ BOARD = Board(
                         (
                             (
                                 'farm_results_memory_bytes{source="$source", serial=~"$serial", network=~"$network", '
-                                'kind="device_peak"}'
+                                'kind="device", stat="median"}'
                             ),
                             "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
                         ),

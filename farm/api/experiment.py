@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from .plot import Plot
 PAGE_PX = 720
+STATES = ("cold", "warm", "cached", "none")
+"""In which a process may start: nothing compiled, by the driver at most, by the farm, nothing to compile."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class Experiment:
 
     def results(self) -> pd.DataFrame:
         """A row for each device and cell: median of blocks with its interval (ms), or of streams `frames_per_s`;
-        memory (bytes); energy (J) with its interval, and in `energy_basis` whether it is `net` or `gross`; the blocks
-        behind the figures; doubts. `source` says what measured it: phone, virtual, workstation, replay, import."""
+        set-up (ms) by state, memory (bytes), power (W); energy (J) with its interval, and in `energy_basis` whether it
+        is `net` or `gross`. What is not resolved is missing, and `not_resolved` says why. `source` says what measured
+        it: phone, virtual, workstation, replay, import."""
         import pandas as pd
 
         return pd.DataFrame([_row(each) for each in self.at.answer("results", self.id)["summaries"]])
@@ -117,11 +120,11 @@ class Page:
 
 def _row(summary: dict[str, Any]) -> dict[str, Any]:
     """One row of `results()`."""
-    latency, memory = summary["latency"] or {}, summary["memory"] or {}
-    low, high = _ends(latency.get("interval_ms"))
-    energy = summary["energy_per_inference"] or {}
-    figure_j = energy.get("figure_j", {})
-    least, most = _ends(figure_j.get("total"))
+    told: dict[str, dict[str, Any]] = {}
+    for each in summary["quantities"]:  # of several sources of power the first one
+        told.setdefault(f"{each['metric']} {each['basis']}".strip(), each)
+        told.setdefault(f"{each['metric']} {each['basis'].partition(' ')[0]}".strip(), each)
+    basis = (summary["energy_per_inference"] or {}).get("basis")
     return {
         "device": summary["serial"],
         "source": summary["source"],
@@ -130,23 +133,30 @@ def _row(summary: dict[str, Any]) -> dict[str, Any]:
         "backend": summary["backend"],
         "precision": summary["precision"],
         **summary["options"],
-        "median_ms": latency.get("median_ms"),
-        "low_ms": low,
-        "high_ms": high,
-        "p90_ms": latency.get("p90_ms"),
-        "frames_per_s": (summary["throughput"] or {}).get("frames_per_s"),
-        "setup_ms": summary["setup_total_ms"],
-        "device_peak_bytes": memory.get("device_peak_bytes"),
-        "energy_j": figure_j.get("value"),
-        "energy_basis": energy.get("basis"),
-        "low_j": least,
-        "high_j": most,
+        **_columns(told.get("latency"), "median_ms", "low_ms", "high_ms"),
+        "p90_ms": (summary["latency"] or {}).get("p90_ms"),
+        **_columns(told.get("throughput"), "frames_per_s"),
+        **{f"setup_{state}_ms": _value(told.get(f"setup {state}")) for state in STATES},
+        **{f"memory_{kind}_bytes": _value(told.get(f"memory {kind}")) for kind in ("device", "process", "pss")},
+        **_columns(told.get(f"energy {basis}"), "energy_j", "low_j", "high_j"),
+        "energy_basis": basis,
+        **_columns(told.get("power load"), "load_power_w"),
+        "not_resolved": "; ".join(_why_not(each) for each in summary["quantities"] if each["not_resolved"]),
         "blocks": summary["outcomes"].get("ok", 0),
         "doubts": list(dict.fromkeys(doubt["code"] for doubt in summary["doubts"])),
     }
 
 
-def _ends(interval: Any) -> tuple[float | None, float | None]:
-    if interval is None:
-        return None, None
-    return interval["low"], interval["high"]
+def _columns(told: dict[str, Any] | None, name: str, low: str = "", high: str = "") -> dict[str, float | None]:
+    """A quantity, and the ends of its interval where columns are named for them; None where it is not resolved."""
+    interval = (told and told["interval"]) or {}
+    ends = {low: interval.get("low"), high: interval.get("high")} if low else {}
+    return {name: _value(told), **ends}
+
+
+def _value(told: dict[str, Any] | None) -> float | None:
+    return None if told is None else told["value"]
+
+
+def _why_not(told: dict[str, Any]) -> str:
+    return f"{told['metric']} {told['basis']}".strip() + f": {told['not_resolved']}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.ledger.rows import block_label, label
 from orchestrator.model.waiting import WaitReason
 
-from .waiting import QUEUED, UNKNOWN
+from .waiting import each_waits
 
 if TYPE_CHECKING:
     from orchestrator.ledger import AttemptRow, Ledger
@@ -83,7 +83,7 @@ def story_of(ledger: Ledger, job_id: str, reasons: Mapping[str, WaitReason] | No
     records = {record.attempt: record for record in ledger.records_of([job_id])}
     waits = None
     if row.state == "waiting":
-        waits = UNKNOWN if reasons is None else reasons.get(job_id, QUEUED)
+        waits = each_waits(ledger, [job_id], reasons)[job_id]
     return Story(
         job_id=job_id,
         experiment_id=row.job.experiment_id,

@@ -54,11 +54,27 @@ def explain(groups: Iterable[WaitingGroup], reasons: Mapping[str, WaitReason] | 
     waits = []
     for group in groups:
         own = Counter(reasons[job_id] for job_id in group.looked_at) if reasons is not None else Counter()
-        rest = UNKNOWN if reasons is None else QUEUED
-        shared = [reason for reason, _ in own.most_common() if reason.kind is not WaitKind.RETRY]
-        own[shared[0] if shared else rest] += group.jobs - own.total()
+        own[_of_others(own, reasons)] += group.jobs - own.total()
         waits += [Wait(group.experiment_id, group.candidates, jobs, reason) for reason, jobs in own.items() if jobs]
     return tuple(waits)
+
+
+def each_waits(
+    ledger: Ledger, job_ids: Iterable[str], reasons: Mapping[str, WaitReason] | None
+) -> dict[str, WaitReason]:
+    """Why each of these waiting jobs waits, by the same rule. Raises ServiceDown where the ledger is away."""
+    wanted, known = list(job_ids), reasons or {}
+    found: dict[str, WaitReason] = {}
+    for group in ledger.waiting_in_brief({*known, *wanted}):
+        others = _of_others(Counter(known[job_id] for job_id in group.looked_at if job_id in known), reasons)
+        found |= {job_id: known.get(job_id, others) for job_id in group.looked_at}
+    return {job_id: found.get(job_id, _of_others(Counter(), reasons)) for job_id in wanted}
+
+
+def _of_others(looked_at: Counter[WaitReason], reasons: Mapping[str, WaitReason] | None) -> WaitReason:
+    """What those of a group wait for that the scheduler did not look at."""
+    shared = [reason for reason, _ in looked_at.most_common() if reason.kind is not WaitKind.RETRY]
+    return shared[0] if shared else UNKNOWN if reasons is None else QUEUED
 
 
 def reason_lines(waits: Iterable[Wait]) -> list[str]:

@@ -33,7 +33,7 @@ class DoubtCode(StrEnum):
     VIRTUAL_DEVICE = "virtual_device"
     SHARED_HOST = "shared_host"
     FEW_SAMPLES = "few_samples"
-    UNSTABLE = "unstable"
+    NOISY_SAMPLES = "noisy_samples"
     DRIFT = "drift"
     CHARGING = "charging"
     HOT = "hot"
@@ -65,12 +65,17 @@ class DoubtCode(StrEnum):
     NO_ENERGY = "no_energy"
     POWER_STEP = "power_step"
 
+    @classmethod
+    def _missing_(cls, value: object) -> DoubtCode | None:
+        """Records of before call noisy samples `unstable`, which is said of blocks."""
+        return cls.NOISY_SAMPLES if value == "unstable" else None
+
 
 REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.VIRTUAL_DEVICE: "run on a real phone before you publish",
     DoubtCode.SHARED_HOST: "leave the host alone while it measures, or use a device of its own",
     DoubtCode.FEW_SAMPLES: "raise sampling.samples",
-    DoubtCode.UNSTABLE: "raise sampling.warmup, close background work, let the device cool",
+    DoubtCode.NOISY_SAMPLES: "raise sampling.warmup, close background work, let the device cool",
     DoubtCode.DRIFT: "raise sampling.warmup or let the device cool between blocks",
     DoubtCode.CHARGING: "cut the supply during the block (a switchable hub, or Wi-Fi adb)",
     DoubtCode.HOT: "lower conditions.battery_temp_max or give the phone air",

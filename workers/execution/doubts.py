@@ -15,7 +15,7 @@ OWN_DOUBTS = (DoubtCode.NOT_WARM, DoubtCode.LAYERS_MISSING)
 """Of the agent's words: a warm-up that never became stable; a recording of some layers."""
 FEW = 5
 """Fewer timed samples than this say little."""
-UNSTABLE_SHARE = 0.05
+NOISY_SHARE = 0.05
 """Median absolute deviation over median."""
 DRIFT_SHARE = 0.05
 """Median of the last fifth over that of the first."""
@@ -60,8 +60,8 @@ def _of_samples(timed_ns: Sequence[int]) -> Iterator[Doubt]:
         return
     middle = median(timed_ns)
     spread = median(abs(value - middle) for value in timed_ns) / middle
-    if spread > UNSTABLE_SHARE:
-        yield Doubt(code=DoubtCode.UNSTABLE, detail=f"median absolute deviation {spread:.1%} of the median")
+    if spread > NOISY_SHARE:
+        yield Doubt(code=DoubtCode.NOISY_SAMPLES, detail=f"median absolute deviation {spread:.1%} of the median")
     fifth = len(timed_ns) // 5
     if fifth:
         drift = median(timed_ns[-fifth:]) / median(timed_ns[:fifth]) - 1

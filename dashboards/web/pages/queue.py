@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.web.page import Asked, Page, Pager
-from orchestrator.answers.waiting import QUEUED, UNKNOWN
+from orchestrator.answers.waiting import each_waits
 
 MOST = 100
 """Waiting jobs of one page."""
@@ -21,7 +21,7 @@ def queue(asked: Asked) -> Page:
     shown = [ledger.experiment(each) for each in ids[:MOST_EXPERIMENTS]]
     page = ledger.listed.waiting(asked.number("from"), MOST)
     reasons, running = look.reasons_told, sorted(look.running.values(), key=lambda row: row.started_at)
-    said = UNKNOWN if look.reasons is None else QUEUED
+    why = each_waits(ledger, [row.job_id for row in page.rows], look.reasons)
     data = {
         "counts": look.counts,
         "experiments": [(row, asked.ends(row.id)) for row in shown],
@@ -30,7 +30,7 @@ def queue(asked: Asked) -> Page:
         "more_reasons": sum(each.jobs for each in reasons[MOST_REASONS:]),
         "running": running[:MOST_RUNNING],
         "more_running": len(running[MOST_RUNNING:]),
-        "waiting": [(row, (look.reasons or {}).get(row.job_id, said)) for row in page.rows],
+        "waiting": [(row, why[row.job_id]) for row in page.rows],
         "pager": Pager(asked.number("from"), page.total, MOST),
     }
     return Page("queue.html.j2", "Queue", "queue", data)

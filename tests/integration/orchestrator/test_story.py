@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from farm.cli import main
-from orchestrator.answers import story_of
+from orchestrator.answers import story_of, why_jobs_wait
+from orchestrator.answers.waiting import each_waits
 from orchestrator.errors import UnknownName
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import WaitingGroup
@@ -63,6 +66,21 @@ def test_a_story_says_why_the_job_waits(ledger: Ledger) -> None:
     assert nobody is not None and nobody.kind is WaitKind.UNKNOWN
     with pytest.raises(UnknownName, match="no job 'nothing'"):
         story_of(ledger, "nothing", None)
+
+
+def test_a_job_has_the_same_reason_in_every_place(ledger: Ledger, seed: int) -> None:
+    """Whether the scheduler looked at it or not: one by one, on a page of many, and in the count by reason."""
+    random = Random(seed)
+    jobs = [make.job("first-1", block=block) for block in range(random.randrange(3, 9))]
+    ledger.submit("first-1", make.many(len(jobs), name="first"), jobs)
+    names = [job.job_id for job in jobs]
+    kinds = [WaitKind.HELD, WaitKind.BUSY, WaitKind.RETRY]
+    told = {name: WaitReason(kind=random.choice(kinds), text="x") for name in random.sample(names, random.randrange(3))}
+    for reasons in (told, None):
+        page = each_waits(ledger, names, reasons)
+        assert {name: story_of(ledger, name, reasons).waits for name in names} == page
+        counted = Counter({wait.reason: wait.jobs for wait in why_jobs_wait(ledger, reasons)})
+        assert Counter(page.values()) == counted
 
 
 def test_what_waits_in_brief_is_what_waits(ledger: Ledger) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from orchestrator.model.device import Api, DeviceFacts, DeviceState, Health, Precision, Source
 from orchestrator.model.event import Event, Output, Power, Sample, Warning
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.record import DoubtCode
+from orchestrator.model.record import Doubt, DoubtCode
 from workers.execution.doubts import find_doubts
 
 PHONE = DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE)
@@ -69,7 +70,7 @@ def test_warm_up_is_not_judged() -> None:
     ("events", "code"),
     [
         (samples(1000, 1000, 1000, 1000), DoubtCode.FEW_SAMPLES),
-        (samples(*[900, 1100] * 5), DoubtCode.UNSTABLE),
+        (samples(*[900, 1100] * 5), DoubtCode.NOISY_SAMPLES),
         (samples(1000, 1000, 1010, 1010, 1020, 1020, 1020, 1030, 1060, 1060), DoubtCode.DRIFT),
         (samples(1060, 1060, 1010, 1010, 1010, 1010, 1010, 1000, 1000, 1000), DoubtCode.DRIFT),
         (
@@ -133,3 +134,10 @@ def test_a_gauge_is_missed_only_where_power_is_wanted() -> None:
 
 def test_a_resumed_run_says_so() -> None:
     assert codes(STEADY, resumed=True) == [DoubtCode.RESUMED]
+
+
+def test_a_record_of_before_is_read_by_the_code_of_today() -> None:
+    assert Doubt.model_validate_json('{"code": "unstable"}') == Doubt(code=DoubtCode.NOISY_SAMPLES)
+    assert Doubt.model_validate({"code": "unstable"}).model_dump(mode="json")["code"] == "noisy_samples"
+    with pytest.raises(ValidationError):
+        Doubt.model_validate({"code": "unheard of"})
