@@ -88,6 +88,10 @@ class AdbServer:
         """Every device that the server lists now, usable or not. Raises ServiceDown."""
         return parse_devices(self._ask("host:devices-l", deadline_s))
 
+    def features(self, address: str, *, deadline_s: float = 5.0) -> frozenset[str]:
+        """What a phone's adbd and this server can both do, e.g. `shell_v2`. Raises ServiceDown."""
+        return frozenset(self._ask(f"host-serial:{address}:features", deadline_s).split(","))
+
     def connect(self, address: str, *, deadline_s: float = 15.0) -> None:
         """Connect to a phone at `host:port`. Raises TransportLost with the server's words."""
         reply = self._ask(f"host:connect:{address}", deadline_s)
