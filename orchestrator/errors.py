@@ -16,6 +16,7 @@
     |   `-- SetupError         this machine lacks a part, or a part has the wrong version
     `-- TransientError     phone, cable or host failed: another attempt, elsewhere if need be
         |-- TransportLost      the connection to the device went away or timed out
+        |   `-- DeviceSlow         it is there, but does not end a command in its time
         |-- DeviceBusy         somebody else holds the device
         |-- DeviceSick         storage full, garbage from the agent, failed verification: counts towards quarantine
         |-- ConditionNotMet    hot, charging, flat: a schedulable fact, with the time when it may be met
@@ -131,6 +132,12 @@ class AdbDown(TransportLost):
     """The adb server of the host went away or was started anew: the phones behind it are well."""
 
     cause = "adb_down"
+
+
+class DeviceSlow(TransportLost):
+    """A device that is connected and answers, but does not end a command within its time."""
+
+    cause = "slow"
 
 
 class DeviceAway(TransportLost):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from orchestrator.config import Settings
 from orchestrator.coordination.keys import ANNOUNCE_S
-from orchestrator.errors import DeviceBusy, FarmError, TransportLost
+from orchestrator.errors import DeviceBusy, DeviceSlow, FarmError, TransportLost, Unsupported
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from workers.devices.lookup import unusable
 
@@ -219,7 +219,9 @@ class Discovery:
         left = isinstance(error, SettingsLeft)  # somebody may put it back or release it: to look costs little
         watched.due_at = time.monotonic() + (REFRESH_S if left else retry_s(watched.failures))
         message = str(error) or type(error).__name__
-        if isinstance(error, TransportLost):
+        if isinstance(error, Unsupported):  # it stays so until another phone, or another system, is connected
+            watched.due_at = float("inf")
+        if isinstance(error, TransportLost) and not isinstance(error, DeviceSlow):
             self._away(address, watched, Health.OFFLINE, message)
         else:
             watched.enrolled = False

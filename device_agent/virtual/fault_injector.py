@@ -19,12 +19,14 @@ from .faults import (
     Hang,
     KernelLimit,
     KillAgent,
+    LackTools,
     Offline,
     PowerButton,
     Reboot,
     RestartAdbd,
     Slow,
     SlowBuild,
+    SlowCommands,
     StorageFull,
     Supply,
     ThermalTrip,
@@ -98,6 +100,10 @@ class FaultInjector:
                 cable.flowing.clear()
             case Slow():
                 cable.slow_factor = fault.factor
+            case SlowCommands():
+                phone.command_s = fault.each_s
+            case LackTools():
+                phone.lacking = dict.fromkeys(phone.profile.lacks, 127) | dict.fromkeys(fault.tools, fault.status)
             case Offline():
                 cable.silent = True
                 await cable.drop()
@@ -146,6 +152,10 @@ class FaultInjector:
                 cable.flowing.set()
             case "slow":
                 cable.slow_factor = 0.0
+            case "slow_commands":
+                phone.command_s = 0.0
+            case "lack_tools":
+                phone.lacking = dict.fromkeys(phone.profile.lacks, 127)
             case "offline":
                 cable.silent = False
                 await cable.drop()

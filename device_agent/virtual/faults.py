@@ -51,6 +51,22 @@ class Unauthorized(_Fault):
     fault: Literal["unauthorized"] = "unauthorized"
 
 
+class SlowCommands(_Fault):
+    """Each command of the shell takes so long to begin, as where a busy phone starts a virtual machine for each."""
+
+    fault: Literal["slow_commands"] = "slow_commands"
+    each_s: Annotated[float, Field(gt=0)] = 2.0
+
+
+class LackTools(_Fault):
+    """Commands that its release has are not there, or may not be run."""
+
+    fault: Literal["lack_tools"] = "lack_tools"
+    tools: tuple[str, ...]
+    status: Literal[126, 127] = 127
+    """Of the shell: 127 where there is none, 126 where it may not be run."""
+
+
 class Reboot(_Fault):
     """All processes end, the phone is away for `seconds` (default 5) and comes back with a new boot id."""
 
@@ -188,7 +204,7 @@ class BatteryLevel(_Fault):
 Fault = Annotated[
     Unplug | Hang | Slow | Offline | Unauthorized | Reboot | RestartAdbd | StorageFull | KillAgent | KernelLimit
     | PowerButton | ThermalTrip | Garbage | FreezeGauge | Charging | Supply | Throttle | ClockCap | BackgroundLoad
-    | SlowBuild | BatteryLevel | CoresOffline,
+    | SlowBuild | BatteryLevel | CoresOffline | SlowCommands | LackTools,
     Field(discriminator="fault"),
 ]  # fmt: skip
 FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

@@ -32,6 +32,8 @@ from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dy
 from .tree import Tree, refusal
 from .wakefulness import Wakefulness
 
+SHELL_V2_SDK = 24
+"""The first whose adbd tells output, errors and exit status apart."""
 _FIRST_SERVICE_PID = 1 << 22
 """No process of a Linux host has a pid as high."""
 _DETACHING_S = 2.0
@@ -101,6 +103,10 @@ class Phone:
         """Fault: those behind the first so many are switched off."""
         self.kernel_limits = ""
         """Fault: `KERNEL=WORK_ITEMS`, the work-group that its OpenCL driver refuses to exceed."""
+        self.lacking = dict.fromkeys(profile.lacks, 127)
+        """Commands that its release has and this phone has not, or may not run -> the shell's exit status."""
+        self.command_s = 0.0
+        """Fault: what each command takes to begin, as where each starts a virtual machine on a busy phone."""
         self.other_load = 0.0
         """Fault: share of the cores that something else keeps busy."""
         self.slow_build: tuple[str, float] | None = None
@@ -331,7 +337,8 @@ class Phone:
     def banner(self) -> bytes:
         """What the phone says of itself when it is connected."""
         names = ("ro.product.name", "ro.product.model", "ro.product.device")
-        features = "shell_v2,cmd,stat_v2,ls_v2,fixed_push_mkdir,sendrecv_v2"
+        shell = "shell_v2," if self.profile.sdk >= SHELL_V2_SDK else ""
+        features = f"{shell}cmd,stat_v2,ls_v2,fixed_push_mkdir,sendrecv_v2"
         facts = "".join(f"{name}={self.properties[name]};" for name in names)
         return f"device::{facts}features={features}".encode()
 

@@ -196,6 +196,8 @@ class Profile(Part):
     """Share of the highest clocks at which fixed performance mode holds them; None: the phone's power HAL has none."""
     root: bool = False
     """Whether `su` is there."""
+    lacks: tuple[str, ...] = ()
+    """Commands of its release that the maker left out, e.g. settings."""
     cycle_count: int = Field(default=100, ge=0)
     recording: Recording | None = None
     """What phones of this model replay; comes from `replay:FILE`."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from .adb_wire import Service, Stream
-from .phone import Phone
+from .phone import SHELL_V2_SDK, Phone
 from .shell import Shell
 from .shell_io import Io, RawShell, ShellV2
 from .sync import SyncService
@@ -31,7 +31,7 @@ def open_service(phone: Phone, destination: str) -> Service | None:
 def _service(phone: Phone, destination: str) -> Service | None:
     name, _, argument = destination.partition(":")
     kind, *options = name.split(",")
-    if kind == "shell":
+    if kind == "shell" and (not options or phone.profile.sdk >= SHELL_V2_SDK):
         return _shell(phone, argument, second="v2" in options, terminal="pty" in options or "raw" not in options)
     if kind == "exec":
         return _shell(phone, argument, second=False, terminal=False)

@@ -17,15 +17,14 @@ from pathlib import PurePosixPath
 
 from .adb_wire import StreamClosed
 from .commands import find_command
-from .commands.registry import CANNOT_RUN, Call, CommandError, ShellExit, lack_of
+from .commands.registry import CANNOT_RUN, Call, CommandError, ShellExit, absence, lack_of
+from .commands.releases import MKSH, later_option
 from .execution import execute, find_executable
 from .phone import Phone
 from .shell_grammar import Chain, Command, Pipeline, Redirection, parse
 from .shell_io import BytesSink, BytesSource, Io, Sink, discard
 from .shell_words import GrammarError, Segment, Word
 from .tree import Tree, refusal
-
-NOT_FOUND = 127
 
 
 class Shell:
@@ -147,7 +146,11 @@ class Shell:
         """Run one command by its words; its exit status."""
         name = argv[0]
         try:
+            if self.phone.command_s and name not in MKSH:
+                await asyncio.sleep(self.phone.command_s)
             if handler := find_command(self.phone, name):
+                if late := later_option(argv, self.phone.profile.sdk):
+                    raise CommandError(f"Unknown option {late.removeprefix('-')}")
                 return await handler(Call(self, list(argv[1:]), io))
             executable = find_executable(self.phone, name, self.cwd)
             return await execute(self.phone, executable, argv, self.cwd, self.variables, io)
@@ -156,10 +159,11 @@ class Shell:
         except FileNotFoundError as error:
             if error.filename != name:
                 return await self._failed(name, error, io)
-            if lack := lack_of(name):
+            if lack := lack_of(self.phone, name):
                 return await self._refused(name, lack, io)
-            await io.err(f"/system/bin/sh: {name}: inaccessible or not found\n".encode())
-            return NOT_FOUND
+            status, words = absence(self.phone, name)
+            await io.err(f"/system/bin/sh: {name}: {words}\n".encode())
+            return status
         except OSError as error:
             return await self._failed(name, error, io)
         except (ValueError, LookupError, re.error) as error:

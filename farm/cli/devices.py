@@ -157,6 +157,8 @@ def _battery(device: Device) -> str:
         parts.append(f"{now.battery_temp_c:.1f} C")
     if now.charging:
         parts.append("charging")
+    if device.facts.tools_missing:
+        parts.append(f"[yellow]lacks {escape(', '.join(device.facts.tools_missing))}[/]")
     if now.left_changed:
         parts.append(f"[red]left changed: {escape(', '.join(now.left_changed))}[/]")
     if now.health is not Health.HELD and now.ready_at is not None and now.ready_at > time.time():

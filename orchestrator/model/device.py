@@ -108,6 +108,10 @@ class DeviceFacts(Model):
     profile: str = ""
     """Name of the virtual phone's profile; empty for real devices."""
     apis: tuple[ApiFacts, ...] = ()
+    apis_missing: tuple[str, ...] = ()
+    """Why an API cannot be used, in the words of the phone's linker or driver; one text for each API."""
+    tools_missing: tuple[str, ...] = ()
+    """Commands that Android has and this phone has not, e.g. `settings`: conditions that need them cannot be met."""
 
     def api(self, api: Api) -> ApiFacts | None:
         """Facts of one API, or None where the device lacks it."""

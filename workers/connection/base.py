@@ -20,8 +20,8 @@ class ShellResult:
 
 
 class DeviceConnection(Protocol):
-    """A connected device. Every call is bounded by `deadline_s` as a whole and raises
-    `TransportLost` when the connection went away or the deadline passed."""
+    """A connected device. Every call is bounded by `deadline_s` as a whole, `shells` command by command, and raises
+    `TransportLost` when the connection went away or the deadline passed: `DeviceSlow` where the device is there."""
 
     serial: str
     """What the farm calls the device; errors carry it."""
@@ -38,6 +38,7 @@ class DeviceConnection(Protocol):
         self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
     ) -> list[ShellResult]:
         """Run commands one after the other, whatever becomes of those before, in one round trip; in their order.
+        `deadline_s` is for each command: a slow device that goes on is not given up.
         `guard`: where the command of this number fails, there is no answer to it, and those behind it are not run.
         Raises DeviceSick where the device does not tell them apart."""
         ...

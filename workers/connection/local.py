@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.errors import DeviceSick, TransportLost
+from orchestrator.errors import DeviceSick, DeviceSlow
 
 from .base import ShellResult
 from .quote import quote
@@ -40,8 +40,10 @@ class LocalConnection:
                 stdout, stderr = process.communicate(timeout=deadline_s)
             except subprocess.TimeoutExpired as e:
                 os.killpg(process.pid, signal.SIGKILL)
-                raise TransportLost(
-                    f"connection lost in `{command[:200]}`: no end within {deadline_s:g} s", device=self.serial
+                raise DeviceSlow(
+                    f"this machine is slow: `{command[:200]}`: no end within {deadline_s:g} s",
+                    device=self.serial,
+                    remedy="end what keeps it busy",
                 ) from e
         code = process.returncode
         return ShellResult(code if code >= 0 else 128 - code, stdout, stderr)

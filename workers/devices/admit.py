@@ -13,6 +13,7 @@ from workers.connection.base import DeviceConnection
 from .fleet import Member
 from .install import file_sha256, install_agent
 from .probe import phone_facts, probe, read_properties, read_state
+from .tools import missing_tools
 
 
 def agent_folder(settings: Settings) -> Path:
@@ -34,9 +35,9 @@ def enrol_phone(connection: DeviceConnection, settings: Settings) -> tuple[Membe
         raise Unsupported(
             "it names no ro.product.cpu.abi", device=connection.serial, remedy="is this an Android device?"
         )
+    tools = missing_tools(connection)
     agents = agent_folder(settings)
     agent = install_agent(connection, abi, agents)
-    hello, apis = probe(connection, agent)
-    facts = phone_facts(connection, settings.host, properties, hello, apis)
+    facts = phone_facts(connection, settings.host, properties, probe(connection, agent), tools)
     sha256 = file_sha256(agents / abi / "pocketfarm-agent")
     return Member(connection, facts, agent, sha256), read_state(connection, "phone")

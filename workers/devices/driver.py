@@ -34,8 +34,8 @@ def with_driver(member: Member, cell: Cell) -> Member:
         raise Unsupported(f"no driver of its {cell.backend} can be chosen", device=serial)
     _check_file(cell, serial)
     chosen = tuple(f"{name}={cell.driver}" for name in VARIABLES[cell.backend])
-    _, apis = probe(member.connection, member.agent, environment=chosen)
-    found = _same_device(member, cell, apis)
+    probed = probe(member.connection, member.agent, environment=chosen)
+    found = _same_device(member, cell, probed.apis)
     told = tuple(found if usual.api == cell.backend else usual for usual in member.facts.apis)
     return replace(
         member,

@@ -12,6 +12,9 @@ from orchestrator.errors import DeviceSick, SetupError
 from workers.connection.base import DeviceConnection, ShellResult
 from workers.connection.quote import quote
 
+from .tools import CANNOT_RUN, HASHES, check_ran
+
+_SHA1_LETTERS = 40
 MAX_CACHED = 16
 """Entries of one cache folder on the device; one more, and those that this run does not need are removed."""
 
@@ -48,7 +51,7 @@ def put_files(
     verified: set[str] | None = None,
     beside: Collection[str] = (),
 ) -> str:
-    """Put files into the folder `<cache>/<identity>` on the device, verified there by SHA-256; returns the folder.
+    """Put files into the folder `<cache>/<identity>` on the device, verified there by its hashes; returns the folder.
 
     `verified`: folders that were verified a moment ago, by who has the device for itself; they are not looked at again.
     `beside`: identities that the same run needs too, and that therefore stay.
@@ -56,27 +59,25 @@ def put_files(
     folder, verified = place_of(connection, cache, identity), set() if verified is None else verified
     if folder in verified:
         return folder
-    wanted = {f"{folder}/{name}": file_sha256(path) for name, path in files.items()}
-    there = _hashes(connection, list(wanted))
-    if there == wanted:
+    targets = {f"{folder}/{name}": path for name, path in files.items()}
+    there = _hashes(connection, list(targets))
+    lacking = _unlike(targets, there)
+    if not lacking:
         verified.add(folder)
         return folder
     verified.clear()  # to make room others may be removed
     _make_room(connection, cache, {place_of(connection, cache, each) for each in (identity, *beside)})
     for parent in sorted({f"{folder}/{name}".rsplit("/", 1)[0] for name in files}):
         run(connection, "mkdir", "-p", parent)
-    targets = {f"{folder}/{name}": path for name, path in files.items()}
-    lacking = {target: path for target, path in targets.items() if there.get(target) != wanted[target]}
     ending = f".{secrets.token_hex(4)}"
     for target, path in lacking.items():
         connection.push(path, target + ending, mode=mode)
     moves = [quote(["mv", "-f", target + ending, target]) for target in lacking]
     run(connection, "sh", "-c", " && ".join(moves))  # another host may install the same: nobody runs half a file
-    found = _hashes(connection, list(wanted))
-    if found != wanted:
-        bad = next(path for path in wanted if found.get(path) != wanted[path])
+    found = _hashes(connection, list(targets))
+    if bad := next(iter(_unlike(targets, found)), ""):
         raise DeviceSick(
-            f"{bad} is not what was sent (SHA-256 {found.get(bad, 'missing')})",
+            f"{bad} is not what was sent ({found.get(bad, 'it is not there')})",
             device=connection.serial,
             remedy="check the phone's storage and cable",
         )
@@ -98,8 +99,9 @@ def place_of(connection: DeviceConnection, cache: str, identity: str) -> str:
 
 
 def hash_command(paths: Sequence[str]) -> list[str]:
-    """What is asked for the hashes of these files on the device."""
-    return ["sha256sum", *paths]
+    """What is asked for the hashes of these files on the device: SHA-256, or SHA-1 on a system that has no other."""
+    best, other = (quote([name, *paths]) for name in HASHES)
+    return ["sh", "-c", f"{best}; [ $? -lt {CANNOT_RUN} ] || {other}"]
 
 
 def run(connection: DeviceConnection, *argv: str, deadline_s: float = 10.0) -> str:
@@ -108,9 +110,10 @@ def run(connection: DeviceConnection, *argv: str, deadline_s: float = 10.0) -> s
 
 
 def succeeded(connection: DeviceConnection, argv: Sequence[str], result: ShellResult) -> str:
-    """The output of a command that had to succeed. Raises DeviceSick."""
+    """The output of a command that had to succeed. Raises DeviceSick; Unsupported where the phone has no such one."""
     if result.code != 0:
         output = (result.stderr or result.stdout).decode(errors="replace").strip()[-500:]
+        check_ran(connection, argv, result)
         full = "storage full: " if "No space left" in output else ""
         raise DeviceSick(
             f"{full}`{' '.join(argv)[:200]}` ended with {result.code}: {output}",
@@ -132,9 +135,26 @@ def _sha256(path: Path, _mtime_ns: int, _size: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _unlike(targets: Mapping[str, Path], found: Mapping[str, str]) -> dict[str, Path]:
+    """Those of our files that are not so on the device, by their paths there."""
+    return {target: path for target, path in targets.items() if not _is_hash_of(found.get(target, ""), path)}
+
+
+def _is_hash_of(found: str, path: Path) -> bool:
+    if len(found) == _SHA1_LETTERS:
+        return found == _sha1(path)
+    return found == file_sha256(path)
+
+
+def _sha1(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha1").hexdigest()
+
+
 def _hashes(connection: DeviceConnection, paths: list[str]) -> dict[str, str]:
-    """Path -> SHA-256 of those that exist on the device."""
+    """Path -> hash of those that exist on the device. Raises Unsupported where it has nothing to hash with."""
     result = connection.shell(hash_command(paths), deadline_s=60.0)
+    check_ran(connection, HASHES[:1], result)
     pairs = (line.split(maxsplit=1) for line in result.stdout.decode(errors="replace").splitlines())
     return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 

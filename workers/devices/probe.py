@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from orchestrator.errors import DeviceSick
 from orchestrator.model.device import ApiFacts, DeviceFacts, DeviceState, Health, Source
-from orchestrator.model.event import Error, Hello, Probe
+from orchestrator.model.event import Error, Hello, Probe, Warning
 from workers.connection.base import DeviceConnection, ShellResult
 from workers.connection.quote import quote
 
@@ -63,9 +63,16 @@ def gpu_vendor(*names: str) -> str:
     return ""
 
 
-def probe(
-    connection: DeviceConnection, agent: str, *options: str, environment: tuple[str, ...] = ()
-) -> tuple[Hello, tuple[ApiFacts, ...]]:
+class Probed(NamedTuple):
+    """What the agent found on a device."""
+
+    hello: Hello
+    apis: tuple[ApiFacts, ...]
+    missing: tuple[str, ...]
+    """Why an API cannot be used, in the words of the linker or the driver."""
+
+
+def probe(connection: DeviceConnection, agent: str, *options: str, environment: tuple[str, ...] = ()) -> Probed:
     """What the agent finds on the device. Raises DeviceSick where it says nothing, or something else."""
     prefix = ("env", *environment) if environment else ()
     text = run(connection, *prefix, agent, "probe", *options, deadline_s=60.0)
@@ -78,7 +85,8 @@ def probe(
         raise DeviceSick(
             f"the agent's probe failed: {why}", device=connection.serial, remedy=f"run `{agent} probe` there"
         )
-    return hello, tuple(event.facts for event in events if isinstance(event, Probe))
+    missing = tuple(event.message for event in events if isinstance(event, Warning))
+    return Probed(hello, tuple(event.facts for event in events if isinstance(event, Probe)), missing)
 
 
 def read_properties(connection: DeviceConnection) -> dict[str, str]:
@@ -101,9 +109,10 @@ def parse_adbd(answer: ShellResult) -> str:
 
 
 def phone_facts(
-    connection: DeviceConnection, host: str, properties: dict[str, str], hello: Hello, apis: tuple[ApiFacts, ...]
+    connection: DeviceConnection, host: str, properties: dict[str, str], probed: Probed, tools_missing: tuple[str, ...]
 ) -> DeviceFacts:
     """Facts of a phone: its properties, its probe, its memory."""
+    hello, apis = probed.hello, probed.apis
     own = {name.removeprefix("ro.pocketfarm."): value for name, value in properties.items()}
     driver_name = next((facts.device_name for facts in apis if facts.api != "cpu"), "")
     gpu = own.get("gpu") or driver_name
@@ -126,6 +135,8 @@ def phone_facts(
         boot_id=read_boot_id(connection),
         profile=own.get("profile", ""),
         apis=apis,
+        apis_missing=probed.missing,
+        tools_missing=tools_missing,
     )
 
 

@@ -35,7 +35,7 @@ def enrol_workstation(settings: Settings) -> list[tuple[Member, DeviceState]]:
     host = local_connection(settings, CPU_SERIAL)
     with device_lock(settings.state, CPU_SERIAL, wait_s=LOCK_WAIT_S):
         agent = install_agent(host, host_abi(), agent_folder(settings))
-        hello, apis = probe(host, agent)
+        hello, apis, _ = probe(host, agent)
     return [_member(settings, serial, own, hello.abi) for serial, own in sort_devices(apis).items()]
 
 

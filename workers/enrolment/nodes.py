@@ -57,7 +57,7 @@ def _paths(connection: DeviceConnection) -> Iterator[str]:
 def _read(connection: DeviceConnection, paths: Iterable[str]) -> Iterator[NodeFact]:
     """One command for all: each node's text between lines that name it and its exit status."""
     script = "; ".join(
-        f'echo {quote([f"{MARK} {path}"])}; {quote(["head", "-c", "200", path])} 2>&1; s=$?; echo; echo "{MARK} $s"'
+        f'echo {quote([f"{MARK} {path}"])}; {quote(["head", "-n", "4", path])} 2>&1; s=$?; echo; echo "{MARK} $s"'
         for path in paths
     )
     text = connection.shell(["sh", "-c", script], deadline_s=30.0).stdout.decode(errors="replace")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from orchestrator.model.enrolment import NodeFact
 from workers.connection.base import DeviceConnection
+from workers.session.conditions.bluetooth import has_switch
 
 BRIGHTNESS = ("system", "screen_brightness")
 
@@ -36,7 +37,7 @@ def _may_write_settings(connection: DeviceConnection) -> bool:
 
 def _may_switch_bluetooth(connection: DeviceConnection) -> bool:
     has_service = _output(connection, "settings", "get", "global", "bluetooth_on") in ("0", "1")
-    return has_service and _succeeds(connection, "sh", "-c", "command -v svc")
+    return has_service and has_switch(connection)
 
 
 def _output(connection: DeviceConnection, *argv: str) -> str:

@@ -26,6 +26,7 @@ from orchestrator.errors import DeviceBusy, DeviceSick, FarmError, LeaseLost
 from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote
+from workers.devices.tools import check_ran
 from workers.durable_files import write_durably
 
 log = logging.getLogger(__name__)
@@ -207,6 +208,7 @@ class Ownership:
                 self._fence_s = asked_at + FENCE * TTL_S
                 self._offset_s = sight.now_s - asked_at
                 return
+            check_ran(self._connection, take, done)
             if _look(self._connection).highest < number:
                 said = (done.stderr or done.stdout).decode(errors="replace").strip()
                 full = "storage full: " if "No space left" in said else ""
@@ -261,7 +263,8 @@ def owned(connection: DeviceConnection, claimant: Claimant, then: Then | None = 
 def _look(connection: DeviceConnection, *, first: str = "true") -> _Sight:
     """Read the clock, then the claims; `first`: commands to run before. Raises TransportLost, DeviceSick."""
     folder = f"{connection.folder}/{FOLDER}"
-    found = connection.shell(["sh", "-c", f"{first}; {_CLOCK}; ls -l {folder} 2>/dev/null"])
+    found = connection.shell(["sh", "-c", f"{first}; {_CLOCK} || exit; ls -l {folder} 2>/dev/null"])
+    check_ran(connection, ["ls"], found)  # no list is not an empty list
     text = found.stdout.decode(errors="replace")
     try:
         uptime, boot = text.split()[0], text.splitlines()[1].strip()

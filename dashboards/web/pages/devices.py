@@ -27,6 +27,8 @@ FACTS = (
     "memory_bytes",
     "fingerprint",
     "profile",
+    "tools_missing",
+    "apis_missing",
 )
 
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from .power_service import power_command, press
 from .registry import Call, CommandError, command
+from .releases import USES
 
 if TYPE_CHECKING:
     from device_agent.virtual.phone import Phone
     from device_agent.virtual.shell_io import Io
 
-_AIRPLANE_COMMAND_SDK = 30
-_THERMAL_SERVICE_SDK = 29
 _AS_COMMAND = {"settings": "settings", "package": "pm", "activity": "am"}
 _SILENT = ("statusbar", "notification", "stats", "content")
 
@@ -44,9 +43,9 @@ async def settings(call: Call) -> int:
 async def cmd(call: Call) -> int:
     service, *words = call.arguments or [""]
     phone = call.phone
-    if service == "connectivity" and words[:1] == ["airplane-mode"] and phone.profile.sdk >= _AIRPLANE_COMMAND_SDK:
+    if service == "connectivity" and words[:1] == ["airplane-mode"] and call.has("cmd", "connectivity+airplane-mode"):
         return await _airplane_mode(phone, words[1:], call.io)
-    if service == "thermalservice" and phone.profile.sdk >= _THERMAL_SERVICE_SDK:
+    if service == "thermalservice" and call.has("dumpsys", service):
         return _thermal_service(phone, words)
     if service == "battery" and words:
         return await call.shell.call(["dumpsys", "battery", *words], call.io)
@@ -99,12 +98,15 @@ async def enter(call: Call) -> int:
 @command("svc")
 async def svc(call: Call) -> int:
     """`bluetooth` is a setting; other services have no radio to switch."""
-    if call.arguments[:1] == ["bluetooth"]:
+    if call.arguments[:1] == ["bluetooth"] and call.has("svc", "bluetooth"):
         verbs = {"enable": "1", "disable": "0"}
         if len(call.arguments) != 2 or call.arguments[1] not in verbs:
             raise CommandError("usage: svc bluetooth [enable|disable]", 255)
         call.phone.settings["global"]["bluetooth_on"] = verbs[call.arguments[1]]
         call.phone.save()
+    elif call.arguments[:1] in ([], ["help"], ["bluetooth"]):
+        names = [name for name in USES["svc"] if call.has("svc", name)]
+        await call.io.err("".join(["Available commands:\n", *(f"    {name}\n" for name in names)]).encode())
     return 0
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from device_agent.virtual.phone import Phone
 
 _STATUS = {"Charging": 2, "Discharging": 3, "Not charging": 4, "Full": 5}
-_GPU_SDK = 31
-_THERMAL_SDK = 29
 
 
 @command("dumpsys")
@@ -23,9 +21,9 @@ async def dumpsys(call: Call) -> int:
     phone = call.phone
     if service == "battery":
         text = battery_service(phone, words)
-    elif service == "thermalservice" and phone.profile.sdk >= _THERMAL_SDK:
+    elif service == "thermalservice" and call.has("dumpsys", service):
         text = thermal_service(phone)
-    elif service == "gpu" and phone.profile.sdk >= _GPU_SDK:
+    elif service == "gpu" and call.has("dumpsys", service):
         text = gpu_service(phone)
     elif service == "power":
         text = power_service(phone)

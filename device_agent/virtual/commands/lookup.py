@@ -6,22 +6,30 @@ from collections.abc import Sequence
 
 from device_agent.virtual.execution import find_executable
 
-from .phone_names import MKSH
-from .registry import Call, CommandError, ShellExit, command, find_command, lack_of, split_options
-
-_NOT_FOUND = 127
+from .registry import (
+    CANNOT_RUN,
+    NOT_FOUND,
+    Call,
+    CommandError,
+    ShellExit,
+    command,
+    find_command,
+    lack_of,
+    split_options,
+)
+from .releases import MKSH
 
 
 def _place(call: Call, name: str) -> str:
     """A builtin's name, or the path of a command; empty where no phone has it. Raises CommandError where real phones
     have it and virtual ones do not."""
-    if find_command(call.phone, name):
-        bare = name.removeprefix("/system/bin/")
+    bare = name.removeprefix("/system/bin/")
+    if find_command(call.phone, name) or call.phone.lacking.get(bare) == CANNOT_RUN:  # it is there, and may not be run
         return bare if name in MKSH else f"/system/bin/{bare}"
     try:
         find_executable(call.phone, name, call.shell.cwd)
     except OSError:
-        if lack := lack_of(name):
+        if lack := lack_of(call.phone, name):
             raise lack from None
         return ""
     return name
@@ -36,7 +44,7 @@ async def run_command(call: Call) -> int:
         return await call.shell.call(words, call.io) if words else 0
     places = [_place(call, name) for name in words]
     await call.io.out("".join(f"{place}\n" for place in places if place).encode())
-    return 0 if all(places) else _NOT_FOUND
+    return 0 if all(places) else NOT_FOUND
 
 
 @command("type", "whence")
@@ -49,7 +57,7 @@ async def _describe(call: Call, names: Sequence[str]) -> int:
     for name, place in places.items():
         what = "not found" if not place else f"is {place}" if "/" in place else "is a shell builtin"
         await call.io.out(f"{name} {what}\n".encode())
-    return 0 if all(places.values()) else _NOT_FOUND
+    return 0 if all(places.values()) else NOT_FOUND
 
 
 @command("which")

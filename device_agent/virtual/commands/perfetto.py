@@ -19,13 +19,12 @@ from .registry import Call, CommandError, command
 if TYPE_CHECKING:
     from device_agent.virtual.phone import Phone
 
-FIRST_SDK = 28
 PERIOD_S = 0.1
 """The shortest that a configuration may ask for."""
 PACKET, POWER_RAILS, DESCRIPTOR, ENERGY = 1, 40, 1, 2
 
 
-@command("perfetto", needs=lambda phone: phone.profile.sdk >= FIRST_SDK)
+@command("perfetto")
 async def perfetto(call: Call) -> int:
     match call.arguments:
         case ["--background", "-c", "-", "--txt", "-o", path]:

@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from .registry import CommandError
+from .releases import since
 
 if TYPE_CHECKING:
     from device_agent.virtual.phone import Phone
 
-_FIXED_SDK = 30
 _FIXED = "set-fixed-performance-mode-enabled"
 _NO_HAL = (
     "Failed to set FIXED_PERFORMANCE mode\nThis is likely because Power HAL AIDL is not implemented on this device"
@@ -50,7 +50,7 @@ def power_service(phone: Phone) -> str:
 def power_command(phone: Phone, words: list[str]) -> None:
     """`cmd power`. Raises CommandError with what a phone says where it cannot do it."""
     verb, value = [*words, "", ""][:2]
-    if verb == _FIXED and phone.profile.sdk >= _FIXED_SDK:
+    if verb == _FIXED and phone.profile.sdk >= since("cmd", f"power+{_FIXED}"):
         _fix(phone, value)
     elif verb == "set-mode" and value in ("0", "1"):
         phone.settings["global"]["low_power"] = value

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from device_agent.virtual.processes import Process, send_signal
 
 from .registry import Call, CommandError, command, split_options
+from .releases import since
 
 if TYPE_CHECKING:
     from device_agent.virtual.shell import Shell
@@ -33,6 +34,8 @@ def _name(process: Process) -> str:
 
 @command("ps")
 async def ps(call: Call) -> int:
+    if call.phone.profile.sdk < since("ps", "-o"):
+        return await _toolbox_ps(call)
     processes = _running(call.shell)
     columns = call.arguments[call.arguments.index("-o") + 1] if "-o" in call.arguments[:-1] else ""
     if columns:
@@ -49,6 +52,19 @@ async def ps(call: Call) -> int:
     for app, pid in call.phone.apps.items():
         row = f"{_app_field(app, pid, 'USER')} {pid:>11} {1:>5} {0:>7} {0:>6} 0 {0:>19} S {app}\n"
         await call.io.out(row.encode())
+    return 0
+
+
+async def _toolbox_ps(call: Call) -> int:
+    """Android 7's, which knows no columns: the last word that is no option of its own is the beginning of a name."""
+    words = [word for word in call.arguments if word not in ("-t", "-n", "-x", "-Z", "-P", "-p", "-c", "--abi")]
+    name = words[-1] if words else ""
+    await call.io.out(b"USER     PID   PPID  VSIZE  RSS   WCHAN    PC        NAME\n")
+    rows = [("shell", process.pid, _name(process)) for process in _running(call.shell)]
+    rows += [(_app_field(app, pid, "USER"), pid, app) for app, pid in call.phone.apps.items()]
+    lines = [f"{user:<9} {pid:<5} 1     0      0     00000000 00000000 S {own}\n" for user, pid, own in rows]
+    shown = (line for line, (_, _, own) in zip(lines, rows, strict=True) if own.startswith(name))
+    await call.io.out("".join(shown).encode())
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .phone_names import whose
+from .releases import since, whose
 
 if TYPE_CHECKING:
     from device_agent.virtual.phone import Phone
@@ -27,6 +27,10 @@ class Call:
     def phone(self) -> Phone:
         return self.shell.phone
 
+    def has(self, command: str, use: str) -> bool:
+        """Whether the phone's release has a sub-command."""
+        return self.phone.profile.sdk >= since(command, use)
+
     @property
     def tree(self) -> Tree:
         """The phone's files, with the rights of this shell's user."""
@@ -40,7 +44,9 @@ COMMANDS: dict[str, Handler] = {}
 NEEDS: dict[str, Callable[[Phone], bool]] = {}
 """Commands that not every phone has, and which phones have them."""
 
-CANNOT_RUN = 126
+CANNOT_RUN, NOT_FOUND = 126, 127
+_INACCESSIBLE_SDK = 26
+"""From here on the shell says `inaccessible or not found`, before `not found`."""
 
 
 class ShellExit(Exception):
@@ -75,13 +81,26 @@ def command(*names: str, needs: Callable[[Phone], bool] | None = None) -> Callab
 def find_command(phone: Phone, name: str) -> Handler | None:
     """The handler of a name or of its path; None where this phone has none."""
     bare = name.removeprefix("/system/bin/")
-    return COMMANDS.get(bare) if bare not in NEEDS or NEEDS[bare](phone) else None
+    return COMMANDS.get(bare) if _has(phone, bare) and (bare not in NEEDS or NEEDS[bare](phone)) else None
 
 
-def lack_of(name: str) -> CommandError | None:
-    """Why a name does not work that real phones know; None where it works here or is nobody's."""
+def _has(phone: Phone, name: str) -> bool:
+    """Whether a phone of this release has the command, and this one does not lack it."""
+    return name not in phone.lacking and (not whose(name) or since(name) <= phone.profile.sdk)
+
+
+def absence(phone: Phone, name: str) -> tuple[int, str]:
+    """Exit status and words of the shell for a command that the phone has not got, or may not run."""
+    status = phone.lacking.get(name.removeprefix("/system/bin/"), NOT_FOUND)
+    if status == CANNOT_RUN:
+        return status, "can't execute: Permission denied"
+    return status, "not found" if phone.profile.sdk < _INACCESSIBLE_SDK else "inaccessible or not found"
+
+
+def lack_of(phone: Phone, name: str) -> CommandError | None:
+    """Why a name does not work that real phones of its release know; None where it works here or is nobody's."""
     bare = name.removeprefix("/system/bin/")
-    source = "" if bare in COMMANDS else whose(bare)
+    source = "" if bare in COMMANDS or not _has(phone, bare) else whose(bare)
     if not source:
         return None
     return CommandError(

@@ -10,7 +10,11 @@ from orchestrator.model.waiting import WaitKind, WaitReason
 def can_meet(conditions: Conditions, device: Device) -> bool:
     """Whether a device can meet the conditions at all, as far as its profile tells."""
     profile = device.enrolment
-    if device.facts.kind != "phone" or profile is None:
+    if device.facts.kind != "phone":
+        return True
+    if lacking(conditions, device):
+        return False
+    if profile is None:
         return True
     needed = {
         "airplane_mode": conditions.airplane_mode,
@@ -21,6 +25,18 @@ def can_meet(conditions: Conditions, device: Device) -> bool:
     }
     lacks = any(wanted and profile.permissions.get(name) is False for name, wanted in needed.items())
     return not lacks and not (conditions.supply == "cut" and profile.supply == "none")
+
+
+def lacking(conditions: Conditions, device: Device) -> tuple[str, ...]:
+    """The commands that the conditions need and a phone has not got."""
+    fixed = conditions.clocks == "fixed_performance"
+    wanted = {
+        "am": conditions.background_stopped,
+        "cmd": conditions.airplane_mode or fixed,
+        "settings": conditions.screen_dimmed or conditions.sync_off or conditions.bluetooth_off,
+        "svc": conditions.bluetooth_off,
+    }
+    return tuple(tool for tool in device.facts.tools_missing if wanted.get(tool))
 
 
 def unmet(conditions: Conditions, device: Device) -> WaitReason | None:

@@ -14,7 +14,7 @@ from orchestrator.model.queue_view import Share, WaitingJob
 from orchestrator.model.waiting import WaitKind, WaitReason
 from orchestrator.scheduling.policies import POLICIES, FairShare, PlacementPolicy
 
-from .conditions import can_meet, unmet
+from .conditions import can_meet, lacking, unmet
 
 _NOTHING = Share()
 
@@ -212,7 +212,9 @@ class Floor:
         if serial in job.failed_on:
             return WaitReason(kind=WaitKind.AVOIDED, text="an earlier attempt was lost there")
         if not self._known(job).admits(serial):
-            text = "it cannot meet the experiment's conditions, others can"
+            tools = lacking(job.conditions, self._devices[serial])
+            why = f" (it has no {', '.join(tools)})" if tools else ""
+            text = f"it cannot meet the experiment's conditions{why}, others can"
             return WaitReason(kind=WaitKind.AVOIDED, text=text)
         return WaitReason(kind=WaitKind.QUEUED, text="nothing is in its way: the scheduler starts it soon")
 

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DeviceSick, TransportLost
+from device_agent.virtual.faults import SlowCommands
+from device_agent.virtual.launch import VirtualPhones
+from orchestrator.errors import DeviceSick, DeviceSlow, TransportLost, Unsupported
+from tests.phones import start_phones
+from tests.servers import PrivateAdb, required
+from workers.connection.adb import AdbConnection, AdbServer
 from workers.connection.base import DeviceConnection, ShellResult
 
 NASTY = [
@@ -109,6 +114,42 @@ def test_a_trickle_does_not_extend_the_deadline(connection: DeviceConnection) ->
     with pytest.raises(TransportLost):
         connection.shell(["sh", "-c", "; ".join(["echo tick; sleep 0.2"] * 250)], deadline_s=0.7)
     assert time.monotonic() - started < 30
+
+
+def test_a_device_that_is_there_but_does_not_end_is_slow(connection: DeviceConnection) -> None:
+    with pytest.raises(DeviceSlow) as caught:
+        connection.shell(["sleep", "50"], deadline_s=0.5)
+    assert caught.value.cause == "slow" and "cable" not in str(caught.value)
+    assert connection.shell(["echo", "on"]).stdout == b"on\n"
+
+
+def test_the_deadline_of_a_batch_is_for_each_of_its_commands(
+    phone: AdbConnection, running: tuple[PrivateAdb, VirtualPhones]
+) -> None:
+    """As on a phone where each command starts a virtual machine; all of them together last longer than the deadline."""
+    _, phones = running
+    phones.control.fault("*", SlowCommands(each_s=0.2))
+    began = time.monotonic()
+    told = phone.shells([["cat", "/proc/uptime"]] * 10, deadline_s=3.0)
+    assert [each.code for each in told] == [0] * 10 and time.monotonic() - began > 4.0
+    phones.control.fault("*", SlowCommands(each_s=9.0))
+    with pytest.raises(DeviceSlow, match="is slow"):
+        phone.shells([["cat", "/proc/uptime"]] * 2, deadline_s=1.0)
+    phones.control.clear()
+
+
+def test_an_adbd_without_shell_v2_is_too_old_and_no_cable_is_blamed(
+    running: tuple[PrivateAdb, VirtualPhones], tmp_path: Path
+) -> None:
+    profile = tmp_path / "old.yaml"
+    profile.write_text('extends: nexus_5\nname: old\nandroid: "6.0.1"\nsdk: 23\n')
+    server = AdbServer(running[0].port, required("adb"))
+    with start_phones(tmp_path / "phones", [str(profile)]) as phones:
+        server.connect(phones.serials[0])
+        with pytest.raises(Unsupported, match="no shell v2") as caught:
+            AdbConnection(phones.serials[0], server).shell(["getprop"])
+        assert "Android 7 or newer" in str(caught.value) and "cable" not in str(caught.value)
+    server.disconnect(phones.serials[0])
 
 
 def test_push_and_pull(connection: DeviceConnection, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.phones import start_phones
 from tests.servers import private_adb_server, required
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.fleet import Member
-from workers.devices.probe import phone_facts, read_properties, read_state
+from workers.devices.probe import Probed, phone_facts, read_properties, read_state
 from workers.session.conditions.clock_nodes import read_node
 from workers.session.preconditions import check_gates, check_possible
 from workers.session.saved_settings import SavedSettings
@@ -51,7 +51,11 @@ def member(phone: AdbConnection, **more: Any) -> Member:
     from orchestrator.model.event import Hello
 
     hello = Hello(seq=0, t_ns=0, agent_version="1", command="probe", pid=1, abi="x86_64", cores=8, page_bytes=4096)
-    return Member(phone, phone_facts(phone, "h", read_properties(phone), hello, ()).model_copy(update=more), "/agent")
+    return Member(
+        phone,
+        phone_facts(phone, "h", read_properties(phone), Probed(hello, (), ()), ()).model_copy(update=more),
+        "/agent",
+    )
 
 
 def possible(phone: AdbConnection, state: Path, wired: WiredDevice | None = None, **wanted: Any) -> tuple[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from device_agent.virtual.commands import find_command
-from device_agent.virtual.commands.phone_names import ANDROID, MKSH, TOYBOX, whose
 from device_agent.virtual.commands.registry import COMMANDS
+from device_agent.virtual.commands.releases import ANDROID, MKSH, TOYBOX, USES, since, whose
 from device_agent.virtual.phone import Phone
+from device_agent.virtual.profile import load_profile
 
 from .conftest import Sh
 
@@ -48,7 +50,6 @@ TMP = "/data/local/tmp"
         ("echo a >/dev/null 2>&1", 0, ""),
         ("sleep 0.01 & wait; echo after", 0, "after\n"),
         ("id -u; whoami", 0, "2000\nshell\n"),
-        ("nproc", 0, "4\n"),
         ("which ls frob cd", 1, "/system/bin/ls\n"),
         ("sh -c 'command -v am'", 0, "/system/bin/am\n"),
         ("command -v cd ls", 0, "cd\n/system/bin/ls\n"),
@@ -99,9 +100,12 @@ def test_failures_speak_as_android_does(sh: Sh, script: str, code: int, message:
 
 def test_what_a_real_phone_knows_is_there_or_said_to_be_lacking(sh: Sh, phone: Phone) -> None:
     """Never `not found`, and never a silent failure: that would be taken for the phone's own answer."""
-    for name in MKSH | TOYBOX | ANDROID:
+    for name in {*MKSH, *TOYBOX, *ANDROID}:
         result = sh(f"command -v '{name}'")
-        if find_command(phone, name):
+        if since(name) > phone.profile.sdk:
+            assert (result.code, result.out, result.err) == (127, "", "")
+            assert sh(name).err == f"/system/bin/sh: {name}: inaccessible or not found\n"
+        elif find_command(phone, name):
             place = name if name in MKSH else f"/system/bin/{name}"
             assert (result.code, result.out, result.err) == (0, f"{place}\n", "")
         elif name not in COMMANDS:
@@ -112,7 +116,32 @@ def test_what_a_real_phone_knows_is_there_or_said_to_be_lacking(sh: Sh, phone: P
 
 def test_every_command_of_a_virtual_phone_is_a_real_phones() -> None:
     """A command that no phone has would make scripts pass here that fail there."""
-    assert set(COMMANDS) - MKSH - TOYBOX - ANDROID == {"su"}  # of rooted phones
+    assert set(COMMANDS) - MKSH - set(TOYBOX) - set(ANDROID) == {"su"}  # of rooted phones
+
+
+def test_commands_and_options_are_those_of_the_release(sh: Sh, phone: Phone, seed: int) -> None:
+    """Drawn from the table: what came later than a phone's release ends as on a phone, and what came before works."""
+    draw = random.Random(seed)
+    dated = [(name, use) for name, found in USES.items() for use in found if use.startswith("-") and name in COMMANDS]
+    dated = [each for each in dated if each[0] != "env"]  # runs another command
+    for name, use in [("head", "-c"), ("sha256sum", ""), ("ps", "-A"), *draw.sample(dated, 10)]:
+        first = since(name, use)
+        for sdk in range(first - 2, first + 2):
+            phone.profile = phone.profile.model_copy(update={"sdk": sdk})
+            told = sh(f"{name} {use}")
+            absent = sdk < since(name)
+            assert (told.code == 127) == absent, (name, sdk, told)
+            if name != "ps":  # the one before it took every word for a name
+                assert ("Unknown option" in told.err) == (not absent and sdk < first), (name, use, sdk, told)
+
+
+@pytest.mark.parametrize("status", [126, 127])
+def test_what_a_maker_left_out_ends_with_the_shells_status(sh: Sh, phone: Phone, seed: int, status: int) -> None:
+    for tool in random.Random(seed).sample(sorted({*TOYBOX, *ANDROID} & set(COMMANDS)), 5):
+        phone.lacking = {tool: status}
+        if since(tool) <= phone.profile.sdk:
+            told = sh(f"{tool} x")
+            assert (told.code, f"/system/bin/sh: {tool}: " in told.err) == (status, True)
 
 
 def test_files(sh: Sh) -> None:
@@ -134,6 +163,7 @@ def test_globs_expand_where_they_are_not_quoted(sh: Sh) -> None:
 
 
 def test_pieces_of_files(sh: Sh, phone: Phone) -> None:
+    phone.profile = load_profile("pixel_7")
     (phone.tree.root / "data/local/tmp/f").write_bytes(bytes(range(48, 58)))
     pieces = sh(
         f"tail -c +4 {TMP}/f; echo; tail -c 2 {TMP}/f; echo; head -c 3 {TMP}/f; echo; "

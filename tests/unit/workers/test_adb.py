@@ -329,7 +329,7 @@ def test_an_adbd_without_shell_v2_is_no_bad_cable(features: bytes, error: type[F
 
     with server(old) as port, pytest.raises(error) as caught:
         AdbConnection("A", AdbServer(port)).shell(["getprop", "ro.serialno"])
-    assert ("Android 8" in str(caught.value)) is (error is Unsupported)
+    assert ("Android 7" in str(caught.value)) is (error is Unsupported)
     assert ("cable" in str(caught.value)) is (error is TransportLost)
 
 

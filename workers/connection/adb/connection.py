@@ -12,7 +12,7 @@ from pathlib import Path
 import adbutils
 
 from kernels.checkpoint import checkpoint
-from orchestrator.errors import AdbDown, DeviceSick, ServiceDown, TransportLost, Unsupported
+from orchestrator.errors import AdbDown, DeviceSick, DeviceSlow, FarmError, ServiceDown, TransportLost, Unsupported
 from workers.connection import batch
 from workers.connection.base import ShellResult
 from workers.connection.quote import quote
@@ -25,6 +25,9 @@ from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream
 FOLDER = "/data/local/tmp/pocketfarm"
 MAX_OUTPUT_BYTES = 64 << 20
 """A command that prints more than this is cut off: the host's memory is not the phone's to fill."""
+ANSWER_S = 5.0
+"""How long adbd is waited for that only has to say that it is there."""
+_SHELL = "shell,v2,raw:"
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
 
 
@@ -50,7 +53,7 @@ class AdbConnection:
         if not commands:
             return []
         mark = secrets.token_hex(8)
-        found = batch.split(self._run(batch.script(commands, mark, guard), deadline_s), mark)
+        found = batch.split(self._run(batch.script(commands, mark, guard), deadline_s, mark, len(commands)), mark)
         if len(found) not in (len(commands), guard):
             raise DeviceSick(
                 f"unreadable answer: {len(found)} of {len(commands)} commands ended: {quote(commands[0])[:200]}; ...",
@@ -59,23 +62,16 @@ class AdbConnection:
             )
         return found
 
-    def _run(self, command: str, deadline_s: float) -> ShellResult:
-        with self._service(f"shell,v2,raw:{command}", command, deadline_s) as stream:
+    def _run(self, command: str, deadline_s: float, mark: str = "", marks: int = 0) -> ShellResult:
+        with self._service(f"{_SHELL}{command}", command, deadline_s) as stream:
             with suppress(BrokenPipeError, ConnectionResetError):  # it may have ended already: what it said is there
                 stream.write(struct.pack("<BI", _CLOSE_STDIN, 0))
-            return self._collect(stream, command)
+            return self._collect(stream, command, mark.encode(), marks)
 
     def stream(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> Stream:
         command = quote(argv)
-        with self._lost_in(command, deadline_s):
-            opened = AdbStream(self._server.open, deadline_s)
-            try:
-                opened.request(f"host:transport:{self.address}")
-                opened.request(f"shell,v2,raw:{command}")
-            except BaseException:
-                opened.close()
-                raise
-        return ShellStream(opened.conn, self.serial)
+        with self._opened(f"{_SHELL}{command}", command, deadline_s) as opened:
+            return ShellStream(opened.conn, self.serial)
 
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:
         with source.open("rb") as file, self._service("sync:", f"push {target}", deadline_s) as stream:
@@ -106,39 +102,74 @@ class AdbConnection:
 
     @contextmanager
     def _service(self, service: str, command: str, deadline_s: float) -> Iterator[AdbStream]:
-        """A stream to a service of the phone; whatever breaks it becomes TransportLost."""
-        with self._lost_in(command, deadline_s), AdbStream(self._server.open, deadline_s) as stream:
-            stream.request(f"host:transport:{self.address}")
-            stream.request(service)
+        """A stream to a service of the phone, which ends with it."""
+        with self._opened(service, command, deadline_s) as stream, stream:
             stream.reads_ahead = True
             yield stream
 
     @contextmanager
-    def _lost_in(self, command: str, deadline_s: float) -> Iterator[None]:
-        """Whatever breaks the connection becomes TransportLost."""
+    def _opened(self, service: str, command: str, deadline_s: float) -> Iterator[AdbStream]:
+        """A stream to a service; whatever breaks it is told as its cause, see `_lost`."""
+        reached = taken = False
         try:
-            yield
+            stream = AdbStream(self._server.open, deadline_s)
+            try:
+                stream.request(f"host:transport:{self.address}")
+                reached = True
+                stream.request(service)
+                taken = True
+            finally:
+                if not taken:
+                    stream.close()
+            yield stream
         except WENT_AWAY as e:
             if is_of_host(e):
                 raise
-            late = isinstance(e, TimeoutError | adbutils.AdbTimeout)
-            if isinstance(e, adbutils.AdbError) and "closed" in str(e) and self._server.lacks_shell_v2(self.address):
-                raise Unsupported(
-                    "its adbd offers no shell v2, as those up to Android 6",
-                    device=self.serial,
-                    remedy="take a phone with Android 8 or newer",
-                ) from e
-            what = f"no end within {deadline_s:g} s" if late else f"{e or type(e).__name__}"
-            said = f"connection lost in `{command[:200]}`: {what}"
-            if self._server.is_shaken:
-                remedy = "look at the log of this host's adb server"
-                raise AdbDown(f"the adb server went away: {said}", device=self.serial, remedy=remedy) from e
-            raise TransportLost(said, device=self.serial, remedy="check cable, hub and phone") from e
+            raise self._lost(e, command, deadline_s, taken, refused=reached and not taken) from e
 
-    def _collect(self, stream: AdbStream, command: str) -> ShellResult:
-        """Packets of shell v2 until the exit status; a stream that ends without one was cut."""
+    def _lost(self, e: Exception, command: str, deadline_s: float, taken: bool, *, refused: bool) -> FarmError:
+        """What broke a stream. `taken`: adbd had taken the service; `refused`: it may have refused it."""
+        late = isinstance(e, TimeoutError | adbutils.AdbTimeout)
+        what = f"no end within {deadline_s:g} s" if late else f"{e or type(e).__name__}"
+        said = f"connection lost in `{command[:200]}`: {what}"
+        if self._server.is_shaken:
+            remedy = "look at the log of this host's adb server"
+            return AdbDown(f"the adb server went away: {said}", device=self.serial, remedy=remedy)
+        if late and taken and self._answers(deadline_s):
+            return DeviceSlow(
+                f"the phone answers, but is slow: `{command[:200]}`: {what}",
+                device=self.serial,
+                remedy="end what keeps the phone busy (apps, updates), or restart it",
+            )
+        if refused and not late and self._is_too_old():
+            return Unsupported(
+                "the phone is too old: its adbd has no shell v2, which came with Android 7",
+                device=self.serial,
+                remedy="use a phone with Android 7 or newer",
+            )
+        return TransportLost(said, device=self.serial, remedy="check cable, hub and phone")
+
+    def _answers(self, deadline_s: float) -> bool:
+        """Whether adbd takes another service at once: then neither cable nor adbd is to blame."""
+        try:
+            with AdbStream(self._server.open, min(ANSWER_S, deadline_s)) as stream:
+                stream.request(f"host:transport:{self.address}")
+                stream.request(f"{_SHELL}:")
+        except WENT_AWAY:
+            return False
+        return True
+
+    def _is_too_old(self) -> bool:
+        try:
+            return "shell_v2" not in self._server.features(self.address)
+        except ServiceDown:
+            return False
+
+    def _collect(self, stream: AdbStream, command: str, mark: bytes, marks: int) -> ShellResult:
+        """Packets of shell v2 until the exit status; a stream that ends without one was cut. The deadline is restarted
+        at each of so many marks."""
         streams: dict[int, list[bytes]] = {_STDOUT: [], _STDERR: []}
-        total = 0
+        total, tail = 0, b""
         while True:
             kind, size = struct.unpack("<BI", stream.read_exact(5))
             if kind not in (_STDOUT, _STDERR, _EXIT) or total + size > MAX_OUTPUT_BYTES:
@@ -152,6 +183,11 @@ class AdbConnection:
                 return ShellResult(content[0] if content else 255, *(b"".join(streams[i]) for i in (_STDOUT, _STDERR)))
             streams[kind].append(content)
             total += size
+            if kind == _STDOUT and marks > 0:
+                if found := (tail + content).count(mark):
+                    marks -= found
+                    stream.restart()
+                tail = (tail + content)[1 - len(mark) :]
 
     def _sync_reply(self, stream: AdbStream, what: str) -> int | None:
         """Bytes of the DATA that follows; None after OKAY or DONE. Raises DeviceSick with the phone's reason."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestrator.config import Settings
-from orchestrator.errors import FarmError, ServiceDown, SetupError, TransportLost
+from orchestrator.errors import ServiceDown, SetupError, TransportLost
 from workers.connection.server_watch import ServerWatch
 from workers.connection.sockets import connect_tcp, connect_unix
 
@@ -100,6 +100,10 @@ class AdbServer:
         """Every device that the server lists now, usable or not. Raises ServiceDown."""
         return parse_devices(self._ask("host:devices-l", deadline_s))
 
+    def features(self, address: str, *, deadline_s: float = 5.0) -> frozenset[str]:
+        """What a phone's adbd and this server can both do, e.g. `shell_v2`. Raises ServiceDown."""
+        return frozenset(self._ask(f"host-serial:{address}:features", deadline_s).split(","))
+
     def connect(self, address: str, *, deadline_s: float = 15.0) -> None:
         """Connect to a phone at `host:port`. Raises TransportLost with the server's words."""
         reply = self._ask(f"host:connect:{address}", deadline_s)
@@ -115,14 +119,6 @@ class AdbServer:
         except ServiceDown as e:
             if "no such device" not in str(e):
                 raise
-
-    def lacks_shell_v2(self, address: str, *, deadline_s: float = 5.0) -> bool:
-        """Whether a phone is there whose adbd has no shell with separate outputs and exit status; False where the
-        server does not tell."""
-        try:
-            return "shell_v2" not in self._ask(f"host-serial:{address}:features", deadline_s).split(",")
-        except FarmError:
-            return False
 
     def _ask(self, service: str, deadline_s: float) -> str:
         try:

@@ -1,4 +1,4 @@
-"""One connection to an adb server, all of whose reads and writes end by one deadline."""
+"""One connection to an adb server, all of whose reads and writes end by one deadline, unless it is restarted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ class AdbStream(adbutils.AdbConnection):  # type: ignore[misc]
 
     def __init__(self, connect: Callable[[float], Connection], deadline_s: float) -> None:
         self._connect, self._deadline_s = connect, deadline_s
-        self._ends_at = time.monotonic() + deadline_s
+        self.restart()
         self._held = bytearray()
         """What has come and was not asked for yet."""
         self.reads_ahead = False
         """Whatever comes is for this object, so that it takes few calls to read it."""
         super().__init__("", 0)  # only `connect` knows where it listens
+
+    def restart(self) -> None:
+        """Count the time until the deadline anew."""
+        self._ends_at = time.monotonic() + self._deadline_s
 
     def _safe_connect(self) -> Connection:
         """adbutils' own would start a server of its own version where none listens."""

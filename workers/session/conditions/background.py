@@ -45,7 +45,8 @@ class BackgroundStopped:
 def count_apps(connection: DeviceConnection) -> str:
     """`12 processes of apps`; empty where the phone does not list processes by user. Apps have users like `u0_a123`."""
     result = connection.shell(["ps", "-A", "-o", "USER"])
-    users = result.stdout.decode(errors="replace").split()
-    if result.code != 0 or users[:1] != ["USER"]:
+    head, _, rest = result.stdout.decode(errors="replace").partition("\n")
+    if result.code != 0 or head.strip() != "USER":  # Android 7 takes the words for a name, and lists what is called so
         return ""
+    users = rest.split()
     return f"{sum(user.startswith('u') and '_a' in user for user in users)} processes of apps"

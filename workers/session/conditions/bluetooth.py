@@ -17,6 +17,7 @@ from .base import Held
 
 SETTING = ("global", "bluetooth_on")
 ON, OFF = "1", "0"
+FIRST_SDK = 26
 SWITCH_S = 5.0
 """The service takes about a second."""
 
@@ -26,8 +27,8 @@ class BluetoothOff:
         return "off" if conditions.bluetooth_off else ""
 
     def check(self, connection: DeviceConnection) -> None:
-        if connection.shell(["sh", "-c", "command -v svc"]).code != 0:
-            raise _unsupported(connection, "the phone has no `svc`")
+        if not has_switch(connection):
+            raise _unsupported(connection, "the phone has no `svc` that does (Android 8 has)")
         found = read_setting(connection, *SETTING)
         if found not in (ON, OFF):
             raise _unsupported(connection, f"the setting bluetooth_on reads {found!r}: there is no Bluetooth service")
@@ -43,6 +44,13 @@ class BluetoothOff:
     def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
         if saved.get("bluetooth_on") == ON:
             _switch(connection, "enable", ON)
+
+
+def has_switch(connection: DeviceConnection) -> bool:
+    """Whether `svc` switches Bluetooth: before Android 8 it takes the word, does nothing and ends with 0."""
+    sdk = connection.shell(["getprop", "ro.build.version.sdk"]).stdout.strip()
+    is_old = sdk.isdigit() and int(sdk) < FIRST_SDK
+    return not is_old and connection.shell(["sh", "-c", "command -v svc"]).code == 0
 
 
 def _switch(connection: DeviceConnection, verb: str, wanted: str) -> None:
