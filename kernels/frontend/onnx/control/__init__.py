@@ -22,7 +22,7 @@ from kernels.frontend.onnx.general.steps import Steps
 from kernels.frontend.onnx.model_file import tensor_array
 
 from . import counted_loops
-from .nested import graphs_of, names_read
+from .nested import names_read, renamed
 
 CONTROL = ("If", "Loop", "Scan")
 MAX_NODES = 20000
@@ -68,7 +68,7 @@ class Inside:
         wanted = [port.name for port in graph.output]
         read = frozenset(names.get(name, name) for name in (*names_read(graph.node), *wanted))
         for inner in graph.node:
-            self.each(_renamed(inner, names, prefix), read)
+            self.each(renamed(inner, names, prefix), read)
         for name in wanted:
             if names.get(name, name) not in to.sequences:
                 to.require(node, names.get(name, name), "an output of its graph")
@@ -124,25 +124,6 @@ class Inside:
         """The number of a turn: a scalar, or one number in a row where the body says so (tf2onnx's `CropAndResize`)."""
         port = body.input[0].type.tensor_type if body.input else onnx.TypeProto.Tensor()
         return np.full((1,) * min(1, len(port.shape.dim)), turn, np.int64)
-
-
-def _renamed(node: onnx.NodeProto, names: dict[str, str], prefix: str) -> onnx.NodeProto:
-    """A node of a graph with other names of tensors."""
-    new = onnx.NodeProto()
-    new.CopyFrom(node)
-    new.name = f"{prefix}/{node.name}" if node.name else ""
-    new.input[:] = [names.get(name, name) for name in node.input]
-    new.output[:] = [names.get(name, name) for name in node.output]
-    for graph in graphs_of(new):
-        own = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
-        own |= {name for inner in graph.node for name in inner.output}
-        outer = {name: to for name, to in names.items() if name not in own}
-        nodes = [_renamed(inner, outer, prefix) for inner in graph.node]
-        del graph.node[:]
-        graph.node.extend(nodes)
-        for port in graph.output:
-            port.name = outer.get(port.name, port.name)
-    return new
 
 
 def _if(inside: Inside) -> None:

@@ -10,7 +10,9 @@ from .heads import join, later, padding, part, scores, split
 from .nodes import Nodes
 
 TOO_MUCH = -10000.0
-"""What onnxruntime adds where nothing may be looked at."""
+"""What onnxruntime adds where a mask hides a key. A query whose keys are all hidden looks at them by rounded scores."""
+NEVER = float(np.finfo(np.float32).min)
+"""What it has where a key comes later: less, so that such a query never looks at later ones."""
 
 
 def attention(n: Nodes) -> None:
@@ -61,7 +63,7 @@ def _attend(n: Nodes, query: str, key: str, value: str, mask: str, added: str) -
     if mask:
         found = n.add("Add", found, padding(n, mask, keys, too_much))
     if n.attribute("unidirectional", 0):
-        found = n.add("Add", found, later(n, steps, keys, too_much))
+        found = n.add("Add", found, later(n, steps, keys, NEVER))
     found = n.add("Add", found, added) if added else found
     n.end(join(n, n.add("MatMul", n.add("Softmax", found, axis=-1), value)))
 

@@ -11,6 +11,8 @@ from kernels.frontend.onnx.control.nested import every_node
 from kernels.frontend.onnx.folding import RANDOM
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS, SUPPORTED
 
+from .calls import Calls
+
 _KEPT = SUPPORTED | RANDOM
 """What is not written out: what the import knows, and what it refuses by this name."""
 
@@ -22,25 +24,42 @@ def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
         return model
     typed = onnx.ModelProto()
     typed.CopyFrom(model)
+    for function in typed.functions:
+        _take_opset(function, opset)
+    Calls(typed, {*kept}).write_out(typed.graph)
+    del typed.functions[:]
+    called = [node for node in every_node(typed.graph.node) if _has_body(node, opset)]
+    if not called:
+        return typed
     for tensor in model.graph.initializer:  # else the inliner does not know their types
         typed.graph.value_info.append(
             onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tuple(tensor.dims))
         )
     # the inliner asks for the type of inputs that are left out, too
     typed.graph.value_info.append(onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None))
-    for function in typed.functions:
-        _take_opset(function, opset)
-    for node in every_node(typed.graph.node):
-        if _has_body(node, opset):
-            check_values(node)
-            _add_defaults(node, opset)
+    for node in called:
+        check_values(node)
+        _add_defaults(node, opset)
     _check_shapes(typed, opset)
     try:
-        return native.inlined(typed, kept)
+        found = native.inlined(typed, kept)
     except native.BrokenDown:  # the import names the node
-        return model
+        return typed
     except native.InferenceFailed as e:
         raise ModelError(f"its functions cannot be written out: {e}; export the model without functions") from e
+    _check_rest(typed, found, opset)
+    return found
+
+
+def _check_rest(model: onnx.ModelProto, found: onnx.ModelProto, opset: int) -> None:
+    """Raise ModelError where a node that has no body is another one after ONNX's inliner."""
+    left = {node.SerializeToString(deterministic=True) for node in found.graph.node}
+    for node in model.graph.node:
+        if any(_has_body(each, opset) for each in every_node([node])):
+            continue
+        if node.SerializeToString(deterministic=True) not in left:
+            name = node.name or next(filter(None, node.output), "")
+            raise ModelError(f"node {name!r} ({node.op_type}): ONNX's inliner changed it; export without functions")
 
 
 def _check_shapes(model: onnx.ModelProto, opset: int) -> None:

@@ -37,6 +37,13 @@ MULTI = {
 }  # fmt: skip
 
 
+def mask_of(rng: np.random.Generator, *shape: int) -> Array:
+    """Which keys may be seen: the first one, and some others."""
+    mask = (rng.random(shape) < 0.6).astype(np.int32)
+    mask[..., 0] = 1
+    return mask
+
+
 def written(path: Path, nodes: list[onnx.NodeProto], given: dict[str, Array], stored: dict[str, Array]) -> Path:
     used = {name for node in nodes for name in node.input}
     shapes = {name: value.shape for name, value in given.items()}
@@ -50,8 +57,7 @@ def test_attention_of_projected_parts(tmp_path: Path, seed: int, case: str) -> N
     names, shapes, attributes = MULTI[case]
     given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     stored = {"bias": rng.standard_normal(3 * WIDE).astype(np.float32), "many": np.array([3, KEYS], np.int32)}
-    stored |= {"mask": (rng.random((B, KEYS)) < 0.6).astype(np.int32)}
-    stored |= {"each": (rng.random((B, S, KEYS)) < 0.6).astype(np.int32)}
+    stored |= {"mask": mask_of(rng, B, KEYS), "each": mask_of(rng, B, S, KEYS)}
     node = own("MultiHeadAttention", names, ALL if "old_k" in given else "out", num_heads=HEADS, **attributes)
     agrees(written(tmp_path / "m.onnx", [node], given, stored), given)
 
@@ -64,10 +70,23 @@ def test_attention_with_what_came_before(tmp_path: Path, seed: int, past: bool, 
     given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     stored = {"wide": rng.standard_normal((12, 36)).astype(np.float32)}
     stored |= {"bias": rng.standard_normal(36).astype(np.float32)}
-    stored |= {"mask": (rng.random((B, OLD + S)) < 0.6).astype(np.int32)}
+    stored |= {"mask": mask_of(rng, B, OLD + S)}
     names = "x wide bias mask past" if past else "x wide bias - - added"
     node = own("Attention", names, "out present", num_heads=HEADS, unidirectional=causal)
     agrees(written(tmp_path / "m.onnx", [node], given, stored), given)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_a_query_whose_keys_are_all_masked_looks_at_these_alone(tmp_path: Path, seed: int, causal: int) -> None:
+    """And never at later ones. -10000 was added to its scores, which rounds them to 1e-3."""
+    rng = np.random.default_rng(seed)
+    shapes = {"x": (B, S, 12), "past": (2, B, HEADS, OLD, 3)}
+    given = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    stored = {"wide": rng.standard_normal((12, 36)).astype(np.float32), "bias": np.zeros(36, np.float32)}
+    stored["mask"] = mask_of(rng, B, OLD + S)
+    stored["mask"][0, : OLD + S - int(rng.integers(S))] = 0
+    node = own("Attention", "x wide bias mask past", "out present", num_heads=HEADS, unidirectional=causal)
+    agrees(written(tmp_path / "m.onnx", [node], given, stored), given, tolerance=2e-3)
 
 
 @pytest.mark.parametrize("flat", [True, False], ids=["flat", "heads"])
