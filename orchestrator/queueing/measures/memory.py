@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from orchestrator.queueing.requests import Column, Run
-from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
+from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec, TraceArrivals
 from orchestrator.queueing.spec.arrivals import Arrivals, DiurnalArrivals, MmppArrivals
 
 LEAST_BEYOND = 15
@@ -17,22 +17,42 @@ that the queue does not remember: with 15, intervals of M/M/1 hold the truth in 
 
 
 def memory_s(spec: QueueingSpec, runs: Sequence[Run], cut_s: float) -> float:
-    """The relaxation time of M/M/1 at the measured load, 1 / (mu (1 - sqrt(load))^2), as many times as arrivals and
-    service vary more than that. Where only so many can wait, that of M/M/1/K. Infinite without a steady state.
+    """The relaxation time of M/M/1 at this load, 1 / (mu (1 - sqrt(load))^2), as many times as arrivals and service
+    vary more than that. Where only so many can wait, that of M/M/1/K. Infinite without a steady state.
 
     Arrivals whose rate changes remember a round of their states, or a period, at least.
     """
     kept = [run.requests.between(cut_s, run.duration_s) for run in runs]
     served = np.concatenate([each.done.column("served_s") for each in kept])
-    busy_s, ended = sum(_busy_s(run, cut_s) for run in runs), sum(_ended(run, cut_s) for run in runs)
-    if busy_s <= 0 or not ended or not len(served):
+    found = _stated(spec) or _measured(spec, runs, cut_s, float(served.sum()))
+    if found is None:
         return 0.0
-    mean_s = busy_s / ended / spec.server_count * _full_batches(spec, float(served.sum()) / busy_s)
-    load = sum(map(len, kept)) * mean_s / sum(run.duration_s - cut_s for run in runs)
     gaps = np.concatenate([np.diff(each.column("intended")) for each in kept])
     vary = max(1.0, (_scv(gaps) + _scv(served)) / 2)
-    queue_s = vary * relaxation_s(mean_s, load, _most(spec, mean_s))
+    queue_s = vary * relaxation_s(*found, _most(spec, found[0]))
     return max(queue_s, *(_round_s(each.arrivals) for each in spec.classes))
+
+
+def _stated(spec: QueueingSpec) -> tuple[float, float] | None:
+    """What a request takes all servers together, and the load, by the spec alone: by the runs, quiet ones would pass
+    for those of a lower load. None where they tell better."""
+    times = [group.service.get(each.name, each.service) for group in spec.servers for each in spec.classes]
+    rated = not any(isinstance(each.arrivals, ClosedArrivals | TraceArrivals) for each in spec.classes)
+    warm = any(group.heat or group.setup for group in spec.servers) or any(each.infer for each in spec.classes)
+    if warm or not rated or None in times:
+        return None
+    mean_s = 1 / spec.capacity()
+    return mean_s, mean_s * sum(spec.offered_rates().values())
+
+
+def _measured(spec: QueueingSpec, runs: Sequence[Run], cut_s: float, served_s: float) -> tuple[float, float] | None:
+    """The same by what servers did; None: they did nothing."""
+    busy_s, ended = sum(_busy_s(run, cut_s) for run in runs), sum(_ended(run, cut_s) for run in runs)
+    if busy_s <= 0 or not ended:
+        return None
+    mean_s = busy_s / ended / spec.server_count * _full_batches(spec, served_s / busy_s)
+    arrived = sum(len(run.requests.between(cut_s, run.duration_s)) for run in runs)
+    return mean_s, arrived * mean_s / sum(run.duration_s - cut_s for run in runs)
 
 
 def relaxation_s(mean_s: float, load: float, most: float = math.inf) -> float:

@@ -27,8 +27,8 @@ def doubts_of(runs: Sequence[Run], cut_s: float, memory_s: float) -> list[str]:
     """Whether runs are long enough, and steady."""
     growing = sum(_grows(run) for run in runs)
     if 2 * growing > len(runs) or math.isinf(memory_s):
-        where = f"the queue grew until the end in {growing} of {len(runs)} runs" if growing else "servers never rested"
-        return [f"{where}: the load may be above capacity, and figures grow with `duration`"]
+        grew = f"the queue grew until the end in {growing} of {len(runs)} runs: "
+        return [f"{grew if growing else ''}the load may be above capacity, and figures grow with `duration`"]
     return [*short(len(runs), min(run.duration_s for run in runs), cut_s, memory_s), *_began_otherwise(runs, cut_s)]
 
 
