@@ -117,7 +117,10 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
         *("orchestrator.upkeep.archives", "orchestrator.queueing.kept.columns"),
         "orchestrator.submission.training_sets",
     ),
-    "scipy": ("orchestrator.analysis", "workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
+    "scipy": (
+        *("orchestrator.analysis", "orchestrator.queueing.capacity"),
+        *("workers.enrolment.sampler_cost", "workers.tuning.plan_comparison"),
+    ),
 }
 """Third-party packages with one home."""
 

@@ -32,7 +32,7 @@ from device_agent.virtual.launch import start_phones
 from farm.serving import enrol_all
 from orchestrator.config import Settings
 from orchestrator.queueing.live import run_live
-from orchestrator.queueing.measures.estimates import estimates
+from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.spec import QueueingSpec, parse
@@ -43,7 +43,7 @@ A_PROCESS = 25
 PROFILES = ("galaxy_s7", "nexus_5", "nexus_6p", "pixel_7")
 """One for each process: serial numbers follow from them."""
 WARM_SHARE = 0.1
-FIGURES = ("sojourn_s.mean", "sojourn_s.p50", "sojourn_s.p99", "waiting_s.mean")
+FIGURES = (("sojourn_s", "mean"), ("sojourn_s", "p50"), ("sojourn_s", "p99"), ("waiting_s", "mean"))
 
 
 @contextlib.contextmanager
@@ -133,7 +133,7 @@ def equal(phones: int, loads: Sequence[float], seconds: float) -> Iterator[dict[
                 "overhead_ms": round(1000 * fed.overhead, 4),
                 "travel_ms": _parts_ms(live.requests.column("travel_s")),
                 **{name: {"live": found[0][name], "simulated": found[1][name], "ideal": found[2][name],
-                          "ratio": round(found[0][name] / found[1][name], 4)} for name in FIGURES},
+                          "ratio": round(found[0][name] / found[1][name], 4)} for name in found[0]},
                 "load_average": os.getloadavg()[0],
                 "doubts": list(live.doubts),
             }  # fmt: skip
@@ -153,9 +153,8 @@ def as_found(spec: QueueingSpec, live: Run) -> QueueingSpec:
 
 
 def _figures(spec: QueueingSpec, run: Run) -> dict[str, float]:
-    begin = WARM_SHARE * spec.duration
-    found = estimates(run.requests.between(begin, spec.duration), begin, spec.duration, spec.server_count)
-    return {name: round(found[name], 6) for name in FIGURES}
+    total = measure(spec, [run]).total
+    return {f"{time}.{part}": round(getattr(getattr(total, time), part).value, 6) for time, part in FIGURES}
 
 
 def _parts_ms(values_s: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:

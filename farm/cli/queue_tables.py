@@ -80,6 +80,8 @@ def capacity_line(name: str, found: Capacity, source: str, as_json: bool, runs: 
     target = f"p99 <= {found.target.p99 * MS_PER_S:g} ms and drops <= {found.target.drops:.2%}"
     rate = f"{_text(found.rate_per_s)} requests/s, {found.load:.1%} of what the servers can serve at most"
     out().print(f"{target}: up to {rate}", markup=False, soft_wrap=True)
+    for doubt in found.doubts:
+        say(f"doubt: {doubt}")
 
 
 def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulated") -> None:
@@ -95,7 +97,7 @@ def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulat
         rows += [_theory_row(line) for line in lines if (line.of_class or "all") == name]
     out().print(Listing(("class", "time", *heads), rows, header_style="dim", by_first=True))
     out().print(_summary(measured), markup=False, soft_wrap=True)
-    say(f"{source}; warm-up left out: {max(measured.cuts_s):.3g} s of {spec.duration:g} s")
+    say(f"{source}; warm-up left out: {measured.cut_s:.3g} s of {spec.duration:g} s")
     for doubt in measured.doubts:
         say(f"doubt: {doubt}")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from orchestrator.analysis.student_t import half_width
 from orchestrator.errors import SpecError
 from orchestrator.model.base import Model
 
 from .experiment import run_and_measure
-from .measures import Figure, Totals
+from .measures import Figure, Totals, interval, relaxation_s, short
+from .measures.warm_up import SHARE
 from .requests import Requests
 from .simulation import simulate
 from .spec import QueueingSpec, Target
@@ -19,7 +21,7 @@ from .spec import QueueingSpec, Target
 STEPS = 10
 """Halvings: the rate is found to a thousandth of the span that is searched."""
 LEAST_RUNS = 5
-"""Searches, each with a seed of its own, that an interval takes."""
+"""Runs of a rate, each with a seed of its own, that are judged together; on devices, searches."""
 LOWEST, HIGHEST = 0.001, 1.5
 """Of the capacity: what is searched. Drops may carry more than all servers can serve."""
 LOWEST_LIVE = 0.05
@@ -30,6 +32,8 @@ AROUND = 1.25
 """The others begin at the rate divided by so much, and at the rate times so much, and go on outwards by the same."""
 WIDENINGS = 3
 """At most so often to a side."""
+LATE = 0.01
+"""Of a p99: the share that may take longer."""
 MOST_RUNS = 2 + FIRST_STEPS + (LEAST_RUNS - 1) * (1 + WIDENINGS + NEXT_STEPS)
 """On devices, in all."""
 
@@ -49,10 +53,21 @@ class Capacity(Model):
 
     target: Target
     rate_per_s: Figure
-    """Requests a second of the spec's mix; its interval is between searches with seeds of their own."""
+    """Requests a second of the spec's mix; its interval leaves out one seed, or search, at a time."""
     load: float
     """The same as a share of what all servers, always busy, can serve."""
     searches: int
+    doubts: tuple[str, ...] = ()
+
+
+class Trial(NamedTuple):
+    """What one run at a rate counted."""
+
+    rate: float
+    late: int
+    """Served later than the target's p99."""
+    dropped: int
+    kept: int
 
 
 def load_curve(spec: QueueingSpec, loads: Sequence[float]) -> Iterator[Point]:
@@ -72,55 +87,92 @@ def check_target(spec: QueueingSpec) -> Target:
 
 
 def find_capacity(spec: QueueingSpec) -> Capacity:
-    """Search the largest rate by halving, anew for each seed; the same requests come faster or slower.
+    """Search the largest rate by halving; at each, runs with several seeds are judged together. The same requests come
+    faster or slower.
 
     Raises SpecError: no target or no rates; nothing in the span that is searched meets it, or everything does.
     """
     target, whole = check_target(spec), spec.capacity()
+    seeds = np.random.SeedSequence(spec.seed).spawn(max(LEAST_RUNS, spec.replications))
+    searches: list[list[Trial]] = [[] for _ in seeds]
 
-    def search(seed: np.random.SeedSequence) -> float:
-        def meets(rate: float) -> bool:
+    def meets(rate: float) -> bool:
+        for seed, own in zip(seeds, searches, strict=True):
             fresh = np.random.SeedSequence(
                 entropy=seed.entropy, spawn_key=seed.spawn_key
             )  # spawning changes a sequence
-            return _meets(spec, target, simulate(spec.at_rate(rate), fresh).requests)
+            own.append(_trial(spec, target, rate, simulate(spec.at_rate(rate), fresh).requests))
+        return _severity(target, [own[-1] for own in searches]) <= 1
 
-        return _halve(meets, *_span(meets, target, LOWEST * whole, HIGHEST * whole), STEPS)
-
-    seeds = np.random.SeedSequence(spec.seed).spawn(max(LEAST_RUNS, spec.replications))
-    return _capacity(target, whole, [search(seed) for seed in seeds])
+    _halve(meets, *_span(meets, target, LOWEST * whole, HIGHEST * whole), STEPS)
+    return _capacity(spec, whole, searches)
 
 
 def find_live_capacity(spec: QueueingSpec, whole: float, run: Callable[[QueueingSpec], Requests | None]) -> Capacity:
-    """The same on devices, where a run takes its time and no two are alike: the searches after the first begin around
-    what it found. At most `MOST_RUNS`.
+    """The same on devices, where a run takes its time and no two are alike: each search goes by its own runs, those
+    after the first begin around what it found, and the rate is where all runs together say. At most `MOST_RUNS`.
 
     `whole`: requests a second that the devices can serve; `run` runs a spec once, by its own seed; None: not all
     were served in its time, which does not meet the target. Raises SpecError as `find_capacity`.
     """
     target = check_target(spec)
-    rates: list[float] = []
+    searches: list[list[Trial]] = []
+    first = 0.0
     for number in range(LEAST_RUNS):
-        of = spec.model_copy(update={"seed": spec.seed + number})
+        of, own = spec.model_copy(update={"seed": spec.seed + number}), list[Trial]()
+        searches.append(own)
 
-        def meets(rate: float, of: QueueingSpec = of) -> bool:
-            requests = run(of.at_rate(rate))
-            return requests is not None and _meets(of, target, requests)
+        def meets(rate: float, of: QueueingSpec = of, own: list[Trial] = own) -> bool:
+            own.append(_trial(of, target, rate, run(of.at_rate(rate))))
+            return _severity(target, own[-1:]) <= 1
 
-        if not rates:
+        if not first:
             span = _span(meets, target, LOWEST_LIVE * whole, HIGHEST * whole)
-            rates.append(_halve(meets, *span, FIRST_STEPS))
+            first = _halve(meets, *span, FIRST_STEPS)
         else:
-            rates.append(_halve(meets, *_around(meets, rates[0]), NEXT_STEPS))
-    return _capacity(target, whole, rates)
+            _halve(meets, *_around(meets, first), NEXT_STEPS)
+    return _capacity(spec, whole, searches)
 
 
-def _capacity(target: Target, whole: float, rates: Sequence[float]) -> Capacity:
-    """Of independent searches, at least two."""
-    count, found = len(rates), np.array(rates)
-    mean, half = float(found.mean()), half_width(float(found.std(ddof=1)) / count**0.5, count - 1)
-    figure = Figure(value=mean, low=max(0.0, mean - half), high=mean + half)
-    return Capacity(target=target, rate_per_s=figure, load=mean / whole, searches=count)
+def _capacity(spec: QueueingSpec, whole: float, searches: Sequence[Sequence[Trial]]) -> Capacity:
+    """Where all trials together just meet the target, and where they do without each search."""
+    target, count = check_target(spec), len(searches)
+    rate = _crossing(target, [trial for own in searches for trial in own])
+    others = [[trial for own in searches if own is not left for trial in own] for left in searches]
+    ends = interval(rate, np.array([_crossing(target, trials) for trials in others]), neighbours=False)
+    low, high = ends if ends is not None else (None, None)
+    load = rate / whole
+    doubts = short(count, spec.duration, _warm(spec), relaxation_s(1 / whole, load)) if load < 1 else []
+    figure = Figure(value=rate, low=low, high=high)
+    return Capacity(target=target, rate_per_s=figure, load=load, searches=count, doubts=tuple(doubts))
+
+
+def _crossing(target: Target, trials: Sequence[Trial]) -> float:
+    """The rate from which on trials miss the target; shares of late and dropped requests never fall with the rate."""
+    from scipy.optimize import isotonic_regression  # a second of its own
+
+    rates = sorted({trial.rate for trial in trials})
+    told = np.array([_shares([trial for trial in trials if trial.rate == rate]) for rate in rates])
+    late, dropped = (isotonic_regression(told[:, column], weights=np.maximum(told[:, 2], 1)).x for column in (0, 1))
+    allowed = max(target.drops, 1e-9)
+    severity = np.log(np.clip(np.maximum(late / LATE, dropped / allowed), 1e-3, 1e3))
+    above = int(np.searchsorted(severity, 0.0, side="right"))  # never falls
+    if above in (0, len(rates)):
+        return rates[min(above, len(rates) - 1)]
+    share = -severity[above - 1] / (severity[above] - severity[above - 1])
+    return float(rates[above - 1] + share * (rates[above] - rates[above - 1]))
+
+
+def _shares(trials: Sequence[Trial]) -> tuple[float, float, int]:
+    """Of all trials of a rate together: late of those that were served, dropped of all, and how many all are."""
+    late, dropped, kept = (sum(column) for column in list(zip(*trials, strict=True))[1:])
+    return late / max(kept - dropped, 1), dropped / max(kept, 1), kept
+
+
+def _severity(target: Target, trials: Sequence[Trial]) -> float:
+    """How many times as much is late, or dropped, as may be."""
+    late, dropped, _ = _shares(trials)
+    return max(late / LATE, dropped / target.drops if target.drops else math.inf if dropped else 0.0)
 
 
 def _span(meets: Callable[[float], bool], target: Target, low: float, high: float) -> tuple[float, float]:
@@ -162,16 +214,19 @@ def _halve(meets: Callable[[float], bool], low: float, high: float, steps: int) 
     return (low + high) / 2
 
 
-def _meets(spec: QueueingSpec, target: Target, requests: Requests) -> bool:
-    """Judged by the figures of one run; requests that were dropped have no sojourn, and count as drops."""
+def _trial(spec: QueueingSpec, target: Target, rate: float, requests: Requests | None) -> Trial:
+    """Without the warm-up; requests that were dropped have no sojourn, and count as drops. A run that gave up was late
+    with all."""
+    if requests is None:
+        expected = max(1, round(rate * spec.duration))
+        return Trial(rate, expected, 0, expected)
     kept = requests.between(_warm(spec), spec.duration)
-    done = kept.done.sojourn_s
-    drops = 1 - len(done) / len(kept) if len(kept) else 0.0
-    return drops <= target.drops and (not len(done) or float(np.quantile(done, 0.99)) <= target.p99)
+    sojourn_s = kept.done.sojourn_s
+    return Trial(rate, int((sojourn_s > target.p99).sum()), len(kept) - len(sojourn_s), len(kept))
 
 
 def _warm(spec: QueueingSpec) -> float:
-    """A tenth where the spec gives no time: a cut that moves with the rate would make the search jump."""
+    """What is left out of each run: the same at every rate, for a cut that moves would make the search jump."""
     if isinstance(spec.warm_up, float):
         return spec.warm_up
-    return spec.duration / 10 if spec.warm_up == "mser5" else 0.0
+    return 0.0 if spec.warm_up == "none" else SHARE * spec.duration

@@ -67,7 +67,7 @@ def as_data(
         "policy": spec.policy.name or spec.policy.file,
         "classes": {name: each.model_dump() for name, each in measured.classes.items()},
         "all": measured.total.model_dump(),
-        "warm_up_s": list(measured.cuts_s),
+        "warm_up_s": measured.cut_s,
         "theory": [vars(each) for each in theory_of(spec)],
         "times": [vars(each) for each in used],
         "learnt": [{**vars(each), "heat": each.heat.model_dump() if each.heat else None} for each in bodies],

@@ -25,7 +25,7 @@ def keep_run(
     """Its id. `servers` and their `readings` are in the spec's order. Raises ServiceDown."""
     measured = measure(spec, [each.run for each in runs])
     total = measured.total
-    measured_s = sum(each.run.duration_s - cut for each, cut in zip(runs, measured.cuts_s, strict=True))
+    measured_s = sum(each.run.duration_s - measured.cut_s for each in runs)
     summary = {
         "policy": spec.policy.name or spec.policy.file,
         "offered_per_s": total.requests / measured_s if measured_s > 0 else None,

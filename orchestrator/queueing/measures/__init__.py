@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from .figures import ClassFigures, Figure, Quantiles, Totals
+from .leaving_out import interval
 from .measure import Measured, measure
+from .memory import relaxation_s
 from .spanning import spanning
-from .warm_up import cut_of, mser5
+from .steady import short
 
-__all__ = ["ClassFigures", "Figure", "Measured", "Quantiles", "Totals", "cut_of", "measure", "mser5", "spanning"]
+__all__ = [
+    "ClassFigures", "Figure", "Measured", "Quantiles", "Totals", "interval", "measure", "relaxation_s", "short",
+    "spanning",
+]  # fmt: skip

@@ -1,42 +1,44 @@
-"""Plain estimates over a stretch of a run."""
+"""Plain sums over a stretch of a run: a figure is what they come to, over what there is of its unit."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
 from orchestrator.queueing.requests import FULL, LATE, LOST, Column, Requests, Run
 from orchestrator.queueing.spec import QueueingSpec
 
-PARTS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
-LEAST_BEYOND = 10
-"""Values that must lie beyond a quantile for an interval of it."""
+Sums = dict[str, tuple[float, float]]
+"""Name -> a sum, and over what: sums of several stretches add up."""
+TIMES = ("waiting_s", "service_s", "sojourn_s")
 
 
-def estimates(requests: Requests, begin: float, end: float, servers: int) -> dict[str, float]:
-    """Of the requests that were meant to arrive in a stretch of time; NaN where there are none."""
+def sums_of(requests: Requests, begin: float, end: float, servers: int) -> Sums:
+    """Of the requests that were meant to arrive in a stretch of time."""
     done = requests.done
-    length = end - begin
+    length, asked = end - begin, float(len(requests))
     outcome, energy_j = requests.column("outcome"), done.column("energy_j")
+    told_j = energy_j[~np.isnan(energy_j)]
     found = {
-        "utilisation": float(done.column("served_s").sum()) / length / servers,
-        "queue_length": _sum_waiting(requests) / length,
-        "drop_share": _mean((outcome == FULL) | (outcome == LATE)),
-        "lost_share": _mean(outcome == LOST),
-        "deadline_miss_share": _mean(requests.column("late")),
-        "throughput_per_s": len(done) / length,
-        "energy_j_per_request": _mean(energy_j[~np.isnan(energy_j)]),
+        "utilisation": (float(done.column("served_s").sum()), length * servers),
+        "queue_length": (_sum_waiting(requests), length),
+        "drop_share": (float(((outcome == FULL) | (outcome == LATE)).sum()), asked),
+        "lost_share": (float((outcome == LOST).sum()), asked),
+        "deadline_miss_share": (float(requests.column("late").sum()), asked),
+        "throughput_per_s": (float(len(done)), length),
+        "energy_j_per_request": (float(told_j.sum()), float(len(told_j))),
     }
-    times = {"waiting_s": done.waiting_s, "service_s": done.column("served_s"), "sojourn_s": done.sojourn_s}
-    for name, values in times.items():
-        found[f"{name}.mean"] = _mean(values)
-        quantiles = np.quantile(values, list(PARTS.values())).tolist() if len(values) else [math.nan] * len(PARTS)
-        found |= {f"{name}.{part}": value for part, value in zip(PARTS, quantiles, strict=True)}
+    for name, values in times_of(requests).items():
+        found[f"{name}.mean"] = (float(values.sum()), float(len(values)))
     return found
 
 
-def over_course(run: Run, begin: float, end: float, spec: QueueingSpec) -> dict[str, float]:
+def times_of(requests: Requests) -> dict[str, Column]:
+    """Of the requests that were served, by name of the time."""
+    done = requests.done
+    return {"waiting_s": done.waiting_s, "service_s": done.column("served_s"), "sojourn_s": done.sojourn_s}
+
+
+def sums_over_course(run: Run, begin: float, end: float, spec: QueueingSpec) -> Sums:
     """What servers did and how long the queue was between two moments, from the course: of all classes."""
     course = run.course
     at = np.array([0.0, *course.at])
@@ -49,10 +51,11 @@ def over_course(run: Run, begin: float, end: float, spec: QueueingSpec) -> dict[
         energy_j = float(told[1] - told[0])
     else:
         energy_j = _modelled_j(busy_s, end - begin, spec)
+    served = float(len(run.requests.between(begin, end).done))
     return {
-        "utilisation": sum(busy_s) / (end - begin) / spec.server_count,
-        "queue_length": float(waited[1] - waited[0]) / (end - begin),
-        "energy_j": energy_j,
+        "utilisation": (sum(busy_s), (end - begin) * spec.server_count),
+        "queue_length": (float(waited[1] - waited[0]), end - begin),
+        "energy_with_idle_j_per_request": (energy_j, served),
     }
 
 
@@ -69,7 +72,3 @@ def _sum_waiting(requests: Requests) -> float:
     """From admission on, also of those that were dropped after a wait; to the nanosecond, below which is rounding."""
     waited = requests.column("ended") - requests.column("admitted") - requests.column("served_s")
     return float(np.round(waited - requests.column("travel_s"), 9).sum())
-
-
-def _mean(values: Column | np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
-    return float(np.mean(values)) if len(values) else math.nan

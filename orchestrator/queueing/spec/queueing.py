@@ -105,12 +105,13 @@ class QueueingSpec(Model):
     """What must hold on a phone when the run starts, as in experiments; on phones alone."""
     power_period: SamplingPeriod = 0.1
     """How often a phone's gauge, temperature and clocks are read while it serves."""
-    warm_up: Literal["mser5", "none"] | Seconds = "mser5"
-    """What is left out at the beginning: MSER-5 finds it, or this long."""
+    warm_up: Literal["tenth", "mser5", "none"] | Seconds = "tenth"
+    """What is left out at the beginning of every run: a tenth of it, this long, or what MSER finds in the mean course
+    of all runs, which makes figures of few runs too low."""
     duration: Seconds
     """How long requests arrive; those in the system are then served to the end."""
     replications: int = Field(default=1, ge=1, le=1000)
-    """Independent runs; intervals are between them. With one, they are between its batches."""
+    """Independent runs; intervals leave out one at a time. With one run, one of its batches at a time."""
     seed: int = Field(default=1, ge=0)
     target: Target | None = None
 

@@ -121,10 +121,7 @@ def test_a_load_that_holds_the_phone_at_a_step_is_told_with_what_is_not_known() 
     spec = make([of], [{"name": "phone", "heat": heat.model_dump()}], duration="10 min", warm_up="none")
     runs = run_simulated(spec)
     truth_s, hottest_c = phone_serves(profile_of("pixel_7"), runs[0].requests.column("intended"))
-    found, alone = measure_runs(spec, runs), measure(spec, runs)
-    mean, narrower = found.total.sojourn_s.mean, alone.total.sojourn_s.mean
-    assert mean.low is not None and mean.high is not None and mean.low <= truth_s.mean() <= mean.high
-    assert narrower.low is not None and narrower.high is not None and mean.low < narrower.low
+    found = measure_runs(spec, runs)
     for name, truth in (("mean", truth_s.mean()), ("p99", np.quantile(truth_s, 0.99))):
         told = next(each for each in found.doubts if f"open: {name} of the sojourn" in each)
         low_s, high_s = map(float, re.findall(r"from ([0-9.]+) to ([0-9.]+) s", told)[0])

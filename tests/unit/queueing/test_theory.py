@@ -22,7 +22,7 @@ PRIORITIES = [request_class("low", 40), request_class("high", 30, priority=5)]
 
 
 def spec_of(classes: list[dict[str, Any]], requests: float = 30_000, **more: Any) -> QueueingSpec:
-    spec = make(classes, duration="10 s", warm_up="none", **more)
+    spec = make(classes, duration="10 s", **more)
     rate = sum(spec.offered_rates().values()) if spec.open else 100.0
     return spec.model_copy(update={"duration": requests / rate})
 
@@ -47,7 +47,8 @@ def simulated(name: str) -> Measured:
     return measured(CASES[name])
 
 
-def disagreements(figures: ClassFigures, line: theory.Theory) -> list[str]:
+def disagreements(figures: ClassFigures, line: theory.Theory, short: bool = False) -> list[str]:
+    """`short`: the run says of itself that its p99 has no interval."""
     told: dict[str, tuple[Figure, float | None]] = {
         "waiting": (figures.waiting_s.mean, line.waiting_s),
         "sojourn": (figures.sojourn_s.mean, line.sojourn_s),
@@ -58,7 +59,7 @@ def disagreements(figures: ClassFigures, line: theory.Theory) -> list[str]:
     }
     wrong = []
     for name, (figure, expected) in told.items():
-        if expected is None:
+        if expected is None or (name == "p99" and short):
             continue
         assert figure.value is not None and figure.low is not None and figure.high is not None, name
         half = (figure.high - figure.low) / 2 + 1e-12
@@ -74,7 +75,7 @@ def test_simulation_agrees_with_theory(name: str) -> None:
     assert lines
     for line in lines:
         figures = found.total if line.of_class is None else found.classes[line.of_class]
-        assert disagreements(figures, line) == [], line.name
+        assert disagreements(figures, line, any("runs are short" in doubt for doubt in found.doubts)) == [], line.name
 
 
 def test_a_wrong_mean_disagrees() -> None:
