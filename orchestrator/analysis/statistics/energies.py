@@ -123,7 +123,7 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     )
 
 
-def _figure(found: Sequence[tuple[Value, float]], *, watched: bool, positive: bool) -> Figure:
+def _figure(found: Sequence[tuple[Value, float]], *, watched: bool, positive: bool = True) -> Figure:
     """The median of blocks' estimates, each with the standard uncertainty of its gain as a share.
 
     Systematic terms are bounds that no repetition makes smaller: the interval holds its level or more.

@@ -49,7 +49,7 @@ def test_the_total_interval_holds_the_gain_and_the_inner_one_the_blocks() -> Non
     (use,) = uses([block(i, load_w) for i, load_w in enumerate((2.8, 3.0, 3.2, 3.1, 2.9))])
     figure = use.load_power_w
     assert figure.total.low < figure.within.low < figure.value < figure.within.high < figure.total.high
-    assert figure.within.low == pytest.approx(2.8, abs=0.05) and figure.within.high == pytest.approx(3.2, abs=0.05)
+    assert figure.within.low == pytest.approx(2.66, abs=0.05) and figure.within.high == pytest.approx(3.35, abs=0.05)
     wide = figure.value - figure.total.low
     assert wide**2 == pytest.approx((figure.value - figure.within.low) ** 2 + (1.96 * 0.02 * figure.value) ** 2)
 
