@@ -15,10 +15,13 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.power import ASSUMED
 from orchestrator.model.record import DoubtCode, InvalidCode
 from tests.unit.energy.blocks import EXACT, S, record
+from tests.waiting import eventually
 from workers.connection.adb import AdbConnection, AdbServer, over_network, parse_devices
 from workers.devices.dumpsys import CPU, GPU, SKIN, parse_thermal
 from workers.devices.lookup import unusable
 from workers.devices.momentary import parse_nodes
+from workers.power import ReadingLost
+from workers.power.csv_file import csv_file
 from workers.session.conditions.airplane_mode import AirplaneMode
 
 FOLDER = Path(__file__).parents[4] / "shared" / "cases" / "farm-inputs"
@@ -71,6 +74,18 @@ def test_f07_a_voltage_in_mv() -> None:
         for line in text("F07_voltage_in_mV_nodes.txt").splitlines()
     )
     assert parse_nodes(nodes, 0.0).voltage_v == pytest.approx(3.994)
+
+
+def test_f11_a_meters_nan_is_told_by_its_line(tmp_path: Path) -> None:
+    head, *lines = text("F11_meter_nan.csv").splitlines(keepends=True)
+    path = tmp_path / "meter.csv"
+    path.write_text(head)
+    meter = csv_file({"path": str(path), "time": "t", "power": "p"})
+    meter.start()
+    path.write_text(head + "".join(lines))
+    eventually(lambda: not meter.is_reading)
+    with pytest.raises(ReadingLost, match=r"meter\.csv, line 4: the meter says 'nan'"):
+        meter.stop()
 
 
 def test_f12_no_amperes_before_the_unit_is_known() -> None:
