@@ -65,9 +65,12 @@ class ModelFileError(StableError):
 
 
 class TableError(StableError):
-    """A table that somebody recorded cannot be read."""
+    """A table that somebody recorded cannot be read; each says what to do about it."""
 
     cause = "table"
+
+    def __init__(self, message: str, *, remedy: str) -> None:
+        super().__init__(message, remedy=remedy)
 
 
 class Unsupported(StableError):

@@ -1,6 +1,6 @@
 """Compute energy with its uncertainty from readings of power, and decide whether a block counts. Pure."""
 
-from .block import BlockEnergy, block_energy, check_comparable
+from .block import BlockEnergy, block_energy, check_comparable, why_no_energy
 from .charge import ChargeCheck, charge_check
 from .sources import battery_draw_a, calibration, draw_of, gauge_trace, series_trace
 from .throttling import LatencyChange, latency_change
@@ -28,4 +28,5 @@ __all__ = [
     "plain_mean_w",
     "series_trace",
     "time_mean_w",
+    "why_no_energy",
 ]

@@ -16,6 +16,7 @@ from orchestrator.model.record import Doubt, Record
 from .aliasing import aliased_share
 from .charge import ChargeCheck, charge_check
 from .doubts import Seen, find_energy_doubts
+from .gauge_readings import gauge_readings
 from .idle import Idle, idle_under
 from .lag import in_time, settle_s
 from .sources import Origin, Wanted, calibration, origins
@@ -64,6 +65,21 @@ def block_energy(record: Record, source: Wanted = "auto") -> BlockEnergy | None:
         except StableError:
             continue
     return None
+
+
+def why_no_energy(record: Record, source: Wanted = "auto") -> str:
+    """Why `block_energy` has none."""
+    if lost := next((series.lost for series in record.series if series.lost), ""):
+        return lost
+    if (load := phase_window(record, "load")) is None:
+        return "the block has no load phase"
+    for origin in origins(record, source):
+        try:
+            _block(record, origin, load)
+        except StableError as e:
+            return f"{origin.name}: {e}"
+    left_out = gauge_readings(record.power, calibration(record)).left_out
+    return f"battery gauge: {left_out.text}" if left_out.count else f"the block has no readings of {source}"
 
 
 def check_comparable(energies: Iterable[BlockEnergy]) -> tuple[PowerSource, Scope] | None:

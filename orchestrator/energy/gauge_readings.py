@@ -75,7 +75,7 @@ def gauge_readings(power: Sequence[Told], gauge: GaugeCalibration) -> GaugeReadi
     cells = [telemetry.cell_v(each.voltage_uv) for _, each in known]
     told = [each.voltage_uv for _, each in known if each.voltage_uv is not None]
     has_volts = any(volts is not None for volts in cells)
-    good, wrong = list[int](), list[tuple[str, float]]()
+    good, wrong = list[int](), list[tuple[str, float | str]]()
     for index, (_, each) in enumerate(known):
         if telemetry.current(each.current_ua, usual) is None:
             wrong.append(("current", each.current_ua or 0))
@@ -107,8 +107,12 @@ def _filled(t_s: NDArray[Any], cells: Sequence[float | None]) -> NDArray[np.floa
     return there if known.all() else np.interp(t_s, t_s[known], there)
 
 
-def named(wrong: Sequence[tuple[str, float]]) -> str:
+def named(wrong: Sequence[tuple[str, float | str]]) -> str:
     """Kinds and values, the most frequent first."""
     often = Counter(wrong).most_common(NAMED)
     more = [f"{len(set(wrong)) - NAMED} others"] if len(set(wrong)) > NAMED else []
-    return ", ".join([*(f"{what} {value:.12g} ({count} x)" for (what, value), count in often), *more])
+    return ", ".join([*(f"{what} {_text(value)} ({count} x)" for (what, value), count in often), *more])
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.12g}"

@@ -60,8 +60,8 @@ class Origin:
 
 def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
     """The traces that the record has of the wanted source, or of all, the best first."""
-    if not (record.power or record.series or record.rails):
-        return ()
+    if not (record.power or record.series or record.rails) or any(series.lost for series in record.series):
+        return ()  # figures of another source would be taken for those of the one that was lost
     sources = BEST_FIRST if wanted == "auto" else (PowerSource(wanted),)
     found = (_origin(record, source) for source in sources)
     return tuple(origin for origin in found if origin is not None)

@@ -46,13 +46,17 @@ class Table:
         """All rows from the first, read as they are asked for. Raises TableError."""
         try:
             with self._text() as file:
-                reader = csv.reader(file, delimiter=self.dialect.delimiter)
+                spaces = self.dialect.delimiter == " "
+                lines = (line.strip() for line in file) if spaces else file
+                reader = csv.reader(lines, delimiter=self.dialect.delimiter, skipinitialspace=spaces)
                 for cells in reader:
-                    yield reader.line_num, [cell.strip() for cell in cells]
+                    yield reader.line_num, [cell.strip(_BLANK) for cell in cells]
         except UnicodeDecodeError as e:
-            raise TableError(f"{self.path}: is not text in UTF-8: {e.reason} at byte {e.start}", remedy=_SAVE) from e
+            raise TableError(
+                f"{self.path}: is not text in UTF-8: {e.reason} at byte {e.start}", remedy=self._export()
+            ) from e
         except csv.Error as e:
-            raise TableError(f"{self.path}: cannot be read as a table: {e}", remedy=_SAVE) from e
+            raise TableError(f"{self.path}: cannot be read as a table: {e}", remedy=self._export()) from e
         except (EOFError, zlib.error, gzip.BadGzipFile) as e:
             raise TableError(f"{self.path}: is a damaged gzip file: {e}", remedy="copy it again") from e
         except OSError as e:
@@ -91,6 +95,14 @@ class Table:
                 last = file.read()
             return last.decode(errors="replace").splitlines()[-HEAD_ROWS:]
 
+    def _export(self) -> str:
+        """What to do about a file that is no text: by its name, or by how it begins."""
+        with self.open() as file:
+            start = file.read(8)
+        names = self.path.name.lower().removesuffix(".gz").rpartition(".")
+        by_start = next((suffix for magic, suffix in _MAGIC.items() if start.startswith(magic)), "")
+        return _EXPORTS.get(names[2]) or _EXPORTS.get(by_start) or _SAVE
+
     def head(self) -> list[tuple[int, list[str]]]:
         """The first rows: enough to see what kind of file it is."""
         return list(islice(self.rows(), HEAD_ROWS))
@@ -109,14 +121,34 @@ class Table:
 
     def falling(self, line: int, column: str, found: float, before: float) -> TableError:
         """The error of a time that is earlier than the one before."""
-        return self.error(line, column, f"found {found:g} after {before:g}, allowed: times that do not fall")
+        what = f"found {found:g} after {before:g}, allowed: times that do not fall"
+        return self.error(line, column, what, "put its rows in order, or save each recording as a file of its own")
 
-    def error(self, line: int, column: str, what: str, remedy: str | None = None) -> TableError:
+    def error(self, line: int, column: str, what: str, remedy: str = "") -> TableError:
         where = f", column {column!r}" if column else ""
-        return TableError(f"{self.path}, line {line}{where}: {what}", remedy=remedy)
+        return TableError(f"{self.path}, line {line}{where}: {what}", remedy=remedy or _CORRECT)
 
 
 _SAVE = "save it as CSV in UTF-8"
+_CORRECT = "correct or remove this line, or export the file again"
+_BLANK = " \t\r\n\v\f\0\u00a0"
+_MAGIC = {b"PK\x03\x04": "xlsx", b"\xd0\xcf\x11\xe0": "xls", b"SQLite f": "db", b"PAR1": "parquet", b"\x93NUMPY": "npy"}
+_EXPORTS = {
+    "pt5": "open it in Monsoon's PowerTool and export it: File, Export CSV",
+    "pt4": "open it in Monsoon's PowerTool and export it: File, Export CSV",
+    "jls": "open it in the Joulescope UI and export its statistics as CSV",
+    "ppk2": "open it in nRF Connect's Power Profiler and export it: Export, CSV",
+    "ppk": "open it in nRF Connect's Power Profiler and export it: Export, CSV",
+    "otii": "open it in the Otii app and export the recording: Main power, CSV",
+    "xlsx": "open it in a spreadsheet and save the sheet as CSV in UTF-8 (an archive: unpack it first)",
+    "xls": "open it in a spreadsheet and save the sheet as CSV in UTF-8",
+    "ods": "open it in a spreadsheet and save the sheet as CSV in UTF-8",
+    "db": "it is a database: export its power as CSV; of Trepn by Analyze, Export to CSV",
+    "parquet": "write it as CSV: pandas.read_parquet(...).to_csv(..., index=False)",
+    "npy": "write it as CSV: numpy.savetxt(..., delimiter=',', header='time_s,power_w')",
+    "npz": "write it as CSV: numpy.savetxt(..., delimiter=',', header='time_s,power_w')",
+}
+"""Files of programs -> how a table comes out of them."""
 
 
 def cell(cells: Sequence[str], index: int) -> str:
@@ -136,4 +168,17 @@ def _dialect(lines: Sequence[str]) -> Dialect:
             commas = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
             points = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
             return Dialect(mark, "," if commas > points else ".")
+    if _is_spaced(rows):
+        return Dialect(" ", ".")
     return Dialect(max(DELIMITERS, key=lambda mark: max((line.count(mark) for line in lines), default=0)), ".")
+
+
+def _is_spaced(rows: Sequence[str]) -> bool:
+    """Whether spaces divide cells: there is no other mark, and rows have as many words as their titles."""
+    words = [len(row.split()) for row in rows]
+    return (
+        len(rows) > 1
+        and words[0] > 1
+        and not any("," in row for row in rows)
+        and words.count(words[0]) >= COMMON * len(rows)
+    )

@@ -116,6 +116,8 @@ class PowerSeries(Model):
     """Standard uncertainty of the gain, as a share."""
     clock: ClockMap | None = None
     """How its times came to the device's clock; None where it has the device's clock itself."""
+    lost: str = ""
+    """Why a source that measured has no readings: what it said instead, and what to do."""
 
     @model_validator(mode="after")
     def _paired(self) -> PowerSeries:

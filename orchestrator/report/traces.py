@@ -33,7 +33,10 @@ def draw(groups: Mapping[str, Sequence[Recording]], path: Path) -> bytes:
     """The picture that belongs into `path`, one panel a group. Raises TableError for a suffix of another kind."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise TableError(f"--plot {path}: a picture ends in {', '.join(SUFFIXES)}, not in {suffix or 'nothing'}")
+        raise TableError(
+            f"--plot {path}: a picture ends in {', '.join(SUFFIXES)}, not in {suffix or 'nothing'}",
+            remedy=f"write {path.with_suffix('.svg').name}",
+        )
     if suffix == ".html":
         with style():
             return _page(to_svg(Chart(figure_of(groups), "traces", TITLE))).encode()

@@ -10,11 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
 from orchestrator.errors import StableError
+from orchestrator.model import telemetry
 from orchestrator.model.event import Phase, Power
 from orchestrator.model.power import GaugeCalibration
 
@@ -24,8 +26,6 @@ UNITS_A = (1e-6, 1e-3)
 """Of the nodes of phones: uA as the kernel's documentation says, or mA."""
 PHONE_W = 0.15, 30.0
 """What a phone draws with busy cores, which a reading is by one unit at most."""
-USUAL_VOLTS = 3.8
-"""Where the node of the voltage cannot be read."""
 NEWS_OF_A_STEP = 4
 """Fresh readings that each step must have."""
 STEP_NEWS = 9
@@ -80,14 +80,21 @@ class Steps:
 
 def calibrate(power: Sequence[Power], phases: Sequence[Phase]) -> GaugeCalibration:
     """Read the load steps. Raises TooShort, CannotCalibrate."""
-    readings = [each for each in power if each.current_ua is not None]
-    _check_usable(readings)
+    told = [each for each in power if each.current_ua is not None]
+    _check_usable(told)
+    usual = median(abs(each.current_ua or 0) for each in told)
+    readings = [each for each in told if telemetry.current(each.current_ua, usual) is not None]
+    if not readings:
+        raise CannotCalibrate(
+            f"the gauge says {told[0].current_ua}, by which firmware means that it has no reading",
+            remedy="use an external meter",
+        )
     t_ns = np.array([each.t_ns for each in readings], dtype=np.int64)
     raw = np.array([each.current_ua for each in readings], dtype=np.float64)
     voltage = np.array([each.voltage_uv or 0 for each in readings], dtype=np.float64)
     refresh_ns = _refresh(t_ns, raw, voltage, phases)
     steps = _steps(t_ns, raw, phases, refresh_ns)
-    sign, unit = _sign_and_unit(steps, _volts(voltage))
+    sign, unit = _sign_and_unit(steps, _volts(readings))
     gain, opinion = _gain(readings, sign * unit)
     return GaugeCalibration(
         ampere_per_unit=unit,
@@ -173,9 +180,9 @@ def _sign_and_unit(steps: Steps, volts: float) -> tuple[int, float]:
     return sign, _unit(highest, volts)
 
 
-def _volts(voltage: Numbers) -> float:
-    known = voltage[voltage > 0]
-    return float(np.median(known)) * 1e-6 if len(known) else USUAL_VOLTS
+def _volts(readings: Sequence[Power]) -> float:
+    known = [volts for each in readings if (volts := telemetry.cell_v(each.voltage_uv)) is not None]
+    return median(known) if known else telemetry.USUAL_V
 
 
 def _unit(highest: float, volts: float) -> float:
@@ -230,20 +237,17 @@ def _scatter(differences: Numbers, quantum: float) -> float:
 
 def _gain(readings: Sequence[Power], ampere_per_raw: float) -> tuple[float, str]:
     """Uncertainty of the gain, and what the charge counter says of it."""
-    counted = [each for each in readings if each.charge_uah is not None]
-    moves = [abs(b.charge_uah - a.charge_uah) for a, b in pairwise(counted) if a.charge_uah and b.charge_uah]
+    counted = [(each, uah) for each in readings if (uah := telemetry.charge_uah(each.charge_uah)) is not None]
+    moves = [abs(later - earlier) for (_, earlier), (_, later) in pairwise(counted)]
     count = min((move for move in moves if move), default=0)
-    if not count or abs(_drop(counted)) < COUNTS * count:
+    drop = counted[0][1] - counted[-1][1] if counted else 0
+    if not count or abs(drop) < COUNTS * count:
         return GAIN_UNCERTAINTY, ""
-    t_s = np.array([each.t_ns for each in counted], dtype=np.float64) / 1e9
-    current_a = np.array([each.current_ua or 0 for each in counted], dtype=np.float64) * ampere_per_raw
+    t_s = np.array([each.t_ns for each, _ in counted], dtype=np.float64) / 1e9
+    current_a = np.array([each.current_ua or 0 for each, _ in counted], dtype=np.float64) * ampere_per_raw
     integral_uah = float(np.trapezoid(current_a, t_s)) / 3600 * 1e6
-    ratio = _drop(counted) / integral_uah if integral_uah else 0.0
+    ratio = drop / integral_uah if integral_uah else 0.0
     if not SAME_UNIT[0] <= ratio <= SAME_UNIT[1]:
         return GAIN_UNCERTAINTY, f"; the charge counter says {ratio:.3g} times as much: another unit"
-    spread = math.hypot(ratio - 1.0, count / abs(_drop(counted)), LEAST_GAIN_UNCERTAINTY)
+    spread = math.hypot(ratio - 1.0, count / abs(drop), LEAST_GAIN_UNCERTAINTY)
     return spread, f"; the charge counter agrees within {abs(ratio - 1):.1%}"
-
-
-def _drop(counted: Sequence[Power]) -> int:
-    return (counted[0].charge_uah or 0) - (counted[-1].charge_uah or 0)

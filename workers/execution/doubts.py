@@ -28,15 +28,16 @@ def find_doubts(
     states: Sequence[DeviceState | None],
     *,
     resumed: bool,
+    metered: bool = False,
 ) -> tuple[Doubt, ...]:
-    """All doubts about one block, in a fixed order."""
+    """All doubts about one block, in a fixed order. `metered`: its power was measured by more than the gauge."""
     known = [state for state in states if state is not None]
     timed = [e.duration_ns for e in events if isinstance(e, Sample) and e.phase == "timed"]
     return (
         *_of_device(device),
         *(_of_samples(timed) if _is_steady(job) else ()),
         *_of_states(known, job.conditions),
-        *_of_events(events, power="power" in job.measure.quantities),
+        *_of_events(events, power="power" in job.measure.quantities and not metered),
         *((Doubt(code=DoubtCode.RESUMED),) if resumed else ()),
     )
 

@@ -162,7 +162,9 @@ class RecordBuilder:
         states = (self.state_before, self.state_after)
         if self.outcome not in (Outcome.OK, Outcome.INVALID):
             return ()
-        found = find_doubts(self.assignment.job, self.device, self.run.events, states, resumed=self.run.resumed)
+        job, run = self.assignment.job, self.run
+        metered = bool(self.series) or any(isinstance(event, Rails) for event in run.events)
+        found = find_doubts(job, self.device, run.events, states, resumed=run.resumed, metered=metered)
         return (*found, *rounding_doubts(self.checks))
 
     def _affinity_proof(self) -> tuple[ConditionProof, ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from orchestrator.energy import block_energy, find_invalid
-from orchestrator.errors import FarmError
+from orchestrator.energy import block_energy, find_invalid, why_no_energy
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode, InvalidCode, Invalidity, Outcome, Record
@@ -53,12 +52,12 @@ def _of_conditions(record: Record) -> tuple[Doubt, ...]:
 def _of_energy(record: Record, job: Job) -> tuple[Doubt, ...]:
     if "power" not in job.measure.quantities:
         return ()
-    try:
-        energy = block_energy(record, job.measure.power_source)
-    except FarmError as e:  # e.g. a series that does not cover the load
-        log.info("%s: no energy: %s", record.device.serial, e)
-        return ()
-    return energy.doubts if energy else ()
+    energy = block_energy(record, job.measure.power_source)
+    if energy is not None:
+        return energy.doubts
+    known = any(doubt.code is DoubtCode.NO_POWER_GAUGE for doubt in record.doubts)
+    why = why_no_energy(record, job.measure.power_source)
+    return () if known else (Doubt(code=DoubtCode.NO_ENERGY, detail=why[:500]),)
 
 
 def _of_sampler(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, ...]:

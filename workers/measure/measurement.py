@@ -21,7 +21,7 @@ from workers.connection.base import DeviceConnection
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import put_files, run
 from workers.plans.plan_store import Arrays, StoredPlan
-from workers.power import PowerMeter
+from workers.power import PowerMeter, ReadingLost
 from workers.session.supply import PlannedCut
 
 from .agent_process import AgentRun, Follower, has_turn, start_agent
@@ -119,7 +119,7 @@ def measure(
             files = small_outputs(stored, request)
             then = () if meter or cut else carried.coming(carried)
             done = _drive(member, request, check, _Counter(stored, total, report), cut, files, then)
-            series += meter.stop(done.events) if meter else ()
+            series += _read(meter, done.events) if meter else ()
         report("collecting", total, total, None)
         went_well = not (done.killed or done.error)
         outputs = pull_outputs(connection, stored, request, done.events, done.read) if went_well else {}
@@ -130,6 +130,16 @@ def measure(
             if went_well:
                 checkpoint = pull_checkpoint(connection, request.checkpoint, (*journals, request.journal))
     return Measurement(done, outputs, tuple(series), checkpoint, earlier)
+
+
+def _read(meter: PowerMeter, events: Sequence[Event]) -> tuple[PowerSeries, ...]:
+    """What the meter measured. A reading that is none costs the energy, and not the block. Raises MeterLost."""
+    try:
+        return meter.stop(events)
+    except ReadingLost as e:
+        lost = f"{e.args[0]}; {e.remedy}"
+        fact = meter.fact
+        return (PowerSeries(source=fact.source, scope=fact.scope, name=fact.name, t_ns=(), power_w=(), lost=lost),)
 
 
 @contextmanager

@@ -9,11 +9,20 @@ from orchestrator.model.power import PowerSource
 from orchestrator.model.wiring import WiredDevice
 from workers.devices.fleet import Member
 
-from .base import Bench, MeterLost, PowerMeter
+from .base import Bench, MeterLost, PowerMeter, ReadingLost
 from .model import control_socket
 from .registry import choose_source, find_sources
 
-__all__ = ["Bench", "MeterLost", "PowerMeter", "bench_of", "choose_source", "find_sources", "sources_for"]
+__all__ = [
+    "Bench",
+    "MeterLost",
+    "PowerMeter",
+    "ReadingLost",
+    "bench_of",
+    "choose_source",
+    "find_sources",
+    "sources_for",
+]
 
 
 def bench_of(member: Member, settings: Settings, wired: WiredDevice) -> Bench:

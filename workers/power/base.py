@@ -23,6 +23,10 @@ class MeterLost(TransientError):
     cause = "meter_lost"
 
 
+class ReadingLost(MeterLost):
+    """A meter that goes on said something that is no reading: the block has no energy, and its times count."""
+
+
 class PowerMeter(Protocol):
     """One source of power figures for one device, ready to measure one block."""
 

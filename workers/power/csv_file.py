@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import re
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +18,7 @@ from pydantic import Field, model_validator
 from orchestrator.errors import Unsupported
 from orchestrator.model.base import Model
 
-from .base import MeterLost
+from .base import MeterLost, ReadingLost
 from .streamed import Batch, StreamedMeter
 
 PAUSE_S = 0.02
@@ -62,15 +65,19 @@ class _Follower:
         self._options = options
         self._file: io.BufferedReader | None = None
         self._columns: dict[str, int] = {}
+        self._width = 0
+        """Cells of the head, or of the first line; 0: not known yet."""
         self._partial = b""
+        self._lines = 0
+        """Of the file, before those that are read next."""
         self._last_s = -np.inf
 
     def open(self) -> None:
         """Lines that are there already are not of this block."""
-        self._columns = find_columns(self._options)
+        self._columns, self._width = find_columns(self._options)
         self._partial, self._last_s = b"", -np.inf
         self._file = self._options.path.open("rb")
-        self._file.seek(0, 2)
+        self._lines = sum(chunk.count(b"\n") for chunk in iter(partial(self._file.read, 1 << 20), b""))
 
     def read(self) -> Batch | None:
         time.sleep(PAUSE_S)
@@ -82,10 +89,13 @@ class _Follower:
         whole, newline, self._partial = content.rpartition(b"\n")
         if not newline:
             return None
-        rows = csv.reader(io.StringIO(whole.decode(errors="replace")), delimiter=self._options.delimiter)
-        return self._batch([row for row in rows if row], host_ns)
+        reader = csv.reader(io.StringIO(whole.decode(errors="replace")), delimiter=self._options.delimiter)
+        rows = [(self._lines + reader.line_num, row) for row in reader if row]
+        self._lines += whole.count(b"\n") + 1
+        return self._batch(rows, host_ns)
 
-    def _batch(self, rows: list[list[str]], host_ns: int) -> Batch | None:
+    def _batch(self, rows: list[tuple[int, list[str]]], host_ns: int) -> Batch | None:
+        self._check_width(rows)
         power_w = [self._power_w(row) for row in rows]
         own_s = [self._time_s(row, host_ns) for row in rows]
         pairs = list(zip(own_s, power_w, strict=True))
@@ -99,13 +109,23 @@ class _Follower:
         exact = not self._options.time or self._options.time_is == "unix"
         return Batch(np.array(times), np.array(watts), host_ns, exact)
 
-    def _time_s(self, row: list[str], host_ns: int) -> float:
+    def _check_width(self, rows: list[tuple[int, list[str]]]) -> None:
+        """Raises ReadingLost for a line with more cells than others: what divides cells may stand in its figures."""
+        for line, row in rows:
+            count = len(row) - (row[-1:] == [""])
+            self._width = self._width or count
+            if count > self._width:
+                what = f"the meter wrote {count} cells, not {self._width}: {self._options.delimiter.join(row)[:80]!r}"
+                remedy = "let the meter's program write a point in its decimals, and nothing but rows of figures"
+                raise ReadingLost(f"{self._options.path}, line {line}: {what}", remedy=remedy)
+
+    def _time_s(self, row: tuple[int, list[str]], host_ns: int) -> float:
         if not self._options.time:
             return host_ns / 1e9
         own_s = self._number(row, "time") * SECONDS[self._options.time_unit]
         return own_s - (time.time() - time.monotonic()) if self._options.time_is == "unix" else own_s
 
-    def _power_w(self, row: list[str]) -> float:
+    def _power_w(self, row: tuple[int, list[str]]) -> float:
         options = self._options
         if options.power:
             return self._number(row, "power") * WATTS[options.power_unit]
@@ -113,14 +133,18 @@ class _Follower:
         voltage = float(options.voltage) if fixed else self._number(row, "voltage")
         return self._number(row, "current") * AMPERES[options.current_unit] * voltage * VOLTS[options.voltage_unit]
 
-    def _number(self, row: list[str], name: str) -> float:
+    def _number(self, row: tuple[int, list[str]], name: str) -> float:
+        line, cells = row
+        index = self._columns[name]
+        text = cells[index].strip() if index < len(cells) else ""
         try:
-            return float(row[self._columns[name]])
-        except (IndexError, ValueError) as e:
-            raise MeterLost(
-                f"{self._options.path}: no number in column `{name}` of {self._options.delimiter.join(row)[:120]!r}",
-                remedy="name the columns as the file's head does",
-            ) from e
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if math.isfinite(value):
+            return value
+        what = f"has {len(cells)} cells" if index >= len(cells) else f"says {text!r}"
+        raise ReadingLost(f"{self._options.path}, line {line}: the meter {what} in column `{name}`", remedy=_why(text))
 
     def close(self) -> None:
         if self._file is not None:
@@ -128,18 +152,35 @@ class _Follower:
             self._file = None
 
 
-def find_columns(options: CsvOptions) -> dict[str, int]:
-    """Option -> index of its column. Raises Unsupported naming what the file has."""
+_NONE = re.compile(r"(?i)[-+[(<]*(nan|inf|infinity|n/?a|not .*|null|none|overload|ol|err.*)?[])>.-]*")
+"""What meters' programs write where they have no reading."""
+
+
+def _why(text: str) -> str:
+    """What to do about a cell that is no number."""
+    if re.fullmatch(r"[-+]?\d+,\d+", text):
+        return "let the meter's program write a point in its decimals"
+    if text and not re.fullmatch(
+        r"(?i)[-+[(<]*(nan|inf|infinity|n/?a|not .*|null|none|overload|ol|err.*)?[])>.-]*", text
+    ):
+        return "let the meter's program write nothing but rows of figures while the farm measures"
+    return "the meter had no reading then: look at its range, its cable and its program"
+
+
+def find_columns(options: CsvOptions) -> tuple[dict[str, int], int]:
+    """Option -> index of its column; and how many columns the head has (0: there is none). Raises Unsupported naming
+    what the file has."""
     wanted = {name: getattr(options, name) for name in ("time", "power", "current", "voltage")}
     named = {name: column for name, column in wanted.items() if isinstance(column, str) and column}
     numbers = {name: int(column) - 1 for name, column in named.items() if column.isdigit()}
     if len(numbers) == len(named):
-        return numbers
+        return numbers, 0
     head = _head(options)
     for row in csv.reader(io.StringIO(head), delimiter=options.delimiter):
         titles = [title.strip() for title in row]
         if all(name in numbers or column in titles for name, column in named.items()):
-            return numbers | {name: titles.index(column) for name, column in named.items() if name not in numbers}
+            places = {name: titles.index(column) for name, column in named.items() if name not in numbers}
+            return numbers | places, len(titles)
     raise Unsupported(
         f"{options.path} has no line with the columns {', '.join(named.values())}; it begins with {head[:120]!r}",
         remedy="start the meter's program before the farm measures, and name its columns in the wiring file",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from orchestrator.model import telemetry
 from orchestrator.model.enrolment import SourceFact
 from orchestrator.model.event import Event
 from orchestrator.model.power import PowerSeries, PowerSource, Scope
@@ -30,7 +32,13 @@ def gauge(bench: Bench) -> Gauge:
     if bench.member.facts.kind != "phone":
         raise bench.unsupported("it has no battery", "use RAPL, NVML or an external meter")
     result = bench.member.connection.shell(["sh", "-c", NODES])
-    if not any(line.strip().lstrip("-").isdigit() for line in result.stdout.decode(errors="replace").splitlines()):
+    told = [line.strip() for line in result.stdout.decode(errors="replace").splitlines()]
+    values = [int(line) for line in told if re.fullmatch(r"-?[0-9]{1,20}", line)]
+    if values and all(telemetry.current(value) is None for value in values):
+        raise bench.unsupported(
+            f"its gauge says {values[0]}, by which firmware means that it has no reading", "use an external meter"
+        )
+    if not values:
         output = result.stderr.decode(errors="replace").strip().splitlines()
         raise bench.unsupported(
             f"the shell cannot read the battery's current: {output[0] if output else 'there is no such node'}",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
 
 from orchestrator.errors import FarmError
 
-from .base import MeterLost, Readings, power_of_energy
+from .base import MeterLost, ReadingLost, Readings, power_of_energy
 
 JOIN_S = 10.0
 
@@ -73,6 +74,8 @@ class Poller:
     def _take(self) -> None:
         before_ns = time.monotonic_ns()
         value = self._read()
+        if not math.isfinite(value):
+            raise ReadingLost(f"the meter said {value}", remedy="look at the meter's range, its cable and its driver")
         t_ns = (before_ns + time.monotonic_ns()) // 2
         if not self.t_ns or t_ns > self.t_ns[-1]:
             self.t_ns.append(t_ns)

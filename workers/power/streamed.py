@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .base import MeterLost, Readings
+from .base import MeterLost, ReadingLost, Readings
 from .meter_clock import Arrival, MeterClock, bin_means, fit_arrivals
 from .polled import JOIN_S, lost
 
@@ -85,14 +85,28 @@ class StreamedMeter:
             raise lost(self._error) from self._error
         return (self._readings(),) if self._batches else ()
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether it was started, and goes on."""
+        return self._thread is not None and self._thread.is_alive()
+
     def _run(self) -> None:
         try:
             while not self._end.is_set():
                 batch = self._stream.read()
                 if batch is not None and len(batch.own_s):
-                    self._batches.append(batch)
+                    self._batches.append(self._checked(batch))
         except Exception as e:
             self._error = e
+
+    def _checked(self, batch: Batch) -> Batch:
+        """Raises ReadingLost where a sample is no number."""
+        odd = np.flatnonzero(~(np.isfinite(batch.own_s) & np.isfinite(batch.power_w)))
+        if len(odd):
+            at = sum(len(each.own_s) for each in self._batches) + int(odd[0])
+            what = f"its sample {at} is {batch.power_w[odd[0]]} W at {batch.own_s[odd[0]]} s"
+            raise ReadingLost(f"{self._name}: {what}", remedy="look at the meter's range, its cable and its driver")
+        return batch
 
     def _readings(self) -> Readings:
         clock = self._clock()

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from .points import Series
 from .recording import Recording, TraceDoubt, TraceDoubtCode
 
 SHORT_S = 30.0
+FIRST = 4000
+"""Readings that are looked at."""
+MOST_DEVICES = 16
+FEWEST_TURNS = 5
+LEVELS_APART, CLEAR = 0.03, 5.0
+"""By such a share of their mean levels differ, and by so many times the scatter about each."""
 
 
 def checked(recording: Recording) -> Recording:
     """The recording with the doubts that its readings raise."""
-    found = (_gap(recording), _tied(recording), _negative(recording), _short(recording))
+    found = (_gap(recording), _tied(recording), _negative(recording), _short(recording), _several(recording))
     return recording.doubted(*(doubt for doubt in found if doubt is not None))
 
 
@@ -44,6 +53,33 @@ def _short(recording: Recording) -> TraceDoubt | None:
     if recording.duration_s >= SHORT_S:
         return None
     return _doubt(recording, TraceDoubtCode.SHORT_TRACE, f"it lasts {recording.duration_s:.1f} s")
+
+
+def periods_of_levels(power_w: Series) -> int:
+    """How many devices' readings follow each other in turn, each on a level of its own; 1: it is one device.
+
+    A device's power has no period of just a few readings: levels that explain nearly all of the scatter are several.
+    """
+    power_w = power_w[:FIRST]
+    for count in range(2, MOST_DEVICES + 1):
+        whole = power_w[: len(power_w) // count * count].reshape(-1, count)
+        if len(whole) < FEWEST_TURNS:
+            return 1
+        moved = whole - whole.mean(axis=1, keepdims=True)  # what all share, as a load that comes and goes, left out
+        levels = moved.mean(axis=0)
+        apart = float(np.ptp(levels))
+        within = float(np.sqrt(((moved - levels) ** 2).mean()))
+        if apart > LEVELS_APART * abs(float(whole.mean())) and apart > CLEAR * within:
+            return count
+    return 1
+
+
+def _several(recording: Recording) -> TraceDoubt | None:
+    count = periods_of_levels(recording.power_w)
+    if count < 2:
+        return None
+    detail = f"each {count} readings lie on {count} levels, one after the other, as those of {count} devices do"
+    return _doubt(recording, TraceDoubtCode.SEVERAL_IN_ONE, detail)
 
 
 def _doubt(recording: Recording, code: TraceDoubtCode, detail: str) -> TraceDoubt:

@@ -9,11 +9,13 @@ from functools import partial
 
 import numpy as np
 
+from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table, cell
+from orchestrator.model import telemetry
 
 from .blocks import NotPlain, blocks, without_units
 from .dates import ALLOWED, DateForm, all_seconds, form_of, over_midnight, seconds
-from .points import Points, Series
+from .points import GPU_W, PHONE_W, Points, Series
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded
 from .time_base import time_unit
 from .units import QUANTITIES, parse_title, with_units
@@ -21,6 +23,14 @@ from .units import QUANTITIES, parse_title, with_units
 _SCALAR = re.compile(r"^np\.\w+\((.*)\)$")
 _SEEMS_DATE = re.compile(r":|\d[-/.]\d+[-/.]\d")
 _BEHIND = re.compile(r"^[-+]?[\d.,]+(?:[eE][-+]?\d+)?\s*([a-zA-Zµμ]+)$")
+
+
+NO_READING = re.compile(
+    r"(?i)[-+[(<\s]*(nan|[+-]?inf|infinity|n/?a|not .*|null|none|unknown.*|overload|ol|err.*)?[])>.\s-]*"
+)
+"""What instruments' programs write where they have no reading."""
+ENDS = np.array(sorted(telemetry.MARKS), dtype=np.float64)
+FEWEST = 2
 
 
 @dataclass(frozen=True)
@@ -99,10 +109,11 @@ def _first_below(table: Table, line: int, index: int) -> str:
 
 def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
     """All rows below the titles. Rows without any figure are passed over. Raises TableError."""
+    most_w = GPU_W if kind == "nvidia-smi" else PHONE_W
     try:
-        points = _by_blocks(table, layout)
+        points = _by_blocks(table, layout, most_w)
     except NotPlain:
-        points = _by_rows(table, layout)
+        points = _by_rows(table, layout, most_w)
     recording = recorded(table.path, kind, layout.named, points, layout.time.read_as)
     if not layout.time.found:
         return recording
@@ -110,8 +121,8 @@ def read_columns(table: Table, layout: Layout, kind: str) -> Recording:
     return recording.doubted(TraceDoubt(code=TraceDoubtCode.TIME_UNIT_FOUND, detail=detail, file=str(table.path)))
 
 
-def _by_blocks(table: Table, layout: Layout) -> Points:
-    points = Points()
+def _by_blocks(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
+    points = Points(most_w)
     wanted = (layout.time, *layout.parts)
     texts = {column.index: partial(all_seconds, form=column.dates) for column in wanted if column.dates}
     texts |= {each.index: partial(without_units, unit=each.behind, table=table) for each in wanted if each.behind}
@@ -124,13 +135,33 @@ def _by_blocks(table: Table, layout: Layout) -> Points:
     return points
 
 
-def _by_rows(table: Table, layout: Layout) -> Points:
-    points = Points()
+def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
+    """Rows of no reading, by what the instrument's program writes then, are passed over and told; so are titles that
+    come again, and a last row that was cut. Any other is an error."""
+    points = Points(most_w)
     wanted = (layout.time, *layout.parts)
+    titles = dict(table.head()).get(layout.header_line)
+    first: TableError | None = None
+    odd: TableError | None = None
+    cut = (0, "")
     for line, cells in table.rows():
         if line <= layout.header_line or not any(cells) or is_comment(cells):
             continue
-        t_s, *parts = (number(table, line, cells, column) for column in wanted)
+        if cells == titles:
+            points.skip(line, "the titles again")
+            continue
+        if odd is not None:
+            raise odd  # only the last row may be cut
+        try:
+            t_s, *parts = (number(table, line, cells, column) for column in wanted)
+        except TableError as e:
+            first = first or e
+            none = next(filter(NO_READING.fullmatch, (cell(cells, each.index) for each in wanted)), None)
+            if none is None:
+                odd, cut = e, (line, ",".join(cells))
+            else:
+                points.skip(line, none)
+            continue
         (t_s,) = _going_on(layout.time, np.array([t_s]), points).tolist()
         if t_s < points.last_s and layout.time.dates is not None:
             found, before = (layout.time.dates.text(each) for each in (t_s, points.last_s))
@@ -141,6 +172,10 @@ def _by_rows(table: Table, layout: Layout) -> Points:
             raise table.falling(line, layout.time.title, t_s / layout.time.factor, points.last_s / layout.time.factor)
         (power_w,) = _power(layout, np.array([t_s]), [np.array([part]) for part in parts])
         points.add(t_s, power_w)
+    if first is not None and len(points) < FEWEST:
+        raise first
+    if odd is not None:
+        points.skip(*cut)
     return points
 
 
@@ -153,6 +188,11 @@ def _going_on(time: Column, t_s: Series, points: Points) -> Series:
 
 def _power(layout: Layout, t_s: Series, parts: Sequence[Series]) -> Series:
     power = parts[0] * parts[1] if len(parts) == 2 else parts[0]
+    if len(parts) == 2:  # a current flows at no voltage
+        power = np.where((parts[1] <= 0) & (parts[0] != 0), np.nan, power)
+    for part, column in zip(parts, layout.parts, strict=True):
+        marks = np.isin(np.rint(part / column.factor), ENDS) & (np.abs(part / column.factor % 1) < 1e-6)
+        power = np.where(marks, np.nan, power)
     if layout.volts is None:
         return power
     return power * (layout.volts if isinstance(layout.volts, float) else layout.volts(t_s))

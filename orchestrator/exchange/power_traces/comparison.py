@@ -12,6 +12,7 @@ from orchestrator.errors import TableError
 from orchestrator.model.base import Model
 from orchestrator.model.power import Estimate
 
+from . import points
 from .means import Figure, mean_of, plain_mean, time_mean
 from .recording import Recording, TraceDoubt, TraceDoubtCode
 
@@ -20,9 +21,9 @@ METHOD = (
     "what they say themselves where that is more; differences: Welch-Satterthwaite"
 )
 LEVEL = 0.95
-PHONE_W = "a phone", 0.002, 50.0
+PHONE_W = "a phone", 0.002, points.PHONE_W
 """Mean power of a phone, asleep or at work with its screen on; of a small board too."""
-PLAUSIBLE_W = {"nvidia-smi": ("a GPU", 0.5, 2000.0)}
+PLAUSIBLE_W = {"nvidia-smi": ("a GPU", 0.5, points.GPU_W)}
 """Of what else draws power, by format."""
 STUCK_READINGS = 10
 STUCK_SHARE, STUCK_TIMES = 0.1, 20

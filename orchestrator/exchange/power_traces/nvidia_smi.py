@@ -1,8 +1,8 @@
 """Logs of `nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 100`: local dates, and values with their unit.
 
 Of further columns `power.draw` is taken where it is the only one of its kind. Rows of several GPUs follow each other,
-and a mean over them would be no power: they are refused, known by a column that tells GPUs apart, or by rows that come
-in bunches.
+and a mean over them would be no power: they are refused, known by a column that tells GPUs apart, by rows that come
+in bunches, or by levels that come in turn.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from orchestrator.exchange.delimited_table import Table, cell
 
 from . import plain
+from .checks import periods_of_levels
 from .dates import form_of, seconds
 from .recording import Recording, Told
 
@@ -46,7 +47,11 @@ def read(table: Table, told: Told) -> list[Recording]:
     drawn = [title for title in titles if title.startswith(DRAWN)]
     if told.column is None and len(drawn) == 1:
         told = replace(told, column=drawn[0])
-    return plain.read(table, told, FORMAT)
+    (recording,) = plain.read(table, told, FORMAT)
+    if (count := periods_of_levels(recording.power_w)) > 1:
+        what = f"its rows lie on {count} levels in turn, as those of {count} GPUs do"
+        raise table.error(head[0][0], DRAWN, what, ONE)
+    return [recording]
 
 
 def _bunched(times: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ below the titles, or behind each figure (`65.2 W`). Times may be dates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from orchestrator.errors import TableError
-from orchestrator.exchange.delimited_table import Table
+from orchestrator.exchange.delimited_table import Table, cell
 
 from .columns import Column, Layout, is_comment, number, read_columns, time_column, titles_at, unit_behind
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode
@@ -21,6 +22,30 @@ from .units import allowed, factor, parse_title, plain_unit, quantity_of
 
 FORMAT = "csv"
 HINT = "write e.g. `time [s],power [mW]` or `time [s],current [mA],voltage [V]` as its first line"
+OTHERS = {
+    r"^# gpu\b": "this is `nvidia-smi dmon`: log nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 100",
+    r"\bRAM \d+/\d+MB\b": "this is tegrastats, whose lines are no table: write time and mW of one rail as CSV",
+    r"\bPkgWatt\b": "this is turbostat: run it with --show Time_Of_Day_Seconds,PkgWatt, and name both with their units",
+    r"(?i)\bAverage (Graphics|Socket).*Power\b": "this is rocm-smi: log time and power of one GPU as CSV with units",
+}
+"""Known outputs that are no table of times and powers -> what to do."""
+WHICH = {
+    "gpu",
+    "device",
+    "rail",
+    "channel",
+    "battery",
+    "sensor",
+    "uuid",
+    "supply",
+    "name",
+    "serial",
+    "phone",
+    "index",
+    "id",
+}
+MOST_NAMES = 16
+"""By such words a column is known that tells devices, batteries or rails apart, and by few different values."""
 DISAGREES = 0.2
 """Power and current times voltage may differ by such a share: they may be rounded, or read one after the other."""
 
@@ -35,7 +60,8 @@ def _layout(table: Table, told: Told) -> Layout:
     rows = [(line, cells) for line, cells in table.head() if any(cells) and not is_comment(cells)]
     if not rows:
         raise table.error(1, "", "the file is empty", HINT)
-    line, cells = titles_at(table, *next((row for row in rows if _are_titles(row[1])), rows[0]))
+    line, cells = titles_at(table, *next((row for row in (*rows, *_commented(table)) if _are_titles(row[1])), rows[0]))
+    _check_one(table, line, cells)
     by_quantity = _by_quantity(table, line, cells, told)
     wanted = ("power",) if "power" in by_quantity else ("current", "voltage")
     if "voltage" not in by_quantity and told.volts is not None and "current" in by_quantity:
@@ -43,7 +69,8 @@ def _layout(table: Table, told: Told) -> Layout:
     for quantity in ("time", *wanted):
         if quantity not in by_quantity:
             missing = "power (nor current and voltage)" if quantity != "time" else "time"
-            remedy = f"{HINT}, or say the voltage of the current: --volts 3.85" if quantity == "voltage" else HINT
+            hint = _hint(table)
+            remedy = f"{hint}, or say the voltage of the current: --volts 3.85" if quantity == "voltage" else hint
             raise table.error(line, "", f"no column of {missing} among {', '.join(filter(None, cells))}", remedy)
     at = _only(table, line, cells, "time", by_quantity["time"])
     time = time_column(table, line, at, cells[at], told)
@@ -71,6 +98,31 @@ def _disagreeing(table: Table, layout: Layout) -> Iterator[TraceDoubt]:
         titles = " x ".join(column.title for column in layout.also)
         detail = f"its first rows have {mean_w:.3g} W in {layout.named}, and {other_w:.3g} W by {titles}"
         yield TraceDoubt(code=TraceDoubtCode.POWER_DISAGREES, detail=detail, file=str(table.path))
+
+
+def _hint(table: Table) -> str:
+    """What to do about a table without the columns: by the program whose output it looks like."""
+    text = "\n".join(" ".join(cells) for _, cells in table.head())
+    return next((hint for pattern, hint in OTHERS.items() if re.search(pattern, text, re.MULTILINE)), HINT)
+
+
+def _commented(table: Table) -> Iterator[tuple[int, list[str]]]:
+    """Titles behind a comment's mark, as `numpy.savetxt` writes them."""
+    for line, cells in table.head():
+        if any(cells) and is_comment(cells):
+            first = cells[0].lstrip("# ")
+            yield line, [*([first] if first else []), *cells[1:]]
+
+
+def _check_one(table: Table, line: int, cells: Sequence[str]) -> None:
+    """Raises TableError where a column tells several devices, batteries or rails apart."""
+    for index, title in enumerate(cells):
+        words = set(re.findall(r"[a-z]+", title.lower()))
+        values = [cell(row, index) for at, row in table.head() if at > line and any(row) and not is_comment(row)]
+        found = sorted(set(filter(None, values)))
+        if words & WHICH and 1 < len(found) <= MOST_NAMES and len(values) >= 2 * len(found):
+            remedy = f"keep the rows of one of them: {', '.join(found)}"
+            raise table.error(line, title, f"it holds {len(found)} of them: {', '.join(found)}", remedy)
 
 
 def _are_titles(cells: Sequence[str]) -> bool:

@@ -13,11 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from orchestrator.energy.gauge_readings import LeftOut, named
+from orchestrator.model import telemetry
+
 Series = npt.NDArray[np.float64]
 
 MOST = 1 << 21
 BLOCK = 1 << 18
 GAP_PERIODS = 3.0
+PHONE_W, GPU_W = 50.0, 2000.0
+"""Most that a phone or small board can draw at a moment, and a GPU."""
+MOST_PHONE_W, MOST_CHARGE_W = telemetry.PHONE_W[1], telemetry.MOST_CHARGE_W
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,12 @@ class Facts:
 
 
 class Points:
-    """Takes readings in the order of their times."""
+    """Takes readings in the order of their times. What cannot be is left out and counted: no number, the end of an
+    integer, or more than the instrument's kind of device can draw (`most_w`), while most of its readings are less."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_w: float = PHONE_W) -> None:
+        self._most_w, self._usual_w = most_w, float("nan")
+        self._odd: list[tuple[str, float | str]] = []
         self._row_t, self._row_p = array("d"), array("d")
         self._t, self._p = np.empty(MOST), np.empty(MOST)
         self._used, self._stride = 0, 1
@@ -68,6 +77,16 @@ class Points:
     def __len__(self) -> int:
         return self._sums.readings + len(self._row_t)
 
+    @property
+    def left_out(self) -> LeftOut:
+        """What was no reading; known once all were taken."""
+        self._flush()
+        return LeftOut(len(self._odd), len(self._odd) + self._sums.readings, named(self._odd))
+
+    def skip(self, line: int, text: str) -> None:
+        """A row of a file that holds no reading."""
+        self._odd.append((f"line {line},", repr(text)))
+
     def add(self, t_s: float, power_w: float) -> None:
         """One reading."""
         self._row_t.append(t_s)
@@ -78,14 +97,31 @@ class Points:
 
     def extend(self, t_s: Series, power_w: Series) -> None:
         """Many readings; none may be earlier than the one before."""
+        if len(power_w):
+            self.last_s = float(t_s[-1])
+            t_s, power_w = self._sifted(t_s, power_w)
         if not len(t_s):
             return
         if not self._sums.readings:
             self._first_s = float(t_s[0])
-        self.last_s = float(t_s[-1])
         t_s = t_s - self._first_s
         self._sums.take(t_s, power_w)
         self._keep(np.concatenate((self._rest[0], t_s)), np.concatenate((self._rest[1], power_w)))
+
+    def _sifted(self, t_s: Series, power_w: Series) -> tuple[Series, Series]:
+        """Without what cannot be."""
+        finite = np.abs(power_w[np.isfinite(power_w)])
+        if not np.isfinite(self._usual_w) and len(finite):
+            self._usual_w = float(np.median(finite[:BLOCK]))
+        small = self._most_w == PHONE_W and self._usual_w < PHONE_W / 5
+        most_w = MOST_PHONE_W if small else self._most_w
+        fits = np.isfinite(power_w)
+        if not self._usual_w > self._most_w:  # else it is the unit that is wrong, which the mean shows
+            fits &= (power_w <= most_w) & (power_w >= -max(most_w, MOST_CHARGE_W))
+        if fits.all():
+            return t_s, power_w
+        self._odd += [("power of W", round(value, 1)) for value in power_w[~fits].tolist()]
+        return t_s[fits], power_w[fits]
 
     def finish(self) -> tuple[Series, Series, Facts]:
         """Times since the first reading, powers, and the facts of all readings."""
@@ -93,6 +129,8 @@ class Points:
         return self._t[: self._used].copy(), self._p[: self._used].copy(), self._sums.facts()
 
     def _flush(self) -> None:
+        if not len(self._row_t):
+            return
         rows = np.frombuffer(self._row_t), np.frombuffer(self._row_p)
         self._row_t, self._row_p = array("d"), array("d")
         self.extend(*rows)

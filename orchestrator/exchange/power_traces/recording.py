@@ -11,6 +11,10 @@ from orchestrator.model.base import Model
 
 from .points import Facts, Points, Series, facts_of
 
+MOST_LEFT_OUT = 0.1
+"""Share of the readings that may be left out, where they are more than ..."""
+FEW = 3
+
 
 class TraceDoubtCode(StrEnum):
     """What may be wrong with a trace or with what was derived from it; each has a remedy in `REMEDIES`."""
@@ -36,6 +40,9 @@ class TraceDoubtCode(StrEnum):
     POWER_DISAGREES = "power_disagrees"
     ALIKE_READINGS = "alike_readings"
     MIXED_FORMATS = "mixed_formats"
+    READINGS_LEFT_OUT = "readings_left_out"
+    UNIT_FOUND = "unit_found"
+    SEVERAL_IN_ONE = "several_in_one"
 
 
 REMEDIES: dict[TraceDoubtCode, str] = {
@@ -59,6 +66,9 @@ REMEDIES: dict[TraceDoubtCode, str] = {
     TraceDoubtCode.IMPLAUSIBLE_POWER: "check the unit of the power, or of current and voltage",
     TraceDoubtCode.POWER_DISAGREES: "check the units of the three columns; the power was taken",
     TraceDoubtCode.ALIKE_READINGS: "record for longer: readings wander so slowly that intervals hold less than 95 %",
+    TraceDoubtCode.READINGS_LEFT_OUT: "see what these values mean: the instrument, or its program, had no reading then",
+    TraceDoubtCode.UNIT_FOUND: "check the unit of the current in the phone's kernel, or measure with a meter",
+    TraceDoubtCode.SEVERAL_IN_ONE: "record each device, battery or rail in a file of its own: their mean is no power",
     TraceDoubtCode.MIXED_FORMATS: "use one instrument for all of them: figures of different ones do not compare",
 }
 
@@ -118,6 +128,14 @@ class Recording:
 def recorded(path: Path, form: str, column: str, points: Points, times: str = "s") -> Recording:
     """The recording of readings that were put together. Raises TableError where there are fewer than two."""
     if len(points) < 2:
-        raise TableError(f"{path}, {column!r}: has {len(points)} readings; at least 2 are needed")
+        what = f"{path}, {column!r}: has {len(points)} readings; at least 2 are needed"
+        raise TableError(what, remedy="record for longer, and export all of it")
+    left_out = points.left_out
+    if left_out.count > FEW and left_out.share > MOST_LEFT_OUT:
+        remedy = "export the column that the instrument measured, or record again: too much of it is no reading"
+        raise TableError(f"{path}, {column!r}: {left_out.text}", remedy=remedy)
     t_s, power_w, facts = points.finish()
-    return Recording(path, form, column, t_s, power_w, times=times, facts=facts)
+    found = Recording(path, form, column, t_s, power_w, times=times, facts=facts)
+    if not left_out.count:
+        return found
+    return found.doubted(TraceDoubt(code=TraceDoubtCode.READINGS_LEFT_OUT, detail=left_out.text, file=str(path)))

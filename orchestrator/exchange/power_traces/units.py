@@ -15,11 +15,27 @@ QUANTITIES: dict[str, dict[str, float]] = {
 }
 """Factor to s, W, A and V of each unit, in lower case."""
 
+_PREFIXES = {"": "", "milli": "m", "micro": "u", "nano": "n", "kilo": "k"}
+_BASES = {
+    **dict.fromkeys(("second", "seconds", "secs"), "s"),
+    **dict.fromkeys(("watt", "watts"), "w"),
+    **dict.fromkeys(("amp", "amps", "ampere", "amperes"), "a"),
+    **dict.fromkeys(("volt", "volts"), "v"),
+}
+WORDS = {prefix + base: short + unit for prefix, short in _PREFIXES.items() for base, unit in _BASES.items()} | {
+    **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "micros"), "us"),
+    **dict.fromkeys(("nsec", "nsecs", "nanos"), "ns"),
+    **dict.fromkeys(("minute", "minutes", "mins"), "min"),
+    **dict.fromkeys(("hour", "hours", "hr", "hrs"), "h"),
+}
+"""Units that are written out."""
+
 NAMES: dict[str, tuple[str, ...]] = {
-    "time": ("time", "timestamp", "datetime", "t", "elapsed"),
-    "power": ("power", "p"),
-    "current": ("current", "i"),
-    "voltage": ("voltage", "u", "v"),
+    "time": ("time", "timestamp", "datetime", "t", "elapsed", "seconds", "milliseconds"),
+    "power": ("power", "p", "pbus", "watts", "watt", "milliwatts"),
+    "current": ("current", "i", "ibus", "amps", "amperes", "milliamps"),
+    "voltage": ("voltage", "u", "v", "vbus", "volt", "volts", "millivolts"),
 }
 """Words by which a column of each quantity is known."""
 
@@ -46,9 +62,15 @@ def parse_title(text: str) -> Title:
         name = match["name"].strip()
         mega = match["unit"] in MEGA and not name.isupper()
         return Title(name, match["unit"] if mega else plain_unit(match["unit"]), match["rest"].strip())
-    name, _, unit = text.rpartition("_")
-    known = any(plain_unit(unit) in units for units in QUANTITIES.values())
-    return Title(name, plain_unit(unit)) if name and known else Title(text.strip(), "")
+    for mark in ("_", "/", ","):
+        name, _, unit = text.rpartition(mark)
+        if name.strip() and _is_unit(unit):
+            return Title(name.strip(), plain_unit(unit))
+    return Title(text.strip(), WORDS.get(text.strip().lower(), ""))
+
+
+def _is_unit(text: str) -> bool:
+    return any(plain_unit(text) in units for units in QUANTITIES.values())
 
 
 def quantity_of(title: Title) -> str | None:
@@ -81,4 +103,5 @@ def allowed(quantity: str) -> str:
 
 def plain_unit(unit: str) -> str:
     """As it stands in `QUANTITIES`."""
-    return unit.replace("µ", "u").replace("μ", "u").strip().lower()
+    plain = unit.replace("µ", "u").replace("μ", "u").strip().lower()
+    return WORDS.get(plain, plain)

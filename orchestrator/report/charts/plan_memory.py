@@ -27,7 +27,10 @@ def draw(memory: LiveMemory, name: str, budget: int, path: Path) -> bytes:
     """The picture that belongs into `path`. `budget`: 0: there is none. Raises TableError for another kind of file."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise TableError(f"--memory-plot {path}: a picture ends in {', '.join(SUFFIXES)}, not in {suffix or 'nothing'}")
+        raise TableError(
+            f"--memory-plot {path}: a picture ends in {', '.join(SUFFIXES)}, not in {suffix or 'nothing'}",
+            remedy=f"write {path.with_suffix('.svg').name}",
+        )
     buffer = io.BytesIO()
     with mpl.rc_context(paper()):
         metadata = {"Date": None} if suffix == ".svg" else None

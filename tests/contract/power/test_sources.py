@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,11 +13,17 @@ from typing import NamedTuple
 
 import pytest
 
+from orchestrator.energy import block_energy, why_no_energy
 from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model.device import Source
-from orchestrator.model.power import PowerSeries, PowerSource
+from orchestrator.model.enrolment import SourceFact
+from orchestrator.model.power import PowerSeries, PowerSource, Scope
+from orchestrator.model.record import Record
+from tests.unit.energy.blocks import load_between, readings, record
 from tests.waiting import eventually
-from workers.power import Bench, choose_source, find_sources
+from workers.measure.measurement import _read
+from workers.power import Bench, ReadingLost, choose_source, find_sources
+from workers.power.csv_file import _why, csv_file
 from workers.power.gauge import Gauge
 
 from . import signal
@@ -243,3 +250,42 @@ def test_a_model_is_of_virtual_phones_only(bench: Workbench) -> None:
 def test_a_trace_cannot_be_measured_with(bench: Workbench) -> None:
     with pytest.raises(Unsupported, match="trace"):
         choose_source(Bench(bench.member()), PowerSource.TRACE)
+
+
+NO_READINGS = ("nan", "NaN", "inf", "-inf", "N/A", "[N/A]", "", "--", "1,25", "p", "0x12", "1.2 W", "1e999")
+
+
+def test_a_line_that_is_no_reading_is_named_with_its_file_and_place(tmp_path: Path, seed: int) -> None:
+    """Wherever it comes, and whatever it says instead of a number; what is read until then is not taken for all."""
+    draw = random.Random(seed)
+    for odd in NO_READINGS:
+        path = tmp_path / "meter.csv"
+        before, after = draw.randint(1, 400), draw.randint(1, 30)
+        path.write_text("t,p\n" + "".join(f"{i / 100},1.2\n" for i in range(before)))
+        meter = csv_file({"path": str(path), "time": "t", "power": "p"})
+        meter.start()
+        lines = [f"{(before + i) / 100},1.2" for i in range(after)]
+        place = draw.randrange(after + 1)
+        lines.insert(place, f"{(before + place) / 100 - 0.005},{odd}" if draw.random() < 0.8 or not odd else odd)
+        with path.open("a") as file:
+            file.write("\n".join(lines) + "\n")
+        eventually(lambda meter=meter: not meter.is_reading, what="the meter goes on")  # type: ignore[misc]
+        with pytest.raises(ReadingLost, match=rf"meter\.csv, line {before + 2 + place}: the meter") as caught:
+            meter.stop()
+        assert caught.value.remedy and "name the columns" not in caught.value.remedy
+    assert "point" in _why("1,25") and "range" in _why("[Not Supported]") and "rows of figures" in _why("power")
+
+
+def test_a_sample_that_is_no_number_costs_the_energy_and_not_the_block() -> None:
+    class Meter:
+        fact = SourceFact(source=PowerSource.METER, scope=Scope.DEVICE, name="csv", usable=True)
+
+        def stop(self, _: object) -> tuple[PowerSeries, ...]:
+            raise ReadingLost("/x/meter.csv, line 7: the meter says 'nan'", remedy="look at its range")
+
+    lost = _read(Meter(), [])  # type: ignore[arg-type]
+    block = record(readings(load_between(0.5, 2.5)), series=lost)
+    kept = Record.model_validate_json(block.model_dump_json())
+    assert len(kept.samples) == len(block.samples)
+    assert block_energy(kept) is None, "the gauge's figure would be taken for the meter's"
+    assert "line 7" in why_no_energy(kept) and "range" in why_no_energy(kept)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from orchestrator.energy import battery_draw_a, block_energy, find_invalid
 from orchestrator.energy.gauge_readings import gauge_readings
-from orchestrator.errors import Unsupported
+from orchestrator.errors import TableError, Unsupported
+from orchestrator.exchange.power_traces import TraceDoubtCode, read_trace
 from orchestrator.model.device import Health
 from orchestrator.model.event import Power
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.power import ASSUMED
 from orchestrator.model.record import DoubtCode, InvalidCode
 from tests.unit.energy.blocks import EXACT, S, record
+from tests.unit.workers.test_adb import request, server
+from tests.waiting import eventually
 from workers.connection.adb import AdbConnection, AdbServer, over_network, parse_devices
 from workers.devices.dumpsys import CPU, GPU, SKIN, parse_thermal
 from workers.devices.lookup import unusable
 from workers.devices.momentary import parse_nodes
+from workers.power import ReadingLost
+from workers.power.csv_file import csv_file
 from workers.session.conditions.airplane_mode import AirplaneMode
 
 FOLDER = Path(__file__).parents[4] / "shared" / "cases" / "farm-inputs"
@@ -73,6 +79,49 @@ def test_f07_a_voltage_in_mv() -> None:
     assert parse_nodes(nodes, 0.0).voltage_v == pytest.approx(3.994)
 
 
+def test_f08_the_charge_counter_tells_the_unit_of_the_current() -> None:
+    (found,) = read_trace(FOLDER / "F08_perfetto_mA_with_charge.pftrace")
+    assert found.facts.plain_w == pytest.approx(2.71, rel=0.01)
+    assert TraceDoubtCode.UNIT_FOUND in {doubt.code for doubt in found.doubts}
+
+
+def test_f09_two_gpus_are_refused() -> None:
+    with pytest.raises(TableError, match="2 levels in turn, as those of 2 GPUs") as caught:
+        read_trace(FOLDER / "F09_two_gpus_evenly.csv")
+    assert "nvidia-smi -i 0" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean_w", "line"),
+    [("F14_cut_last_line.csv", 1.21, "line 5"), ("F14_na_in_nvidia_log.csv", 640 / 3, "line 4, '[N/A]'")],
+)
+def test_f14_a_row_without_a_reading_is_left_out_and_named(name: str, mean_w: float, line: str) -> None:
+    (found,) = read_trace(FOLDER / name)
+    assert found.facts.plain_w == pytest.approx(mean_w)
+    (doubt,) = [doubt for doubt in found.doubts if doubt.code is TraceDoubtCode.READINGS_LEFT_OUT]
+    assert line in doubt.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "mean_w"), [("F15_usb_meter_spaces.txt", 5.02325 * 0.05776), ("F16_units_in_words.csv", 1.156)]
+)
+def test_f15_f16_common_files_are_read(name: str, mean_w: float) -> None:
+    (found,) = read_trace(FOLDER / name)
+    assert found.facts.plain_w == pytest.approx(mean_w, rel=1e-3)
+
+
+def test_f11_a_meters_nan_is_told_by_its_line(tmp_path: Path) -> None:
+    head, *lines = text("F11_meter_nan.csv").splitlines(keepends=True)
+    path = tmp_path / "meter.csv"
+    path.write_text(head)
+    meter = csv_file({"path": str(path), "time": "t", "power": "p"})
+    meter.start()
+    path.write_text(head + "".join(lines))
+    eventually(lambda: not meter.is_reading)
+    with pytest.raises(ReadingLost, match=r"meter\.csv, line 4: the meter says 'nan'"):
+        meter.stop()
+
+
 def test_f12_no_amperes_before_the_unit_is_known() -> None:
     nodes = "".join(
         f"/sys/class/power_supply/battery/{line.replace('=', ':')}\n"
@@ -97,6 +146,21 @@ def test_f03_airplane_mode_by_address() -> None:
             AirplaneMode().check(AdbConnection(address, AdbServer(1)))
         assert ("would cut the network" in str(caught.value)) is (network == "yes")
         assert isinstance(caught.value, Unsupported) is (network == "yes")
+
+
+def test_f10_no_shell_v2_is_told_by_its_android() -> None:
+    def old(client: socket.socket) -> None:
+        if request(client).endswith(":features"):
+            client.sendall(b"OKAY0003cmd")
+            return
+        client.sendall(b"OKAY")
+        request(client)
+        client.sendall(b"FAIL0006closed")
+
+    assert "closes the stream" in text("F10_android6_adbd.txt")
+    with server(old) as port, pytest.raises(Unsupported, match="no shell v2") as caught:
+        AdbConnection("A", AdbServer(port)).shell(["getprop", "ro.serialno"])
+    assert "Android 8" in str(caught.value.remedy)
 
 
 def test_f13_states_have_advice_of_their_own() -> None:

@@ -189,3 +189,32 @@ def test_a_power_that_no_phone_draws_is_no_calibration(gauge: SimulatedGauge) ->
     """Either was read by the other unit, a thousand times too much or too little, without a word."""
     with pytest.raises(CannotCalibrate, match="no phone draws that"):
         calibrate(*gauge.run(3, 6.0))
+
+
+@pytest.mark.parametrize("unit", ["uA", "mA"])
+@pytest.mark.parametrize("volts_unit", [1, 1000])
+def test_units_are_found_by_what_a_battery_can_have(unit: str, volts_unit: int, seed: int) -> None:
+    """A voltage in uV or mV, and single readings that are none, change nothing of what is found."""
+    draw = random.Random(seed)
+    power, phases = SimulatedGauge(unit=unit).run(seed, 2.0)
+    ends = (-(2**31), 2**31 - 1, 65535, 2**32 - 1)
+    odd = [
+        each.model_copy(
+            update={
+                "current_ua": draw.choice(ends) if draw.random() < 0.01 else each.current_ua,
+                "voltage_uv": draw.choice((0, -22, *ends)) if draw.random() < 0.02 else each.voltage_uv // volts_unit,
+            }
+        )
+        for each in power
+        if each.voltage_uv is not None
+    ]
+    clean, found = calibrate(power, phases), calibrate(odd, phases)
+    assert (found.ampere_per_unit, found.discharging_sign) == (1e-6 if unit == "uA" else 1e-3, -1)
+    assert found.refresh_ns == pytest.approx(clean.refresh_ns, rel=0.05)
+    assert found.noise_a == pytest.approx(clean.noise_a, rel=0.2)
+
+
+def test_a_gauge_of_nothing_but_the_end_of_an_integer_is_told_so() -> None:
+    power, phases = SimulatedGauge().run(1, 2.0)
+    with pytest.raises(CannotCalibrate, match="-2147483648, by which firmware means"):
+        calibrate([each.model_copy(update={"current_ua": -(2**31)}) for each in power], phases)
