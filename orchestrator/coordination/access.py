@@ -1,11 +1,12 @@
 """What a host's user may do in Redis: what its worker does, with its own keys, and nothing else.
 
-Redis enforces it (access lists with selectors, since Redis 7.0), in scripts too. keys.py says which keys these are.
+Redis enforces it (access lists with keys that may only be read, since Redis 7.0), in functions too. keys.py says which
+keys these are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from redis import Redis
 from redis.exceptions import ResponseError
@@ -13,16 +14,15 @@ from redis.exceptions import ResponseError
 from . import keys
 from .client import translated
 from .queue import queue_name
+from .sweep import forget_host
 
+_READS = "get mget strlen getrange exists type ttl hget hmget hgetall sismember smembers zrange xrange xlen llen lrange"
+_WRITES = "set del unlink expire hset hdel incr sadd srem zadd zrem xadd lpush rpush brpop rpop"
 _COMMANDS = (
-    *("-@all", "+@read", "+@write", "+@connection", "+@transaction", "+eval", "+evalsha", "+script|load", "+time"),
-    *("-@dangerous", "-scan", "-randomkey", "-dbsize", "+info"),
+    *("-@all", "+@connection", "-@dangerous", "+multi", "+exec", "+discard", "+watch", "+unwatch", "+time", "+info"),
+    *(f"+{command}" for command in f"{_READS} {_WRITES} memory|usage fcall".split()),
 )
-_SELECTORS = (
-    f"(+zadd ~{keys.DEVICES} ~{keys.HOSTS} ~{keys.LIVES})",
-    f"(+sadd ~{keys.SENDERS})",
-)
-"""Indices of all hosts: one may add to them, and take nothing out."""
+"""What its worker and Celery use. No scripts of its own; nothing that makes a value grow in place, or takes long."""
 
 
 def user_of(host: str) -> str:
@@ -32,14 +32,15 @@ def user_of(host: str) -> str:
 def rules(host: str, secret_sha256: str) -> list[str]:
     """Of a host's user, as `ACL SETUSER` and a file of users take them. `host`: letters, digits, `_` and `-` alone."""
     queue = queue_name(host)
-    own = [keys.host(host), keys.records(host), keys.change(host), keys.changes(host), keys.news(host), queue]
+    own = [keys.host(host), keys.devices(host), keys.lives(host), keys.records(host)]
+    own += [keys.change(host), keys.changes(host), keys.news(host), queue]
     own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}"]
     own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]  # of workers before 0140
     own += [make(host, "*") for make in (keys.held, keys.assignment, keys.device, keys.live, keys.sent)]
-    settled = [keys.device_host("*"), keys.rival("*")]
-    read = [keys.lease("*"), keys.held("*", "*"), keys.receipt(host, "*"), keys.CANCELLED, keys.ENDED, keys.FARM]
-    patterns = [*(f"~{key}" for key in own + settled), *(f"%R~{key}" for key in read)]
-    return ["reset", "on", f"#{secret_sha256}", "resetchannels", *patterns, *_COMMANDS, *_SELECTORS]
+    read = [keys.lease("*"), keys.held("*", "*"), keys.receipt(host, "*")]
+    read += [keys.CANCELLED, keys.ENDED, keys.FARM, keys.OWNERS]
+    patterns = [*(f"~{key}" for key in own), *(f"%R~{key}" for key in read)]
+    return ["reset", "on", f"#{secret_sha256}", "resetchannels", *patterns, *_COMMANDS]
 
 
 @translated
@@ -47,13 +48,27 @@ def admit(redis: Redis, host: str, secret_sha256: str) -> None:
     """Let a host in, from now on; kept over restarts where Redis has a file of users."""
     redis.execute_command("ACL", "SETUSER", user_of(host), *rules(host, secret_sha256))
     _save(redis)
+    enter(redis, [host])
+
+
+@translated
+def enter(redis: Redis, hosts: Collection[str]) -> None:
+    """Put hosts into the indices, which they may not write themselves; after a wipe, too."""
+    if hosts:
+        redis.zadd(keys.HOSTS, dict.fromkeys(hosts, 0))
+        redis.sadd(keys.SENDERS, *hosts)
 
 
 @translated
 def expel(redis: Redis, host: str) -> None:
-    """Redis ends the connections of the host's user, too."""
+    """Redis ends the connections of the host's user, too; nothing of it stays."""
     redis.execute_command("ACL", "DELUSER", user_of(host))
     _save(redis)
+    redis.srem(keys.SENDERS, host)
+    redis.zrem(keys.HOSTS, host)
+    if taken := [serial for serial, owner in redis.hgetall(keys.OWNERS).items() if owner == host]:
+        redis.hdel(keys.OWNERS, *taken)
+    forget_host(redis, host)
 
 
 def users(password_sha256: str, hosts: Mapping[str, str]) -> str:

@@ -29,6 +29,8 @@ local function note(host, what)
 end
 """
 """Defines `note(host, what)` for scripts in Lua."""
+MOST = 10_000
+"""Changes of a host that are read at once."""
 LEASE, DEVICE = "l", "d"
 """What changed, in front of a device's serial."""
 
@@ -50,7 +52,9 @@ class ChangeLog:
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.get(keys.EPOCH)
             for host in names:
-                pipe.zrangebyscore(keys.changes(host), f"({self._seen.get(host, 0):.0f}", "+inf", withscores=True)
+                pipe.zrangebyscore(
+                    keys.changes(host), f"({self._seen.get(host, 0):.0f}", "+inf", 0, MOST, withscores=True
+                )
             pipe.time()
             epoch, *found, now = pipe.execute(raise_on_error=False)
         for answer in (epoch, now):

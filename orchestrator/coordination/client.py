@@ -124,6 +124,15 @@ def _is_away(error: ResponseError) -> bool:
     return isinstance(error, kinds) or _cannot_write(error) or _said(error).startswith("NOREPLICAS")
 
 
+class WrongType(ServiceDown):
+    """A key has another type than it should."""
+
+
+def is_wrong_type(error: BaseException | None) -> bool:
+    """Whether a key has another type than it should: as if Redis had lost it, since the scheduler removes it."""
+    return isinstance(error, ResponseError) and "WRONGTYPE" in str(error)
+
+
 def translated(call: Callable[P, R]) -> Callable[P, R]:
     """Decorator: errors of Redis become ServiceDown. A refused command is a programming error and passes."""
 
@@ -132,6 +141,11 @@ def translated(call: Callable[P, R]) -> Callable[P, R]:
         try:
             return call(*args, **kwargs)
         except ResponseError as e:
+            if is_wrong_type(e):
+                raise WrongType(
+                    f"a key in Redis has another type than it should: {e}",
+                    remedy="a scheduler that runs removes such keys within seconds",
+                ) from e
             if not _is_away(e):
                 raise
             raise ServiceDown(f"Redis cannot serve now: {e}", remedy=DISK_FULL if _cannot_write(e) else None) from e

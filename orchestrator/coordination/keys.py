@@ -1,30 +1,31 @@
 """Names of all keys in Redis. Nothing there is the only copy of anything.
 
 What a host writes has the host's name in it, in front of a device's: a host's user may write its own keys alone
-(access.py). Keys without a host are the scheduler's, but for the two that settle which host has a device.
+(access.py). Keys without a host are the scheduler's. What is of another type than `KINDS` says, or too large, goes
+(sweep.py).
 
 | key | type | written by | meaning |
 |---|---|---|---|
-| farm:lease:SERIAL | hash token,last,host,reached | leases.py, for the scheduler | its newest tokens, and whose it is |
-| farm:held:HOST:SERIAL | hash token,last,job_id,attempt,holder,expires_at,ttl_s | leases.py | exclusive right to it |
+| farm:lease:SERIAL | hash token,last,host,ttl_s,reached | leases.py, for the scheduler | its newest tokens, and whose |
+| farm:held:HOST:SERIAL | hash token,last,job_id,attempt,holder,expires_at | leases.py | exclusive right to it |
 | farm:assignment:HOST:SERIAL | string, JSON `Assignment` | leases.py, with the lease | what to do under that lease |
 | farm:device:HOST:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | its facts and state, every 2 s |
-| farm:device_host:SERIAL | string, TTL 15 s | inventory.py | the host that may announce this device |
-| farm:rival:SERIAL | string, TTL 15 s | inventory.py | a second host that has a device of this serial, and is refused |
+| farm:devices:HOST, :lives:HOST | sorted sets of serials, TTL 15 s | inventory.py | indices of these keys |
+| farm:owners | hash SERIAL -> HOST | owners.py, for the scheduler | the host that has a device |
 | farm:host:HOST | string, JSON `HostAnnouncement`, TTL 15 s | workers/discovery.py | a worker and what it runs |
+| farm:hosts | sorted set of hosts | inventory.py, access.py | index; admitted hosts do not write it themselves |
 | farm:live:HOST:SERIAL | string, JSON `Progress`, TTL 15 s | workers/execution/run_job.py | which phase, how far |
 | farm:records:HOST | stream: record (JSON `Record`), name | record_stream.py | records on their way to the ledger |
 | farm:sent:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | which entry of the stream this record is |
 | farm:kept:HOST:JOB:ATTEMPT | string, TTL 1 day | record_stream.py | what became of it: the spool lets go of it |
 | farm:leased | set of HOST:SERIAL | leases.py, for the scheduler | index, to avoid scans |
-| farm:devices, :hosts, :lives | sorted sets of names | inventory.py | indices; a host may add to them |
 | farm:change:HOST | number | change_log.py, for both | of the newest change of a lease or device there |
 | farm:changes:HOST | sorted set of `l` or `d` and SERIAL | the same | numbers of the last changes |
 | farm:news:HOST | stream of one entry | leases.py, record_stream.py, for both | the scheduler turns at once |
 | farm:news: | stream of one entry | news.py, for who submits | the same |
 | farm:epoch | string | change_log.py, for the scheduler | another one after a wipe |
 | farm:restored | string, number | record_stream.py, for the scheduler | which put-back ledger the receipts are of |
-| farm:senders | set of hosts | record_stream.py | index of the streams; a host may add to it |
+| farm:senders | set of hosts | record_stream.py, access.py | index of the streams |
 | farm:farm | string | leases.py | a random name of the farm whose tokens these are |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
 | farm:cancelled | set of job ids and device:SERIAL | reconcile.py | jobs and lines that must stop |
@@ -33,6 +34,10 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
 PREFIX = "farm:"
 SENDERS = PREFIX + "senders"
 RESTORED = PREFIX + "restored"
@@ -40,15 +45,60 @@ CANCELLED = PREFIX + "cancelled"
 ENDED = PREFIX + "ended"
 FARM = PREFIX + "farm"
 LEASED = PREFIX + "leased"
-DEVICES = PREFIX + "devices"
+OWNERS = PREFIX + "owners"
 HOSTS = PREFIX + "hosts"
-LIVES = PREFIX + "lives"
 WAITING = PREFIX + "waiting"
 EPOCH = PREFIX + "epoch"
 ANNOUNCE_S = 2.0
 """Period of announcements."""
 ANNOUNCE_TTL_S = 15
 """A device or host that was not announced for this long is gone."""
+HOST_NAME = r"[A-Za-z0-9_-]{1,100}"
+MOST_OF_A_HOST = 1000
+"""Devices that a host may announce, and names of hosts that an index may have."""
+ANNOUNCED_BYTES = 1 << 18
+"""Of one announcement: what is longer is not read."""
+STREAM_BYTES = 128 << 20
+"""A stream of records that holds so much takes no more: they wait on the host's disk."""
+HOST_BYTES = 2 * STREAM_BYTES
+"""Of all keys of one host: what is more is another's."""
+
+
+class Kind(NamedTuple):
+    """What a key is by the word behind `farm:`."""
+
+    type: str
+    most_bytes: int = HOST_BYTES
+
+
+KINDS = {
+    **dict.fromkeys(("lease", "owners"), Kind("hash")),
+    "held": Kind("hash", ANNOUNCED_BYTES),
+    **dict.fromkeys(("assignment", "waiting"), Kind("string")),
+    **dict.fromkeys(("device", "host", "live"), Kind("string", 2 * ANNOUNCED_BYTES)),
+    **dict.fromkeys(("change", "sent", "kept", "epoch", "restored", "farm"), Kind("string", 4096)),
+    **dict.fromkeys(("devices", "lives", "hosts"), Kind("zset", 1 << 20)),
+    "changes": Kind("zset", 4 << 20),
+    "news": Kind("stream", 1 << 16),
+    "records": Kind("stream"),
+    **dict.fromkeys(("leased", "senders", "cancelled", "ended"), Kind("set")),
+}
+
+
+def parsed(name: str) -> tuple[str, str] | None:
+    """Host and serial of HOST:SERIAL; None of what is no such name."""
+    host, colon, serial = name.partition(":")
+    return (host, serial) if colon and serial and is_host(host) else None
+
+
+def is_host(name: str) -> bool:
+    return re.fullmatch(HOST_NAME, name) is not None
+
+
+def hosts_among(names: Collection[str]) -> tuple[list[str], list[str]]:
+    """Of an index of hosts: those that are names, as many as a farm may have, and what is to go."""
+    kept = sorted(filter(is_host, names))[:MOST_OF_A_HOST]
+    return kept, sorted(set(names) - set(kept))
 
 
 def recall(serial: str) -> str:
@@ -72,12 +122,12 @@ def device(host: str, serial: str) -> str:
     return f"{PREFIX}device:{host}:{serial}"
 
 
-def device_host(serial: str) -> str:
-    return f"{PREFIX}device_host:{serial}"
+def devices(host: str) -> str:
+    return f"{PREFIX}devices:{host}"
 
 
-def rival(serial: str) -> str:
-    return f"{PREFIX}rival:{serial}"
+def lives(host: str) -> str:
+    return f"{PREFIX}lives:{host}"
 
 
 def host(name: str) -> str:

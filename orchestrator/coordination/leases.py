@@ -12,21 +12,23 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 from redis import Redis
-from redis.exceptions import RedisError
 
 from orchestrator.errors import Unreadable
 from orchestrator.model.lease import Assignment, Lease
 
-from . import keys, lease_scripts
+from . import functions, keys
 from .client import translated
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 100
+"""Leases that Redis is asked for in one step."""
+DISCARDED = "discarded"
 Renewal = Literal["held", "missing", "ended", "superseded"]
 
 
@@ -44,31 +46,26 @@ class Leases:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._acquire = redis.register_script(lease_scripts.ACQUIRE)
-        self._claim = redis.register_script(lease_scripts.CLAIM)
-        self._renew = redis.register_script(lease_scripts.RENEW)
-        self._advance = redis.register_script(lease_scripts.ADVANCE)
-        self._release = redis.register_script(lease_scripts.RELEASE)
-        self._forget = redis.register_script(lease_scripts.FORGET)
+
+    def _call(self, name: str, *arguments: str | float) -> Any:
+        return functions.call(self._redis, name, (), arguments)
 
     @translated
     def acquire(self, assignment: Assignment) -> bool:
         """Lease the device to this assignment; False where it is leased, or a token as new was seen before."""
-        return bool(self._acquire((), self._arguments(assignment, "", "")))
+        return bool(self._call("acquire", *self._arguments(assignment, "", "")))
 
     @translated
     def acquire_all(self, assignments: Sequence[Assignment]) -> list[bool]:
         """The same of many in one round trip."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for assignment in assignments:
-                self._acquire((), self._arguments(assignment, "", ""), client=pipe)
-            return [bool(given) for given in pipe.execute()]
+        wanted = [((), self._arguments(assignment, "", "")) for assignment in assignments]
+        return [bool(given) for given in functions.calls(self._redis, "acquire", wanted)]
 
     @translated
     def restore(self, assignment: Assignment, holder: str) -> bool:
         """Lease again what a wiped Redis forgot, to the worker that holds it; False where the token is not newer than
         what Redis knows: the lease is there, was released, or was superseded."""
-        return bool(self._acquire((), self._arguments(assignment, holder, "restore")))
+        return bool(self._call("acquire", *self._arguments(assignment, holder, "restore")))
 
     @translated
     def claim(self, serial: str, token: int, holder: str) -> Assignment | None:
@@ -76,7 +73,7 @@ class Leases:
 
         Raises Unreadable, and gives the device back, where this version cannot read it.
         """
-        text = self._claim((), [serial, token, holder])
+        text = self._call("claim", serial, token, holder)
         try:
             return Assignment.model_validate_json(text) if text else None
         except ValidationError as e:
@@ -89,27 +86,28 @@ class Leases:
 
     @translated
     def renew(self, serial: str, token: int, holder: str, ttl_s: float) -> Renewal:
-        """Prolong a lease. `superseded`: another has had the device since. `ended`: it was released or reaped. Either
-        way stop, and leave the device alone. `missing`: Redis has forgotten it; nobody else has had the device."""
-        answer: Renewal = self._renew((), [serial, token, holder, ttl_s])
+        """Prolong a lease, for as long as it was given at most. `superseded`: another has had the device since.
+        `ended`: it was released or reaped. Either way stop, and leave the device alone. `missing`: Redis has forgotten
+        it; nobody else has had the device."""
+        answer: Renewal = self._call("renew", serial, token, holder, ttl_s)
         return answer
 
     @translated
     def advance(self, serial: str, token: int, holder: str, to: Assignment) -> Renewal | Literal["recalled"]:
         """Go on from an attempt to one that is in line behind it; the lease is renewed. `recalled`: nothing of the line
         is to begin any more. Whatever is not `held` leaves the lease as it is."""
-        answer: Renewal | Literal["recalled"] = self._advance(
-            (), [serial, token, holder, to.token, to.job_id, to.attempt]
+        answer: Renewal | Literal["recalled"] = self._call(
+            "advance", serial, token, holder, to.token, to.job_id, to.attempt
         )
         return answer
 
     @translated
     def standing(self, serial: str, token: int, holder: str) -> Renewal:
         """The same answer, and nothing is changed."""
-        first, last, host = self._guards([serial], "token", "last", "host")[0]
-        if not _number(first) <= token <= max(_number(first), _number(last)):
-            return "superseded" if _number(first) > token else "missing"
-        job, who = self._redis.hmget(keys.held(host or "", serial), "job_id", "holder")
+        first, last, _, host = self._fences([serial])[0]
+        if not first <= token <= last:
+            return "superseded" if first > token else "missing"
+        job, who = self._redis.hmget(keys.held(host, serial), "job_id", "holder")
         if not job:
             return "ended"
         return "held" if who == holder else "superseded"
@@ -117,23 +115,23 @@ class Leases:
     @translated
     def holder(self, serial: str) -> str:
         """The worker that holds a device; empty where none does."""
-        host = self._guards([serial], "host")[0][0] or ""
+        host = self._fences([serial])[0][3]
         return self._redis.hget(keys.held(host, serial), "holder") or ""
 
     @translated
     def release(self, serial: str, token: int) -> bool:
         """Give the device back; False where this token does not hold it."""
-        return bool(self._release((), [serial, token, ""]))
+        return bool(self._call("release", serial, token, ""))
 
     @translated
     def withdraw(self, serial: str, token: int) -> bool:
         """The same by the scheduler: how far a line had come is known afterwards."""
-        return bool(self._release((), [serial, token, "withdrawn"]))
+        return bool(self._call("release", serial, token, "withdrawn"))
 
     @translated
     def reap(self, serial: str, token: int) -> bool:
         """Free a lease if it has expired still; False where it was renewed, released or replaced meanwhile."""
-        return bool(self._release((), [serial, token, "expired"]))
+        return bool(self._call("release", serial, token, "expired"))
 
     @translated
     def name_farm(self) -> None:
@@ -152,15 +150,24 @@ class Leases:
 
     @translated
     def some(self, names: Iterable[str]) -> dict[str, Lease | None]:
-        """Of these HOST:SERIAL, each with its lease, or None."""
-        wanted = sorted(set(names))
-        found = dict(self._read_names(wanted))
-        return {name: found.get(name) for name in wanted}
+        """Of these HOST:SERIAL, each with its lease, or None. What is left of one that is not whole is discarded: Redis
+        holds nothing that the ledger and the hosts' announcements do not bring back."""
+        wanted = sorted({name for name in names if keys.parsed(name)})
+        found = dict[str, Lease | None]()
+        for start in range(0, len(wanted), AT_ONCE):
+            some = wanted[start : start + AT_ONCE]
+            found |= {
+                name: _lease(name, answer) for name, answer in zip(some, self._call("leases", *some), strict=True)
+            }
+        return found
 
     @translated
-    def everywhere(self) -> dict[str, Lease]:
-        """Every lease by HOST:SERIAL, expired ones included."""
-        return dict(self._read_names(sorted(self._redis.smembers(keys.LEASED))))
+    def everywhere(self, known: Iterable[str] = ()) -> dict[str, Lease]:
+        """Every lease by HOST:SERIAL, expired ones included; also of those that are known and not in the index."""
+        listed = self._redis.smembers(keys.LEASED)
+        if nameless := [name for name in listed if keys.parsed(name) is None]:
+            self._redis.srem(keys.LEASED, *nameless)
+        return {name: lease for name, lease in self.some({*listed, *known}).items() if lease is not None}
 
     @translated
     def expired(self) -> dict[str, Lease]:
@@ -177,11 +184,8 @@ class Leases:
     def fences(self, serials: Iterable[str]) -> dict[str, Fence]:
         """What is known of the last lease of each of these devices."""
         wanted = sorted(set(serials))
-        said = ([*map(_number, told)] for told in self._guards(wanted, "token", "last", "reached"))
-        return {
-            serial: Fence(max(token, last), reached)
-            for serial, (token, last, reached) in zip(wanted, said, strict=True)
-        }
+        said = self._fences(wanted) if wanted else []
+        return {serial: Fence(last, reached) for serial, (_, last, reached, _) in zip(wanted, said, strict=True)}
 
     @translated
     def now(self) -> float:
@@ -189,42 +193,11 @@ class Leases:
         seconds, micros = self._redis.time()
         return float(seconds) + float(micros) / 1e6
 
-    def _guards(self, serials: Sequence[str], *names: str) -> list[Sequence[str | None]]:
-        """Fields of what keeps the tokens of each of these devices; None of what is no hash."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for serial in serials:
-                pipe.hmget(keys.lease(serial), *names)
-            found = pipe.execute(raise_on_error=False)
-        for each in found:
-            if isinstance(each, RedisError) and not str(each).startswith("WRONGTYPE"):
-                raise each
-        return [[None] * len(names) if isinstance(each, RedisError) else each for each in found]
-
-    def _read_names(self, names: Sequence[str]) -> Iterator[tuple[str, Lease]]:
-        with self._redis.pipeline(transaction=False) as pipe:
-            for name in names:
-                pipe.hgetall(keys.held(*name.split(":", 1)))
-            fields = pipe.execute(raise_on_error=False)
-        if released := [name for name, lease in zip(names, fields, strict=True) if lease == {}]:
-            self._forget((), released)
-        for name, lease in zip(names, fields, strict=True):
-            host, serial = name.split(":", 1)
-            if isinstance(lease, RedisError) and not str(lease).startswith("WRONGTYPE"):
-                raise lease
-            try:
-                if lease != {}:
-                    lease.pop("ttl_s", None)
-                    yield name, Lease(serial=serial, **lease)
-            except (AttributeError, TypeError, ValidationError) as e:  # another type of key, or not a lease's fields
-                self._discard(host, serial, str(e).partition("\n")[0])
-
-    def _discard(self, host: str, serial: str, why: str) -> None:
-        """What is no lease goes: Redis holds nothing that the ledger and the hosts' announcements do not bring back."""
-        log.error("event=unreadable lease=%s discarded, as if Redis had lost it: %s", serial, why)
-        with self._redis.pipeline() as pipe:
-            pipe.delete(keys.lease(serial), keys.held(host, serial), keys.assignment(host, serial))
-            pipe.srem(keys.LEASED, f"{host}:{serial}")
-            pipe.execute()
+    def _fences(self, serials: Sequence[str]) -> list[tuple[int, int, int, str]]:
+        """First and last token of each one's last lease, how far it came, and whose it was."""
+        return [
+            (int(first), int(last), int(reached), host) for first, last, reached, host in self._call("fences", *serials)
+        ]
 
     @staticmethod
     def _arguments(assignment: Assignment, holder: str, mode: str) -> list[str | int | float]:
@@ -233,6 +206,18 @@ class Leases:
         return [a.serial, a.token, a.job_id, a.attempt, a.ttl_s, text, holder, mode, a.host, a.last]
 
 
-def _number(text: str | None) -> int:
-    """A token; 0 of what is none, as if Redis had lost it."""
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+def _lease(name: str, answer: Any) -> Lease | None:
+    if answer == DISCARDED:
+        log.error("event=unreadable lease=%s discarded, as if Redis had lost it", name)
+    if not isinstance(answer, list):
+        return None
+    token, last, job_id, attempt, holder, expires_at = answer
+    return Lease(
+        serial=name.partition(":")[2],
+        job_id=job_id,
+        attempt=int(attempt),
+        token=int(token),
+        last=int(last),
+        holder=holder,
+        expires_at=float(expires_at),
+    )

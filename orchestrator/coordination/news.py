@@ -37,7 +37,7 @@ class News:
         """Whether a host or the farm told something that was not heard of yet; waits for it so long."""
         last = {key: self._heard.get(key, "0-0") for key in map(keys.news, ("", *hosts))}
         try:
-            found = self._redis.xread(last, block=max(1, round(wait_s * 1000)))
+            found = self._redis.xread(last, count=1, block=max(1, round(wait_s * 1000)))
         except ResponseError as e:
             if str(e).startswith("WRONGTYPE"):  # a host spoilt its own key: then no one is heard of before a turn
                 return False

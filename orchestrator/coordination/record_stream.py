@@ -14,49 +14,22 @@ from dataclasses import dataclass
 from redis import Redis
 from redis.exceptions import RedisError
 
-from . import keys
+from orchestrator.errors import ServiceDown
+
+from . import functions, keys
 from .client import translated
-from .news import TELL
 
 NAME_S = 86_400
 """How long it is known that a record is in a stream, and that the ledger has set one aside."""
 RECEIPT_S = 600
 """Life of a receipt that a record is stored: its host asks every second, and sends again what has no receipt."""
 MAX_ENTRIES = 100_000
+RECORD_BYTES, READ_BYTES = 32 << 20, 64 << 20
+"""What is longer is no record; and what is read at once."""
 DEAD = "dead"
 """A receipt's word: the ledger could not store the record and has set it aside."""
 STORED = ("new", "duplicate", "stale")
 """Words of a receipt after which a host need not keep its copy."""
-
-# KEYS: stream, then of each record that it was sent. ARGV: host, longest stream, life of the names, whether the
-# scheduler is woken; then each record and its name.
-_SEND = (
-    TELL
-    + """
-redis.call('SADD', 'farm:senders', ARGV[1])
-for i = 2, #KEYS do
-  local record, name = ARGV[2 * i + 1], ARGV[2 * i + 2]
-  local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'record', record, 'name', name)
-  redis.call('SET', KEYS[i], id, 'EX', ARGV[3])
-end
-if ARGV[4] == '1' then tell(ARGV[1]) end
-"""
-)
-_IN_STREAM = """
-local id = redis.call('GET', KEYS[2])
-return id and #redis.call('XRANGE', KEYS[1], id, id) or 0
-"""
-# KEYS: stream. ARGV: of each entry its number, its word, the word's life, and the keys of its receipt and of its name
-# (empty: its name is not known).
-_ACKNOWLEDGE = """
-for i = 1, #ARGV, 5 do
-  if ARGV[i + 3] ~= '' then
-    redis.call('SET', ARGV[i + 3], ARGV[i + 1], 'EX', ARGV[i + 2])
-    redis.call('DEL', ARGV[i + 4])
-  end
-  redis.call('XDEL', KEYS[1], ARGV[i])
-end
-"""
 
 
 @dataclass(frozen=True)
@@ -76,11 +49,10 @@ class RecordStream:
 
     def __init__(self, redis: Redis, host: str) -> None:
         self._redis, self.host, self._key = redis, host, keys.records(host)
-        self._send, self._in_stream = redis.register_script(_SEND), redis.register_script(_IN_STREAM)
-        self._acknowledge = redis.register_script(_ACKNOWLEDGE)
 
     @translated
     def send(self, body: bytes, name: str) -> None:
+        """Raises ServiceDown too where the stream is full."""
         self._send([self._key, self._sent(name)], [self.host, MAX_ENTRIES, NAME_S, 1, body, name])
 
     @translated
@@ -94,10 +66,14 @@ class RecordStream:
             said += [body, name]
         self._send(names, said)
 
+    def _send(self, names: Sequence[str], said: Sequence[bytes | str | int]) -> None:
+        if not functions.call(self._redis, "send", names, said):
+            raise ServiceDown("the farm has not taken in what this host sent before: its stream in Redis is full")
+
     @translated
     def holds(self, name: str) -> bool:
         """Whether the record was sent and waits in the stream still."""
-        return bool(self._in_stream([self._key, self._sent(name)], []))
+        return bool(functions.call(self._redis, "holds", [self._key, self._sent(name)], ()))
 
     @translated
     def receipts(self, names: Sequence[str]) -> dict[str, str]:
@@ -108,10 +84,10 @@ class RecordStream:
     @translated
     def read(self, after: str, count: int) -> list[Entry]:
         """The next entries behind one (empty: from the start), the oldest first."""
-        start = f"({after}" if after else "-"
+        limits = (f"({after}" if after else "-", count, READ_BYTES, RECORD_BYTES)
         # undecoded: what is no text stays as it came
-        found = self._redis.execute_command("XRANGE", self._key, start, "+", "COUNT", count, NEVER_DECODE=True)
-        return [_entry(entry_id.decode(), fields, self.host) for entry_id, fields in found]
+        found = functions.call(self._redis, "entries", [self._key], limits, NEVER_DECODE=True)
+        return [_entry(self.host, *entry) for entry in found]
 
     def acknowledge(self, entry: Entry, name: str, word: str) -> None:
         """Take an entry out; where its name is known, tell its host what became of it."""
@@ -124,7 +100,7 @@ class RecordStream:
         for entry, name, word in answers:
             known = (keys.receipt(self.host, name), self._sent(name)) if name else ("", "")
             said += [entry.entry_id, word, RECEIPT_S if word in STORED else NAME_S, *known]
-        self._acknowledge([self._key], said)
+        functions.call(self._redis, "acknowledge", [self._key], said)
 
     @translated
     def waiting(self) -> int:
@@ -145,22 +121,29 @@ class RecordStream:
 @translated
 def streams(redis: Redis) -> list[RecordStream]:
     """Of every host that has sent something."""
-    return [RecordStream(redis, host) for host in sorted(redis.smembers(keys.SENDERS))]
+    hosts, others = keys.hosts_among(redis.smembers(keys.SENDERS))
+    if others:
+        redis.srem(keys.SENDERS, *others)
+    return [RecordStream(redis, host) for host in hosts]
 
 
 @translated
 def forget_receipts(redis: Redis, restored: int) -> None:
     """Once after a ledger was put back: it lacks records that receipts call stored, and begins attempts anew under
     their names. `restored`: which time it was, 0 where it never was."""
-    if int(redis.get(keys.RESTORED) or 0) == restored:
+    if redis.get(keys.RESTORED) == str(restored) or not (restored or redis.exists(keys.RESTORED)):
         return
     for key in redis.scan_iter(match=keys.receipt("*", "*"), count=1000):
         redis.unlink(key)
     redis.set(keys.RESTORED, restored)
 
 
-def _entry(entry_id: str, fields: dict[bytes, bytes], host: str) -> Entry:
+def _entry(host: str, entry_id: bytes, pairs: list[bytes], length: int = 0) -> Entry:
+    """`length`: of what was cut, because it is longer than a record may be."""
+    fields = dict(zip(pairs[::2], pairs[1::2], strict=True))
     body = fields.get(b"record")
-    if body is None:  # whatever it is, all of it is kept
+    if length:
+        body = b"too long for a record: %d bytes" % length
+    elif body is None:  # whatever it is, all of it is kept
         body = json.dumps({key.decode(errors="replace"): repr(value) for key, value in fields.items()}).encode()
-    return Entry(entry_id, body, host, fields.get(b"name", b"").decode(errors="replace"))
+    return Entry(entry_id.decode(), body, host, fields.get(b"name", b"").decode(errors="replace"))

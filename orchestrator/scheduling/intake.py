@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +22,8 @@ from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import KeepResult, Ledger
 from orchestrator.ledger.attempts import Note, Prepared
 
+from .set_aside import SetAside
+
 log = logging.getLogger(__name__)
 
 BATCH = 200
@@ -31,18 +32,10 @@ PER_TURN = 600
 """Entries taken in one call: the scheduler has more to do."""
 LEAST_OF_A_HOST = 20
 FORGED = Forged.cause
-HOLD_S, MAX_HOLD_S = 1.0, 60.0
-"""Wait before an entry is tried again that failed by itself; doubled each time."""
 
 
 Key = tuple[str, str]
 """Host and number of an entry."""
-
-
-@dataclass(frozen=True)
-class _Held:
-    until: float
-    wait_s: float
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ class Intake:
     def __init__(self, redis: Redis, ledger: Ledger, note: Note = lambda _: lambda: None) -> None:
         """`note` reads each record, and gives what is to be done as soon as that is kept, if it is new."""
         self._redis, self._ledger, self._note = redis, ledger, note
-        self._held: dict[Key, _Held] = {}
+        self._held, self._spoilt = SetAside[Key]("record"), SetAside[str]("stream")
         self._committer = ThreadPoolExecutor(1, "intake")
         self._under_way: _UnderWay | None = None
         self.is_behind = False
@@ -78,7 +71,9 @@ class Intake:
         self.is_behind = False
         try:
             for stream in found:  # each has its share: one that sends without end holds back no other
-                self._drain(stream, max(PER_TURN // len(found), LEAST_OF_A_HOST), taken)
+                if self._spoilt.is_due(stream.host):
+                    with self._spoilt.trying(stream.host):
+                        self._drain(stream, max(PER_TURN // len(found), LEAST_OF_A_HOST), taken)
         finally:
             self._finish(taken)
         return taken
@@ -89,18 +84,14 @@ class Intake:
         while tried < most:
             entries = stream.read(after, min(BATCH, most))
             seen.update((entry.host, entry.entry_id) for entry in entries)
-            due = [entry for entry in entries if self._is_due(entry)]
+            due = [entry for entry in entries if self._held.is_due((entry.host, entry.entry_id))]
             tried += len(due)
             self._take_all(stream, due, taken)
             if len(entries) < min(BATCH, most):
-                self._held = {key: held for key, held in self._held.items() if key in seen or key[0] != stream.host}
+                self._held.keep(lambda key: key in seen or key[0] != stream.host)
                 return
             after = entries[-1].entry_id
         self.is_behind = True
-
-    def _is_due(self, entry: Entry) -> bool:
-        held = self._held.get((entry.host, entry.entry_id))
-        return held is None or time.monotonic() >= held.until
 
     def _take_all(self, stream: RecordStream, entries: Sequence[Entry], taken: Counter[str]) -> None:
         """In one transaction where each of them can be stored, and else by halves: so one that cannot be is found with
@@ -143,7 +134,7 @@ class Intake:
                 self._take_halves(last.stream, last.entries, taken, e)
                 continue
             for entry, one, word in zip(last.entries, last.prepared, last.words, strict=True):
-                self._held.pop((entry.host, entry.entry_id), None)
+                self._held.release((entry.host, entry.entry_id))
                 if word is KeepResult.NEW:
                     one.noted()
             _log_kept(last.stream.host, list(map(_name, last.entries)), last.words)
@@ -156,8 +147,9 @@ class Intake:
         except ServiceDown:
             raise
         except Exception as e:  # nobody knows whether it could be stored: it stays, and disturbs no other
-            return self._hold(entry, name, e)
-        self._held.pop((entry.host, entry.entry_id), None)
+            self._held.hold((entry.host, entry.entry_id), e)
+            return "held"
+        self._held.release((entry.host, entry.entry_id))
         stream.acknowledge(entry, name, word if word != FORGED else DEAD)
         return word
 
@@ -171,13 +163,6 @@ class Intake:
             word, why = FORGED if isinstance(e, Forged) else DEAD, str(e).replace("\n", " ")
             log.error("event=record_%s id=%s record=%s host=%s error=%s", word, dead_id, name, entry.host, why)
             return word
-
-    def _hold(self, entry: Entry, name: str, error: Exception) -> str:
-        known = self._held.get((entry.host, entry.entry_id))
-        wait_s = min(known.wait_s * 2, MAX_HOLD_S) if known else HOLD_S
-        self._held[entry.host, entry.entry_id] = _Held(time.monotonic() + wait_s, wait_s)
-        log.error("event=record_held record=%s retry_s=%g error=%r", name, wait_s, error, exc_info=known is None)
-        return "held"
 
 
 def _conclude(

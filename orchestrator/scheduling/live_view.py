@@ -13,6 +13,7 @@ from redis import Redis
 from orchestrator.coordination.change_log import LEASE, ChangeLog
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.owners import Owners
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Lease
 from orchestrator.model.live import HostAnnouncement
@@ -28,6 +29,7 @@ class LiveView:
 
     def __init__(self, redis: Redis) -> None:
         self._log, self._inventory, self._read_leases = ChangeLog(redis), Inventory(redis), Leases(redis)
+        self._owners = Owners(redis)
         self._everything = Seldom(LOOK_SHARE, free_s=0.0)
         self._names: dict[str, str] = {}
         """Serial of a leased device -> HOST:SERIAL."""
@@ -71,11 +73,15 @@ class LiveView:
             self._follow_leases(names[True])
         self._hosts = alive
         self._drop_devices(alive)
+        for serial in self._owners.overdue:
+            self._settle(serial)
+        self._owners.publish()
 
     def _read_everything(self) -> None:
         self._read_leases.name_farm()
         self.now = self._read_leases.now()
-        found = self._read_leases.everywhere()
+        self._owners.read()
+        found = self._read_leases.everywhere(self._names.values())
         gone = dict.fromkeys(name for name in self._names.values() if name not in found)
         self._note_leases({**gone, **found})
         said = self._inventory.announced()
@@ -98,7 +104,7 @@ class LiveView:
 
     def _note_leases(self, found: dict[str, Lease | None]) -> None:
         for name, lease in found.items():
-            serial = name.split(":", 1)[1]
+            _, serial = name.partition(":")[::2]
             if lease is None and self._names.get(serial, name) != name:
                 continue  # another host's device has this serial now
             before = self._keep_lease(serial, name, lease)
@@ -120,7 +126,7 @@ class LiveView:
 
     def _note_devices(self, found: dict[str, Device | None]) -> None:
         for name, device in found.items():
-            host, serial = name.split(":", 1)
+            host, serial = name.partition(":")[::2]
             if self._said[serial].get(host) == device:
                 continue
             if device is None:
@@ -137,20 +143,20 @@ class LiveView:
                 self._settle(serial)
 
     def _settle(self, serial: str) -> None:
-        said = list(self._said[serial].values())
-        chosen = said if len(said) < 2 else self._inventory.of_their_hosts(said)
+        said = self._said[serial]
+        owner = self._owners.decide(serial, said)
         self.version += 1
         if (before := self.devices.pop(serial, None)) is not None:
             self._shown_by[before.facts.host] -= 1
-        if chosen:
-            self.devices[serial] = chosen[0]
-            self._shown_by[chosen[0].facts.host] += 1
-        else:
+        if owner in said:
+            self.devices[serial] = said[owner]
+            self._shown_by[owner] += 1
+        if not said:
             del self._said[serial]
 
 
 def _host(name: str) -> str:
-    return name.split(":", 1)[0]
+    return name.partition(":")[0]
 
 
 def _content(lease: Lease | None) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import translated
 from orchestrator.coordination.leases import Fence, Leases
+from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import JobState, Ledger, RunningRow
 from orchestrator.model.lease import Lease
@@ -28,14 +29,15 @@ from orchestrator.model.record import Outcome
 
 from .live_view import LiveView
 from .queue_view import QueueView
+from .set_aside import SetAside
 
 log = logging.getLogger(__name__)
 
 REWAKE_S = 2.0
 UNCLAIMED_S = 120.0
 """How long a host that is alive, and has room for another session, may leave a lease unclaimed."""
-LATE_S = 5.0
-"""A turn that comes this long after the one before it is late: holders renew three times in a lease's life of 15 s."""
+LATE = 1 / 3
+"""Share of a lease's life: a turn that comes so long after the one before it is late, since holders renew as often."""
 RECORD_GRACE_S = 60.0
 """How long a record may be on its way after its session has released the device."""
 MARK_S = 0.5
@@ -61,10 +63,16 @@ class Reconciler:
     """Remembers since when something is missing, and when a host was last woken for a lease."""
 
     def __init__(
-        self, ledger: Ledger, redis: Redis, wake: Callable[[str, str, int], None], *, clock: Callable[[], float]
+        self,
+        ledger: Ledger,
+        redis: Redis,
+        wake: Callable[[str, str, int], None],
+        *,
+        clock: Callable[[], float],
+        ttl_s: float = 15.0,
     ) -> None:
         self._ledger, self._redis, self._leases = ledger, redis, Leases(redis)
-        self._wake, self._clock = wake, clock
+        self._wake, self._clock, self._late_s = wake, clock, LATE * ttl_s
         self._missing_since: dict[int, float] = {}
         self._wakes: dict[int, tuple[float, int]] = {}
         """Token -> when its host was woken last, and how often."""
@@ -94,6 +102,7 @@ class Reconciler:
         """Of devices, as far as they were asked for in this pass."""
         self._unsettled: set[int] = set()
         """Tokens of attempts that are looked at in the next pass."""
+        self._aside = SetAside[int | str]("attempt")
 
     def redis_was_away(self, ttl_s: float) -> None:
         """Holders could not renew: give them one life of a lease before any is reaped."""
@@ -104,7 +113,7 @@ class Reconciler:
         may have kept the holders from renewing as well. A machine's sleep is seen by Redis' clock alone."""
         now, (clock, redis_clock) = self._clock(), self._turned_at
         gap_s = max(now - clock, redis_now - redis_clock if redis_clock else 0.0)
-        self._turned_at, self._is_late = (now, redis_now), gap_s > LATE_S
+        self._turned_at, self._is_late = (now, redis_now), gap_s > self._late_s
         if self._is_late:
             log.warning("event=late_turn gap_s=%.1f", gap_s)
 
@@ -140,31 +149,46 @@ class Reconciler:
         queue.changed.clear()
         live.changed.clear()
         self._free_leftovers(live, queue, done)
-        self._ask_fences([rows[token] for token in self._unsettled - self._over], done)
-        for row in [rows[token] for token in sorted(self._unsettled)]:
-            lease = done.leases.get(row.serial)
-            if lease is None or not lease.covers(row.token):
-                self._without_lease(row, hosts, done)
-            elif lease.expires_at > now:
-                self._spared.pop(row.token, None)
-                if row.token != lease.token:  # in line: looked at again when the lease is another one
-                    self._unsettled.discard(row.token)
-                elif lease.holder:
-                    if row.state is JobState.PLACED:
-                        self._claimed[row.token] = row.job_id
-                    self._unsettled.discard(row.token)
-                else:
-                    self._unclaimed(row, alive, done)
-            elif row.token == lease.token:
-                self._expired(row, lease, alive, done)
+        due = [rows[token] for token in sorted(self._unsettled) if self._aside.is_due(token)]
+        self._ask_fences([row for row in due if row.token not in self._over], done)
+        for row in due:
+            with self._aside.trying(row.token):
+                self._settle(row, hosts, alive, now, done)
         self._mark_running(rows.keys())
         return done
 
+    def _settle(
+        self,
+        row: RunningRow,
+        hosts: Sequence[HostAnnouncement],
+        alive: Mapping[str, HostAnnouncement],
+        now: float,
+        done: Reconciled,
+    ) -> None:
+        lease = done.leases.get(row.serial)
+        if lease is None or not lease.covers(row.token):
+            self._without_lease(row, hosts, done)
+        elif lease.expires_at > now:
+            self._spared.pop(row.token, None)
+            if row.token != lease.token:  # in line: looked at again when the lease is another one
+                self._unsettled.discard(row.token)
+            elif lease.holder:
+                if row.state is JobState.PLACED:
+                    self._claimed[row.token] = row.job_id
+                self._unsettled.discard(row.token)
+            else:
+                self._unclaimed(row, alive, done)
+        elif row.token == lease.token:
+            self._expired(row, lease, alive, done)
+
     def _ask_fences(self, rows: Iterable[RunningRow], done: Reconciled) -> None:
-        """In one trip of those whose lease is gone, or further in its line: many after a burst."""
+        """In one trip of those whose lease is gone, or further in its line: many after a burst. A lease that is there
+        and that its index has lost is found by its name."""
         leases = done.leases
-        gone = {row.serial for row in rows if row.serial not in leases or not leases[row.serial].covers(row.token)}
-        self._fences = self._leases.fences(gone)
+        gone = [row for row in rows if row.serial not in leases or not leases[row.serial].covers(row.token)]
+        found = self._leases.some(f"{row.host}:{row.serial}" for row in gone if row.serial not in leases)
+        leases |= {lease.serial: lease for lease in found.values() if lease is not None}
+        self._fences = self._leases.fences({row.serial for row in gone})
 
     def _fence(self, serial: str) -> Fence:
         if serial not in self._fences:
@@ -226,18 +250,21 @@ class Reconciler:
 
     def _without_lease(self, row: RunningRow, hosts: Sequence[HostAnnouncement], done: Reconciled) -> None:
         missing_s = self._clock() - self._missing_since.setdefault(row.token, self._clock())
+        running = (row.serial, row.job_id, row.attempt, row.token)
+        host = next((h for h in hosts if running in h.running), None)
+        is_overdue = missing_s > RECORD_GRACE_S or (
+            missing_s > MISSING_GRACE_S and host is None and self._has_no_record(row, hosts)
+        )
         if row.token in self._over:
-            if missing_s > RECORD_GRACE_S:
+            if is_overdue:
                 self._lose(row, "record_missing", done)
             return
         fence = self._fence(row.serial)
-        running = (row.serial, row.job_id, row.attempt, row.token)
-        host = next((h for h in hosts if running in h.running), None)
         if fence.floor >= row.token:  # released, and perhaps leased anew since
             self._over.add(row.token)
             if 0 < fence.reached < row.token:
                 self._lose(row, "handed_back", done)
-            elif missing_s > RECORD_GRACE_S:
+            elif is_overdue:
                 self._lose(row, "record_missing", done)
         elif host is not None:
             try:
@@ -256,14 +283,21 @@ class Reconciler:
         else:
             done.leases[row.serial] = _assumed(row)
 
+    def _has_no_record(self, row: RunningRow, hosts: Sequence[HostAnnouncement]) -> bool:
+        """Whether its host is there, and says that nothing of it is on its way: its session was cut off."""
+        says = next((host for host in hosts if host.host == row.host), None)
+        name = f"{row.job_id}:{row.attempt}"
+        return says is not None and not says.spooled and not RecordStream(self._redis, row.host).holds(name)
+
     def _free_leftovers(self, live: LiveView, queue: QueueView, done: Reconciled) -> None:
         """Leases whose attempt is over: freed once they run out, or at once where nobody has claimed them. What is in
         line behind it is seen to in the same pass, before the device is leased anew."""
         for serial, lease in [(serial, live.leases[serial]) for serial in self._leftovers if serial in live.leases]:
-            unclaimed = not lease.holder and self._leases.withdraw(serial, lease.token)
-            if unclaimed or (lease.expires_at <= live.now and self._leases.reap(serial, lease.token)):
-                done.leases.pop(serial, None)
-                self._unsettled |= queue.token_of.get(serial, set())
+            with self._aside.trying(serial):
+                unclaimed = not lease.holder and self._leases.withdraw(serial, lease.token)
+                if unclaimed or (lease.expires_at <= live.now and self._leases.reap(serial, lease.token)):
+                    done.leases.pop(serial, None)
+                    self._unsettled |= queue.token_of.get(serial, set())
 
     def _lose(self, row: RunningRow, cause: str, done: Reconciled) -> None:
         outcome = Outcome.CANCELLED if row.state is JobState.CANCELLED else Outcome.LOST

@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from redis import Redis
 
 from orchestrator.config import Settings, settings
+from orchestrator.coordination import access, functions, queue
 from orchestrator.coordination import client as redis_client
-from orchestrator.coordination import queue
 from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.coordination.client import WrongType, translated
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.news import News
 from orchestrator.coordination.record_stream import forget_receipts
+from orchestrator.coordination.sweep import Sweep
 from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.device import Device
@@ -56,6 +58,8 @@ GATHER_MOST_S = 0.05
 """A turn that lasted longer waited for a disk or a core: meanwhile enough has come."""
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
+ENTER_S = 2.0
+"""How often hosts that are let in are put into the indices, which Redis may have lost."""
 DECIDE_S = 1.0
 """How often strategies are asked where no attempt has ended and no lane has run dry."""
 
@@ -88,13 +92,13 @@ class Scheduler:
         self._queue, self._live = QueueView(ledger), LiveView(redis)
         self._lines = Lines(self._queue)
         self._intake = Intake(redis, ledger, self._lines.note)
-        self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic)
+        self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic, ttl_s=farm.lease_ttl_s)
         self._further = FurtherJobs(ledger, Artifacts(farm.state))
         self._placer = Placer(self._queue, POLICIES[farm.policy], ledger)
         self._devices: tuple[object, dict[str, Device]] = (None, {})
         self._decided_at = float("-inf")
         self._down = False
-        self._receipts_fit = False
+        self._begun, self._sweep, self._entered_at = False, Sweep(redis), float("-inf")
         self._news, self._hosts = News(redis), tuple[str, ...]()
 
     def tick(self) -> TickReport:
@@ -103,6 +107,9 @@ class Scheduler:
             if self._down:
                 self._reconciler.redis_was_away(self._farm.lease_ttl_s)
             report = self._turn()
+        except WrongType:
+            self._sweep.look(at_once=True)
+            raise
         except ServiceDown:
             self._down = True
             raise
@@ -128,9 +135,7 @@ class Scheduler:
             stop.wait(max(0.0, end - time.monotonic()))
 
     def _turn(self) -> TickReport:
-        if not self._receipts_fit:
-            forget_receipts(self._redis, self._ledger.restored())
-            self._receipts_fit = True
+        self._keep_in_shape()
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
         self._hosts = tuple(host.host for host in hosts)
@@ -155,6 +160,19 @@ class Scheduler:
             added=added,
             is_behind=self._intake.is_behind or len(placed) >= BEGIN_PER_TURN,
         )
+
+    @translated
+    def _keep_in_shape(self) -> None:
+        """What Redis needs before anything else: the farm's functions, keys of their types, and who is let in."""
+        if not self._begun:
+            functions.load(self._redis)
+            self._sweep.look(at_once=True)
+            forget_receipts(self._redis, self._ledger.restored())
+            self._begun = True
+        self._sweep.look()
+        if time.monotonic() >= self._entered_at + ENTER_S:
+            access.enter(self._redis, [row.name for row in self._ledger.standing.hosts() if row.secret_sha256])
+            self._entered_at = time.monotonic()
 
     def _decide(self) -> int:
         """Jobs that strategies ask for. Where nothing has ended there is hardly anything to ask."""
@@ -268,6 +286,9 @@ def run(farm: Settings, stop: threading.Event) -> None:
             except ServiceDown as e:
                 if not down:
                     log.error("event=service_down error=%s", str(e).replace("\n", " "))
+                pause_s, down = min(max(pause_s * 2, farm.tick_s), MAX_BACK_OFF_S), True
+            except Exception:  # nobody knows what it is: the next turn may do better, and none is done without
+                log.exception("event=turn_failed retry_s=%g", pause_s)
                 pause_s, down = min(max(pause_s * 2, farm.tick_s), MAX_BACK_OFF_S), True
             if down:
                 stop.wait(pause_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import http.server
 import os
+import random
 import socketserver
 import ssl
 import subprocess
@@ -14,7 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -23,25 +24,30 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 from redis import Redis
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
+from farm import hosts
 from farm.join import joined, new_secret
 from farm.parts.part import free_port
 from farm.parts.redis_server import RedisServer
 from farm.parts.services import web
 from farm.reach import Reach, authority_of, certificates
 from orchestrator.config import Settings
-from orchestrator.coordination import access, keys
+from orchestrator.coordination import access, functions, keys
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of, connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.coordination.sweep import Sweep
 from orchestrator.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
+from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.intake import Intake
+from orchestrator.scheduling.scheduler import Scheduler
+from tests.integration.orchestrator.hosts import Host
 from tests.servers import Server, required
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
@@ -104,6 +110,8 @@ def started(part: Any, state: Path) -> Iterator[Server]:
 def redis(farm: Farm) -> Iterator[Redis]:
     with connect(farm.settings) as client:
         client.flushall()
+        functions.load(client)
+        access.enter(client, farm.hosts)
         yield client
 
 
@@ -165,11 +173,97 @@ HOSTILE: dict[str, Callable[[Redis], Any]] = {
     "answer another's record": lambda r: r.set(keys.receipt("lab", "j:1"), "new"),
     "answer its own": lambda r: r.set(keys.receipt("evil", "j:1"), "new"),
     "announce another": lambda r: Inventory(r).announce_host(HostAnnouncement(host="lab", worker="e", pid=1)),
+    "own another's phone": lambda r: r.hset(keys.OWNERS, "A", "evil"),
+    "own it by a key of its own": lambda r: r.set("farm:device_host:A", "evil", ex=10_000_000),
+    "a script of its own": lambda r: r.eval("while true do end", 0),
+    "a script that is known": lambda r: r.evalsha("0" * 40, 0),
+    "load a script": lambda r: r.script_load("return 1"),
+    "a function of its own": lambda r: r.function_load("#!lua name=x\nredis.register_function('x', function() end)"),
+    "no functions": lambda r: r.function_flush(),
+    "no function": lambda r: r.function_delete(functions.LIBRARY),
+    "many senders": lambda r: r.sadd(keys.SENDERS, *(f"x{number}" for number in range(1000))),
+    "no host's name": lambda r: r.zadd(keys.HOSTS, {"nocolon": 0}),
+    "into another's index": lambda r: r.zadd(keys.devices("lab"), {"x": 0}),
+    "a large value": lambda r: r.setrange(keys.device("evil", "x"), 500_000_000, "x"),
+    "many bits": lambda r: r.setbit(keys.device("evil", "x"), 2**31, 1),
+    "ever longer": lambda r: r.append(keys.device("evil", "x"), "x" * 1000),
+    "hours of work": lambda r: r.execute_command("LCS", keys.device("evil", "x"), keys.device("evil", "y")),
     "another's phone": lambda r: r.set(keys.device("lab", "A"), "{}"),
     "forget another": lambda r: r.zrem(keys.HOSTS, "lab"),
     "cancel a job": lambda r: r.sadd(keys.CANCELLED, "j"),
     "end an attempt": lambda r: r.sadd(keys.ENDED, 7),
 }
+
+
+def spoilt(evil: Redis, chance: random.Random) -> None:
+    """What a host may make of its own keys."""
+    makes: list[Callable[[str], object]] = [
+        lambda key: evil.set(key, chance.choice(["", "nonsense", "{", "9" * 400, "x" * 2_000_000])),
+        lambda key: evil.hset(key, mapping={"token": "x", "expires_at": "inf", "job_id": "y"}),
+        lambda key: evil.lpush(key, "x"),
+        lambda key: evil.zadd(key, {f"{chance.random()}": 1e300 for _ in range(3000)}),
+        lambda key: evil.xadd(key, {chance.choice(["record", "name", "new"]): "x" * chance.choice([1, 3_000_000])}),
+        lambda key: evil.sadd(key, "x"),
+    ]
+    own = [keys.host("evil"), keys.devices("evil"), keys.lives("evil"), keys.records("evil"), keys.change("evil")]
+    own += [keys.changes("evil"), keys.news("evil"), "farm.evil", keys.held("evil", "A"), keys.device("evil", "A")]
+    own += [keys.live("evil", "A"), keys.assignment("evil", "B"), keys.sent("evil", "j:1")]
+    for key in chance.sample(own, chance.randrange(1, len(own))):
+        evil.delete(key)
+        chance.choice(makes)(key)
+
+
+def test_a_hostile_host_stops_nobody_else_and_gets_no_phone_of_theirs(
+    farm: Farm, redis: Redis, host: Redis, evil: Redis, seed: int
+) -> None:
+    chance, phones = random.Random(seed), [make.device(serial) for serial in "AB"]
+    lab = Host(farm.hosts["lab"], host, phones)
+    lab.leases = Leases(redis)  # it looks for its leases in their index
+    with Ledger(farm.settings.ledger, rest_s=0.0) as ledger:
+        experiment_id = f"hostile-{seed}"
+        ledger.submit(experiment_id, make.many(6), expand(make.many(6), experiment_id, phones).jobs)
+        lab.announce()
+        scheduler, stolen = Scheduler(farm.settings, ledger, redis), Host(farm.hosts["evil"], evil, [
+            make.device(serial, host="evil") for serial in "AB"
+        ])  # fmt: skip
+        for _ in range(40):
+            with suppress(RedisError, ServiceDown):
+                stolen.announce()
+                evil.zadd(keys.devices("evil"), {f"x{chance.random()}": 0 for _ in range(2000)})
+                spoilt(evil, chance)
+            scheduler.tick()
+            assert {device.facts.host for device in Inventory(redis).devices()} == {"lab"}
+            assert [each.host for each in Inventory(redis).hosts() if each.host != "evil"] == ["lab"]
+            lab.announce()
+            lab.claim()
+            lab.finish()
+            if not ledger.counts(experiment_id).keys() - {"ok"}:
+                break
+        else:
+            pytest.fail(str(ledger.counts(experiment_id)))
+        hosts.remove(ledger, redis, "evil", force=True)
+        ledger.standing.admit_host("evil", hashlib.sha256(secret_of(farm, "evil")).hexdigest())
+    assert [key for key in redis.keys("*evil*") if not key.startswith("_kombu")] == []
+    assert not any("evil" in names for names in (redis.smembers(keys.SENDERS), redis.zrange(keys.HOSTS, 0, -1)))
+    access.admit(redis, "evil", hashlib.sha256(secret_of(farm, "evil")).hexdigest())
+
+
+def secret_of(farm: Farm, name: str) -> bytes:
+    return farm.hosts[name].redis_password.get_secret_value().encode()
+
+
+def test_a_host_with_more_than_its_share_loses_what_it_has(
+    redis: Redis, evil: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no other host anything."""
+    monkeypatch.setattr(keys, "HOST_BYTES", 1 << 20)
+    assert Leases(redis).acquire(assignment(7))
+    before = redis.keys("*")
+    for number in range(50):
+        evil.set(keys.sent("evil", f"j:{number}"), "x" * 4000)
+        evil.xadd(keys.records("evil"), {"record": "x" * 40_000, "name": "n"})
+    Sweep(redis).look(at_once=True)
+    assert sorted(redis.keys("*")) == sorted(before)
 
 
 @pytest.mark.parametrize("what", HOSTILE)

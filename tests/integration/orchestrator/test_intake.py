@@ -20,6 +20,7 @@ from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import JobState, KeepResult, Ledger
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling import intake as intake_module
+from orchestrator.scheduling import set_aside
 from orchestrator.scheduling.intake import Intake
 from tests.integration.orchestrator.sent import JOBS, all_are_kept, begun, measured, nothing_is_lost
 from tests.servers import private_postgres
@@ -129,7 +130,7 @@ def test_a_record_that_fails_by_itself_waits_and_holds_back_no_other(
             spool.send(redis)
             assert [path.stem for path in spool.waiting()] == [f"{refused}-1"] and redis.xlen(keys.records("lab")) == 1
             connection.execute("DROP TRIGGER refuse")
-        monkeypatch.setattr(intake_module.time, "monotonic", lambda: float("inf"))
+        monkeypatch.setattr(set_aside.time, "monotonic", lambda: float("inf"))
         assert intake.drain() == {"new": 1}
         monkeypatch.undo()
         all_are_kept(ledger, spool, redis, records)

@@ -17,6 +17,7 @@ from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.model.device import Health
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.scheduling.live_view import LiveView
 from tests.unit.orchestrator import make
 
 
@@ -40,17 +41,34 @@ def test_devices_hosts_and_sessions(redis: Redis) -> None:
 
 
 def test_a_serial_that_two_hosts_announce_is_one_host_s(redis: Redis) -> None:
-    inventory = Inventory(redis)
+    """The scheduler decides whose it is, and hosts are told."""
+    inventory, live = Inventory(redis), LiveView(redis)
+    hosts = [HostAnnouncement(host=name, worker="w", pid=1) for name in ("h1", "h2")]
+    for host in hosts:
+        inventory.announce_host(host)
     first, second = make.device("A", host="h1"), make.device("A", host="h2")
+
+    def shown() -> str:
+        live.refresh(hosts)
+        (device,) = inventory.devices()
+        assert live.devices["A"].facts.host == device.facts.host
+        return device.facts.host + "!" * ("device conflict: host " in (device.state.reason or ""))
+
+    assert inventory.announce_device(first) == "" and shown() == "h1"
+    assert inventory.announce_device(second) == "h1" and shown() == "h1!"
     assert inventory.announce_device(first) == ""
-    assert inventory.announce_device(second) == "h1"
-    assert inventory.announce_device(first) == ""
-    (shown,) = inventory.devices()
-    assert shown.facts.host == "h1" and "device conflict: host h2 has a device" in shown.state.reason
+    redis.delete(keys.OWNERS)
+    assert shown() == "h1!", "what it decided it knows"
     gone = make.device("A", host="h1", health=Health.OFFLINE)
-    assert inventory.announce_device(gone) == ""
+    assert inventory.announce_device(gone) == "" and shown() == "h2"
     assert inventory.announce_device(second) == "", "it has moved"
-    assert inventory.announce_device(gone) == "h2" and inventory.devices()[0].facts.host == "h2"
+    assert inventory.announce_device(gone) == "h2" and shown() == "h2"
+    redis.flushall()
+    for host in hosts:
+        inventory.announce_host(host)
+    assert inventory.announce_device(first) == "" and inventory.announce_device(second) == ""
+    live.refresh(hosts)
+    assert live.devices["A"].facts.host == "h2", "a wipe gives it to nobody else"
 
 
 def test_garbage_is_skipped_with_a_log_line(redis: Redis, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,66 @@
+"""Keep Redis in shape: a key of another type than it should have, or too large, goes; so does all of a host with more
+than its share.
+
+It is as if Redis had lost it, which the farm survives. A look costs Redis about a millisecond for a thousand keys.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+
+from redis import Redis
+
+from . import functions, keys
+from .client import translated
+from .queue import queue_name
+
+log = logging.getLogger(__name__)
+
+PERIOD_S = 1.0
+AT_ONCE = 1000
+"""Keys of one look."""
+
+
+class Sweep:
+    """Goes once through all keys, a part in each look. Every method raises ServiceDown where Redis is away."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis, self._cursor = redis, 0
+        self._bytes: Counter[str] = Counter()
+        self._due_at = float("-inf")
+
+    @translated
+    def look(self, *, at_once: bool = False) -> None:
+        """Where it is due, at the next keys; `at_once`: now, at all of them."""
+        if not at_once and time.monotonic() < self._due_at:
+            return
+        self._due_at = time.monotonic() + PERIOD_S
+        self._step()
+        while at_once and self._cursor:
+            self._step()
+
+    def _step(self) -> None:
+        cursor, gone, sizes = functions.call(self._redis, "sweep", (), (self._cursor, AT_ONCE))
+        if gone:
+            log.error("event=misshapen keys=%s: removed, as if Redis had lost them", ",".join(gone[:20]))
+        self._bytes.update(dict(zip(sizes[::2], map(int, sizes[1::2]), strict=True)))
+        self._cursor = int(cursor)
+        if self._cursor:
+            return
+        for host, size in self._bytes.items():
+            if size > keys.HOST_BYTES:
+                log.error("event=too_much host=%s bytes=%d: all that it has in Redis is removed", host, size)
+                forget_host(self._redis, host)
+        self._bytes.clear()
+
+
+@translated
+def forget_host(redis: Redis, host: str) -> None:
+    """Remove every key of a host's own: what it is to say again, it says again."""
+    for key in redis.scan_iter(match=f"{keys.PREFIX}*:{host}*", count=1000):
+        _, word, *rest = key.split(":")
+        if word in keys.KINDS and word != "lease" and rest[0] == host:
+            redis.unlink(key)
+    redis.unlink(queue_name(host))
