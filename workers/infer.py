@@ -16,20 +16,17 @@ from kernels.ir.graph import Graph
 from kernels.options import Options
 from kernels.plan.model import Plan
 from orchestrator.config import Settings
-from orchestrator.errors import DeviceSick, Unsupported
+from orchestrator.errors import DeviceSick, TransportLost, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.record import RunsOn
 
-from .connection.adb import server_of
-from .devices.admit import enrol_phone
 from .devices.device_lock import device_lock
 from .devices.fleet import Member
-from .devices.lookup import find_phone
 from .devices.workstation import CPU_SERIAL, enrol_workstation
-from .execution.record_builder import runs_on
 from .measure import Block, Measurement, Report, measure, raise_for
 from .measure.replan import run_within_limits
+from .measure.runs_on import runs_on
 from .plans.compiler_options import limits_of
 from .plans.kernel_limits import KernelLimits
 from .plans.plan_store import Arrays, StoredPlan, store
@@ -104,11 +101,7 @@ def infer(
 def find_member(serial: str | None, api: Api, settings: Settings) -> Member:
     """The named device, or this host's own: a GPU before the CPU. Raises Unsupported, TransportLost, SetupError."""
     if serial is not None and not serial.startswith("local-"):
-        server = server_of(settings)
-        server.check()
-        connection = find_phone(serial, server)
-        with device_lock(settings.state, connection.serial, wait_s=LOCK_WAIT_S):
-            return enrol_phone(connection, settings)[0]
+        return _find_phone(serial, settings)
     own = {member.facts.serial: member for member, _ in enrol_workstation(settings)}
     if serial is not None:
         if serial not in own:
@@ -118,6 +111,22 @@ def find_member(serial: str | None, api: Api, settings: Settings) -> Member:
     if not fitting:
         raise Unsupported(f"this host has no {api} device", remedy="`farm doctor` tells what to install")
     return min(fitting, key=lambda member: member.facts.serial == CPU_SERIAL)
+
+
+def _find_phone(serial: str, settings: Settings) -> Member:
+    from .connection.adb import server_of  # a workstation does without adb's client, and begins sooner
+    from .devices.admit import enrol_phone
+    from .devices.lookup import find_phone
+
+    server = server_of(settings)
+    server.check()
+    try:
+        connection = find_phone(serial, server)
+    except TransportLost as e:
+        own = ", ".join(member.facts.serial for member, _ in enrol_workstation(settings))
+        raise TransportLost(f"{e.args[0]}; this host itself is {own}", device=serial, remedy=e.remedy) from e
+    with device_lock(settings.state, connection.serial, wait_s=LOCK_WAIT_S):
+        return enrol_phone(connection, settings)[0]
 
 
 def _result(measured: Measurement, plan: Plan, device: DeviceFacts) -> InferResult:

@@ -222,9 +222,9 @@ def infer(
 
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
     """
-    from workers.infer import infer as run_inferences
-
     work = _work(input_files or (), lambda given: load_graph(model, network, seed, size, batch, given), seed)
+    from workers.infer import infer as run_inferences  # takes a moment, for which a model that is refused need not wait
+
     with _spinner() as progress:
         task = progress.add_task("starting")
         results = run_inferences(

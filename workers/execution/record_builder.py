@@ -40,7 +40,6 @@ from orchestrator.model.record import (
     Reconstruction,
     Record,
     Replan,
-    RunsOn,
     SessionPlace,
     TrainedModel,
 )
@@ -48,6 +47,7 @@ from workers.claim import JobCancelled
 from workers.devices.agent_journal import Garbage
 from workers.host_faults import blamed
 from workers.measure.agent_process import AgentRun
+from workers.measure.runs_on import runs_on
 from workers.plans.plan_store import StoredPlan
 from workers.session.preconditions import affinity_proof
 
@@ -217,14 +217,6 @@ def cause_of(error: Exception) -> str:
     if isinstance(error, LimitExceeded):
         return "limit"
     return "compile" if isinstance(error, CompileError) else "internal"
-
-
-def runs_on(events: list[Event]) -> RunsOn | None:
-    """What the agent said that it ran on."""
-    device = next((event for event in events if isinstance(event, Device)), None)
-    if device is None:
-        return None
-    return RunsOn(api=device.facts.api, precision=device.precision, facts=device.facts, threads=device.threads)
 
 
 def bound_to(events: list[Event]) -> tuple[int, ...]:

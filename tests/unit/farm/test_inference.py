@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +62,14 @@ def test_infinity_and_nan_are_said() -> None:
     assert found["finite"] is False
     assert "top5" not in found
     json.dumps(found, allow_nan=False)
+
+
+def test_an_inference_on_this_host_loads_neither_adb_nor_redis(tmp_path: Path) -> None:
+    """Half a second of the processor; and a model that is refused waits for nothing of the workers."""
+    (tmp_path / "no.onnx").write_bytes(b"no model")
+    program = (
+        "import sys; from farm.cli import main; main(['infer', 'no.onnx']); print('workers.infer' in sys.modules); "
+        "import workers.infer; print(sorted({'adbutils', 'redis', 'requests', 'sqlalchemy'} & {*sys.modules}))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split("\n")[:2] == ["False", "[]"]
