@@ -18,7 +18,7 @@ PHONE_ABIS = ("arm64-v8a", "armeabi-v7a")
 NDK_TOOLCHAIN = Path("build", "cmake", "android.toolchain.cmake")
 """Below the folder of an Android NDK."""
 _PLATFORM = "android-24"
-"""Android 7, the first with shell v2."""
+"""Android 7, the first with shell v2: the floor of `virtual/commands/releases.py`."""
 
 
 class BuildError(Exception):

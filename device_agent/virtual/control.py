@@ -256,6 +256,9 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("--kernel")
     fault.add_argument("--build")
     fault.add_argument("--work-group", type=int)
+    fault.add_argument("--each-s", type=float)
+    fault.add_argument("--tools", type=lambda text: text.split(","), metavar="NAME,...")
+    fault.add_argument("--status", type=int)
     for switch in ("--on", "--visible", "--with-data", "--kills"):
         fault.add_argument(switch, type=lambda text: {"on": True, "off": False}[text], metavar="on|off")
     return parser

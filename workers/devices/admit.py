@@ -10,10 +10,14 @@ from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceState
 from workers.connection.base import DeviceConnection
 
+from .dumpsys import whole
 from .fleet import Member
 from .install import file_sha256, install_agent
 from .probe import phone_facts, probe, read_properties, read_state
 from .tools import missing_tools
+
+FLOOR_SDK = 24
+"""Android 7, for which the agent is built (device_agent/build.py): the first with shell v2."""
 
 
 def agent_folder(settings: Settings) -> Path:
@@ -30,6 +34,13 @@ def host_abi() -> str:
 def enrol_phone(connection: DeviceConnection, settings: Settings) -> tuple[Member, DeviceState]:
     """Everything that must be known before the phone may work. Raises FarmError; the phone is left as it was."""
     properties = read_properties(connection)
+    sdk = whole(properties.get("ro.build.version.sdk", ""))
+    if 0 < sdk < FLOOR_SDK:
+        raise Unsupported(
+            f"its Android has API level {sdk}, the farm needs {FLOOR_SDK}",
+            device=connection.serial,
+            remedy="use a phone with Android 7 or newer",
+        )
     abi = properties.get("ro.product.cpu.abi", "")
     if not abi:
         raise Unsupported(

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import json
 import os
+import re
 import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import ziglang
 
 from device_agent import build
+from device_agent.virtual.commands.releases import FLOOR_SDK
 from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle
@@ -28,6 +31,7 @@ from tests.contract.kernels.test_agreement import check, every_case
 from tests.servers import missing, required
 from tests.unit.kernels.back.graphs import side_by_side
 
+from .bionic import first_level
 from .driver import Agent
 from .plans import Draft, combine, vector
 from .test_probe import probe
@@ -68,6 +72,9 @@ UNUSED = (
 is to be taken out of this list."""
 QEMU = {"arm64-v8a": ("qemu-aarch64", "aarch64-linux-gnu"), "armeabi-v7a": ("qemu-arm", "arm-linux-gnueabihf")}
 """The emulator, and the folder below /usr with the C library of Debian's package libc6-ARCHITECTURE-cross."""
+OWN = "POCKETFARM_PHONE_SYSTEM"
+"""Variable with a folder that has `system/bin` and `system/lib64` (or `lib`) of a phone: the tests then run there."""
+LINKERS = {"arm64-v8a": "linker64", "armeabi-v7a": "linker"}
 ELF = {"arm64-v8a": (2, 183), "armeabi-v7a": (1, 40)}
 """Class (1: 32 bits, 2: 64) and machine of an ELF header."""
 
@@ -130,17 +137,33 @@ def monkeypatch_module() -> Iterator[pytest.MonkeyPatch]:
         yield patch
 
 
-@pytest.fixture(params=build.PHONE_ABIS)
-def phone_agent(request: pytest.FixtureRequest, built: Callable[[str], Path], tmp_path: Path) -> Agent:
-    """The agent of an ABI, behind a script that runs it under qemu."""
-    (emulator, target), binary = QEMU[request.param], built(request.param)
-    qemu = required(emulator)
-    if not (libraries := Path("/usr", target, "lib")).is_dir():
-        missing(f"{libraries} of libc6-arm64-cross or libc6-armhf-cross")
+@pytest.fixture(params=[*build.PHONE_ABIS, *(f"{abi} {OWN}" for abi in build.PHONE_ABIS)])
+def phone_agent(request: pytest.FixtureRequest, tmp_path: Path) -> Agent:
+    """The agent of an ABI, behind a script that runs it under qemu: Zig's build; an NDK's with a phone's libraries."""
+    abi, own = request.param.split(" ")[0], OWN in request.param
+    emulator, target = QEMU[abi]
+    system, binary = Path("/usr", target), build.binary(abi)
+    if own:
+        system = Path(os.environ.get(OWN) or pytest.skip(f"{OWN} names no folder (docs/howto/real-phones.md)"))
+        for path in (system / "system" / "bin" / LINKERS[abi], binary):
+            if not path.exists():
+                pytest.skip(f"{path} is not there")
+    else:
+        binary = request.getfixturevalue("built")(abi)
+        if not (libraries := system / "lib").is_dir():
+            missing(f"{libraries} of libc6-arm64-cross or libc6-armhf-cross")
     script = tmp_path / "pocketfarm-agent"
-    script.write_text(f'#!/bin/sh\nexec {qemu} -L /usr/{target} {binary} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec {required(emulator)} -L {system} {binary} "$@"\n')
     script.chmod(0o755)
     return Agent(script, tmp_path)
+
+
+def abi_of(request: pytest.FixtureRequest) -> str:
+    return str(request.node.callspec.params["phone_agent"].split(" ")[0])
+
+
+TOOLCHAINS = re.compile(r"_Z|_Unwind_|__cxa_(?!atexit)|__gxx_|__dso_handle|__aeabi_|__\w+t[fi][23]?$|bcmp$")
+"""Names that the NDK's C++ library and its compiler's own bring."""
 
 
 @pytest.mark.parametrize("abi", build.PHONE_ABIS)
@@ -150,14 +173,52 @@ def test_compiles_and_links_with_libcxx(built: Callable[[str], Path], abi: str) 
     assert (header[4], *struct.unpack("<H", header[18:20])) == ELF[abi]
 
 
+@pytest.mark.parametrize("abi", build.PHONE_ABIS)
+def test_is_laid_out_as_android_wants_it(built: Callable[[str], Path], abi: str) -> None:
+    """Position independent, for pages of 16 KiB, and without thread-local variables of ours: before API level 29 each
+    use of one is a call (`__emutls_get_address`), and bionic refuses such a segment that is aligned to less than 64."""
+    binary = built(abi)
+    assert "DYN" in told_of("-hW", [binary]), "PIE"
+    loads = [line.split() for line in told_of("-lW", [binary]).splitlines() if line.split()[:1] == ["LOAD"]]
+    assert loads and {line[-1] for line in loads} == {"0x4000"}
+    symbols = told_of("-sW", objects(binary))
+    assert "FUNC" in symbols and " TLS " not in symbols and "__emutls" not in symbols
+
+
+@pytest.mark.parametrize("abi", build.PHONE_ABIS)
+def test_calls_nothing_that_the_oldest_android_has_not(built: Callable[[str], Path], abi: str) -> None:
+    rows = [line.split() for line in told_of("-sW", objects(built(abi))).splitlines()]
+    rows = [row for row in rows if len(row) >= 8 and row[0].rstrip(":").isdigit()]
+    defined = {row[7] for row in rows if row[6] != "UND"}
+    called = {row[7] for row in rows if row[6] == "UND"} - defined
+    of_libc = {name for name in called if not TOOLCHAINS.match(name)}
+    assert len(of_libc) > 60
+    late = {name: first_level(name) for name in of_libc if (first_level(name) or 99) > FLOOR_SDK}
+    assert not late, "tests/contract/agent/bionic.py does not have them at the floor"
+
+
+def objects(binary: Path) -> list[Path]:
+    """What was compiled of our sources for a binary."""
+    return sorted(path for path in binary.parent.rglob("*.o") if path.stat().st_size)
+
+
+def told_of(option: str, files: Sequence[Path]) -> str:
+    return subprocess.run([required("readelf"), option, *files], capture_output=True, text=True, check=True).stdout
+
+
 def test_probes_its_processor(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
     run = probe(phone_agent)
     assert run.code == 0
-    abi = request.node.callspec.params["phone_agent"]
+    abi = abi_of(request)
     assert run.one("hello").abi == abi
     assert {event.facts.api for event in run.all("probe")} == {"cpu"}  # no driver for this processor is here
     said = " ".join(event.message for event in run.all("warning"))
     assert f"/vendor/lib{'64' if abi == 'arm64-v8a' else ''}/libOpenCL.so" in said
+
+
+def test_tells_its_version(phone_agent: Agent, request: pytest.FixtureRequest) -> None:
+    told = json.loads(phone_agent.plain("version").stdout)
+    assert (told["abi"], told["boottime_ns"] > 0) == (abi_of(request), True)
 
 
 def test_agrees_with_the_reference(phone_agent: Agent, tmp_path: Path) -> None:
@@ -173,7 +234,7 @@ def test_a_plan_that_32_bits_cannot_address_is_refused(phone_agent: Agent, reque
     needs = bundle.plan.requires.model_copy(update={"total_bytes": 2**33, "max_buffer_bytes": 2**33})
     bundle = Bundle(bundle.plan.model_copy(update={"pools": pools, "requires": needs}), bundle.files)
     run = phone_agent.run(bundle, {"x": vector(1)}, "--samples", 1)
-    if request.node.callspec.params["phone_agent"] == "armeabi-v7a":
+    if abi_of(request) == "armeabi-v7a":
         assert run.error.code == "limit"
         assert "use the 64-bit agent" in run.error.message
 

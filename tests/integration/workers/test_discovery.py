@@ -96,6 +96,28 @@ def disconnected(lab: Wiring) -> Iterator[None]:
         lab.connect()
 
 
+def test_what_a_phone_lacks_is_told_when_it_is_first_seen(lab: Wiring, lab_settings: Settings, tmp_path: Path) -> None:
+    profiles = {
+        "old": 'android: "6.0.1"\nsdk: 23\n',
+        "bare": "lacks: [settings, dumpsys]\n",
+        "empty": "lacks: [grep]\n",
+    }
+    for name, text in profiles.items():
+        (tmp_path / f"{name}.yaml").write_text(f"extends: nexus_5\nname: {name}\n{text}")
+    watch = Watch(lab_settings, lab.server)
+    with start_phones(tmp_path / "phones", [str(tmp_path / f"{name}.yaml") for name in profiles]) as phones:
+        for address in phones.serials:
+            lab.server.connect(address)
+        bare = watch.health("virtual-bare-0", Health.READY)
+        assert set(bare.facts.tools_missing) == {"settings", "dumpsys"}
+        watch.health("virtual-empty-0", Health.SICK, "the phone has no `grep`")
+        old = phones.serials[0]  # which cannot be asked what it is called
+        assert "cable" not in watch.health(old, Health.SICK, "no shell v2").state.reason
+        assert watch.discovery._watched[old].due_at == float("inf"), "it stays so until another phone is there"
+        for address in phones.serials:
+            lab.server.disconnect(address)
+
+
 def test_a_phone_and_this_host_are_enrolled(lab: Wiring, lab_settings: Settings) -> None:
     watch = Watch(lab_settings, lab.server)
     phone = watch.health(lab.serial, Health.READY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -235,6 +236,17 @@ def test_a_device_that_can_never_meet_the_conditions_is_passed_over(
     assert place([alone], devices, {}, Policy(), NOW).assignments == (("j", "A"),), (
         "its worker refuses it with a reason"
     )
+
+
+def test_a_phone_without_a_command_that_the_conditions_need_is_passed_over_by_its_name(seed: int) -> None:
+    needs = {"screen_dimmed": "settings", "sync_off": "settings", "background_stopped": "am", "airplane_mode": "cmd"}
+    for wanted, tool in Random(seed).sample(sorted(needs.items()), 3):
+        job = make.waiting("j", "A", "B", conditions=Conditions.model_validate({wanted: True}))
+        device = make.device("A")
+        bare = device.model_copy(update={"facts": device.facts.model_copy(update={"tools_missing": ("wm", tool)})})
+        busy = place([job], [bare, make.device("B")], {"B": lease("B")}, Policy(), NOW)
+        assert f"A: it cannot meet the experiment's conditions (it has no {tool}), others can" in busy.waiting["j"].text
+        assert place([make.waiting("j", "A")], [bare], {}, Policy(), NOW).assignments == (("j", "A"),)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from device_agent import build
 from device_agent.virtual.commands.releases import ANDROID, FLOOR_SDK, MKSH, TOYBOX, USES, since, uses
-from device_agent.virtual.phone import Phone
+from device_agent.virtual.phone import SHELL_V2_SDK, Phone
 from device_agent.virtual.processes import ProcessTable
 from device_agent.virtual.profile import load_profile
 from device_agent.virtual.shell import Shell
@@ -24,6 +25,7 @@ from orchestrator.model.experiment import Conditions
 from tests.source_tree import ROOT
 from workers.connection.base import ShellResult
 from workers.connection.quote import quote
+from workers.devices import admit
 from workers.devices.install import put_files
 from workers.devices.probe import read_properties, read_state
 from workers.devices.tools import HASHES, OPTIONAL, REQUIRED, missing_tools
@@ -96,6 +98,11 @@ def since_or_none(name: str, use: str = "") -> int | None:
         return since(name, use)
     except KeyError:
         return None
+
+
+def test_one_floor_for_agent_farm_and_virtual_phones() -> None:
+    assert f"android-{FLOOR_SDK}" == build._PLATFORM
+    assert admit.FLOOR_SDK == SHELL_V2_SDK == FLOOR_SDK
 
 
 def test_every_command_in_the_source_is_one_of_the_floor() -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from workers.connection.base import DeviceConnection, ShellResult
+from workers.devices.tools import check_ran
 
 UNSET = "null"
 """Android's word for a setting that was never made."""
 
 
 def read_setting(connection: DeviceConnection, space: str, name: str) -> str:
-    """The value, `null` where there is none; empty where the phone does not tell."""
-    return told(connection.shell(reading(space, name)))
+    """The value, `null` where there is none; empty where the phone does not tell. Raises Unsupported where it has no
+    `settings`."""
+    answer = connection.shell(command := reading(space, name))
+    check_ran(connection, command, answer)
+    return told(answer)
 
 
 def write_setting(connection: DeviceConnection, space: str, name: str, value: str) -> None:

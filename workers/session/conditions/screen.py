@@ -19,7 +19,7 @@ class ScreenDimmed:
         return "lowest brightness" if conditions.screen_dimmed else ""
 
     def check(self, connection: DeviceConnection) -> None:
-        if connection.shell(["settings", "get", "system", "screen_brightness"]).code != 0:
+        if not read_setting(connection, "system", "screen_brightness"):
             raise Unsupported(
                 "the shell cannot read its settings",
                 device=connection.serial,

@@ -1,0 +1,32 @@
+"""What the agent calls of Android's C library, by the API level that brought it (AOSP: bionic's `lib*.map.txt`).
+
+21 stands for "by then". A function that is not here is looked up there before it is called. Those with 64 at their end
+are the same function there.
+"""
+
+from __future__ import annotations
+
+FIRST_LEVEL = {
+    name: level
+    for level, names in {
+        21: """
+        __assert2 __cxa_atexit __errno __stack_chk_fail __stack_chk_guard _exit acosf asinf atanf atoi ceilf
+        clock_gettime clock_nanosleep close closedir cosf dlerror dlopen dlsym dup2 eventfd expf fallocate fcntl flock
+        fork fprintf fstat getauxval getenv getpid getpriority getrlimit kill localeconv logf memchr memcmp memcpy
+        memmove memset mkdir mmap munmap nearbyintf open opendir pipe2 poll powf ppoll pread printf pthread_create
+        pthread_setspecific pthread_sigmask puts read readdir realpath rename sched_getaffinity sched_setaffinity
+        sched_yield setpriority setsid sigaddset sigemptyset signal sinf snprintf sscanf strcmp strerror strlen strtod
+        strtol strtoll strtoul strtoull sysconf tanf timerfd_create timerfd_settime tolower uname unlink wmemchr write
+        """,
+        23: "sigtimedwait stderr",
+    }.items()
+    for name in names.split()
+}
+OF_GLIBC = {"__assert_fail": "__assert2", "__errno_location": "__errno", "__isoc99_sscanf": "sscanf"}
+"""What glibc's headers, with which Zig compiles, make of a call, and what bionic's make of it."""
+
+
+def first_level(symbol: str) -> int | None:
+    """The API level from which on a phone has what an object calls; None where the table does not know."""
+    name = OF_GLIBC.get(symbol, symbol)
+    return FIRST_LEVEL.get(name, FIRST_LEVEL.get(name.removesuffix("64")))
