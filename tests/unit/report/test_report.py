@@ -279,7 +279,7 @@ def test_a_long_name_is_folded_and_no_figure_is_cut() -> None:
     page = built("e", experiment(), cells={c.cell_id: c for c in cells}, records=found, outcomes={}, now=1e9)
     lines = printed(page, 120).splitlines()
     assert max(map(len, lines)) <= 120
-    assert all(word in "\n".join(lines) for word in ("3.1", "[2.8, 3.4]", "3/3", "1.0 MiB", "b" * 30))
+    assert all(word in "\n".join(lines) for word in ("3.10", "[2.84, 3.37]", "3/3", "1.0 MiB", "b" * 30))
 
 
 def test_many_excluded_cells_with_one_reason_are_counted() -> None:
