@@ -57,7 +57,7 @@ NOTHING = LeftOut()
 class GaugeReadings:
     """What a gauge said and can have measured."""
 
-    place: NDArray[np.intp]
+    place: NDArray[np.int64]
     """Of each among all that the agent told."""
     t_s: NDArray[Any]
     raw: NDArray[np.int64]
@@ -70,29 +70,28 @@ class GaugeReadings:
 
 def gauge_readings(power: Sequence[Told], gauge: GaugeCalibration) -> GaugeReadings:
     """Of readings that have a current."""
-    known = [(at, each) for at, each in enumerate(power) if each.current_ua is not None]
-    usual = median(abs(each.current_ua or 0) for _, each in known) if known else 0.0
-    cells = [telemetry.cell_v(each.voltage_uv) for _, each in known]
-    told = [each.voltage_uv for _, each in known if each.voltage_uv is not None]
+    told = [(at, each.t_ns, each.current_ua, each.voltage_uv) for at, each in enumerate(power)]
+    known = [(at, t_ns, current, raw) for at, t_ns, current, raw in told if current is not None]
+    usual = median(abs(current) for _, _, current, _ in known) if known else 0.0
+    cells = [telemetry.cell_v(raw) for *_, raw in known]
     has_volts = any(volts is not None for volts in cells)
     good, wrong = list[int](), list[tuple[str, float | str]]()
-    for index, (_, each) in enumerate(known):
-        if telemetry.current(each.current_ua, usual) is None:
-            wrong.append(("current", each.current_ua or 0))
-        elif has_volts and cells[index] is None and each.voltage_uv is not None:
-            wrong.append(("voltage", each.voltage_uv))
+    for index, (_, _, current, voltage) in enumerate(known):
+        if telemetry.current(current, usual) is None:
+            wrong.append(("current", current))
+        elif has_volts and cells[index] is None and voltage is not None:
+            wrong.append(("voltage", voltage))
         else:
             good.append(index)
-    raw = np.array([known[index][1].current_ua for index in good], dtype=np.int64)
-    t_s = np.array([known[index][1].t_ns for index in good], dtype=np.int64) * NS
-    volts = _filled(t_s, [cells[index] for index in good])
+    place, t_ns, raw = (np.array([known[index][column] for index in good], dtype=np.int64) for column in range(3))
+    t_s, volts = t_ns * NS, _filled(t_ns, [cells[index] for index in good])
     power_w = raw * gauge.discharge_a_per_unit * volts
-    fits = np.array([telemetry.is_power(value) for value in power_w.tolist()], dtype=bool)
+    fits = (power_w >= -telemetry.MOST_CHARGE_W) & (power_w <= telemetry.PHONE_W[1])
     if len(fits) and fits.mean() <= MINORITY:
         fits[:] = True
     wrong += [("power of W", round(value, 1)) for value in power_w[~fits].tolist()]
-    assumed = "" if has_volts else f"it says {told[0]}" if told else "it tells none"
-    place = np.array([known[index][0] for index in good], dtype=np.intp)
+    said = next((voltage for *_, voltage in known if voltage is not None), None)
+    assumed = "" if has_volts else f"it says {said}" if said is not None else "it tells none"
     return GaugeReadings(
         place[fits], t_s[fits], raw[fits], volts[fits], LeftOut(len(wrong), len(known), named(wrong)), assumed
     )

@@ -17,7 +17,7 @@ from orchestrator.model.event import Power
 from orchestrator.model.power import ASSUMED, GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
 
-from .gauge_readings import NOTHING, NS, LeftOut, gauge_readings, named
+from .gauge_readings import NOTHING, NS, GaugeReadings, LeftOut, gauge_readings, named
 from .refreshes import even_times, news_of
 from .trace import Trace, cumulative_j
 
@@ -69,7 +69,9 @@ def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
 
 def _origin(record: Record, source: PowerSource) -> Origin | None:
     if source is PowerSource.GAUGE:
-        trace, found = gauge_trace(record, once=True), gauge_readings(record.power, calibration(record))
+        gauge = calibration(record)
+        found = gauge_readings(record.power, gauge)
+        trace = _trace_of_gauge(found, gauge, once=True)
         return Origin(trace, source, Scope.DEVICE, "battery gauge", found.left_out, found.assumed_v) if trace else None
     trace, used = series_trace(record, source), _series_of(record, source)
     if trace is None:
@@ -86,7 +88,10 @@ def gauge_trace(record: Record, *, once: bool = False) -> Trace | None:
     """The battery gauge's power, positive while it discharges; None where no current was readable.
     `once`: each refresh once, instead of every reading."""
     gauge = calibration(record)
-    found = gauge_readings(record.power, gauge)
+    return _trace_of_gauge(gauge_readings(record.power, gauge), gauge, once=once)
+
+
+def _trace_of_gauge(found: GaugeReadings, gauge: GaugeCalibration, *, once: bool) -> Trace | None:
     if len(found.t_s) < 2:
         return None
     usual_v, refresh_s, t_s = float(np.median(found.volts)), gauge.refresh_ns * NS, found.t_s

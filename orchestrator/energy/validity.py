@@ -55,18 +55,19 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
     sustained = sampling is not None and sampling.mode == "sustained"
     trains = any(sample.stage for sample in record.samples)  # stages differ in what an epoch takes
     readings = readings_in(record.power, block_window(record))
+    found = origins(record)
     return (
         *_suspended(record),
         *find_charging(record, readings, wanted),
-        *_impossible(record),
-        *_supplied_at_rest(record),
+        *_impossible(record, found),
+        *_supplied_at_rest(record, found),
         *find_frozen(record),
         *_gap(record, readings),
         *(() if sustained else find_clock_cap(record, readings)),
         *(() if sustained or trains else find_latency_change(record)),
         *_states(record, wanted, sustained=sustained),
         *find_background(record, readings),
-        *_idle_differs(record),
+        *_idle_differs(record, found),
         *_clock_map(record),
     )
 
@@ -117,9 +118,9 @@ def _states(record: Record, wanted: Conditions, *, sustained: bool) -> Iterator[
             break
 
 
-def _idle_differs(record: Record) -> Iterator[Invalidity]:
+def _idle_differs(record: Record, found: Sequence[Origin]) -> Iterator[Invalidity]:
     rests = rest_windows(record)
-    for origin in origins(record) if phase_window(record, "load") else ():
+    for origin in found if phase_window(record, "load") else ():
         change = rest_change(origin.trace, rests)
         if change is None:
             continue
@@ -130,31 +131,36 @@ def _idle_differs(record: Record) -> Iterator[Invalidity]:
         return
 
 
-def _impossible(record: Record) -> Iterator[Invalidity]:
+def _impossible(record: Record, found: Sequence[Origin]) -> Iterator[Invalidity]:
     """Of the source that was measured for; of a gauge also where no reading is left."""
-    found = _measured(record)
-    left_out = found.left_out if found else gauge_readings(record.power, calibration(record)).left_out
+    measured = _measured(found)
+    left_out = measured.left_out if measured else gauge_readings(record.power, calibration(record)).left_out
     if left_out.share > MOST_LEFT_OUT:
         yield Invalidity(code=InvalidCode.IMPOSSIBLE_READINGS, detail=f"{left_out.text}, at most {MOST_LEFT_OUT:.0%}")
 
 
-def _supplied_at_rest(record: Record) -> Iterator[Invalidity]:
+def _supplied_at_rest(record: Record, found: Sequence[Origin]) -> Iterator[Invalidity]:
     """A supply that gives all of a resting phone's current, and a part of that under load, while the battery's status
     says Discharging: its gauge shows nothing at rest."""
-    found, rests = _measured(record), rest_windows(record)
-    if found is None or found.scope is not Scope.DEVICE or found.trace.quantum_w > telemetry.PHONE_W[0]:
+    measured, rests = _measured(found), rest_windows(record)
+    if measured is None or measured.scope is not Scope.DEVICE or measured.trace.quantum_w > telemetry.PHONE_W[0]:
         return
-    at_rest = np.concatenate([_inside_w(found.trace, rest) for rest in rests] or [np.empty(0)])
+    at_rest = np.concatenate([_inside_w(measured.trace, rest) for rest in rests] or [np.empty(0)])
     nothing = int((np.abs(at_rest) < NOTHING_W).sum())
     load = phase_window(record, "load")
-    if load and nothing > MOST_LEFT_OUT * len(at_rest) and _inside_w(found.trace, load).mean() > telemetry.PHONE_W[0]:
-        detail = f"{nothing} of {len(at_rest)} readings at rest are 0 W by {found.name}: a supply hides what it draws"
+    if (
+        load
+        and nothing > MOST_LEFT_OUT * len(at_rest)
+        and _inside_w(measured.trace, load).mean() > telemetry.PHONE_W[0]
+    ):
+        detail = (
+            f"{nothing} of {len(at_rest)} readings at rest are 0 W by {measured.name}: a supply hides what it draws"
+        )
         yield Invalidity(code=InvalidCode.SUPPLIED_AT_REST, detail=detail)
 
 
-def _measured(record: Record) -> Origin | None:
+def _measured(found: Sequence[Origin]) -> Origin | None:
     """The best source that was measured for the block, else the gauge, which is read anyway."""
-    found = origins(record)
     return next((origin for origin in found if origin.source is not PowerSource.GAUGE), next(iter(found), None))
 
 

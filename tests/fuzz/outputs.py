@@ -54,7 +54,7 @@ def _cell(rows: Lines, mark: str, draw: random.Random, value: str) -> None:
     """Another text in the last cell of a row, which is power, current or the like."""
     place = draw.randrange(len(rows))
     cells = rows[place].split(mark)
-    cells[draw.randrange(1, len(cells))] = value
+    cells[draw.randrange(len(cells) > 1, len(cells))] = value
     rows[place] = mark.join(cells)
 
 

@@ -11,6 +11,7 @@ from workers.connection.quote import quote
 BATTERY = (
     "type", "status", "present", "capacity", "current_now", "current_avg", "voltage_now", "temp", "cycle_count",
     "charge_counter", "charge_now", "charge_full", "charge_full_design", "input_suspend", "charging_enabled", "online",
+    "scope",
 )  # fmt: skip
 ZONE = ("type", "temp")
 POLICY = ("scaling_governor", "scaling_cur_freq", "scaling_min_freq", "scaling_max_freq", "cpuinfo_max_freq")
@@ -87,3 +88,16 @@ def _is_absent(fact: NodeFact) -> bool:
 def readable(nodes: Iterable[NodeFact], name: str) -> bool:
     """Whether some node of this name has a value."""
     return any(node.path.endswith(f"/{name}") and node.value for node in nodes)
+
+
+def batteries(nodes: Iterable[NodeFact]) -> tuple[str, ...]:
+    """Names of the phone's batteries that tell a current, by their design: of one that several drivers show, and beside
+    that of a stylus, there is one."""
+    told = {node.path: node.value for node in nodes if node.value}
+    found: dict[str, str] = {}
+    for path, value in told.items():
+        folder, _, name = path.rpartition("/")
+        is_own = told.get(f"{folder}/scope", "System") != "Device" and f"{folder}/current_now" in told
+        if name == "type" and value == "Battery" and is_own and (design := told.get(f"{folder}/charge_full_design")):
+            found.setdefault(design, folder.rpartition("/")[2])
+    return tuple(sorted(found.values()))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from orchestrator.errors import Unsupported
 from orchestrator.model.enrolment import NodeFact
 from workers.connection.base import DeviceConnection
 from workers.session.conditions.bluetooth import has_switch
+from workers.session.conditions.root import root_shell
 
 BRIGHTNESS = ("system", "screen_brightness")
 
 
 def probe_permissions(connection: DeviceConnection, nodes: Iterable[NodeFact]) -> dict[str, bool]:
     """Permission -> whether the shell has it. Raises TransportLost."""
-    root = _output(connection, "su", "-c", "id -u") == "0" or _output(connection, "id", "-u") == "0"
+    root = _has_root(connection)
     clocks = any(node.path.endswith("/scaling_max_freq") for node in nodes)
     return {
         "root": root,
@@ -24,6 +26,14 @@ def probe_permissions(connection: DeviceConnection, nodes: Iterable[NodeFact]) -
         "lock_clocks": root and clocks,
         "perfetto": _succeeds(connection, "sh", "-c", "command -v perfetto"),
     }
+
+
+def _has_root(connection: DeviceConnection) -> bool:
+    try:
+        root_shell(connection, "enrolment")
+    except Unsupported:
+        return False
+    return True
 
 
 def _may_write_settings(connection: DeviceConnection) -> bool:

@@ -8,6 +8,7 @@ from orchestrator.energy import block_energy, find_invalid, why_no_energy
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode, InvalidCode, Invalidity, Outcome, Record
+from workers.enrolment.nodes import batteries
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,12 @@ def _with_invalidities(record: Record, job: Job) -> Record:
 
 def _with_doubts(record: Record, job: Job, enrolment: Enrolment | None) -> Record:
     known = {doubt.code for doubt in record.doubts}
-    more = (*_of_conditions(record), *_of_energy(record, job), *_of_sampler(record, enrolment))
+    more = (
+        *_of_conditions(record),
+        *_of_energy(record, job),
+        *_of_sampler(record, enrolment),
+        *_of_batteries(record, enrolment),
+    )
     return record.model_copy(update={"doubts": (*record.doubts, *(doubt for doubt in more if doubt.code not in known))})
 
 
@@ -58,6 +64,14 @@ def _of_energy(record: Record, job: Job) -> tuple[Doubt, ...]:
     known = any(doubt.code is DoubtCode.NO_POWER_GAUGE for doubt in record.doubts)
     why = why_no_energy(record, job.measure.power_source)
     return () if known else (Doubt(code=DoubtCode.NO_ENERGY, detail=why[:500]),)
+
+
+def _of_batteries(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, ...]:
+    """A gauge is that of one battery."""
+    found = batteries(enrolment.nodes) if enrolment and record.power and not record.series else ()
+    if len(found) < 2:
+        return ()
+    return (Doubt(code=DoubtCode.SEVERAL_BATTERIES, detail=f"{', '.join(found)}: the gauge is that of one of them"),)
 
 
 def _of_sampler(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, ...]:

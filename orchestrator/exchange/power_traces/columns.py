@@ -191,11 +191,15 @@ def _power(layout: Layout, t_s: Series, parts: Sequence[Series]) -> Series:
     if len(parts) == 2:  # a current flows at no voltage
         power = np.where((parts[1] <= 0) & (parts[0] != 0), np.nan, power)
     for part, column in zip(parts, layout.parts, strict=True):
-        marks = np.isin(np.rint(part / column.factor), ENDS) & (np.abs(part / column.factor % 1) < 1e-6)
-        power = np.where(marks, np.nan, power)
+        power = np.where(np.isin(np.round(part / column.factor, 6), ENDS), np.nan, power)
     if layout.volts is None:
         return power
     return power * (layout.volts if isinstance(layout.volts, float) else layout.volts(t_s))
+
+
+def is_end(value: float) -> bool:
+    """Whether a figure is the end of an integer, which is no reading."""
+    return bool(np.isin(value, ENDS))
 
 
 def is_comment(cells: Sequence[str]) -> bool:

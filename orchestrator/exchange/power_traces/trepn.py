@@ -16,6 +16,7 @@ from pathlib import Path
 
 from orchestrator.exchange.delimited_table import Table, cell
 
+from .columns import NO_READING, is_end
 from .points import Points
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded
 from .units import allowed, factor, parse_title
@@ -142,7 +143,10 @@ def _take(table: Table, line: int, cells: Sequence[str], run: _Run) -> None:
     if not time or not power:
         return
     t_s = table.number(time, line, "Time [ms]") / 1e3
-    power_w = table.number(power, line, run.title) * run.scale
+    if NO_READING.fullmatch(power) or is_end(raw := table.number(power, line, run.title)):
+        run.readings.skip(line, power)
+        return
+    power_w = raw * run.scale
     if t_s < run.readings.last_s:
         raise table.falling(line, "Time [ms]", t_s * 1e3, run.readings.last_s * 1e3)
     run.readings.add(t_s, power_w)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.model import telemetry
 from orchestrator.model.record import Record
 
 NS = 1e-9
@@ -50,7 +51,9 @@ def history_of(record: Record) -> History | None:
     """None where the phone told no temperature, or where there are fewer than `FEWEST` readings or inferences."""
     skin = any(reading.skin_dc is not None for reading in record.power)
     told = [(each.t_ns, each.skin_dc if skin else each.temp_dc) for each in record.power]
-    readings = np.array([(t_ns * NS, temp_dc / 10) for t_ns, temp_dc in told if temp_dc is not None])
+    readings = np.array(
+        [(t_ns * NS, t) for t_ns, dc in told if (t := telemetry.celsius(None if dc is None else dc / 10)) is not None]
+    )
     samples = np.array(
         [
             (each.start_ns * NS, each.duration_ns * NS, each.inferences, each.phase == "timed")

@@ -9,8 +9,10 @@ from orchestrator.model.device import Api, DeviceFacts, DeviceState, Health, Pre
 from orchestrator.model.event import Event, Output, Power, Sample, Warning
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.record import Doubt, DoubtCode
+from orchestrator.model.record import Doubt, DoubtCode, Outcome, Record
+from tests.unit.energy.blocks import load_between, readings, record, series
 from workers.execution.doubts import find_doubts
+from workers.execution.validity import with_validity
 
 PHONE = DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE)
 COOL = DeviceState(health=Health.READY, battery_temp_c=25.0, thermal_status=0, charging=False)
@@ -141,3 +143,30 @@ def test_a_record_of_before_is_read_by_the_code_of_today() -> None:
     assert Doubt.model_validate({"code": "unstable"}).model_dump(mode="json")["code"] == "noisy_samples"
     with pytest.raises(ValidationError):
         Doubt.model_validate({"code": "unheard of"})
+
+
+@pytest.mark.parametrize(
+    ("block", "code", "words"),
+    [
+        (record(readings(load_between(0.5, 2.5))), None, ""),
+        (record(series=(series(load_between(0.5, 2.5)),)), None, ""),
+        (record(), DoubtCode.NO_ENERGY, "no readings of auto"),
+        (record(readings(load_between(0.5, 2.5))[:1000]), DoubtCode.NO_ENERGY, "the trace covers"),
+        (record(readings(load_between(0.5, 2.5)), phases=(), samples=()), DoubtCode.NO_ENERGY, "no load phase"),
+        (record(readings(load_between(0.5, 2.5), current_ua=-(2**31))), DoubtCode.NO_ENERGY, "-2147483648"),
+        (record(series=(series(load_between(0.5, 2.5), t_ns=(), power_w=(), lost="x"),)), DoubtCode.NO_ENERGY, "x"),
+    ],
+)
+def test_power_that_was_asked_for_is_a_figure_or_a_reason(block: Record, code: DoubtCode | None, words: str) -> None:
+    judged = with_validity(block, job("latency", "power"), None)
+    assert judged.outcome is not Outcome.FAILED and judged.samples == block.samples
+    found = [doubt for doubt in judged.doubts if doubt.code is DoubtCode.NO_ENERGY]
+    assert [doubt.code for doubt in found] == ([code] if code else [])
+    assert all(words in doubt.detail for doubt in found)
+    assert with_validity(block, job("latency"), None).doubts == block.doubts
+
+
+def test_a_phone_that_a_meter_measures_needs_no_gauge() -> None:
+    unmetered = find_doubts(job("power"), PHONE, STEADY, (COOL,), resumed=False)
+    metered = find_doubts(job("power"), PHONE, STEADY, (COOL,), resumed=False, metered=True)
+    assert {doubt.code for doubt in unmetered} - {doubt.code for doubt in metered} == {DoubtCode.NO_POWER_GAUGE}

@@ -9,11 +9,14 @@ import pytest
 
 from orchestrator.config import Settings
 from orchestrator.model.device import DeviceFacts, DeviceState, Health, Source
-from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.enrolment import Enrolment, NodeFact
 from workers.connection.base import ShellResult
 from workers.devices.fleet import Member
 from workers.enrolment import at_rest, ensure_calibrated, store
+from workers.enrolment.nodes import batteries
+from workers.enrolment.permissions import probe_permissions
 from workers.enrolment.profile import NOT_YET, RETRY_S
+from workers.session.conditions.root import WAYS
 
 BATTERY = b"  AC powered: false\n  USB powered: false\n  level: 70\n  temperature: 243\n"
 
@@ -96,3 +99,27 @@ def test_what_failed_is_not_tried_before_every_job(tmp_path: Path, more: dict[st
     except Exception:
         assert is_tried, "this phone can run nothing"
     assert any("runs/enrol" in words for words in phone.asked) == is_tried
+
+
+def node(folder: str, **values: str) -> list[NodeFact]:
+    return [NodeFact(path=f"/sys/class/power_supply/{folder}/{name}", value=value) for name, value in values.items()]
+
+
+def test_batteries_of_a_phone_are_told_apart_from_drivers_and_styluses() -> None:
+    cell = {"type": "Battery", "current_now": "-1", "charge_full_design": "2200000"}
+    first, other = node("battery", **cell), node("battery2", **cell | {"charge_full_design": "2150000"})
+    same, stylus = node("maxfg", **cell), node("pen", **cell | {"charge_full_design": "9000", "scope": "Device"})
+    usb = node("usb", type="USB", current_now="5")
+    assert batteries([*first, *same, *stylus, *usb]) == ("battery",)
+    assert batteries([*first, *other, *stylus]) == ("battery", "battery2")
+    assert batteries([]) == ()
+
+
+@pytest.mark.parametrize("way", [*WAYS, None])
+def test_root_is_found_in_whatever_way_the_phone_gives_it(way: tuple[str, ...] | None) -> None:
+    class Rooted(Phone):
+        def shell(self, argv: list[str], *, deadline_s: float = 10.0) -> ShellResult:
+            given = argv[-1] == "id -u" and tuple(argv[:-1]) == way
+            return ShellResult(0, b"0\n", b"") if given else ShellResult(1, b"", b"")
+
+    assert probe_permissions(Rooted(), ())["root"] is (way is not None)  # type: ignore[arg-type]
