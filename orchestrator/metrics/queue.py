@@ -54,7 +54,7 @@ def _jobs(connection: Connection) -> Metric:
     grouped = select(JOBS.c.state, JOBS.c.outcome, func.count()).group_by(JOBS.c.state, JOBS.c.outcome)
     counts = {(state.value, ""): 0 for state in OPEN}
     counts |= {(state, outcome): count for state, outcome, count in connection.execute(grouped)}
-    for (state, outcome), count in sorted(counts.items()):
+    for (state, outcome), count in sorted(counts.items(), key=str):
         family.add_metric([state, outcome], count)
     return family
 
@@ -100,7 +100,7 @@ def _records(connection: Connection) -> Metric:
     family = CounterMetricFamily(
         "farm_records", "Records that the ledger took in, by outcome and source.", labels=("outcome", "source")
     )
-    for (outcome, source), count in sorted(counted.count(connection, "records").items()):
+    for (outcome, source), count in sorted(counted.count(connection, "records").items(), key=str):
         family.add_metric([outcome, source], count)
     return family
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FarmError, ServiceDown, SpecError
+from orchestrator.errors import FarmError, ServiceDown, SpecError, Unreadable
 from orchestrator.expansion.expand import job as job_of
 from orchestrator.ledger import JobRow, JobState, Lane, Ledger
 from orchestrator.model.job import Job
@@ -57,6 +57,8 @@ class FurtherJobs:
 
     def _asked(self, lane: Lane) -> tuple[list[Job], list[Job], Stopped | None]:
         """The jobs that follow, the one that is held until they are over, and why it ended early."""
+        if not lane.candidates:
+            raise Unreadable("its choice of devices in the ledger cannot be read", remedy="run the experiment again")
         experiment = self._ledger.experiment(lane.experiment_id).experiment
         results = self._results([row for row in self._ledger.lane_jobs(lane) if row.state is not JobState.HELD])
         strategy = strategy_for(Place(experiment, lane.experiment_id, lane.candidates), self._artifacts)
