@@ -90,7 +90,7 @@ def _attempts(connection: Connection) -> Iterator[Metric]:
         "Attempts that ended, by outcome and cause (an error's bounded word).",
         labels=("outcome", "cause"),
     )
-    for (outcome, cause), count in sorted(counts.items()):
+    for (outcome, cause), count in sorted(counts.items(), key=str):
         if outcome:
             ended.add_metric([outcome, cause], count)
     yield ended
@@ -207,7 +207,7 @@ def _progress(states: list[_State], names: dict[str, str]) -> Metric:
     for each in states:
         counted[names[each.experiment_id], each.state] += each.jobs
     active = {name for name, state in counted if state in OPEN}
-    for (name, state), count in sorted(counted.items()):
+    for (name, state), count in sorted(counted.items(), key=str):
         if name in active:
             family.add_metric([name, state], count)
     return family
