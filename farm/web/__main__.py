@@ -10,6 +10,7 @@ from orchestrator.config import settings
 from orchestrator.system.process import begin
 
 from .app import make_app
+from .patience import Patient
 
 CONNECTIONS = 64
 
@@ -29,6 +30,7 @@ def main() -> None:
         ssl_certfile=given.certificate,
         ssl_keyfile=given.key,
         limit_concurrency=CONNECTIONS,
+        http=Patient,
         timeout_graceful_shutdown=2,
         access_log=False,
         server_header=False,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,18 +22,18 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import FarmError, ModelFileError
 from orchestrator.ledger import Ledger
 
+from .room import NoRoom, Room
+
 log = logging.getLogger(__name__)
 BELIEVED_S = 1.0
 """How long the hosts' secrets are kept in memory: one that was removed is refused after that."""
-FREE_BYTES = 1 << 30
-"""Of the disk, what a host's files leave to the farm."""
 
 
 def make_app(settings: Settings) -> Starlette:
     """Nothing is opened before the first request."""
     hosts = Hosts(lambda: Ledger(settings.ledger))
     kept = Artifacts(settings.state)
-    files = Files(kept)
+    files, room = Files(kept), Room(settings.state)
 
     async def sent(_: Request, wanted: str, host: str) -> Response:
         try:
@@ -46,19 +46,17 @@ def make_app(settings: Settings) -> Starlette:
 
     async def received(request: Request, wanted: str, host: str) -> Response:
         size = request.headers.get("content-length", "")
-        if not size.isdecimal():
-            return PlainTextResponse("say how many bytes come (Content-Length)\n", 411)
-        if shutil.disk_usage(settings.state).free - int(size) < FREE_BYTES:
-            return PlainTextResponse(f"the farm's disk has no room for {size} bytes\n", 507)
-        with tempfile.TemporaryFile(dir=settings.state) as body:
-            async for chunk in request.stream():
-                await run_in_threadpool(body.write, chunk)
-            body.seek(0)
-            try:
+        if not size.isdecimal() or len(size) > 15 or "transfer-encoding" in request.headers:
+            return PlainTextResponse("say how many bytes come (Content-Length, and no Transfer-Encoding)\n", 411)
+        try:
+            with room.set_apart(host, int(size)), tempfile.TemporaryFile(dir=settings.state) as body:
+                await _taken(request, int(size), body)
                 await run_in_threadpool(kept.receive, body, wanted)
-            except (ModelFileError, ValueError) as e:
-                log.warning("event=file_refused host=%s sha256=%s error=%s", host, wanted, str(e).replace("\n", " "))
-                return PlainTextResponse(f"{e.args[0]}\n", 422)
+        except NoRoom as e:
+            return PlainTextResponse(f"{e}\n", 507)
+        except (ModelFileError, ValueError) as e:
+            log.warning("event=file_refused host=%s sha256=%s error=%s", host, wanted, str(e).replace("\n", " "))
+            return PlainTextResponse(f"{e.args[0]}\n", 422)
         log.info("event=file_received host=%s sha256=%s", host, wanted)
         return Response(status_code=204)
 
@@ -76,6 +74,17 @@ def make_app(settings: Settings) -> Starlette:
         return PlainTextResponse("ok\n")
 
     return Starlette(routes=[Route("/files/{sha256}", file, methods=["GET", "PUT"]), Route("/health", health)])
+
+
+async def _taken(request: Request, size: int, body: IO[bytes]) -> None:
+    """Write what comes, and no more than was said. Raises NoRoom."""
+    left = size
+    async for chunk in request.stream():
+        left -= len(chunk)
+        if left < 0:
+            raise NoRoom(f"more than the {size} bytes that were said")
+        await run_in_threadpool(body.write, chunk)
+    body.seek(0)
 
 
 class Hosts:

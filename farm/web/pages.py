@@ -23,6 +23,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.system.process import begin
 
 from .deeds import Deeds
+from .patience import Patient
 
 CONNECTIONS = 400
 REPLY_S = 2.0
@@ -67,6 +68,7 @@ def serve(state: Path, listening: Listening) -> None:
         host=listening.address,
         port=listening.port,
         limit_concurrency=CONNECTIONS,
+        http=Patient,
         timeout_graceful_shutdown=1,
         access_log=False,
         server_header=False,

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -220,6 +220,7 @@ def _engine(url: str) -> Engine:
 def _configure_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions begin where SQLAlchemy says, see _begin_sqlite
     try:
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # a damaged text costs its row alone
         connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
         _use_write_ahead_log(connection)
         for pragma in (f"synchronous={SYNCHRONOUS}", "foreign_keys=ON"):

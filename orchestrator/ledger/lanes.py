@@ -5,12 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Annotated
 
+from pydantic import Field, TypeAdapter
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
 from .database import parts
+from .rows import readable
 from .tables import CHOICE_DEVICES, CHOICES, LANES
 
+_CANDIDATES_TEXT: TypeAdapter[tuple[str, ...]] = TypeAdapter(Annotated[tuple[str, ...], Field(min_length=1)])
 _THESE: BindParameter[int] = bindparam("these", expanding=True)
 _CHOICE_OF = select(LANES.c.id, LANES.c.choice_id).where(LANES.c.id.in_(_THESE))
 _CANDIDATES = select(CHOICES.c.id, CHOICES.c.candidates).where(CHOICES.c.id.in_(_THESE))
@@ -71,10 +76,15 @@ def choices_of(connection: Connection, wanted: Collection[int]) -> dict[int, tup
     found: dict[int, tuple[str, ...]] = {}
     for part in parts(wanted):
         rows = connection.execute(_CANDIDATES, {"these": part})
-        found |= {row.id: candidates_of(row.candidates) for row in rows}
+        found |= {row.id: known_candidates(row.id, row.candidates) for row in rows}
     return found
 
 
+def known_candidates(choice: int, text: str) -> tuple[str, ...]:
+    """The devices of a choice, from its column; none, logged, where that cannot be read."""
+    return readable(f"choice {choice} of devices", partial(candidates_of, text)) or ()
+
+
 def candidates_of(text: str) -> tuple[str, ...]:
-    """The devices of a choice, from its column."""
-    return tuple(json.loads(text))
+    """The devices of a choice, from its column. Raises ValueError."""
+    return _CANDIDATES_TEXT.validate_json(text, strict=True)

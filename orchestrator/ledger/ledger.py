@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError
 
 from orchestrator.analysis.figures import BlockFigures
@@ -45,7 +45,7 @@ from .rows import (
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
 from .said.standing import Standing
-from .tables import JOBS, number_of
+from .tables import JOBS, LANES, number_of
 
 
 class Ledger:
@@ -67,7 +67,7 @@ class Ledger:
     ) -> None:
         self._database = Database(url)
         self._retries, self._quarantine_after = retries, quarantine_after
-        self._reader = NewsReader(self._spec)
+        self._reader = NewsReader(self._spec, self._fail_choice)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
         self.listed = Listed(self._database)
         self.standing = Standing(self._database, quarantine_after, quarantine_s, rest_s)
@@ -359,6 +359,11 @@ class Ledger:
         """A number that is another one each time that the ledger is put back from a copy; 0: it never was."""
         with self._database.read() as connection:
             return queries.restored(connection)
+
+    def _fail_choice(self, choice: int) -> None:
+        with self._database.write() as connection:
+            lanes = select(LANES.c.id).where(LANES.c.choice_id == choice)
+            attempts.fail(connection, JOBS.c.lane_id.in_(lanes), Unreadable.cause)
 
     def _spec(self, experiment_id: str) -> Experiment | None:
         """An experiment; None where it cannot be read: its jobs then end as failed, and the others go on."""

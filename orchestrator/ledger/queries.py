@@ -11,7 +11,7 @@ from orchestrator.model.job import AnyJob, Job
 from orchestrator.model.lease import Assignment
 
 from .database import padded
-from .lanes import candidates_of
+from .lanes import known_candidates
 from .queue.histories import attempt_rows, running_rows
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
 from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
@@ -81,13 +81,14 @@ def device_counts(connection: Connection, experiment_id: str | None) -> dict[str
     """Device -> (jobs that are over, all jobs), of the jobs that only this device may run; without held ones."""
     over = case((JOBS.c.state.in_(OPEN), 0), else_=1)
     certain = (CHOICES.c.candidate_count == 1) & (JOBS.c.state != JobState.HELD)
-    counted = select(CHOICES.c.candidates, func.sum(over), func.count()).select_from(JOBS)
+    counted = select(CHOICES.c.id, CHOICES.c.candidates, func.sum(over), func.count()).select_from(JOBS)
     of_choice = counted.join(LANES, LANES.c.id == JOBS.c.lane_id).join(CHOICES, CHOICES.c.id == LANES.c.choice_id)
     statement = of_choice.where(certain)
     if experiment_id is not None:
         statement = statement.where(JOBS.c.experiment == number_of(experiment_id))
-    rows = connection.execute(statement.group_by(CHOICES.c.candidates))
-    return {candidates_of(candidates)[0]: (int(done), int(total)) for candidates, done, total in rows}
+    rows = connection.execute(statement.group_by(CHOICES.c.id, CHOICES.c.candidates))
+    read = ((known_candidates(choice, text), int(done), int(total)) for choice, text, done, total in rows)
+    return {devices[0]: (done, total) for devices, done, total in read if devices}
 
 
 def jobs(

@@ -54,7 +54,7 @@ def _jobs(connection: Connection) -> Metric:
     grouped = select(JOBS.c.state, JOBS.c.outcome, func.count()).group_by(JOBS.c.state, JOBS.c.outcome)
     counts = {(state.value, ""): 0 for state in OPEN}
     counts |= {(state, outcome): count for state, outcome, count in connection.execute(grouped)}
-    for (state, outcome), count in sorted(counts.items()):
+    for (state, outcome), count in sorted(counts.items(), key=str):
         family.add_metric([state, outcome], count)
     return family
 
@@ -90,7 +90,7 @@ def _attempts(connection: Connection) -> Iterator[Metric]:
         "Attempts that ended, by outcome and cause (an error's bounded word).",
         labels=("outcome", "cause"),
     )
-    for (outcome, cause), count in sorted(counts.items()):
+    for (outcome, cause), count in sorted(counts.items(), key=str):
         if outcome:
             ended.add_metric([outcome, cause], count)
     yield ended
@@ -100,7 +100,7 @@ def _records(connection: Connection) -> Metric:
     family = CounterMetricFamily(
         "farm_records", "Records that the ledger took in, by outcome and source.", labels=("outcome", "source")
     )
-    for (outcome, source), count in sorted(counted.count(connection, "records").items()):
+    for (outcome, source), count in sorted(counted.count(connection, "records").items(), key=str):
         family.add_metric([outcome, source], count)
     return family
 
@@ -207,7 +207,7 @@ def _progress(states: list[_State], names: dict[str, str]) -> Metric:
     for each in states:
         counted[names[each.experiment_id], each.state] += each.jobs
     active = {name for name, state in counted if state in OPEN}
-    for (name, state), count in sorted(counted.items()):
+    for (name, state), count in sorted(counted.items(), key=str):
         if name in active:
             family.add_metric([name, state], count)
     return family

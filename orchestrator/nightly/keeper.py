@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from orchestrator.config import Settings
@@ -15,10 +16,12 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import Ledger, NightText, Schedule
+from orchestrator.ledger.rows import readable
 
 from .due import due
 from .night import Night, Told
 from .night_ledger import NightLedger
+from .past import readable_nights
 from .plan import REMEMBERED_NIGHTS, bare, expected, not_run, plan
 from .schedule import is_moment
 from .steps import Begin, Cancel, Judge, Over, Submit, Tell, Wait, next_step
@@ -53,7 +56,7 @@ class Keeper:
 
     def begin(self, suite: Suite, file: Path, due_at: float, now: float, *, scheduled: bool) -> Night:
         """Store a night of a suite. Raises SpecError, ModelFileError where it cannot run."""
-        earlier = [_read(text) for text in self._nights.of(suite.name, limit=REMEMBERED_NIGHTS)]
+        earlier = readable_nights(self._nights.of(suite.name, limit=REMEMBERED_NIGHTS))
         night = plan(suite, file, due_at, now, scheduled=scheduled, artifacts=self._artifacts)
         return self._store(night.model_copy(update={"expected": expected(suite, earlier)}))
 
@@ -64,7 +67,9 @@ class Keeper:
         return night
 
     def _begin_due(self, schedule: Schedule, now: float) -> None:
-        known = Suite.model_validate_json(schedule.body)
+        read = partial(Suite.model_validate_json, schedule.body)
+        if (known := readable(f"the schedule of suite {schedule.suite}", read)) is None:
+            return
         times = self._nights.due_times(schedule.suite, LOOKED_AT)
         last = next((at for at in times if is_moment(schedule.cron, at)), schedule.since)
         found = due(schedule.cron, max(last, schedule.since), now, known.budget)
@@ -74,7 +79,7 @@ class Keeper:
             self._store(not_run(bare(known, Path(schedule.file), moment, scheduled=True), why, *forgotten))
         if found.begin is None:
             return
-        if any(_read(text).began_at for text in self._nights.of(schedule.suite, over=False)):
+        if any(night.began_at for night in readable_nights(self._nights.of(schedule.suite, over=False))):
             why = "the night before was still under way: give the suite less `budget`, or fewer nights"
             self._store(not_run(bare(known, Path(schedule.file), found.begin, scheduled=True), why))
             return
@@ -143,9 +148,9 @@ class Keeper:
         return self._nights.one(text.id)
 
     def _fail(self, text: NightText, why: str) -> None:
-        """It ends here, and is told: a night that fails at every turn is no night."""
-        night = _read(self._nights.one(text.id))
-        if not night.is_judged:
+        """It ends here, and is told: a night that fails at every turn is no night. One that cannot be read stays."""
+        night = next(iter(readable_nights([self._nights.one(text.id)])), None)
+        if night is not None and not night.is_judged:
             self._save(self._nights.one(text.id), not_run(night, why))
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from orchestrator.analysis.comparison import Compared, SideRow, alike, rows_of
 from orchestrator.analysis.history import Figure, History, history, of_sides
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history.series import facts_of
 from orchestrator.errors import FarmError, NoData, UnknownName
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import Ledger, NightText
+from orchestrator.ledger.rows import readable
 from orchestrator.model.axes import SIDE, axis_value_text
 from orchestrator.model.experiment import BASELINE, CANDIDATE, Experiment
 
@@ -32,8 +34,13 @@ def past(ledger: Ledger, name: str, last: int = MOST_NIGHTS) -> History:
 
 def nights_of(ledger: Ledger, suite: str, last: int | None = MOST_NIGHTS) -> list[Night]:
     """Its nights that have been judged, the oldest first."""
-    found = [Night.model_validate_json(each.body) for each in ledger.nights.of(suite, limit=last)]
-    return [night for night in reversed(found) if night.is_judged]
+    return [night for night in reversed(readable_nights(ledger.nights.of(suite, limit=last))) if night.is_judged]
+
+
+def readable_nights(texts: Iterable[NightText]) -> list[Night]:
+    """Those of these that can be read; the log tells of the others."""
+    read = (readable(f"night {text.id}", partial(Night.model_validate_json, text.body)) for text in texts)
+    return [night for night in read if night is not None]
 
 
 def rows_of_night(ledger: Ledger, night: Night) -> list[SideRow]:

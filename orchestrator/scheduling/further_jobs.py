@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FarmError, ServiceDown, SpecError
+from orchestrator.errors import FarmError, ServiceDown, SpecError, Unreadable
 from orchestrator.expansion.expand import job as job_of
 from orchestrator.ledger import JobRow, JobState, Lane, Ledger
 from orchestrator.model.job import Job
@@ -22,19 +23,46 @@ from orchestrator.strategies import Place, Result, strategy_for
 log = logging.getLogger(__name__)
 
 LANES_PER_TURN = 5
+OWN_AT_ONCE = 2
+"""Files of users that are asked at the same time."""
 TOLD = 1000
 """Characters of why a strategy failed."""
 
 
 class FurtherJobs:
-    """Results are read from the ledger anew each time: it remembers nothing."""
+    """Results are read from the ledger anew each time: it remembers nothing but whom it is asking. A user's own file is
+    asked beside the turn, and what it says counts when it comes."""
 
     def __init__(self, ledger: Ledger, artifacts: Artifacts) -> None:
         self._ledger, self._artifacts = ledger, artifacts
+        self._pool = ThreadPoolExecutor(OWN_AT_ONCE, thread_name_prefix="strategy")
+        self._asking: dict[int, Future[int]] = {}
+        """By lane."""
 
     def run(self) -> int:
         """Ask where something is to be asked; the number of jobs that were added."""
-        return sum(self._decide(lane) for lane in self._ledger.undecided(LANES_PER_TURN))
+        over = [lane for lane, answer in self._asking.items() if answer.done()]
+        added = sum(self._asking.pop(lane).result() for lane in over)
+        lanes = self._ledger.undecided(LANES_PER_TURN + len(self._asking))
+        for lane in [lane for lane in lanes if lane.lane_id not in self._asking]:
+            if self._is_own(lane):
+                self._asking[lane.lane_id] = self._pool.submit(self._decide, lane)
+            else:
+                added += self._decide(lane)
+        return added
+
+    def close(self) -> None:
+        """Wait for what is being asked."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _is_own(self, lane: Lane) -> bool:
+        try:
+            choice = self._ledger.experiment(lane.experiment_id).experiment.strategy
+        except ServiceDown:
+            raise
+        except FarmError:  # it cannot be read: whoever decides says so
+            return False
+        return choice is not None and choice.file is not None
 
     def _decide(self, lane: Lane) -> int:
         """A decision that fails adds nothing: what was measured stands, and the experiment ends."""
@@ -57,6 +85,8 @@ class FurtherJobs:
 
     def _asked(self, lane: Lane) -> tuple[list[Job], list[Job], Stopped | None]:
         """The jobs that follow, the one that is held until they are over, and why it ended early."""
+        if not lane.candidates:
+            raise Unreadable("its choice of devices in the ledger cannot be read", remedy="run the experiment again")
         experiment = self._ledger.experiment(lane.experiment_id).experiment
         results = self._results([row for row in self._ledger.lane_jobs(lane) if row.state is not JobState.HELD])
         strategy = strategy_for(Place(experiment, lane.experiment_id, lane.candidates), self._artifacts)

@@ -116,6 +116,10 @@ class Scheduler:
         self._down = False
         return report
 
+    def close(self) -> None:
+        """Wait for what is under way beside the turns."""
+        self._further.close()
+
     def rest(self, stop: threading.Event, turn_s: float, did: TickReport) -> None:
         """After a turn that took so long: until a host or a submission tells something, `tick_s` at most, or not at all
         where it left something."""
@@ -294,6 +298,7 @@ def run(farm: Settings, stop: threading.Event) -> None:
                 stop.wait(pause_s)
             else:
                 scheduler.rest(stop, time.monotonic() - began, did)
+        scheduler.close()
         log.info("event=stopped")
 
 

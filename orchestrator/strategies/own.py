@@ -1,11 +1,10 @@
-"""A user's own strategy: one Python file with a class `Strategy`, run in a process of its own with a limit of time.
+"""A user's own strategy: one Python file with a class `Strategy`, run in a process of its own with limits.
 
 Whatever goes wrong in it is the file's fault and ends the experiment with what it has; the scheduler goes on.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator.errors import SpecError
 from orchestrator.expansion.run_order import Slot
 
+from . import foreign_process
 from .strategy import Place, Result
 
 LIMIT_S = 10.0
@@ -62,14 +62,16 @@ class OwnStrategy:
         question = QUESTION.dump_json(Question(self._place, self._results))
         command = [sys.executable, "-m", "orchestrator.strategies.own_process", str(self._file)]
         try:
-            found = subprocess.run(command, input=question, capture_output=True, timeout=LIMIT_S, check=False)
-        except subprocess.TimeoutExpired as e:
-            raise self._refused(f"no answer within {LIMIT_S:g} s") from e
-        if found.returncode != 0:
-            *_, last = found.stderr.decode(errors="replace").splitlines() or ["it ended without a word"]
-            raise self._refused(last[:TOLD])
+            found = foreign_process.run(command, question, LIMIT_S)
+        except TimeoutError as e:
+            raise self._refused(str(e)) from e
+        if foreign_process.OUTPUT_BYTES in (len(found.output), len(found.errors)):
+            raise self._refused(f"it wrote more than {foreign_process.OUTPUT_BYTES >> 20} MiB")
+        if found.status != 0:
+            *_, last = found.errors[-TOLD * 4 :].decode(errors="replace").splitlines() or ["it ended without a word"]
+            raise self._refused(last[-TOLD:])
         try:
-            return ANSWER.validate_json(found.stdout)
+            return ANSWER.validate_json(found.output)
         except ValidationError as e:
             raise self._refused(f"{e.errors()[0]['msg']} in what `ask` returned") from e
 

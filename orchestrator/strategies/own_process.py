@@ -13,6 +13,7 @@ from typing import Any
 
 from orchestrator.expansion.run_order import Slot
 
+from .foreign_process import limit_this_process
 from .own import ANSWER, QUESTION, Question
 
 
@@ -27,6 +28,7 @@ def answer(file: str, question: Question) -> tuple[list[Slot], bool]:
 
 def main() -> int:
     """Entry point; exit status 1, with the last line on standard error, where the file fails."""
+    limit_this_process()
     with contextlib.redirect_stdout(sys.stderr):
         try:
             found = answer(sys.argv[1], QUESTION.validate_json(sys.stdin.buffer.read()))

@@ -9,6 +9,7 @@ from dashboards.web.page import Asked, Page
 from orchestrator.errors import UnknownName
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night
+from orchestrator.nightly.past import readable_nights
 
 MOST = 30
 
@@ -26,7 +27,7 @@ def nights(asked: Asked) -> Page:
     from orchestrator.report.nights.morning import said
 
     ledger = asked.ledger()
-    found = [Night.model_validate_json(each.body) for each in ledger.nights.of(limit=MOST)]
+    found = readable_nights(ledger.nights.of(limit=MOST))
     data = {
         "nights": [Told(night, dict(Counter(map(said, night.rows)))) for night in found],
         "schedules": ledger.nights.schedules(),

@@ -8,14 +8,14 @@ that it was made for: of two made at once the second finds others, and does noth
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cache
+from functools import cache, partial
 
 from sqlalchemy import Connection, Integer, Select, bindparam, delete, func, select, update
 
 from orchestrator.ledger import templates
-from orchestrator.ledger.lanes import candidates_of
+from orchestrator.ledger.lanes import known_candidates
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
-from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane
+from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane, readable
 from orchestrator.ledger.tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped
@@ -29,13 +29,13 @@ def undecided(connection: Connection, limit: int) -> list[Lane]:
 
 
 @cache
-def _undecided() -> Select[tuple[int, str, str]]:
+def _undecided() -> Select[tuple[int, str, str, int]]:
     """Asked in each turn in which something ended: made once."""
     held = JOBS.c.state == JobState.HELD
     reserved = select(JOBS.c.lane_id).where(held).distinct().subquery()
     busy = select(JOBS.c.id).where(JOBS.c.state.in_(BUSY), JOBS.c.lane_id == LANES.c.id)
     ended = (
-        select(LANES.c.id, EXPERIMENTS.c.id.label("experiment_id"), CHOICES.c.candidates)
+        select(LANES.c.id, EXPERIMENTS.c.id.label("experiment_id"), CHOICES.c.candidates, LANES.c.choice_id)
         .join(reserved, reserved.c.lane_id == LANES.c.id)
         .join(EXPERIMENTS, EXPERIMENTS.c.sequence == LANES.c.experiment)
         .join(CHOICES, CHOICES.c.id == LANES.c.choice_id)
@@ -47,7 +47,7 @@ def _undecided() -> Select[tuple[int, str, str]]:
 def _lane(connection: Connection, row: AnyRow) -> Lane:
     of_lane = (JOBS.c.lane_id == row.id) & (JOBS.c.state == JobState.HELD)
     held = connection.scalars(select(JOBS.c.id).where(of_lane))
-    return Lane(row.id, row.experiment_id, candidates_of(row.candidates), frozenset(held))
+    return Lane(row.id, row.experiment_id, known_candidates(row.choice_id, row.candidates), frozenset(held))
 
 
 def jobs(connection: Connection, lane: Lane) -> list[JobRow]:
@@ -77,7 +77,7 @@ def extend(
 def stopped_of(connection: Connection, experiment_id: str | None) -> dict[str, list[Stopped]]:
     """Strategies that ended without what they were asked for, by experiment; of one or of all."""
     statement = (
-        select(EXPERIMENTS.c.id, LANES.c.stopped, CHOICES.c.candidates)
+        select(EXPERIMENTS.c.id, LANES.c.id.label("lane_id"), LANES.c.stopped, LANES.c.choice_id, CHOICES.c.candidates)
         .join(EXPERIMENTS, EXPERIMENTS.c.sequence == LANES.c.experiment)
         .join(CHOICES, CHOICES.c.id == LANES.c.choice_id)
         .where(LANES.c.stopped != "")
@@ -87,9 +87,10 @@ def stopped_of(connection: Connection, experiment_id: str | None) -> dict[str, l
         statement = statement.where(EXPERIMENTS.c.id == experiment_id)
     found: dict[str, list[Stopped]] = {}
     for row in connection.execute(statement):
-        stopped = Stopped.model_validate_json(row.stopped)
-        told = stopped.model_copy(update={"devices": candidates_of(row.candidates)})
-        found.setdefault(row.id, []).append(told)
+        stopped = readable(f"why lane {row.lane_id} stopped", partial(Stopped.model_validate_json, row.stopped))
+        if stopped is not None:
+            devices = known_candidates(row.choice_id, row.candidates)
+            found.setdefault(row.id, []).append(stopped.model_copy(update={"devices": devices}))
     return found
 
 

@@ -89,8 +89,9 @@ class NewsReader:
     """Remembers what never changes: choices of devices, of each of which there is one object, and what experiments ask,
     for as long as somebody keeps a lane of theirs that was read here, and a while longer."""
 
-    def __init__(self, spec: Spec) -> None:
-        self._spec = spec
+    def __init__(self, spec: Spec, fail_choice: Callable[[int], None]) -> None:
+        """`fail_choice`: ends the jobs of a choice of devices that cannot be read."""
+        self._spec, self._fail_choice = spec, fail_choice
         self._choices: dict[int, tuple[str, ...]] = {}
         self._asked: WeakValueDictionary[str, _Asked] = WeakValueDictionary()
         """By experiment; its lanes hold it."""
@@ -138,6 +139,9 @@ class NewsReader:
     def _know(self, connection: Connection, choices: set[int]) -> None:
         if lacking := choices - self._choices.keys():
             self._choices |= lane_rows.choices_of(connection, lacking)
+            for choice in lacking:
+                if not self._choices[choice]:
+                    self._fail_choice(choice)
 
     def _made(
         self, connection: Connection, lanes: Sequence[AnyRow], untried: Iterable[AnyRow], tried: Sequence[AnyRow]
@@ -158,7 +162,7 @@ class NewsReader:
     ) -> WaitingLane | None:
         experiment_id = next((row.experiment_id for row in (*untried[:1], *tried[:1])), None)
         asked = None if experiment_id is None else self._asked_by(experiment_id)
-        if experiment_id is None or asked is None:
+        if experiment_id is None or asked is None or not self._choices[choice]:
             return None
         make = partial(_job, asked, self._choices[choice])
         known = tuple(make(row, histories.failed_on(row.id), alone=row.id in histories.suspects) for row in tried)

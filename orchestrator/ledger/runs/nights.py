@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import delete, insert, select, update
 
 from orchestrator.errors import UnknownName
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import AnyRow, pack_json, read_row, unpack
+from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable, unpack
 from orchestrator.ledger.tables import NIGHTS, SCHEDULES
 
 
@@ -79,7 +80,8 @@ class Nights:
         if over is not None:
             wanted = wanted.where(NIGHTS.c.over.is_(over))
         with self._database.read() as connection:
-            return [_night(row) for row in connection.execute(wanted)]
+            read = (readable(f"night {row.id}", partial(_night, row)) for row in connection.execute(wanted).all())
+            return [night for night in read if night is not None]
 
     def due_times(self, suite: str, limit: int) -> list[float]:
         """When the newest nights of a suite were due (Unix time), the newest first; reads no night."""
@@ -91,7 +93,8 @@ class Nights:
         """Suites that run by themselves, by name."""
         with self._database.read() as connection:
             rows = connection.execute(select(SCHEDULES).order_by(SCHEDULES.c.suite)).all()
-        return [Schedule(row.suite, row.file, row.cron, row.since, unpack(row.body)) for row in rows]
+        read = (readable(f"the schedule of suite {row.suite}", partial(_schedule, row)) for row in rows)
+        return [schedule for schedule in read if schedule is not None]
 
     def schedule(self, suite: str, file: str, cron: str, body: bytes) -> None:
         """From now on this suite runs by itself; what was said of it before is replaced."""
@@ -104,6 +107,10 @@ class Nights:
         """Whether it ran by itself."""
         with self._database.write() as connection:
             return connection.execute(delete(SCHEDULES).where(SCHEDULES.c.suite == suite)).rowcount > 0
+
+
+def _schedule(row: AnyRow) -> Schedule:
+    return Schedule(row.suite, row.file, row.cron, row.since, unpack(row.body))
 
 
 def _night(row: AnyRow) -> NightText:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import insert, select
 
 from orchestrator.errors import UnknownName
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import AnyRow, pack_json, unpack
+from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable, unpack
 from orchestrator.ledger.tables import QUEUE_RUNS
 
 LATEST = "latest"
@@ -65,7 +66,8 @@ class QueueRuns:
         if name is not None:
             wanted = wanted.where(QUEUE_RUNS.c.name == name)
         with self._database.read() as connection:
-            return [_run(row) for row in connection.execute(wanted)]
+            read = (readable(f"queueing run {row.id}", partial(_run, row)) for row in connection.execute(wanted).all())
+            return [run for run in read if run is not None]
 
     def find(self, name: str) -> QueueRun:
         """By id, by the experiment's name (its newest), or `latest`. Raises UnknownName."""
@@ -83,7 +85,8 @@ class QueueRuns:
             row = connection.execute(select(*columns).where(QUEUE_RUNS.c.id == run_id)).first()
         if row is None:
             raise UnknownName(f"there is no queueing run {run_id!r}", remedy="`farm queue list` shows them")
-        return QueueRunBody(unpack(row.about), row.request_columns, row.reading_columns)
+        about = read_row(f"queueing run {run_id}", partial(unpack, row.about))
+        return QueueRunBody(about, row.request_columns, row.reading_columns)
 
 
 def _run(row: AnyRow) -> QueueRun:

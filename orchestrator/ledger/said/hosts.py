@@ -6,7 +6,7 @@ import time
 
 from sqlalchemy import Connection, delete, insert, select
 
-from orchestrator.ledger.rows import HostRow, HostState
+from orchestrator.ledger.rows import AnyRow, HostRow, HostState, readable
 from orchestrator.ledger.tables import HOSTS
 
 _EVERY = select(HOSTS).order_by(HOSTS.c.name)
@@ -15,7 +15,12 @@ _EVERY = select(HOSTS).order_by(HOSTS.c.name)
 def every(connection: Connection) -> list[HostRow]:
     """Those of which something was said, by name."""
     rows = connection.execute(_EVERY)
-    return [HostRow(row.name, HostState(row.state), row.since, row.secret_sha256) for row in rows]
+    return [HostRow(row.name, _state(row), row.since, row.secret_sha256) for row in rows]
+
+
+def _state(row: AnyRow) -> HostState:
+    """As drained where it cannot be read: nobody knows what was said of the host."""
+    return readable(f"the state of host {row.name}", lambda: HostState(row.state)) or HostState.DRAINING
 
 
 def say(connection: Connection, name: str, state: HostState, secret_sha256: str | None = None) -> None:

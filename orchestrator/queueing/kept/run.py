@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import Field
 
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import Ledger, QueueRun
+from orchestrator.ledger.rows import readable
 from orchestrator.model.base import Model
 from orchestrator.model.device import DeviceFacts, DeviceState
 from orchestrator.model.record import ConditionProof
@@ -90,11 +92,13 @@ class Read:
 
 def list_runs(ledger: Ledger, name: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
     """The answer of `farm queue list`: the newest first."""
-    return [
-        {"id": row.id, "name": row.name, "began_at": row.began_at, "source": row.source, "requests": row.requests}
-        | json.loads(row.summary)
-        for row in ledger.queue_runs.listed(name, limit)
-    ]
+    read = (readable(f"queueing run {row.id}", partial(_listed, row)) for row in ledger.queue_runs.listed(name, limit))
+    return [row for row in read if row is not None]
+
+
+def _listed(row: QueueRun) -> dict[str, Any]:
+    own = {"id": row.id, "name": row.name, "began_at": row.began_at, "source": row.source, "requests": row.requests}
+    return own | dict(json.loads(row.summary))
 
 
 def read_run(ledger: Ledger, name: str) -> Read:

@@ -6,12 +6,14 @@ import hashlib
 import http.server
 import os
 import random
+import socket
 import socketserver
 import ssl
 import subprocess
 import sys
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -487,6 +489,21 @@ def test_the_farm_keeps_nothing_that_has_another_hash_or_comes_from_nobody(farm:
     (tmp_path / "host/artifacts" / sha256[:2] / sha256).write_bytes(b"damaged")
     Outbox(tmp_path / "host", files(farm, tmp_path)).add(sha256)
     assert Outbox(tmp_path / "host", files(farm, tmp_path)).waiting() == [], "what is lost here never arrives"
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: 1\r\nTransfer-Encoding: chunked", b"Content-Length: 1"])
+def test_an_upload_is_no_longer_than_it_says(farm: Farm, length: bytes) -> None:
+    content = os.urandom(1 << 20)
+    sha256 = hashlib.sha256(content).hexdigest()
+    url = urllib.parse.urlsplit(farm.hosts["lab"].files_url)
+    head = f"PUT /files/{sha256} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {secret_of(farm, 'lab').decode()}\r\n"
+    trusted = ssl.create_default_context(cafile=farm.settings.tls_ca)
+    plain = socket.create_connection((url.hostname, url.port), timeout=60)
+    with trusted.wrap_socket(plain, server_hostname=url.hostname) as connection, suppress(OSError):
+        connection.sendall(head.encode() + length + b"\r\n\r\n100000\r\n" + content + b"\r\n0\r\n\r\n")
+        assert connection.recv(12) in (b"HTTP/1.1 411", b"HTTP/1.1 422")
+    with pytest.raises(ModelFileError, match="is not in"):
+        Artifacts(farm.settings.state).path(sha256)
 
 
 # the ledger

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,7 @@ from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.strategies import Place, Result, own
 from orchestrator.submission.submit import submit
 from tests.unit.orchestrator import make
+from tests.waiting import eventually
 
 from .hosts import Host, answered
 
@@ -63,7 +66,8 @@ def run(
     experiment_id = submit(farm, ledger, Inventory(redis), spec.load(file), file.parent).experiment_id
     for _ in range(turns):
         host.announce()
-        Scheduler(farm, ledger, redis).tick()
+        with closing(Scheduler(farm, ledger, redis)) as scheduler:
+            scheduler.tick()
         host.claim()
         host.finish()
         if ledger.experiment(experiment_id).finished:
@@ -210,6 +214,9 @@ def status(farm: Settings, *words: str) -> str:
         ("raise ValueError('no idea')", "ValueError: no idea"),
         ("return ['more']", "in what `ask` returned"),
         ("import os; os._exit(0)", "in what `ask` returned"),
+        ("import sys\n        while True: sys.stderr.write('x' * 1000000)", "wrote more than 16 MiB"),
+        ("self.large = bytearray(1 << 36)", "MemoryError"),
+        ("import sys; sys.stderr.write('x' * 10**6 + '\\nits end\\n'); sys.exit(3)", "its end"),
     ],
 )
 def test_what_is_wrong_with_a_strategy_is_told(tmp_path: Path, body: str, told: str) -> None:
@@ -221,3 +228,51 @@ def test_what_is_wrong_with_a_strategy_is_told(tmp_path: Path, body: str, told: 
     strategy.tell([Result(job, "ok")])
     with pytest.raises(SpecError, match=f"strategy.file: mine.py: .*{re.escape(told)}"):
         strategy.ask()
+
+
+def test_nothing_that_a_strategy_starts_stays_behind(tmp_path: Path) -> None:
+    """Also in a session of its own, with the pipe in its hands; the answer does not wait for it."""
+    started = f"""import subprocess, sys, os
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+        open({str(tmp_path / "pid")!r}, "w").write(str(child.pid))
+        self.done = True
+        return []"""
+    job = make.job()
+    (tmp_path / "mine.py").write_text(FILE.format(started))
+    choice = StrategyChoice(file="mine.py", options={"gain": 1.5})
+    strategy = own.OwnStrategy(Place(make.experiment(strategy=choice), "e", job.candidates), tmp_path / "mine.py")
+    strategy.tell([Result(job, "ok")])
+    assert strategy.ask() == [] and strategy.done
+    pid = (tmp_path / "pid").read_text()
+    eventually(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
+
+
+def test_a_turn_does_not_wait_for_a_strategy(
+    farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others submitted begins while it thinks."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def thinks(self: own.OwnStrategy) -> list[object]:
+        asked.set()
+        go_on.wait(60)
+        self.done = True
+        return []
+
+    monkeypatch.setattr(own.OwnStrategy, "ask", thinks)
+    host = Host(farm, redis, [make.device(serial, make.api(Api.CPU)) for serial in "AB"], measured)
+    host.announce()
+    file = EXAMPLE / "larger_batches.yaml"
+    mine = submit(farm, ledger, Inventory(redis), spec.load(file), file.parent).experiment_id
+    with closing(Scheduler(farm, ledger, redis)) as scheduler:
+        for _ in range(3):
+            scheduler.tick()
+            host.claim()
+            host.finish()
+        eventually(asked.is_set)
+        other = make.many(1, name="other").model_copy(update={"workload": spec.load(file).workload})
+        ledger.submit("other-1", other, [make.job("other-1").with_candidates(("A",))])
+        assert scheduler.tick().placed or scheduler.tick().placed
+        assert not ledger.experiment(mine).finished
+        go_on.set()
+        eventually(lambda: bool(scheduler.tick()) and ledger.experiment(mine).finished)

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import logging
+import os
+import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 from redis import Redis
+from sqlalchemy import LargeBinary, String, Text
+from typer.testing import CliRunner
 
+from farm.cli.app import application
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import Unreadable
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.database import Database
+from orchestrator.ledger.runs.queueing import QueueRunBody
+from orchestrator.ledger.tables import METADATA
 from orchestrator.metrics.queue import queue_families
 from orchestrator.model.lease import Assignment
+from orchestrator.nightly.past import readable_nights
+from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
 
@@ -162,3 +171,115 @@ def test_an_attempt_whose_job_cannot_be_read_any_more_is_not_restored(
     host.announce()
     assert scheduler.tick().lost == 1
     assert "cannot be read" in caplog.text
+
+
+NONSENSE = (
+    "",
+    "nonsense",
+    "{",
+    "[]",
+    "{}",
+    "null",
+    "[null]",
+    '"x"',
+    "7",
+    "[[1]]",
+    b"\xff\xfe",
+    b"x\x9c",
+    "\x00",
+    "9" * 400,
+)
+TEXTS = (Text, String, LargeBinary)
+KEYS = {
+    "id",
+    "sequence",
+    "experiment_id",
+    "job_id",
+    "choice_id",
+    "serial",
+    "digest",
+    "name",
+    "host",
+    "suite",
+    "what",
+    "word",
+}
+"""What names a row, or another one: that a row is another's is not for its reader to see."""
+COLUMNS = [
+    (table.name, column.name)
+    for table in METADATA.sorted_tables
+    for column in table.columns
+    if isinstance(column.type, TEXTS) and column.name not in KEYS
+]
+
+
+def damaged_at_random(farm: Settings, chance: random.Random, experiment_id: str) -> list[str]:
+    """Some columns of rows that are another experiment's, where a row is of one."""
+    of_experiment = "experiment NOT IN (SELECT sequence FROM experiments WHERE id = ?)"
+    of_job = "SELECT j.id FROM jobs j JOIN experiments e ON e.sequence = experiment WHERE e.id = ?"
+    of_lane = "SELECT choice_id FROM lanes JOIN experiments e ON e.sequence = experiment WHERE e.id = ?"
+    own = {
+        "experiments": "id != ?",
+        **dict.fromkeys(("jobs", "lanes", "templates"), of_experiment),
+        "choices": f"id NOT IN ({of_lane})",
+        "records": "experiment_id != ?",
+        "figures": "experiment_id != ?",
+        "attempts": f"job_id NOT IN ({of_job})",
+    }
+    chosen = chance.sample(COLUMNS, chance.randrange(2, 12))
+    with closing(sqlite3.connect(farm.ledger.removeprefix("sqlite:///"))) as connection:
+        for table, column in chosen:
+            where = own.get(table, "? != ''")
+            connection.execute(
+                f"UPDATE {table} SET {column} = ? WHERE {where}", (chance.choice(NONSENSE), experiment_id)
+            )
+        connection.commit()
+    return [".".join(each) for each in chosen]
+
+
+@pytest.mark.parametrize("draw", range(3))
+def test_any_column_of_any_row_costs_that_row_alone(
+    farm: Settings, redis: Redis, ledger: Ledger, seed: int, draw: int
+) -> None:
+    """Scheduler, commands, exporter and pages go on; the experiment whose rows are sound gets its results."""
+    chance = random.Random(f"{seed}:{draw}")
+    host = Host(farm, redis, [make.device("A"), make.device("B", host="lab")])
+    host.announce()
+    for number in range(3):
+        submit(ledger, host, f"bad-{number}", blocks=2)
+    scheduler = Scheduler(farm, ledger, redis)
+    for _ in range(2):
+        scheduler.tick()
+        host.claim()
+        host.finish()
+    ledger.standing.say_of_host("other", HostState.DRAINING)
+    ledger.standing.hold(["C"], "me")
+    ledger.dead.set_aside(b"x", "why", host="lab", name="n")
+    ledger.nights.begin("night-1", "suite", 1.0, b"{}")
+    ledger.nights.schedule("suite", "file", "0 0 * * *", b"{}")
+    ledger.queue_runs.keep("queue", 1.0, "simulated", 1, b"{}", QueueRunBody(b"{}", b"", b""))
+    good = make.many(2, name="good")
+    ledger.submit("good-1", good, expand(good, "good-1", host.devices[:1]).jobs)
+    what = damaged_at_random(farm, chance, "good-1")
+    with Ledger(farm.ledger, rest_s=0.0) as fresh:
+        until_over(Scheduler(farm, fresh, redis), fresh, host, "good-1")
+        assert ledger.counts("good-1")["ok"] == 2, what
+        readable_nights(fresh.nights.of())
+        list_runs(fresh)
+    told = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url}
+    for command in (
+        ["status"],
+        ["status", "good-1"],
+        ["results", "good-1"],
+        ["records"],
+        ["host", "list"],
+        ["nightly", "show"],
+    ):
+        shown = CliRunner().invoke(application(), command, env=told)
+        assert "report it" not in shown.output and not isinstance(shown.exception, ValueError), (
+            what,
+            command,
+            shown.output,
+        )
+    with closing(Database(farm.ledger)) as database, database.read() as connection:
+        assert list(queue_families(connection, {}))

@@ -1,0 +1,62 @@
+"""Connections that send half a request: each has a time, and an address has only so many of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_S = 10.0
+"""For all of a request's head."""
+BODY_S = 30.0
+LEAST_BYTES_PER_S = 16 << 10
+"""A body has `BODY_S`, and as long as it takes at this rate."""
+OF_AN_ADDRESS, OF_ALL = 16, 32
+"""Connections without a whole head: one more ends the oldest, so that who asks at once is heard."""
+LOOK_S = 0.5
+
+
+class Patient(H11Protocol):
+    """uvicorn's protocol, which by itself waits for ever."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._since, self._bytes, self._state = self.loop.time(), 0, self.conn.their_state
+        self._make_room()
+        self._timer = self.loop.call_later(LOOK_S, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._note()
+        self._bytes += len(data)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._note()
+
+    def _note(self) -> None:
+        if self.conn.their_state is not self._state:
+            self._since, self._bytes, self._state = self.loop.time(), 0, self.conn.their_state
+
+    def _look(self) -> None:
+        self._note()
+        if self.transport.is_closing():
+            return
+        limit_s = {h11.IDLE: HEAD_S, h11.SEND_BODY: BODY_S + self._bytes / LEAST_BYTES_PER_S}.get(self._state)
+        if limit_s is not None and self.loop.time() > self._since + limit_s:
+            self.transport.abort()
+            return
+        self._timer = self.loop.call_later(LOOK_S, self._look)
+
+    def _make_room(self) -> None:
+        known = [each for each in self.connections if isinstance(each, Patient) and each._state is h11.IDLE]
+        waiting = sorted(known, key=lambda each: each._since)
+        mine = [each for each in waiting if (each.client or ())[:1] == (self.client or ())[:1]]
+        for oldest in {*mine[:-OF_AN_ADDRESS], *waiting[:-OF_ALL]} - {self}:
+            oldest.transport.abort()
+            oldest._state = h11.CLOSED

@@ -1,0 +1,106 @@
+"""Half-sent requests, slow bodies and uploads that are more than they say: what a server bounds."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from farm.web import patience, room
+from farm.web.patience import Patient
+from farm.web.room import NoRoom, Room
+from tests.waiting import eventually
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
+BODY = b"POST /health HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"
+
+
+@pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    async def health(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(str(len(await request.body())))
+
+    app = Starlette(routes=[Route("/health", health, methods=["GET", "POST"])])
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, http=Patient, log_config=None, limit_concurrency=64, timeout_graceful_shutdown=1)
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        eventually(lambda: server.started)
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def sent(port: int, text: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
+    connection.sendall(text)
+    return connection
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Without an answer."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def answer(port: int) -> bytes:
+    with closing(sent(port, HEAD)) as connection:
+        return connection.recv(12)
+
+
+def test_half_sent_requests_keep_nobody_out_and_end(port: int, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    chance = random.Random(seed)
+    with ExitStack() as stack:
+        halves = [
+            stack.enter_context(closing(sent(port, chance.choice((HEAD, BODY))[: chance.randrange(1, 30)])))
+            for _ in range(100)
+        ]
+        assert answer(port) == b"HTTP/1.1 200"
+        monkeypatch.setattr(patience, "HEAD_S", 0.2)
+        assert all(map(has_ended, halves))
+    assert answer(port) == b"HTTP/1.1 200"
+
+
+def test_a_slow_body_ends_and_one_that_comes_does_not(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "BODY_S", 1.0)
+    monkeypatch.setattr(patience, "LEAST_BYTES_PER_S", 10)
+    with closing(sent(port, BODY + b"x")) as slow, closing(sent(port, BODY)) as steady:
+        for _ in range(10):
+            steady.sendall(b"x" * 100)
+            time.sleep(0.2)
+        assert steady.recv(12) == b"HTTP/1.1 200"
+        assert has_ended(slow)
+
+
+def test_room_is_set_apart_for_all_that_come_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = room.shutil.disk_usage(tmp_path).free
+    monkeypatch.setattr(room, "FREE_BYTES", free - 10_000_000)
+    monkeypatch.setattr(room, "HOST_BYTES", 6_000_000)
+    disk = Room(tmp_path)
+    first = disk.set_apart("lab", 3_000_000)
+    first.__enter__()
+    with pytest.raises(NoRoom, match="no room for 3000000 bytes"), disk.set_apart("lab", 3_000_000):
+        pass
+    first.__exit__(None, None, None)
+    with disk.set_apart("lab", 3_000_000):
+        pass
+    with pytest.raises(NoRoom, match="within a day"), disk.set_apart("lab", 3_000_000):
+        pass
+    with disk.set_apart("other", 3_000_000):
+        pass
