@@ -89,11 +89,12 @@ def marks() -> set[Path]:
 
 
 def _marks() -> Iterator[tuple[int, Path]]:
-    """Pid and state folder of every marked process of this user; others' environments cannot be read."""
+    """Pid and state folder of every marked process of this user; root alone could read others' environments."""
     import psutil  # loading it takes a moment, and most commands look at no process
 
-    for process in psutil.process_iter(["environ"]):
-        if mark := (process.info["environ"] or {}).get(MARK):
+    for process in psutil.process_iter(["environ", "uids"]):
+        mark = (process.info["environ"] or {}).get(MARK)
+        if mark and process.info["uids"].real == os.getuid():
             yield process.pid, Path(mark)
 
 

@@ -51,7 +51,7 @@ class Experiment:
         it: phone, virtual, workstation, replay, import."""
         import pandas as pd
 
-        return pd.DataFrame([_row(each) for each in self.at.answer("results", self.id)["summaries"]])
+        return pd.DataFrame([row_of(each) for each in self.at.answer("results", self.id)["summaries"]])
 
     def samples(self) -> pd.DataFrame:
         """A row for each sample of every attempt; column `outcome` says which attempts count. Times in ms."""
@@ -85,11 +85,11 @@ class Experiment:
         """The whole report with its charts; a notebook shows it in place, `save` writes the file."""
         return Page(self.at.output("report", self.id, output="-").decode())
 
-    def plot(self, metric: str = "median_ms") -> Plot:
-        """A column of `results()` by device and cell, with its interval where it has one."""
+    def plot(self, metric: str = "latency") -> Plot:
+        """Draw latency, p90, energy, memory, setup or throughput by device, with intervals, as `farm plot` does."""
         from .plot import dots
 
-        return dots(self.results(), metric)
+        return dots(self.results(), metric, self.id)
 
     def cancel(self) -> list[str]:
         """Cancel what is not over; the ids of the jobs."""
@@ -118,7 +118,7 @@ class Page:
         return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="{PAGE_PX}" style="border:0"></iframe>'
 
 
-def _row(summary: dict[str, Any]) -> dict[str, Any]:
+def row_of(summary: dict[str, Any]) -> dict[str, Any]:
     """One row of `results()`."""
     told: dict[str, dict[str, Any]] = {}
     for each in summary["quantities"]:  # of several sources of power the first one

@@ -28,6 +28,7 @@ COMMANDS = {
     "experiments": "run status watch cancel retry",
     "job": "job",
     "results": "results report",
+    "plot": "plot",
     "export": "export",
     "metrics": "metrics",
     "dataset": "dataset",

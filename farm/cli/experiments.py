@@ -22,7 +22,7 @@ from .farm_access import (
     settings_of,
 )
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
-from .output import JsonOption, StateOption, log, out, print_json, say
+from .output import Interrupted, JsonOption, StateOption, log, out, print_json, say
 from .submission import confirm_size, print_submission, submission_data
 
 if TYPE_CHECKING:
@@ -194,7 +194,13 @@ def watch(
     with open_ledger(settings) as ledger:
         row = None if everything else find_experiment(ledger, experiment)
         title = row.experiment.name if row else "all experiments"
-        last = follow_to_end(settings, ledger, row.id if row else None, title, limit_s, stream=stream)
+        try:
+            last = follow_to_end(settings, ledger, row.id if row else None, title, limit_s, stream=stream)
+        except Interrupted as e:
+            if stream or as_json:
+                raise
+            log().print(f"{e}")  # whoever only looks has ended as they wished
+            return
     if stream:
         pass
     elif as_json:

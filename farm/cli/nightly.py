@@ -18,8 +18,9 @@ from .farm_access import connect, open_inventory, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json, say
 
 if TYPE_CHECKING:
+    from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
-    from orchestrator.nightly import Night
+    from orchestrator.nightly import Night, Suite
 
 NOT_WELL = 1
 SHOWN = 30
@@ -29,6 +30,9 @@ DAY_S = 86400.0
 
 class _Nightly(TyperGroup):
     """`farm nightly SUITE` is `farm nightly run SUITE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["run", *args] if args[:1] == ["--test-tell"] else args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
@@ -43,7 +47,10 @@ group = typer.Typer(
     "schedule.\n\nExample: `farm nightly suite.yaml`, `farm nightly schedule suite.yaml` (`--state DIR`, `--json`)",
     no_args_is_help=True,
 )
-SuiteArgument = Annotated[Path, typer.Argument(metavar="SUITE.yaml", help="A suite file.", exists=True, dir_okay=False)]
+TestTellOption = Annotated[
+    bool, typer.Option("--test-tell", help="Only send a test message to the addresses that the suite names.")
+]
+SuiteArgument = Annotated[Path, typer.Argument(metavar="SUITE.yaml", help="A suite file.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -58,6 +65,7 @@ def run(
     follow: Annotated[
         bool, typer.Option("--follow/--no-follow", help="Wait until it is over, and print what it says.")
     ] = True,
+    test_tell: TestTellOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,14 +73,16 @@ def run(
 
     Exit status 0: the night is complete, and nothing is worse or missing; 1: otherwise, or if it cannot run.
 
-    Example: `farm nightly experiments/suites/nightly.yaml`
+    Example: `farm nightly experiments/suites/nightly.yaml`, `farm nightly --test-tell experiments/suites/nightly.yaml`
     """
     from farm.nightly import keeper_of
-    from orchestrator.nightly import load
 
     settings = settings_of(state)
+    asked = _asked(suite, settings)
+    if test_tell:
+        _test_tell(asked, settings, as_json=as_json)
+        return
     connect(settings)
-    asked = load(suite)
     with open_ledger(settings) as ledger:
         now = time.time()
         night = keeper_of(settings, ledger).begin(asked, suite.absolute(), now, now, scheduled=False)
@@ -85,14 +95,14 @@ def run(
 
 
 def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
-    """Let the farm run a suite by the `schedule` in its file. The farm reads the file again before each night.
+    """Let the farm run a suite by the `schedule` in its file. The farm reads the file again before each night. Whom the
+    suite tells is checked now.
 
     Example: `farm nightly schedule experiments/suites/nightly.yaml`
     """
-    from orchestrator.nightly import load
     from orchestrator.nightly.schedule import FORM, following
 
-    asked = load(suite)
+    asked = _asked(suite, settings_of(state))
     if asked.schedule is None:
         raise SpecError(f"{suite}: it has no `schedule`", remedy=f"give one: {FORM}")
     with open_ledger(settings_of(state), new=True) as ledger:
@@ -166,7 +176,37 @@ def listed(
         out().print(f"{each['suite']} runs by itself ({each['cron']}), next at {_moment(float(str(each['next'])))}")
 
 
-def _followed(settings: Any, ledger: Ledger, night_id: str) -> Night:
+def _asked(suite: Path, settings: Settings) -> Suite:
+    """The suite of a file. Raises SpecError, also where it tells somebody who cannot be told."""
+    from orchestrator.nightly import load
+
+    asked = load(suite)
+    if asked.tell:
+        from orchestrator.report.nights.tell import check_addresses  # loads matplotlib
+
+        check_addresses(asked.tell, _addresses(settings))
+    return asked
+
+
+def _addresses(settings: Settings) -> dict[str, str]:
+    return {name: address.get_secret_value() for name, address in settings.tell.items()}
+
+
+def _test_tell(asked: Suite, settings: Settings, *, as_json: bool) -> None:
+    from orchestrator.report.nights.tell import send_test
+
+    if not asked.tell:
+        raise NoData(f"the suite {asked.name} tells nobody", remedy="give it `tell: [ADDRESS]`")
+    told = send_test(asked.name, asked.tell, _addresses(settings))
+    if as_json:
+        print_json({"suite": asked.name, "told": told})
+    for each in told:
+        say(f"{each.to}: {each.error or 'told'}")
+    if any(each.error for each in told):
+        raise typer.Exit(NOT_WELL)
+
+
+def _followed(settings: Settings, ledger: Ledger, night_id: str) -> Night:
     """The night when it is over. Raises ServiceDown where the farm ends before it."""
     from .live import status_line
 

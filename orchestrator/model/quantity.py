@@ -6,12 +6,16 @@ import math
 import re
 import time
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 _NUMBER = re.compile(r"^\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-z%°]*)\s*$")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_WORDS = {"nanosecond": "ns", "microsecond": "us", "millisecond": "ms", "second": "s", "sec": "s", "minute": "min",
+          "mins": "min", "hour": "h", "hr": "h", "byte": "B", "percent": "%", "celsius": "C"}  # fmt: skip
+"""Units written out, also in the plural, as people write them."""
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _CELSIUS = {"C": 1.0, "°C": 1.0}
 _SHARES = {"%": 0.01}
@@ -86,8 +90,12 @@ def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str)
     number, unit = match.groups()
     if not unit:
         raise ValueError(f"{str(value).strip()} has no unit; expected {wanted}; units: {', '.join(units)}")
+    unit = unit if unit in units else _WORDS.get(unit.lower(), _WORDS.get(unit.lower().removesuffix("s"), unit))
     if unit not in units:
-        raise ValueError(f"unit {unit!r} is not known here; expected {wanted}; units: {', '.join(units)}")
+        words = [word for word, of in _WORDS.items() if of in units]
+        near = get_close_matches(unit.lower(), [*units, *words, *(f"{word}s" for word in words)], n=1)
+        meant = f"did you mean `{number} {near[0]}`? " if near else ""
+        raise ValueError(f"unit {unit!r} is not known here; {meant}expected {wanted}; units: {', '.join(units)}")
     return _finite(float(number) * units[unit], wanted)
 
 

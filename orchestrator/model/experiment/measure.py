@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from difflib import get_close_matches
+from typing import Literal, get_args
 
 from pydantic import field_validator
 
@@ -17,7 +18,8 @@ class Measure(Model):
     """What is measured."""
 
     quantities: tuple[Quantity, ...] = ("latency", "memory")
-    """`latency` and `memory` cost nothing; `layers` is a separate profiled pass; `power` samples the gauge."""
+    """`latency` and `memory` cost nothing; `layers` is a separate profiled pass; `power` samples the gauge (`energy` is
+    the same)."""
     power_period: SamplingPeriod = 0.1
     """Sampling period of the power gauge, with a unit: `100 ms`."""
     power_source: PowerSource | Literal["auto"] = "auto"
@@ -26,6 +28,16 @@ class Measure(Model):
     @field_validator("quantities", mode="before")
     @classmethod
     def _unique(cls, value: object) -> object:
+        if isinstance(value, list | tuple):
+            value = [_known(each) for each in value]
         if isinstance(value, list | tuple) and len(set(map(str, value))) != len(value):
             raise ValueError("a quantity is listed twice")
         return value
+
+
+def _known(word: object) -> object:
+    """`energy` is asked for as `power`, of which it is made. Raises ValueError for a misspelt one."""
+    known = (*get_args(Quantity), "energy")
+    if isinstance(word, str) and word not in known and (near := get_close_matches(word.lower(), known, n=1)):
+        raise ValueError(f"did you mean `{near[0]}`? {word[:40]!r} is none of {', '.join(known)}")
+    return "power" if word == "energy" else word

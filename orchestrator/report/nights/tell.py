@@ -10,10 +10,11 @@ import logging
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from orchestrator.errors import SpecError
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, Told
 from orchestrator.nightly.past import nights_of, of_suite
@@ -59,26 +60,56 @@ def _kind(found: Morning) -> str:
     return "success" if found.night.outcome == "complete" else "warning"
 
 
-def _told(to: str, known: Mapping[str, str], message: Mapping[str, Any], page: Path) -> Told:
+def check_addresses(to: Sequence[str], known: Mapping[str, str]) -> None:
+    """Raises SpecError with every one that nobody could be told at."""
+    if wrong := [
+        f"{service.name}: {service.error}" for service in (_service(each, known) for each in to) if service.error
+    ]:
+        raise SpecError(
+            f"`tell` names what is no address: {'; '.join(wrong)}",
+            remedy="mend `tell` in the suite, or FARM_TELL in the environment of `farm up` and of this command",
+        )
+
+
+def send_test(suite: str, to: Sequence[str], known: Mapping[str, str]) -> tuple[Told, ...]:
+    """Send a message that says that it is a test; as `tell`."""
+    body = f"A test: this is where the nights of `{suite}` will be told."
+    message = {"title": f"{suite}: a test", "body": body, "body_format": "markdown", "notify_type": "info"}
+    return tuple(_told(each, known, message, None) for each in to)
+
+
+class _Service(NamedTuple):
+    """What an address leads to; `name` is without secrets."""
+
+    name: str
+    service: Any = None
+    error: str = ""
+
+
+def _service(to: str, known: Mapping[str, str]) -> _Service:
     from apprise import Apprise
 
     if _NAME.fullmatch(to) and to not in known:
-        return _answer(
-            to, f"{to!r} is no address and is not in FARM_TELL ({', '.join(sorted(known)) or 'it is empty'})"
-        )
+        return _Service(to, error=f"{to!r} is not in FARM_TELL ({', '.join(sorted(known)) or 'it is empty'})")
     service = Apprise.instantiate(known.get(to, to), suppress_exceptions=True)
     name = to if _NAME.fullmatch(to) else _without_secrets(service, to)
-    if service is None:
-        return _answer(
-            name, "it is no address: write e.g. mailtos://USER:PASSWORD@HOST?to=TEAM@HOST or json://HOST/PATH"
-        )
+    wanted = "it is no address: write e.g. mailtos://USER:PASSWORD@HOST?to=TEAM@HOST or json://HOST/PATH"
+    return _Service(name, service, "" if service is not None else wanted)
+
+
+def _told(to: str, known: Mapping[str, str], message: Mapping[str, Any], page: Path | None) -> Told:
+    from apprise import Apprise
+
+    name, service, error = _service(to, known)
+    if error:
+        return _answer(name, error)
     everybody = Apprise()
     everybody.add(service)
     said = _Said()
     logger = logging.getLogger("apprise")
     logger.addHandler(said)
     try:
-        attach = str(page) if service.attachment_support else None
+        attach = str(page) if page is not None and service.attachment_support else None
         arrived = everybody.notify(**message, attach=attach)
     except Exception as e:  # a service of a library: whatever it raises, the others are still told
         return _answer(name, f"{type(e).__name__}: {e}")

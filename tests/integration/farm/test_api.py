@@ -100,7 +100,7 @@ def test_a_model_is_inferred_checked_measured_and_read(up: Up) -> None:
     assert result.low_ms <= result.median_ms <= result.high_ms
     page = run.report().html
     assert page.startswith("<!") and phone in page
-    assert run.plot().figure.axes[0].get_yticklabels()[0].get_text().startswith(f"{phone} VIRTUAL")
+    assert run.plot().figure.axes[0].get_yticklabels()[0].get_text().endswith("(virtual)")
     assert farm.experiment().id == run.id in set(farm.experiments().experiment)
     assert run.cancel() == []
 

@@ -201,6 +201,8 @@ def test_an_interrupted_watcher_says_that_the_farm_goes_on(
     assert (code, error["cause"]) == (130, "interrupted")
     assert "farm cancel two-" in error["remedy"] and error["remedy"] in err
     assert cli("watch", "--json")[0] == 130
+    code, _, err = cli("watch")
+    assert code == 0 and "farm cancel two-" in err and "error" not in err
 
 
 def test_what_comes_to_nothing_is_told_when_it_is_submitted(host: Host, cli: Cli, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune", "dataset", "agreement", "records", "retry", "ledger", "host", "hold", "compare", "changes",
-    "history", "nightly", "morning", "queue", "job", "web", "quantize", "metrics",
+    "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics",
 }  # fmt: skip
 
 

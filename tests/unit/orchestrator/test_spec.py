@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from orchestrator import spec
 from orchestrator.errors import SpecError
 from orchestrator.model.device import Api
+from orchestrator.model.quantity import parse_bytes, parse_seconds
 
 GOOD = """
 name: first
@@ -162,3 +164,24 @@ def test_fusions_are_words_lists_or_a_switch() -> None:
     assert fuse("[true, false]") == ("all", "none")
     twice = GOOD.replace("threads: [1, 2]", "fuse: [true, all]")
     assert "listed twice" in problems(twice)["matrix.fuse"]
+
+
+def test_units_are_taken_written_out(seed: int) -> None:
+    chosen = random.Random(seed)
+    for word, unit in (("minute", "min"), ("Second", "s"), ("hour", "h"), ("millisecond", "ms"), ("min", "min")):
+        number = chosen.randint(1, 500)
+        for text in (f"{number} {word}", f"{number}{word}s" if len(word) > 3 else f"{number} {word}s"):
+            assert parse_seconds(text) == parse_seconds(f"{number} {unit}")
+    for wrong, meant in (("2 minits", "did you mean `2 min"), ("3 minutes GiB", "expected a time")):
+        with pytest.raises(ValueError, match=meant):
+            parse_seconds(wrong)
+    with pytest.raises(ValueError, match="not known here; expected a size"):
+        parse_bytes("3 minutes")
+
+
+def test_who_asks_for_energy_measures_power() -> None:
+    asked = GOOD.replace("[latency, power]", "[latency, {}]")
+    of = [spec.parse(asked.replace("{}", word)).measure.quantities for word in ("energy", "power")]
+    assert of[0] == of[1] == ("latency", "power")
+    assert "did you mean `energy`?" in problems(asked.replace("{}", "enrgy"))["measure.quantities"]
+    assert "listed twice" in problems(asked.replace("{}", "energy, power"))["measure.quantities"]
