@@ -34,6 +34,10 @@ from .wakefulness import Wakefulness
 
 SHELL_V2_SDK = 24
 """The first whose adbd tells output, errors and exit status apart."""
+_FEATURES = {
+    "shell_v2": SHELL_V2_SDK, "cmd": 24, "stat_v2": 24, "fixed_push_mkdir": 24, "ls_v2": 30, "sendrecv_v2": 30,
+}  # fmt: skip
+"""Of adbd, by the release that brought them."""
 _FIRST_SERVICE_PID = 1 << 22
 """No process of a Linux host has a pid as high."""
 _DETACHING_S = 2.0
@@ -337,8 +341,7 @@ class Phone:
     def banner(self) -> bytes:
         """What the phone says of itself when it is connected."""
         names = ("ro.product.name", "ro.product.model", "ro.product.device")
-        shell = "shell_v2," if self.profile.sdk >= SHELL_V2_SDK else ""
-        features = f"{shell}cmd,stat_v2,ls_v2,fixed_push_mkdir,sendrecv_v2"
+        features = ",".join(name for name, sdk in _FEATURES.items() if self.profile.sdk >= sdk)
         facts = "".join(f"{name}={self.properties[name]};" for name in names)
         return f"device::{facts}features={features}".encode()
 

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from orchestrator.errors import Unsupported
 from workers.connection.base import DeviceConnection, ShellResult
 
-REQUIRED = (
-    "cat", "date", "df", "env", "getprop", "grep", "head", "ln", "ls", "mkdir", "mv", "printf", "rm", "stat", "tail",
-)  # fmt: skip
+REQUIRED = {
+    "cat": "/dev/null", "date": "", "df": "-k /data", "env": "true", "getprop": "ro.serialno", "grep": "-q x /dev/null",
+    "head": "-n 1 /dev/null", "ln": "", "ls": "-d /", "mkdir": "", "mv": "", "printf": "x", "rm": "", "stat": "-c %Y /",
+    "tail": "-c 1 /dev/null",
+}  # fmt: skip
+"""Those that everything needs, each with arguments that do nothing: one that is there may still not be run."""
 HASHES = ("sha256sum", "sha1sum")
 """One of them is enough; Android 7 has the second alone."""
 OPTIONAL = ("am", "cmd", "dumpsys", "id", "input", "logcat", "pidof", "ps", "settings", "svc", "wm")
@@ -24,8 +27,10 @@ _ABSENT = re.compile(r"\bsh: (?:[^:\s]*\[?\d+\]?: )?([^:\s]+): (?:inaccessible o
 
 def missing_tools(connection: DeviceConnection) -> tuple[str, ...]:
     """Those that a phone may lack and does. Raises Unsupported where it lacks one that everything needs."""
-    script = "; ".join(f"command -v {name}" for name in (*REQUIRED, *HASHES, *OPTIONAL))
-    told = connection.shell(["sh", "-c", f"{script}; true"], deadline_s=30.0).stdout.decode(errors="replace")
+    tried = {**REQUIRED, **dict.fromkeys(HASHES, "/dev/null")}
+    runs = [f"{name} {words} >/dev/null 2>&1; [ $? -lt {CANNOT_RUN} ] && echo {name}" for name, words in tried.items()]
+    script = "; ".join([*runs, *(f"command -v {name}" for name in OPTIONAL), "true"])
+    told = connection.shell(["sh", "-c", script], deadline_s=120.0).stdout.decode(errors="replace")
     found = {line.strip().rpartition("/")[2] for line in told.splitlines()}
     if lacking := [name for name in REQUIRED if name not in found]:
         raise no_tool(connection, *lacking)

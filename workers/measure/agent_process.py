@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.errors import DeviceSick, TransientError, TransportLost
+from orchestrator.errors import DeviceSick, DeviceSlow, TransientError, TransportLost
 from orchestrator.model.event import Device, Error, Event, Hello, Result, Setup
 from workers.devices.agent_journal import Journal, evidence
 from workers.devices.fleet import Member
@@ -261,7 +261,7 @@ class Follower:
         One whose supply was cut on purpose may be away as long as its agent is expected to need; then it is restored.
         """
         on_purpose = self._cut is not None and self._cut.holds
-        self._run.resumed = self._run.resumed or not on_purpose
+        self._run.resumed = self._run.resumed or not (on_purpose or isinstance(lost, DeviceSlow))
         give_up_at = time.monotonic() + RECONNECT_S + (self._cut.left_s if self._cut else 0.0)
         while time.monotonic() < give_up_at:
             self._check()
@@ -270,6 +270,8 @@ class Follower:
             if self._is_back(lost):
                 return
             time.sleep(1.0)
+        if isinstance(lost, DeviceSlow):
+            raise lost
         raise TransportLost(
             f"the device did not come back within {RECONNECT_S:g} s: {lost.args[0]}",
             device=self._connection.serial,
