@@ -39,6 +39,8 @@ from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
 from .written import is_written, write
 from .written.functions import expanded
 
+MAX_SHOWN = 60
+"""Characters of an attribute in a message."""
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
 
 
@@ -157,9 +159,28 @@ def _import_one(node: OnnxNode, domain: str, to: Context, each: Import) -> None:
         raise type(e)(f"node {node.name!r} ({node.op}): {e}") from e
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError) as e:
         raise ModelError(
-            f"node {node.name!r} ({node.op}): its attributes and inputs make no sense together "
-            f"({type(e).__name__}: {e}); check them, and export the model again"
+            f"node {node.name!r} ({node.op}): its inputs and attributes do not fit together: given {_given(node, to)}"
+            f"{_expected(node)}; check the sizes of the model's inputs, or export the model again"
         ) from e
+
+
+def _given(node: OnnxNode, to: Context) -> str:
+    """The shapes and types of a node's inputs, and its attributes but for graphs and tensors."""
+    inputs = [
+        f"{name!r} {to.shape_of(name)} {to.type_of(name)}"
+        for name in node.inputs
+        if name in to.shapes or name in to.constants or name in to.extents
+    ]
+    attributes = [f"{k}={v}" for k, v in node.attributes.items() if isinstance(v, int | float | str | list)]
+    return ", ".join([*inputs, *(each[:MAX_SHOWN] for each in attributes)]) or "nothing"
+
+
+def _expected(node: OnnxNode) -> str:
+    """The inputs that ONNX says an operator has."""
+    if not onnx.defs.has(node.op, node.opset):
+        return ""
+    known = onnx.defs.get_schema(node.op, node.opset).inputs
+    return f"; ONNX expects {', '.join(each.name for each in known)}" if known else ""
 
 
 def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:

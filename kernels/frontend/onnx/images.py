@@ -91,7 +91,8 @@ def _resize(node: OnnxNode, to: Context, way: str, given: np.ndarray, *, in_pixe
         node.reject(f"mode {mode!r}; supported: nearest, linear")
     if not in_pixels:
         _require_whole(node, shape[2:], size, values)
-    to.emit(node, "resize", (x,), {"size": size, "mode": mode, "coordinates": _coordinates(node, mode, way, size)})
+    coordinates = _coordinates(node, mode, way, size, shape[2:])
+    to.emit(node, "resize", (x,), {"size": size, "mode": mode, "coordinates": coordinates})
 
 
 def _by_axis(node: OnnxNode, given: list[float], shape: Shape, *, in_pixels: bool) -> list[float]:
@@ -113,10 +114,17 @@ def _require_whole(node: OnnxNode, extents: Shape, size: Shape, scales: list[flo
             node.reject(f"scale {scale} makes no whole number of {extent} pixels; give the size instead")
 
 
-def _coordinates(node: OnnxNode, mode: str, way: str, size: Shape) -> str:
+def nearest_mode(node: OnnxNode, *, shrinks: bool) -> str:
+    """How places are rounded. Before opset 11, whose text leaves it open, as onnxruntime does:
+    up where a picture shrinks, else down."""
+    older = "ceil" if shrinks else "floor"
+    usual = older if node.op == "Upsample" or node.opset < 11 else "round_prefer_floor"
+    return str(node.attributes.get("nearest_mode", usual))
+
+
+def _coordinates(node: OnnxNode, mode: str, way: str, size: Shape, extents: Shape) -> str:
     if mode == "nearest":
-        usual = "floor" if node.op == "Upsample" or node.opset < 11 else "round_prefer_floor"
-        rounding = str(node.attributes.get("nearest_mode", usual))
+        rounding = nearest_mode(node, shrinks=any(new < old for new, old in zip(size, extents, strict=True)))
         if _NEAREST.get(way) != rounding:
             known = ", ".join(f"{key} with {value}" for key, value in _NEAREST.items())
             node.reject(f"nearest by {way} with {rounding}; supported: {known}")

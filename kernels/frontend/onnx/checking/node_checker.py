@@ -22,6 +22,14 @@ def _first_opset(op: str) -> int:
     return min(int(schema.since_version) for schema in known)
 
 
+def _mend(op: str, since: int) -> str:
+    """How to have an operator that is deprecated since an opset: in one before, or in a later one that has it again."""
+    for later in range(since + 1, NEWEST_OPSET + 1):
+        if not onnx.defs.get_schema(op, later).deprecated:
+            return f"export the model with opset {later} or newer"
+    return f"export the model without it, or with opset {since - 1} or older"
+
+
 class NodeChecker:
     """Checks nodes of one model. Unknown operators pass: the import names them."""
 
@@ -42,7 +50,11 @@ class NodeChecker:
                 f"node {name!r}: operator {node.op_type} came in opset {first}, the model has opset {self._opset}; "
                 f"export the model with opset {first} or newer"
             )
-        since = onnx.defs.get_schema(node.op_type, self._opset).since_version
+        schema = onnx.defs.get_schema(node.op_type, self._opset)
+        since = schema.since_version
+        if schema.deprecated:
+            mend = _mend(node.op_type, since)
+            raise UnsupportedNode(f"node {name!r}: {node.op_type} is deprecated in opset {self._opset}; {mend}")
         if since > NEWEST_OPSET:
             raise UnsupportedNode(
                 f"node {name!r}: operator {node.op_type} (opset {self._opset}): changed in opset {since}, "

@@ -7,6 +7,7 @@ whose condition is computed both branches run, and the condition chooses between
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 import onnx
@@ -148,6 +149,9 @@ def _either(inside: Inside, condition: str, a: str, b: str) -> str:
     for name in (a, b):
         if name in to.extents:
             write_out_extents(node, to, name)
+    if s.shape(a) != s.shape(b) and prod(s.shape(a)) == prod(s.shape(b)) == 1:  # of one element the rank tells nothing
+        kind, b = to.type_of(b), s.reshape(b, s.shape(a))
+        to.types |= {b: kind} if kind != np.float32 else {}
     pair = [extents_of(to, name) for name in (a, b)]
     other = [axis for axis, (one, two) in enumerate(zip(*pair, strict=False)) if one != two]
     if to.type_of(a) != to.type_of(b) or len(pair[0]) != len(pair[1]) or len(other) > 1:

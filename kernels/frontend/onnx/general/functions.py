@@ -13,6 +13,7 @@ from kernels.frontend.onnx.elementwise import check_keeps_all
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression
 
+from .padded.bounds import bounds_of
 from .steps import Steps
 
 Attributes = Callable[..., Any]
@@ -165,8 +166,11 @@ def clip(node: OnnxNode, to: Context) -> None:
 
 
 def cast(node: OnnxNode, to: Context) -> None:
-    """Every number is fp32 here: whole ones are cut off, conditions are 0 and 1, halves are rounded (what is made of
-    them is not, as in onnxruntime)."""
+    """Every number is fp32 here: whole ones are cut off, and start again past the end of 8 and 16 bits (so do
+    onnxruntime's up to 2^31); conditions are 0 and 1, halves are rounded (what is made of them is not, as there).
+
+    A negative number cast to UINT32 or UINT64 stays negative: fp32 does not hold what it wraps to.
+    """
     s = Steps(node, to)
     wanted, given = to.cast_target(node), to.type_of(node.input(0))
     if wanted == np.bool_:
@@ -178,11 +182,18 @@ def cast(node: OnnxNode, to: Context) -> None:
     elif wanted.name in HALVES and not _holds(wanted, given):
         s.end(s.map((wanted.name, "a"), s.operand(0)))
     elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
-        s.end(s.map(c.trunc("a"), s.operand(0)))
+        whole = c.trunc("a")
+        s.end(s.map(whole if _within(to, node.input(0), wanted) else wrapped(s, whole, wanted), s.operand(0)))
     elif may_wrap(wanted) and not np.can_cast(given, wanted):
         s.end(s.map(wrapped(s, "a", wanted), s.operand(0)))
     else:
         s.end(to.nearest.get(node.input(0), s.operand(0)) if wanted.kind == "f" else s.operand(0))
+
+
+def _within(to: Context, name: str, kind: np.dtype[Any]) -> bool:
+    """Whether a type holds all that a tensor may hold, cut off."""
+    limits, (low, high) = np.iinfo(kind), bounds_of(to, name)
+    return limits.min - 1 < low and high < limits.max + 1
 
 
 HALVES = ("float16", "bfloat16")

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.frontend.onnx.images import nearest_mode
 
 from .steps import Steps
 
@@ -110,7 +111,7 @@ def _coordinates(s: Steps, way: str, extent: int, size: int, scale: float, part:
 def _along(s: Steps, x: str, axis: int, coordinates: AnyArray, scale: float) -> str:
     mode, extent = str(s.attribute("mode", "nearest")), s.shape(x)[axis]
     if mode == "nearest":
-        return s.pick(x, axis, _nearest(s, coordinates, extent))
+        return s.pick(x, axis, _nearest(s, coordinates, extent, scale))
     if mode not in ("linear", "bilinear", "cubic"):
         s.node.reject(f"mode {mode!r}; supported: nearest, linear, cubic")
     weights = _weights(s, mode, coordinates, extent, scale if s.attribute("antialias", 0) else 1.0)
@@ -122,9 +123,8 @@ def _along(s: Steps, x: str, axis: int, coordinates: AnyArray, scale: float) -> 
     return s.transpose(s.reshape(product, (*lead, len(coordinates))), np.argsort(perm).tolist())
 
 
-def _nearest(s: Steps, coordinates: AnyArray, extent: int) -> AnyArray:
-    usual = "floor" if s.node.op == "Upsample" or s.node.opset < 11 else "round_prefer_floor"
-    rounding = str(s.attribute("nearest_mode", usual))
+def _nearest(s: Steps, coordinates: AnyArray, extent: int, scale: float) -> AnyArray:
+    rounding = nearest_mode(s.node, shrinks=scale < 1)
     ways: dict[str, Callable[[AnyArray], AnyArray]] = {
         "round_prefer_floor": lambda c: np.ceil(c - 0.5),
         "round_prefer_ceil": lambda c: np.floor(c + 0.5),

@@ -14,7 +14,7 @@ from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import control, load_onnx
 from kernels.reference import evaluate
 
-from .onnx_models import assert_agrees, save_model
+from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 SHAPES = {"x": (2, 3)}
@@ -51,6 +51,27 @@ def test_a_computed_condition_chooses_between_both_branches(tmp_path: Path, sign
     ]
     path = save_model(tmp_path / "m.onnx", nodes, SHAPES, ["y"], {"zero": np.float32(0)})
     assert_agrees(path, {"x": sign * X})
+
+
+@pytest.mark.parametrize("axes", [((), (0,)), ((0,), (0, 1)), ((0, 1, 2), ())])
+def test_branches_give_one_element_of_either_rank(tmp_path: Path, axes: tuple[tuple[int, ...], ...], seed: int) -> None:
+    def one(op: str, at: tuple[int, ...]) -> Any:
+        first = helper.make_node(op, ["sum"], ["inner"])
+        axes = helper.make_node("Constant", [], ["axes"], value_ints=list(at) or [0])
+        more = [axes, helper.make_node("Unsqueeze", ["inner", "axes"], ["wide"])] if at else []
+        return graph([first, *more], {}, ["wide" if at else "inner"])
+
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["c"]),
+        helper.make_node("If", ["c"], ["z"], then_branch=one("Exp", axes[0]), else_branch=one("Neg", axes[1])),
+        helper.make_node("Add", ["x", "z"], ["y"]),
+    ]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 2, 3)}, ["y"], {"zero": np.float32(0)})
+    x = np.random.default_rng(seed).standard_normal((1, 2, 3)).astype(np.float32)
+    for sign in (1, -1):
+        found, wanted = evaluate(load_onnx(path), {"x": sign * x})["y"], run_onnxruntime(path, {"x": sign * x})["y"]
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_branches_of_a_computed_condition_must_agree(tmp_path: Path) -> None:

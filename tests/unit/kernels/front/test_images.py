@@ -99,6 +99,18 @@ def test_resize_nearest(tmp_path: Path, x: Any, way: str, rounding: str, scales:
     assert_agrees(save(tmp_path, node("Resize", "", "scales", **attributes), constants), {"x": x})
 
 
+def test_resize_nearest_before_its_rounding_was_said(tmp_path: Path, seed: int) -> None:
+    """Opset 10, by any scales: where a picture shrinks, onnxruntime takes the later pixel."""
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        scales = [1, 1, *rng.choice([0.3, 0.5, 0.6, 2 / 9, 0.75, 1, 1.5, 2, rng.uniform(0.3, 3)], 2)]
+        shape = (1, 2, *map(int, rng.integers(5, 12, 2)))
+        made = helper.make_node("Resize", ["x", "s"], ["y"], mode="nearest")
+        stored = {"s": np.array(scales, np.float32)}
+        path = save_model(tmp_path / "m.onnx", [made], {"x": shape}, ["y"], stored, opset=10)
+        assert_agrees(path, {"x": rng.standard_normal(shape).astype(np.float32)})
+
+
 @pytest.mark.parametrize("opset", [11, 15, VERIFIED_OPSET])
 @pytest.mark.parametrize("size", [(10, 14), (3, 7), (5, 3), (8, 2)])
 def test_resize_nearest_of_tensorflow(tmp_path: Path, x: Any, size: tuple[int, int], opset: int) -> None:

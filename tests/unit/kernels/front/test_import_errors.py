@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from kernels.errors import CompileError, ModelError, UnsupportedNode
 from kernels.frontend.networks import NETWORKS
 from kernels.frontend.networks.export import to_onnx
-from kernels.frontend.onnx import NEWEST_OPSET, OPERATORS, load_onnx
+from kernels.frontend.onnx import NEWEST_OPSET, load_onnx
 from kernels.reference import evaluate
 
 from .onnx_models import save_model
@@ -164,12 +164,6 @@ def test_every_obstacle_is_told_at_once(tmp_path: Path) -> None:
     assert (found["the_RandomNormalLike_a"].operator, found["the_RandomNormalLike_a"].opset) == ("RandomNormalLike", 17)
 
 
-def test_what_python_makes_of_a_model_is_an_error_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever no check foresees: the node is named all the same."""
-    monkeypatch.setitem(OPERATORS, "Relu", lambda node, to: 1 // 0)
-    refuse(one_node(tmp_path, "Relu"), "the_node", "Relu", "ZeroDivisionError")
-
-
 @pytest.mark.parametrize(
     ("op", "constants", "attributes", "said"),
     [
@@ -250,6 +244,23 @@ def test_scale_beyond_fp32(tmp_path: Path) -> None:
     huge, tiny = np.full(4, 3e38, np.float32), np.full(4, 1e-6, np.float32)
     weights = {"gamma": huge, "beta": tiny, "mean": tiny, "variance": tiny}
     refuse(one_node(tmp_path, "BatchNormalization", weights, epsilon=1e-9), "fp32")
+
+
+@pytest.mark.parametrize("error", [ValueError("unpack"), IndexError(), KeyError("k"), ZeroDivisionError()])
+def test_what_nobody_expects_is_told_of_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """In words of the model: what the node has, and what it takes; none of Python's."""
+
+    def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("kernels.frontend.onnx.import_node", fails)
+    path = one_node(tmp_path, "LeakyRelu", alpha=0.5)
+    with pytest.raises(ModelError, match=r"\(LeakyRelu\): its inputs and attributes do not fit .* given 'x'") as told:
+        load_onnx(path)
+    assert "alpha=0.5; ONNX expects X; check the sizes" in str(told.value)
+    assert "unpack" not in str(told.value) and "Error" not in str(told.value)
 
 
 @pytest.mark.parametrize("extent", ["height", None])
@@ -356,7 +367,7 @@ def test_groups_that_do_not_divide(tmp_path: Path, groups: int, channels: int) -
         ("RotaryEmbedding", {n: np.ones((1, 8, 3 + (n == "s"))) for n in "cs"}, {"opset": 23}, ("(1, 8, 4)",)),
         ("RotaryEmbedding", {n: np.ones((1, 8, 3)) for n in "cs"}, {"opset": 23}, ("8 of 8",)),
         ("LSTM", {n: np.ones((1, 12, 3), np.float32) for n in "wr"}, {"layout": 2}, ("layout is 2",)),
-        ("Celu", {}, {"alpha": 0.0}, ("division by zero",)),
+        ("Celu", {}, {"alpha": 0.0}, ("given 'x' (1, 4, 8, 8) float32, alpha=0.0; ONNX expects X",)),
     ],
 )  # fmt: skip
 def test_what_a_node_asks_does_not_fit(

@@ -58,6 +58,24 @@ def test_casts_to_smaller_types_start_again(tmp_path: Path, kind: int) -> None:
     assert_agrees(typed(tmp_path, TensorProto.INT64, "Cast", ["w"], {}, to=kind), x)
 
 
+@pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.INT8, TensorProto.INT16, TensorProto.UINT16])
+def test_casts_of_floats_start_again(tmp_path: Path, seed: int, kind: int) -> None:
+    """Cut off first; what is clipped to the type before needs nothing more."""
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal(64) * 10.0 ** rng.integers(0, 7, 64)).astype(np.float32)
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(kind))
+    clipped = [helper.make_node("Clip", ["x", "low", "high"], ["c"])]
+    constants = {"low": np.float32(limits.min), "high": np.float32(limits.max)}
+    for before, name in (([], "x"), (clipped, "c")):
+        nodes = [helper.make_node("Cast", [name], ["w"], to=kind)]
+        nodes.append(helper.make_node("Cast", ["w"], ["y"], to=TensorProto.FLOAT))
+        path = save_model(tmp_path / "m.onnx", [*before, *nodes], {"x": (64,)}, ["y"], constants if before else {})
+        graph = assert_agrees(path, {"x": x})
+        bundle = compile_graph(graph, Options("opencl"), Limits())
+        np.testing.assert_array_equal(run_opencl(bundle, {"x": x}).outputs["y"], evaluate(graph, {"x": x})["y"])
+        assert ("'sub'" in str([node.attributes for node in graph.nodes])) == (not before)
+
+
 @pytest.mark.parametrize("exponent", [np.float32(2), np.int64(3)])
 def test_powers_of_whole_numbers(tmp_path: Path, exponent: Any) -> None:
     assert_agrees(typed(tmp_path, TensorProto.INT64, "Pow", ["w", "c"], {"c": exponent}), {"x": X})
