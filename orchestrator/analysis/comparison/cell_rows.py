@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from statistics import median
@@ -91,13 +91,14 @@ def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
     """Each metric that a side has, in the order of `METRICS`."""
     cell, by_name = _Cell(pair, rules), _by_metric(pair, match)
     for name in sorted(by_name, key=_place):
-        yield _of_metric(cell, name, by_name[name])
+        if all(by_name[name].sides) or not _other_start(name, by_name):
+            yield _of_metric(cell, name, by_name[name])
     found = accuracies(pair.a, pair.b)
     if found is not None:
         told = cell.row("accuracy")
         told.a, told.b = found.a, found.b
         yield Row(told, Examples(found.estimate, found.p))
-    if not by_name and found is None:
+    if not by_name and found is None and not all(row.excluded for row in (*pair.a, *pair.b)):
         for name in sorted({row.time for row in (*pair.a, *pair.b)}):
             yield _missing(cell, name)
 
@@ -145,6 +146,15 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
     return Row(told, figures, blocks.share)
 
 
+def _other_start(name: str, by_name: Mapping[str, _Blocks]) -> bool:
+    """Whether a side that lacks a kind of set-up started in another way, as one does that found kept programs."""
+    if not name.startswith("setup/"):
+        return False
+    lacking = [side for side, rows in enumerate(by_name[name].sides) if not rows]
+    starts = [blocks for other, blocks in by_name.items() if other.startswith("setup/")]
+    return all(any(blocks.sides[side] for blocks in starts) for side in lacking)
+
+
 def _missing(cell: _Cell, name: str) -> Row:
     pair, told = cell.pair, cell.row(name)
     has = [any(name in row.values for row in side) for side in (pair.a, pair.b)]
@@ -152,7 +162,11 @@ def _missing(cell: _Cell, name: str) -> Row:
     side = pair.a if lacks == "A" else pair.b
     problems = dict.fromkeys(row.problem for row in side if row.problem)
     told.verdict, told.missing_on = "missing", lacks
-    if not side:
+    excluded = next((row.excluded for row in side if row.excluded), "")
+    told.expected = lacks != "both" and not excluded
+    if excluded:
+        told.reason = f"excluded on {lacks}: {excluded}"
+    elif not side:
         told.reason = f"the cell was not run on {lacks}"
     elif problems:
         told.reason = f"no block went well on {lacks}: {', '.join(problems)}"

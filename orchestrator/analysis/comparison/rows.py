@@ -10,8 +10,10 @@ from pydantic import FiniteFloat
 
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Brief, Mode, newest_attempts
+from orchestrator.analysis.statistics.setup import start_kind
 from orchestrator.model.base import STRICT
 from orchestrator.model.device import Source
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome
 
@@ -55,6 +57,8 @@ class SideRow:
     ended_at: float
     problem: str = ""
     """Why the block does not count; then it has no values."""
+    excluded: str = ""
+    """Why there is no block: the cell was excluded from this device beforehand."""
     values: dict[str, FiniteFloat] = field(default_factory=dict)
     """By metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
     time: str = "latency"
@@ -95,6 +99,20 @@ def rows_of(
     ]
 
 
+def excluded_rows(exclusions: Iterable[Exclusion], rows: Sequence[SideRow]) -> list[SideRow]:
+    """A row without values for each cell that was excluded beforehand from a device that these rows know."""
+    known = {row.device: row for row in rows}
+    return [
+        SideRow(
+            device=each.serial, serial=each.serial, model=of.model, source=of.source, network=each.workload,
+            backend=each.backend, precision=each.precision, options=each.options, night="", round=0, started_at=0.0,
+            ended_at=0.0, excluded=each.reason, time=of.time,
+        )
+        for each in exclusions
+        if each.workload and (of := known.get(each.serial)) is not None
+    ]  # fmt: skip
+
+
 def answers_of(blocks: Iterable[BlockFigures], labels: Sequence[int]) -> dict[int, Answers]:
     """Of blocks that were read with their predictions, by token. `labels`: the right class of each example."""
     told = {block.token: block.predictions for block in blocks if block.predictions is not None}
@@ -124,16 +142,23 @@ class _CellText(NamedTuple):
     precision: str
     options: dict[str, Value]
     latency: str
+    starts: dict[str, str]
+    """Names of set-ups: a block knows whether it found kept programs, its cell what it is without."""
 
     @staticmethod
     def of(cell: Cell, mode: Mode) -> _CellText:
         latency = time_of(mode, trains=cell.workload.training is not None)
-        return _CellText(cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options), latency)
+        found = {False: "setup/not cached", True: "setup/cached"}
+        starts = {name: f"setup/{start_kind(cell, cold=mode == 'cold', cached=has)}" for has, name in found.items()}
+        return _CellText(
+            cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options), latency, starts
+        )
 
 
 def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, night: str) -> SideRow:
     good = block.outcome == Outcome.OK
     latency = block.first_result_ms if mode == "cold" else block.median_ms
+    values = {cell.starts.get(name, name): value for name, value in block.values.items()}
     return SideRow(
         device=block.serial,
         serial=block.serial,
@@ -148,7 +173,7 @@ def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, nig
         started_at=block.started_at,
         ended_at=block.ended_at,
         problem="" if good else ": ".join(filter(None, (block.outcome, block.cause))),
-        values=block.values if latency is None else {cell.latency: latency, **block.values},
+        values=values if latency is None else {cell.latency: latency, **values},
         time=cell.latency,
         whole_ms=block.whole_ms,
         relative_energy=block.relative_energy,
