@@ -55,6 +55,10 @@ class World:
     left: float = 0.0
     """By how much a block is slower after many of the heaviest cell than after many of the lightest one; half of what
     there was is left from block to block."""
+    gross: float = 0.0
+    """This share of blocks is slower by some 30 %."""
+    throttled: float = 0.0
+    """In this share of its nights a phone is slower by 10 to 30 % from some block on to the end."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +131,21 @@ def night(
         day = random.standard_normal() * world.day
         own_day = random.standard_normal((len(sides), CELLS)) * (0 if len(sides) > 1 else world.cell_day)
         warm = world.heat * (1 - np.exp(-np.arange(len(places)) / (0.3 * len(places))))
+        noise = noise + harm(random, world, len(places))
         for place, (turn, side, cell) in enumerate(places):
             truth = (10.0 + 7 * cell + phone) * sides[side][phone]
             value = truth * (1 + day + own_day[side, cell]) * (1 + warm[place]) * left[place] * (1 + noise[place])
             at = number * DAY_S + place * 60.0
             found[side].append(row(phone, cell, number, turn, at, float(value)))
     return found
+
+
+def harm(random: np.random.Generator, world: World, count: int) -> np.ndarray:
+    """What goes wrong grossly, by blocks in their order; shares of the time."""
+    slow = np.abs(random.normal(0, 0.3, count)) * (random.random(count) < world.gross)
+    if random.random() < world.throttled:
+        slow += random.uniform(0.1, 0.3) * (np.arange(count) >= random.integers(count))
+    return slow
 
 
 def row(phone: int, cell: int, number: int, turn: int, at: float, value: float) -> SideRow:
@@ -242,6 +255,8 @@ def worlds(design: Design) -> list[World]:
         World(alike=0.0, heat=0.0),
         World(noise=0.03, day=0.02),
         World(noise=0.005),
+        *(World(noise=0.007, gross=gross) for gross in (0.01, 0.05)),
+        World(noise=0.007, gross=0.01, throttled=0.15),
     ]
 
 

@@ -18,8 +18,11 @@ LAGS = (1, 2, 3, 4)
 GRID = np.linspace(0, 0.95, 96)
 OUTLYING = 4.5
 """Differences that are larger than so many medians are drawn in to there."""
-SHADE = 0.75
-"""By so many standard errors the correlation is taken to be higher than it seems."""
+SHADE, FEW = 1.0, 10
+"""By so many standard errors the correlation of many values is taken to be higher than it seems, of so few by none."""
+KNOWN_FROM = 18
+"""So many values tell half of the square of it: a dozen show hardly any, and what they seem to show hid steps of eight
+standard deviations."""
 
 
 class Fitted(NamedTuple):
@@ -30,15 +33,17 @@ class Fitted(NamedTuple):
 
 
 def resemblance(parts: Sequence[np.ndarray]) -> float:
-    """Correlation of a value with the next one, from 0, rather too much than too little; `parts`: stretches of a
-    series, each with a level of its own."""
+    """Correlation of a value with the next one, from 0, of many values rather too much than too little, of few towards
+    none; `parts`: stretches of a series, each with a level of its own."""
     squares = [_square([part[lag:] - part[:-lag] for part in parts if len(part) > lag]) for lag in LAGS]
     known = [each for each in squares if each is not None]
     if len(known) < 2 or not known[0]:
         return 0.0
     further = [fmean((1 - r**lag) / (1 - r) for lag in LAGS[1 : len(known)]) for r in GRID]
-    found = float(np.interp(fmean(known[1:]) / known[0], further, GRID))
-    return min(found + SHADE * sqrt((1 - found**2) / sum(map(len, parts))), float(GRID[-1]))
+    count = sum(map(len, parts))
+    found = float(np.interp(fmean(known[1:]) / known[0], further, GRID)) / (1 + (KNOWN_FROM / count) ** 2)
+    shade = SHADE * max(0.0, 1 - FEW / count)
+    return min(found + shade * sqrt((1 - found**2) / count), float(GRID[-1]))
 
 
 def _square(differences: Sequence[np.ndarray]) -> float | None:

@@ -32,8 +32,8 @@ from .distances import distances
 from .step_place import likeliest_place
 from .ticks import p_of_ticks
 
-LEVEL = 0.01
-"""A series without any change has a change point at most as often, if its values are not alike; else 2 to 5 % have."""
+LEVEL = 0.008
+"""A series without any change has a change point at most as often, if its values are not alike; else 1 to 4 % have."""
 FEWEST = 3
 """Values on each side of a change point."""
 SPIKE = 4.0

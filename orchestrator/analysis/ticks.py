@@ -8,15 +8,20 @@ import numpy as np
 
 TICKS = 4
 """Values of so many kinds or fewer are those of a coarse clock."""
+APART = 3.0
+"""A step of more ticks is none that a few ticks make which come together."""
 
 
 def p_of_ticks(left: np.ndarray, right: np.ndarray) -> float:
     """Of values of few kinds, as a coarse clock gives them, two-sided: that so many high ones lie on one side by chance
-    (R. A. Fisher's exact test). Student's t takes a few ticks that come together for a step. 0 of many kinds, and of
-    sides that have one each."""
+    (R. A. Fisher's exact test). Student's t takes a few ticks that come together for a step. 0 of many kinds, of sides
+    that have one each, and of sides that lie more than `APART` ticks apart."""
     whole = np.concatenate([left, right])
-    kinds = [len(np.unique(each)) for each in (whole, left, right)]
-    if kinds[0] > TICKS or kinds[1:] == [1, 1]:
+    every = np.unique(whole)
+    kinds = [len(np.unique(each)) for each in (left, right)]
+    if len(every) > TICKS or kinds == [1, 1]:
+        return 0.0
+    if len(every) > 1 and abs(right.mean() - left.mean()) > APART * np.diff(every).min():
         return 0.0
     middle = (left.mean() + right.mean()) / 2
     here, high = int((right > middle).sum()), int((whole > middle).sum())

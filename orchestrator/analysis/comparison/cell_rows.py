@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from math import log
 from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
@@ -47,6 +48,8 @@ class Row(NamedTuple):
     found: Figures | Examples | None = None
     share: float = 1.0
     """Of the errors that this look may make."""
+    phone: float = 0.0
+    """Logarithm of how much slower the canaries were on B, where the sides are not paired."""
 
 
 class _Blocks:
@@ -65,6 +68,17 @@ class _Blocks:
     @cached_property
     def design(self) -> Design | None:
         return design_of(*self.sides)
+
+    @cached_property
+    def phone(self) -> float:
+        """As a row has it; 0 where nobody knows."""
+        if self.design is None or self.design.layout.method == "paired":
+            return 0.0
+        a, b = ({row.night: row.canaries_ms for row in side}.values() for side in self.sides)
+        levels = [{cell: median(own[cell] for own in side if cell in own) for one in side for cell in one}
+                  for side in (a, b)]  # fmt: skip
+        moves = [log(levels[1][cell] / levels[0][cell]) for cell in levels[0].keys() & levels[1].keys()]
+        return median(moves) if moves else 0.0
 
     @cached_property
     def least(self) -> int:
@@ -143,7 +157,7 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
         cell.rules.between_nights(told.metric),
         ROUNDING_MS / told.a if told.metric == "latency" and blocks.whole_ms else 0.0,
     )  # fmt: skip
-    return Row(told, figures, blocks.share)
+    return Row(told, figures, blocks.share, blocks.phone)
 
 
 def _other_start(name: str, by_name: Mapping[str, _Blocks]) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-FAMILY_LEVEL = 0.005
-"""This share of tables without any difference says `different` of a row where blocks are independent; at most 1 % does
-where neighbours are alike (decision 122)."""
+FAMILY_LEVEL = 0.004
+"""About this share of tables without any difference says `different` of a row where blocks are independent, 0.5 % with
+trimmed pairs; at most 1 % does where neighbours are alike (docs/howto/comparing.md)."""
 MIN_BLOCKS = 5
 """With fewer blocks a side (rounds, where sides are paired) there is no verdict."""
 

@@ -10,7 +10,8 @@ arrays: tables have thousands. Three ways, by what the design allows:
 - `paired`: both sides ran in the same rounds of one night on one phone. The differences of a round are free of what
   the night, the phone and slow drifts do; Yuen's t over rounds.
 - `nights`: four nights or more beyond one a side: the median of a night is one figure (Kalibera & Jones, "Rigorous
-  Benchmarking in Reasonable Time", ISMM 2013: the highest level that varies is the one to repeat); pooled t.
+  Benchmarking in Reasonable Time", ISMM 2013: the highest level that varies is the one to repeat); pooled t, or the
+  spread within a side's nights where that is larger.
 - `blocks`: otherwise; Yuen's t over blocks, whose variance is widened by their correlation in time, and by an assumed
   variance between nights, which so few nights cannot show.
 """
@@ -42,7 +43,7 @@ INTERLEAVED = 0.8
 """Least part of neighbouring rounds that must not overlap in time."""
 TRIMMED = 10
 """Of so many values one is trimmed at each end: of 12 rounds with one block in a hundred 30 % slow, a difference of 5 %
-is found in 99 % instead of 84 %; a fifth would find 2 % in 37 instead of 58 % (benchmarks/statistics/outliers.py)."""
+is found in 99 % instead of 84 %; a fifth would find 2 % in 37 instead of 58 % (benchmarks/statistics/nights.py)."""
 
 
 class Ran(Protocol):
@@ -217,22 +218,28 @@ def _paired(layout: Layout, point: Array, differences: Array, rounded: Array) ->
 
 
 def _over_nights(layout: Layout, point: Array, a: Array, b: Array, rounded: Array) -> Estimate:
-    nights = [
-        np.log(np.stack([np.median(own, axis=1) for own in _nights(side, sizes)], 1))
-        for side, sizes in ((a, layout.a), (b, layout.b))
-    ]
+    nights = [_nights(side, sizes) for side, sizes in ((a, layout.a), (b, layout.b))]
+    figures = [np.log(np.stack([np.median(own, axis=1) for own in side], 1)) for side in nights]
     counts = layout.nights
-    middles = [_mean(side) for side in nights]
-    squares = sum(((side - middle[:, None]) ** 2).sum(axis=1) for side, middle in zip(nights, middles, strict=True))
-    spread = np.asarray(squares) / (sum(counts) - 2)
+    middles = [_mean(side) for side in figures]
+    squares = sum(((side - middle[:, None]) ** 2).sum(axis=1) for side, middle in zip(figures, middles, strict=True))
+    between = np.asarray(squares) / (sum(counts) - 2)
+    spreads = [np.maximum(between, _within(side)) for side in nights]
 
     def after(more: Places, at: Places) -> tuple[Array, Array]:
         n, m = counts[0] + more, counts[1] + more
-        std: Array = np.sqrt(spread[at] * (1 / n + 1 / m) + rounded[at])
+        std: Array = np.sqrt(spreads[0][at] / n + spreads[1][at] / m + rounded[at])
         return std, np.asarray(n + m - 2.0)
 
     a_night = -(-sum(layout.blocks) // sum(counts))
     return _estimate(layout, point, middles[1] - middles[0], after, a_night)
+
+
+def _within(nights: Sequence[Array]) -> Array:
+    """The variance of the median of a night by its own blocks, of the middle one of a side's nights: a phone that
+    throttled in mid-night scatters more than its nights differ."""
+    known = [np.log(own).var(axis=1, ddof=1) * np.pi / 2 / own.shape[1] for own in nights if own.shape[1] > 1]
+    return np.asarray(np.median(known, axis=0)) if known else np.zeros(1)
 
 
 def _over_blocks(layout: Layout, point: Array, a: Array, b: Array, between: Array, rounded: Array) -> Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import NamedTuple
 
 from pydantic import FiniteFloat
@@ -71,6 +72,8 @@ class SideRow:
     right: str = ""
     """Of each example of the block's shard, `1` where the prediction is right; empty without labels."""
     provenance: dict[str, str] = field(default_factory=dict)
+    canaries_ms: dict[str, FiniteFloat] = field(default_factory=dict)
+    """Median time of the canaries of its night on its device, by their cell: what the phone itself did."""
     look: int = 0
     """Which judgement of the same cell in one night this is, from 1: each may spend a share of the errors only; 0: the
     only one."""
@@ -90,13 +93,27 @@ def rows_of(
     answers: Mapping[int, Answers] | None = None,
 ) -> list[SideRow]:
     """Of each job the newest attempt. `answers`: by token, where the workload has a set with labels."""
-    work = [block for block in newest_attempts(blocks) if block.role == "work"]
-    ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
-    known = {cell_id: _CellText.of(cell, mode) for cell_id, cell in cells.items()}
-    return [
+    newest = newest_attempts(blocks)
+    ordered = sorted(newest, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
+    placed = list(zip(ordered, nights_of(ordered), strict=True))
+    known, canaries = {cell_id: _CellText.of(cell, mode) for cell_id, cell in cells.items()}, _canaries_ms(placed)
+    rows = [
         _row(block, known[block.cell_id], mode, (answers or {}).get(block.token), night)
-        for block, night in zip(ordered, nights_of(ordered), strict=True)
+        for block, night in placed
+        if block.role == "work"
     ]
+    for row in rows:
+        row.canaries_ms = canaries.get(row.night, {})
+    return rows
+
+
+def _canaries_ms(placed: Iterable[tuple[Brief, str]]) -> dict[str, dict[str, float]]:
+    """By night and cell."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for block, night in placed:
+        if block.role == "canary" and block.outcome == Outcome.OK and block.median_ms is not None:
+            found.setdefault(night, {}).setdefault(block.cell_id, []).append(block.median_ms)
+    return {night: {cell: median(times) for cell, times in own.items()} for night, own in found.items()}
 
 
 def excluded_rows(exclusions: Iterable[Exclusion], rows: Sequence[SideRow]) -> list[SideRow]:

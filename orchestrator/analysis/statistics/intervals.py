@@ -19,9 +19,9 @@ its median are taken for outliers.
 A time, an energy of a load, a power, an amount of memory is above zero. Their intervals widen by factors, as such
 figures vary, so that no bound is below zero. Differences, as net energies are, may have either sign: `positive=False`.
 
-Blocks that follow each other may be alike (heat, background work). From `SERIAL_BLOCKS` values on that is seen: the
-interval is wider as if there were only as many values as are independent (`serial.py`). Fewer show nothing of it: the
-level of their range is conditional. benchmarks/statistics/coverage.py is the evidence.
+Blocks that follow each other may be alike (heat, background work): the interval is wider as if there were only as many
+values as are independent (`serial.py`). Fewer than `SERIAL_BLOCKS` show nothing of it, so that only an allowance is
+made, and the level of their range is conditional. benchmarks/statistics/coverage.py is the evidence.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ GAP = 1.5
 """Values lie apart that are so many half-widths of the interval away from their neighbour."""
 GAP_OUT = 0.0005
 """So much may be left out by ranks of watched values that lie apart: what the range of twelve leaves out."""
-MOST_INTERPOLATED = 0.45
+MOST_INTERPOLATED = 0.48
 LARGEST_LOG = 700.0
 """Of a factor that a number can hold."""
-INNER_OUT = 1.5
+INNER_OUT = 1.7
 """Ranks are interpolated further where the inner one leaves out at most so many times what it may."""
 
 
@@ -61,7 +61,7 @@ class Method(StrEnum):
     EXACT = "exact"
     """Clopper and Pearson's, of a share."""
     RANGE = "range"
-    """Least and largest of too few values for 95 %."""
+    """Least and largest of too few values for 95 %, further apart as these may be alike."""
     RANKS = "ranks"
     """Of the sorted values, interpolated."""
     OWN = "own"
@@ -115,9 +115,8 @@ def _ends(values: Sequence[float], ranks: _Ranks, *, watched: bool, positive: bo
     low = _between(ordered[ranks.inner - 1], ordered[ranks.inner], ranks.share)
     high = _between(ordered[n - ranks.inner], ordered[n - ranks.inner - 1], ranks.share)
     middle = median(ordered)
-    wider = widening(values) if n >= SERIAL_BLOCKS else 1.0
-    if wider > 1:
-        low, high = (_further(middle, end, wider, by_factor=positive and ordered[0] > 0) for end in (low, high))
+    wider, by_factor = widening(values, watched=watched), positive and ordered[0] > 0
+    low, high = (_further(middle, end, wider, by_factor=by_factor) for end in (low, high))
     if watched:
         apart = GAP * (high - low) / 2
         mirrored = [-value for value in reversed(ordered)]

@@ -8,27 +8,29 @@ out too low, by about (1 + 3 r) / n (Marriott & Pope, "Bias in the Estimation of
 Levels that stick show more in the values themselves than in their ranks, which mix on either level: a doubt takes the
 larger of both correlations.
 
-Few values show their correlation badly: it is known within 1 / sqrt(n). Too narrow an interval is worse than too wide a
-one, so that it is taken to be half such a standard deviation higher than it seems (decision 82).
+Few values show their correlation badly, and fewer than `SERIAL_BLOCKS` not at all. Too narrow an interval is worse than
+too wide a one, so that it is taken to be higher than it seems, by an allowance that falls with every value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import sqrt
 
 import numpy as np
 
-from orchestrator.analysis.student_t import Array, t_quantile
+from orchestrator.analysis.student_t import Array
 from orchestrator.model.record import Doubt, DoubtCode
 
 SERIAL_BLOCKS = 6
 """So many values show how alike they are: intervals of correlated ones cover 90 % from here on."""
-SHADE = 0.5
-"""By so many standard deviations, 1 / sqrt(n), the correlation of an interval's values is taken to be higher."""
+ALLOWANCE = 3.0
+"""Over one more than their number: by so much the correlation of an interval's values is taken to be higher. It is the
+least by which no interval of normal values widens as one is added, and AR(0.6) is covered in 90 % from six values on
+(benchmarks/statistics/coverage.py)."""
+WATCHED_ALLOWANCE = 10.5
+"""The same of watched values, over the square: their ranks reach out further."""
 MOST_ALIKE = 0.85
-FEWEST_EFFECTIVE = 2.5
 FEWEST_OF_DOUBT = 6
 ALIKE_DEVIATIONS = 2.6
 """By so many standard deviations, 1 / sqrt(n), the larger correlation must exceed that of independent values for a
@@ -51,11 +53,14 @@ def independent_shares(values: Array) -> Array:
     return _worth(values) if count >= FEWEST_OF_DOUBT else np.ones(rows)
 
 
-def widening(values: Sequence[float]) -> float:
+def widening(values: Sequence[float], *, watched: bool = False) -> float:
     """By what the interval of independent values is to be multiplied for these; 1 or more."""
-    n = len(values)
-    worth = n * float(_worth(np.array([values], np.float64), SHADE / sqrt(n))[0])
-    return sqrt(n / worth) * _t(max(worth, FEWEST_EFFECTIVE) - 1) / _t(n - 1)
+    more, seen = len(values) + 1, 0.0
+    allowance = ALLOWANCE / more
+    if len(values) >= SERIAL_BLOCKS:
+        seen = serial_correlation(values)
+        allowance = WATCHED_ALLOWANCE / more**2 if watched else allowance
+    return float(1 / np.sqrt(_left(np.array(seen + allowance))))
 
 
 def alike_doubt(values: Sequence[float]) -> Doubt | None:
@@ -70,9 +75,8 @@ def alike_doubt(values: Sequence[float]) -> Doubt | None:
     return Doubt(code=DoubtCode.ALIKE_BLOCKS, detail=f"correlation {correlation:.1f} of a block with the next: {worth}")
 
 
-def _worth(values: Array, more: float = 0.0) -> Array:
-    """`more`: is added to the correlations that the values show."""
-    return _left(_correlations(values) + more)
+def _worth(values: Array) -> Array:
+    return _left(_correlations(values))
 
 
 def _left(correlations: Array) -> Array:
@@ -110,8 +114,3 @@ def _centred_ranks(values: Array) -> Array:
     ranks = np.empty(values.shape)
     np.put_along_axis(ranks, order, (first + last) / 2 - (count - 1) / 2, axis=1)
     return ranks
-
-
-@lru_cache(maxsize=4096)
-def _t(freedom: float) -> float:
-    return t_quantile(0.975, freedom)

@@ -21,12 +21,6 @@ SAMPLING = Sampling(blocks=3, target_interval=0.05, max_blocks=14)
 GAUGE, METER = PowerSource.GAUGE, PowerSource.METER
 
 
-@pytest.fixture
-def seed() -> int:
-    """The same in every run: these checks are statistical."""
-    return 20261121
-
-
 def block(outcome: Outcome = Outcome.OK, **more: Any) -> BlockFigures:
     made = {"experiment_id": "e", "job_id": "j", "attempt": 1, "token": 1, "cell_id": "c", "block": 0, "worker": "w"}
     return BlockFigures(**made, serial="A", source=Source.PHONE, started_at=0, ended_at=1, outcome=outcome, **more)
@@ -95,7 +89,7 @@ def test_energy_of_a_phone_is_not_mixed_with_that_of_a_virtual_one() -> None:
     ("values", "made", "text"),
     [
         ((10, 10.2) * 6, 12, "target met after 12 blocks: ±1.0% (latency), wanted ±5.0%"),
-        ((1, 2, 3), 14, "stopped at the cap of 14 blocks: ±50.0% (latency), wanted ±5.0%"),
+        ((1, 2, 3), 14, "stopped at the cap of 14 blocks: ±138.2% (latency), wanted ±5.0%"),
         ((), 3, "stopped: none of 3 blocks went well: no interval, wanted ±5.0%"),
         ((1,), 3, "goes on: no interval, wanted ±5.0%"),
     ],
@@ -132,4 +126,4 @@ def test_a_cell_is_measured_until_it_is_precise(seed: int) -> None:
         needed.append(len(values))
         interval = median_interval(values, watched=True)
         covered.append(interval is not None and interval.low <= 10 <= interval.high)
-    assert 11 <= median(needed) <= 25 and sum(covered) >= 92
+    assert 11 <= median(needed) <= 25 and sum(covered) >= 92, "99.5 % are held"

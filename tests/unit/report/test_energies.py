@@ -51,7 +51,7 @@ def test_the_total_interval_holds_the_gain_and_the_inner_one_the_blocks() -> Non
     figure = use.load_power_w
     assert figure.value and figure.total and figure.within
     assert figure.total.low < figure.within.low < figure.value < figure.within.high < figure.total.high
-    assert figure.within.low == pytest.approx(2.8, abs=0.05) and figure.within.high == pytest.approx(3.2, abs=0.05)
+    assert figure.within.low == pytest.approx(2.66, abs=0.05) and figure.within.high == pytest.approx(3.35, abs=0.05)
     wide, within = (log(figure.value / interval.low) for interval in (figure.total, figure.within))
     assert wide**2 == pytest.approx(within**2 + (1.96 * 0.02) ** 2)
 

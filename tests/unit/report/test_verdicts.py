@@ -133,8 +133,8 @@ def test_more_blocks_and_less_noise_show_smaller_effects() -> None:
 def test_interval_width_relative_to_the_median() -> None:
     values = [9.0, 10.0, 11.0]
     interval = median_interval(values)
-    assert interval is not None and interval.half_width == 1.0
-    assert relative_half_width(values) == pytest.approx(0.1)
+    assert interval is not None and interval.low < 9 and interval.high > 11
+    assert relative_half_width(values) == pytest.approx(interval.half_width / 10)
     assert relative_half_width(values[:2]) is None and relative_half_width([]) is None
 
 
@@ -173,7 +173,7 @@ def test_a_cold_start_is_set_up_and_first_inference() -> None:
     found = cold_start(figures(records, CELLS))
     assert found is not None
     assert (found.setup_ms, found.first_ms, found.total_ms, found.blocks) == (42.0, 5.0, 47.0, 3)
-    assert found.interval_ms is not None and (found.interval_ms.low, found.interval_ms.high) == (46.0, 51.0)
+    assert found.interval_ms == median_interval([46.0, 47.0, 51.0])
     (summary,) = summarised(records, CELLS, mode="cold")
     assert summary.cold == found and summary.throttling is None
     assert cold_start(figures([record(cell(), [])], CELLS)) is None

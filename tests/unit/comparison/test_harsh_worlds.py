@@ -1,0 +1,90 @@
+"""Comparisons beside blocks that are grossly slow and phones that throttle: alarms as promised, regressions found.
+
+Each world is drawn at once, and judged by the estimator of a table of 40 rows. Bounds have room for four standard
+deviations of the draws.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from orchestrator.analysis.comparison.metrics import FAMILY_LEVEL
+from orchestrator.analysis.comparison.ratio import Estimate, Layout, estimate_all
+from orchestrator.analysis.comparison.verdict import bounds, needed, p_values
+from orchestrator.analysis.student_t import Array
+
+pytestmark = pytest.mark.unit
+
+ROWS, TABLES = 40, 700
+ROUNDS, NIGHTS, BLOCKS = 12, 10, 6
+PAIRED = Layout("paired", (ROUNDS,), (ROUNDS,), (1, 1))
+BESIDE_TEN = Layout("nights", (BLOCKS,) * NIGHTS, (BLOCKS,), (NIGHTS, 1))
+
+
+def times(generator: np.random.Generator, shape: tuple[int, ...], gross: float) -> Array:
+    """Blocks of 0.7 %; a share of them is slower by some 30 %."""
+    slow = np.abs(generator.normal(0, 0.3, shape)) * (generator.random(shape) < gross)
+    return np.asarray(10 * np.exp(generator.normal(0, 0.007, shape)) * (1 + slow))
+
+
+def estimated(layout: Layout, a: Array, b: Array) -> Estimate:
+    points = np.median(b, axis=1) / np.median(a, axis=1)
+    return estimate_all(layout, a, b, points, np.zeros(len(a)), np.zeros(len(a)))
+
+
+def told(found: Estimate) -> Array:
+    """Which rows are different beside 39 others of the table that are not."""
+    return np.asarray(p_values(found) <= FAMILY_LEVEL / ROWS)
+
+
+def pairs(generator: np.random.Generator, ratio: float, gross: float, rows: int = ROWS * TABLES) -> Estimate:
+    a, b = (times(generator, (rows, ROUNDS), gross) for _ in range(2))
+    return estimated(PAIRED, a, ratio * b)
+
+
+def beside_ten(generator: np.random.Generator, ratio: float, gross: float, rows: int = ROWS * TABLES) -> Estimate:
+    """Nights differ by 1 %."""
+    days = np.exp(generator.normal(0, 0.01, (rows, NIGHTS + 1))).repeat(BLOCKS, axis=1)
+    every = times(generator, (rows, BLOCKS * (NIGHTS + 1)), gross) * days
+    return estimated(BESIDE_TEN, every[:, :-BLOCKS], ratio * every[:, -BLOCKS:])
+
+
+@pytest.mark.parametrize("gross", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("world", [pairs, beside_ten])
+def test_tables_without_a_difference_hardly_alarm(world: object, gross: float, seed: int) -> None:
+    """0.5 % of tables by pairs, 0.3 % of single nights; by means 20 to 28 % of these beside gross blocks."""
+    found = (pairs if world is pairs else beside_ten)(np.random.default_rng(seed), 1.0, gross)
+    alarms = told(found).reshape(TABLES, ROWS).any(axis=1).mean()
+    assert alarms <= 0.006 + 4 * (0.006 / TABLES) ** 0.5
+    within = bounds(found)
+    assert ((within.low <= 0) & (within.high >= 0)).mean() >= 0.945, "95 % intervals"
+
+
+def test_a_regression_is_found_beside_gross_blocks(seed: int) -> None:
+    """5 % in 98 to 99 %, by means in 84 %; 3 % in 94 %, by means in 81 %."""
+    generator = np.random.default_rng(seed)
+    assert told(pairs(generator, 1.05, 0.01, 4000)).mean() >= 0.965
+    assert told(pairs(generator, 1.03, 0.01, 4000)).mean() >= 0.9
+    assert told(beside_ten(generator, 1.08, 0.01, 4000)).mean() >= 0.5
+
+
+def test_a_phone_that_throttles_in_mid_night_is_no_regression(seed: int) -> None:
+    """Its own blocks show it; the spread between the nights before does not. By that alone more than half alarm."""
+    generator = np.random.default_rng(seed)
+    days = np.exp(generator.normal(0, 0.01, (4000, NIGHTS + 1))).repeat(BLOCKS, axis=1)
+    every = times(generator, (4000, BLOCKS * (NIGHTS + 1)), 0.0) * days
+    begins = generator.integers(1, BLOCKS, (4000, 1))
+    every[:, -BLOCKS:] *= 1 + generator.uniform(0.1, 0.3, (4000, 1)) * (np.arange(BLOCKS) >= begins)
+    assert told(estimated(BESIDE_TEN, every[:, :-BLOCKS], every[:, -BLOCKS:])).mean() <= 0.01
+
+
+def test_one_gross_block_does_not_ask_for_many_more(seed: int) -> None:
+    """Of a cell that is the same, or 5 % slower: by means dozens to hundreds of rounds more."""
+    generator = np.random.default_rng(seed)
+    a, b = (times(generator, (300, ROUNDS), 0.0) for _ in range(2))
+    b[:, generator.integers(ROUNDS)] *= 1.5
+    found = estimated(PAIRED, a, b)
+    more = needed(found, np.arange(300), 0.02, FAMILY_LEVEL, ROWS)
+    assert np.median([each for each in more if each is not None]) <= 8 and more.count(None) <= 6
+    assert np.median(np.subtract(*bounds(found)[::-1])) < 0.03
