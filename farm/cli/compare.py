@@ -59,6 +59,14 @@ def compare(
         list[str] | None,
         typer.Option("--where", metavar="COLUMN=VALUE", help="Only cells with this value; may be repeated."),
     ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Only this metric; may be repeated. Differences are proven for a table of these rows alone.",
+        ),
+    ] = None,
     match: Annotated[
         Literal["device", "model"],
         typer.Option("--match", metavar="device|model", help="Compare the same device, or devices of the same model."),
@@ -118,7 +126,7 @@ def compare(
         if save_baseline is not None:
             _save(a, only_where, save_baseline, state, as_json=as_json)
             return
-        content = _content(a, b, sides, only_where, match, rules, state)
+        content = _content(a, b, sides, only_where, match, rules, state, _metrics(metric or []))
         _write(content, html, markdown, junit, on, state)
     if as_json:
         print_rows(content.rows)
@@ -161,6 +169,7 @@ def _content(
     match: Literal["device", "model"],
     rules: Rules,
     state: Path | None,
+    metrics: frozenset[str],
 ) -> Content:
     from orchestrator.analysis import comparison
     from orchestrator.report.compared import Content
@@ -169,7 +178,7 @@ def _content(
 
     if b is not None:
         sides_read = read_sides(state, (a, b))
-        first, second = (_only(side.rows, where) for side in sides_read)
+        first, second = (_only(side.rows, where, metrics) for side in sides_read)
         if sides_read[0].kept and sides_read[0].kept == sides_read[1].kept:
             raise NoData(
                 f"A and B are the same: {', '.join(sides_read[0].kept)}",
@@ -180,17 +189,25 @@ def _content(
         axis, values = _axis(sides or "")
         sides_read = read_sides(state, (a,)) * 2
         side = sides_read[0]
-        first, second = comparison.sides_of(_only(side.rows, where), axis, *values)
+        first, second = comparison.sides_of(_only(side.rows, where, metrics), axis, *values)
         names = f"{a} {axis}={values[0]}", f"{a} {axis}={values[1]}"
     kept = sides_read[0].kept, sides_read[1].kept
     serials = frozenset().union(*(each.serials for each in sides_read))
     return Content(*names, comparison.compare(first, second, rules, match), rules, kept, serials)
 
 
-def _only(rows: list[SideRow], where: dict[str, str]) -> list[SideRow]:
-    from orchestrator.analysis.comparison import only
+def _only(rows: list[SideRow], where: dict[str, str], metrics: frozenset[str] = frozenset()) -> list[SideRow]:
+    from orchestrator.analysis.comparison import of_metrics, only
 
-    return only(rows, where)
+    return of_metrics(only(rows, where), metrics)
+
+
+def _metrics(names: list[str]) -> frozenset[str]:
+    from orchestrator.analysis.comparison import METRICS
+
+    if wrong := set(names) - set(METRICS):
+        raise typer.BadParameter(f"{', '.join(sorted(wrong))}: there are {', '.join(METRICS)}", param_hint="--metric")
+    return frozenset(names)
 
 
 def _save(a: str, where: dict[str, str], path: Path, state: Path | None, *, as_json: bool) -> None:
@@ -199,7 +216,7 @@ def _save(a: str, where: dict[str, str], path: Path, state: Path | None, *, as_j
     from .sides import read_sides
 
     (side,) = read_sides(state, (a,))
-    rows = _only(side.rows, where)
+    rows = [row for row in _only(side.rows, where) if not row.excluded]
     write_whole(path, baselines.as_bytes(side.experiments, rows), "--save-baseline")
     if as_json:
         print_json({"file": path, "experiments": side.experiments, "blocks": len(rows)})
@@ -231,6 +248,7 @@ def _write(
 def _show(content: Content, *, every: bool) -> None:
     from orchestrator.report import compared, listing
 
+    out().print(Text(compared.usable(content), style="bold"))
     section, left = compared.brief(content, SHOWN_ROWS, every=every)
     if section.rows:
         out().print(listing.part(section, most=len(section.rows)))
@@ -240,6 +258,7 @@ def _show(content: Content, *, every: bool) -> None:
         out().print(Text(f"{left} rows more that are not the same: --all shows them", style="dim"))
     for note in compared.notes(content):
         out().print(Text(note, style="dim"))
+    out().print(Text(compared.closing(content), style="bold"))
 
 
 def _end(content: Content, on: frozenset[str]) -> None:

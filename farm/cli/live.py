@@ -92,21 +92,15 @@ def _clock(seconds: float | None) -> str:
 
 def _lanes(snapshot: Snapshot, pace: Pace) -> RenderableType:
     busy_first = sorted(snapshot.lanes, key=lambda lane: (lane.progress is None, lane.device.serial))
-    shared = _shared_word(snapshot)
     shown = sorted(busy_first[:SHOWN_LANES], key=lambda lane: lane.device.serial)
-    rows: list[Row] = [_lane(lane, snapshot, pace.left_s(lane, snapshot.at), shared) for lane in shown]
+    rows: list[Row] = [_lane(lane, snapshot, pace.left_s(lane, snapshot.at)) for lane in shown]
     if len(snapshot.lanes) > SHOWN_LANES:
         rows.append(Text(f"... {len(snapshot.lanes) - SHOWN_LANES} more devices"))
     figures = [Head(name, True) for name in ("done", "left", "last ms")]
     return Listing(("device", "", *figures, "job", "now"), rows, header_style="dim")
 
 
-def _shared_word(snapshot: Snapshot) -> str:
-    """The workload that all jobs on the way share: there is no need to say it in each row."""
-    return wording.shared_word([lane.progress.label for lane in snapshot.lanes if lane.progress is not None])
-
-
-def _lane(lane: Lane, snapshot: Snapshot, left_s: float | None, shared: str) -> list[Cell]:
+def _lane(lane: Lane, snapshot: Snapshot, left_s: float | None) -> list[Cell]:
     serial, one = lane.device.serial, lane.progress
     word = wording.source_word(lane.device.facts.source)
     kind = "" if _kind(lane) in serial else f" [dim]{escape(_kind(lane))}[/]"
@@ -116,7 +110,7 @@ def _lane(lane: Lane, snapshot: Snapshot, left_s: float | None, shared: str) -> 
         f"{lane.done}/{lane.total}" if lane.total else "",
         _clock(left_s),
         wording.ms(one.last_ms) if one is not None and one.last_ms is not None else "",
-        escape(one.label.removeprefix(shared)) if one is not None else "",
+        escape(one.label) if one is not None else "",
         _now(lane, snapshot),
     ]
 

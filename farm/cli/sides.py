@@ -126,9 +126,9 @@ def _nights(ledger: Ledger, name: str) -> list[Night]:
 
 
 def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRow]:
-    from orchestrator.analysis.comparison import alike, answers_of, rows_of
+    from orchestrator.analysis.comparison import alike, answers_of, excluded_rows, rows_of
 
     cells, labels = ledger.cells(row.id), labels_of(settings, row.experiment)
     answers = answers_of(ledger.figures(row.id, ["predictions"]), labels) if labels else {}
     rows = rows_of(ledger.briefs(row.id), cells, row.experiment.sampling.mode, answers)
-    return alike(rows, row.experiment)
+    return alike([*rows, *excluded_rows(row.exclusions, rows)], row.experiment)

@@ -19,7 +19,7 @@ GRID = np.linspace(0, 0.95, 96)
 OUTLYING = 4.5
 """Differences that are larger than so many medians are drawn in to there."""
 SHADE, FEW = 1.0, 10
-"""By so many standard errors the correlation of many values is taken to be higher than it seems; of so few it is not."""
+"""By so many standard errors the correlation of many values is taken to be higher than it seems, of so few by none."""
 KNOWN_FROM = 18
 """So many values tell half of the square of it: a dozen show hardly any, and what they seem to show hid steps of eight
 standard deviations."""

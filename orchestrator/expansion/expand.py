@@ -253,11 +253,11 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
     for point in _points(experiment):
         cell = point.cell
         if why := point.conflict:
-            exclusions.append(Exclusion("", point.label, why))
+            exclusions.append(Exclusion.of("", point, why))
         elif cell.cell_id in cells:
             unused = [f"{name}: {why}" for name, why in point.unused.items()]
             reason = "; ".join([*unused, f"the same as `{cell.label}`, which is run once"])
-            exclusions.append(Exclusion("", point.label, reason))
+            exclusions.append(Exclusion.of("", point, reason))
         else:
             cells[cell.cell_id] = cell
     return list(cells.values()), exclusions
@@ -267,7 +267,7 @@ def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Excl
     capable, exclusions = [], []
     for device in devices:
         if reason := _lacks(cell, device):
-            exclusions.append(Exclusion(device.serial, cell.label, reason))
+            exclusions.append(Exclusion.of(device.serial, cell, reason))
         else:
             capable.append(device)
     return capable, exclusions
@@ -302,4 +302,4 @@ def _candidates(cell: Cell, capable: list[Device], count: int | str) -> tuple[li
         return [(serial,) for serial in serials], []
     assert isinstance(count, int)
     reason = f"devices.count is {count}, and other capable devices come first"
-    return [(s,) for s in serials[:count]], [Exclusion(s, cell.label, reason) for s in serials[count:]]
+    return [(s,) for s in serials[:count]], [Exclusion.of(s, cell, reason) for s in serials[count:]]

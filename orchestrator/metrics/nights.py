@@ -15,7 +15,7 @@ from orchestrator.nightly import Night, NightRow
 from orchestrator.nightly.schedule import following
 
 OUTCOMES = ("complete", "partial", "not_run")
-SAID = ("worse", "better", "not_confirmed", "unknown", "missing", "same")
+SAID = ("worse", "better", "not_confirmed", "unknown", "missing", "same", "unavailable")
 MOST_SUITES = 50
 
 
@@ -74,7 +74,7 @@ class Nights:
         for suite, night in nights.items():
             for each in OUTCOMES:
                 outcome.add_metric([suite, each], each == night.outcome)
-            counts = Counter(map(_said, night.rows))
+            counts = Counter(row.said.replace(" ", "_") for row in night.rows)
             for each in SAID:
                 rows.add_metric([suite, each], counts[each])
         yield from (outcome, rows)
@@ -92,12 +92,5 @@ def _gauge(name: str, text: str, values: dict[str, float] | dict[str, int]) -> M
     return family
 
 
-def _said(row: NightRow) -> str:
-    found = row.compared
-    if found.verdict != "different":
-        return found.verdict
-    return "not_confirmed" if row.confirmed is False else "worse" if found.worse else "better"
-
-
 def _is_regression(row: NightRow) -> bool:
-    return _said(row) == "worse" and row.confirmed is True
+    return row.said == "worse" and row.confirmed is True

@@ -49,6 +49,17 @@ class NightRow(Model):
     """Of a difference: the same by the blocks of the repetition alone."""
 
     @property
+    def said(self) -> str:
+        """What every place says of the row: `worse`, `better`, `not confirmed` where the repetition did not find it
+        again, `unknown`, `missing`, `unavailable` where it cannot be had, `same`."""
+        found = self.compared
+        if found.verdict == "missing" and not found.expected:
+            return "unavailable"
+        if found.verdict != "different":
+            return found.verdict
+        return "not confirmed" if self.confirmed is False else "worse" if found.worse else "better"
+
+    @property
     def confirmed(self) -> bool | None:
         """Of a difference: whether the repetition found it too, in the same direction; None: there was none."""
         if self.repeated is None or self.repeated.verdict == "missing":

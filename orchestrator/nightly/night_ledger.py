@@ -107,7 +107,7 @@ class NightLedger:
             with suppress(UnknownName):
                 row = self._ledger.experiment(wave.experiment_id)
                 cells = self._ledger.cells(row.id)
-                found.append(Measured(wave, cells, tuple(self._ledger.figures(row.id))))
+                found.append(Measured(wave, cells, tuple(self._ledger.figures(row.id)), row.exclusions))
         return found
 
 

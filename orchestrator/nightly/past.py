@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from orchestrator.analysis.comparison import Compared, SideRow, alike, rows_of
+from orchestrator.analysis.comparison import Compared, SideRow, alike, excluded_rows, rows_of
 from orchestrator.analysis.history import Figure, History, history, of_sides
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history.series import facts_of
@@ -54,7 +54,9 @@ def rows_of_night(ledger: Ledger, night: Night) -> list[SideRow]:
         begun[wave.part] += wave.blocks
         part = {PART: wave.part} if len(parts) > 1 else {}
         with suppress(UnknownName):
-            for row in _rows(ledger, wave.experiment_id, parts[wave.part]):
+            own = _rows(ledger, wave.experiment_id, parts[wave.part])
+            excluded = excluded_rows(ledger.experiment(wave.experiment_id).exclusions, own)
+            for row in [*own, *alike(excluded, parts[wave.part])]:
                 night_id, turn = f"{night.night_id}/{row.device}", first + row.round
                 rows.append(replace(row, night=night_id, round=turn, options={**row.options, **part}))
     return rows
@@ -125,7 +127,9 @@ def _facts(ledger: Ledger, night: Night) -> Facts:
     rows: dict[tuple[str, str], tuple[list[SideRow], list[SideRow]]] = {}
     for wave in night.waves:
         with suppress(FarmError):
-            for row in _rows(ledger, wave.experiment_id, parts[wave.part]):
+            own = _rows(ledger, wave.experiment_id, parts[wave.part])
+            excluded = excluded_rows(ledger.experiment(wave.experiment_id).exclusions, own)
+            for row in [*own, *alike(excluded, parts[wave.part])]:
                 sides = rows.setdefault((row.device, _cell(row)), ([], []))
                 sides[row.options.get(SIDE.name) == CANDIDATE].append(row)
     return {key: (facts_of(a), facts_of(b)) for key, (a, b) in rows.items()}

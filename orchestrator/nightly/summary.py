@@ -23,7 +23,9 @@ def headline(night: Night) -> str:
         return f"{head}: under way"
     if night.outcome == "not_run":
         return f"{head}: DID NOT RUN"
-    parts = [f"{count} {word}" for word, count in counts(night).items() if count]
+    names = {"missing": "rows missing"}
+    found = {word: count for word, count in counts(night).items() if count and word != "unavailable"}
+    parts = [f"{count} {names.get(word, word)}" for word, count in found.items()]
     if night.missing:
         parts.append(f"{len(night.missing)} device{'s' * (len(night.missing) != 1)} missing")
     return f"{head}: {'PARTIAL, ' if night.outcome == 'partial' else ''}{', '.join(parts) or 'nothing was compared'}"
@@ -33,16 +35,12 @@ def counts(night: Night) -> dict[str, int]:
     """Rows by what is said of them."""
     words = [word_of(row) for row in night.rows]
     order = ("worse", "worse, not repeated", "better", "better, not repeated", "not confirmed", "unknown", "missing")
-    return {word: words.count(word) for word in (*order, "same")}
+    return {word: words.count(word) for word in (*order, "same", "unavailable")}
 
 
 def word_of(row: NightRow) -> str:
     """What is said of a row."""
-    found = row.compared
-    if found.verdict != "different":
-        return found.verdict
-    word = "worse" if found.worse else "better"
-    return {True: word, False: "not confirmed", None: f"{word}, not repeated"}[row.confirmed]
+    return f"{row.said}, not repeated" if row.compared.verdict == "different" and row.confirmed is None else row.said
 
 
 def _lines(night: Night) -> Iterator[str]:
@@ -50,7 +48,7 @@ def _lines(night: Night) -> Iterator[str]:
     for each in night.missing:
         cells = f" ({each.cells} cells)" if each.cells else ""
         yield f"  missing: {each.device}{cells}: {each.reason}"
-    loud = [row for row in night.rows if row.compared.verdict != "same"]
+    loud = [row for row in night.rows if row.said not in ("same", "unavailable")]
     order = {"different": 0, "missing": 1, "unknown": 2}
     loud.sort(key=lambda row: (order[row.compared.verdict], not row.compared.worse, row.part, row.compared.device))
     yield from (f"  {_line(row)}" for row in loud[:MOST_ROWS])

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from orchestrator.analysis.comparison import Compared, Rules, SideRow, alike, compare, rows_of, sides_of
+from orchestrator.analysis.comparison import Compared, Rules, SideRow, alike, compare, excluded_rows, rows_of, sides_of
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import brief_of
 from orchestrator.model.axes import SIDE, axis_value_text
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import BASELINE, CANDIDATE
 from orchestrator.model.job import Cell
 
@@ -39,6 +40,7 @@ class Measured:
     wave: Wave
     cells: Mapping[str, Cell]
     blocks: tuple[BlockFigures, ...]
+    exclusions: tuple[Exclusion, ...] = ()
 
 
 def table(night: Night, measured: Iterable[Measured]) -> list[Row]:
@@ -83,6 +85,7 @@ def _gathered(
         start = first_round.get(part.name, 0)
         first_round[part.name] = start + one.wave.blocks
         seen: set[Key] = set()
+        began = len(rows)
         for cell_id, blocks in _by_cell(one.blocks).items():
             for row in alike(rows_of(map(brief_of, blocks), one.cells, part.sampling.mode), part):
                 key = _key(part.name, row)
@@ -94,6 +97,9 @@ def _gathered(
                 its_night, turn = f"{night.night_id}/{row.device}", start + row.round
                 options = {**row.options, PART: part.name}
                 rows.append(replace(row, night=its_night, round=turn, values=values, options=options))
+        if one.wave.kind == "first":
+            excluded = alike(excluded_rows(one.exclusions, rows[began:]), part)
+            rows += [replace(row, options={**row.options, PART: part.name}) for row in excluded]
         looks.update(seen)
     if "more" in kinds:
         rows = [replace(row, look=looks[_key(str(row.options[PART]), row)]) for row in rows]

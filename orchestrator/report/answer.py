@@ -17,7 +17,7 @@ from .content import Content
 NAMES = {Api.OPENCL: "OpenCL", Api.VULKAN: "Vulkan", Api.CPU: "CPU"}
 PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
 """Backends that are set side by side: the second one over the first one."""
-MOST_REASONS = 3
+MOST_REASONS = 2
 FIRST = ("latency", "throughput", "first result")
 """The quantities without one of which a result has no figure."""
 

@@ -95,7 +95,6 @@ def fleet(asked: Asked) -> Page:
         "q": q,
         "moods": [(mood, name, counts[mood]) for mood, name in MOODS.items() if counts[mood] or mood == show],
         "open": {word: look.counts.get(word, 0) for word in ("running", "placed", "waiting", "held")},
-        "shared": wording.shared_word([row.label for row in shown if row.label]),
     }
     return Page("fleet.html.j2", "Fleet", "fleet", data)
 

@@ -24,12 +24,10 @@ class Told:
 
 
 def nights(asked: Asked) -> Page:
-    from orchestrator.report.nights.morning import said
-
     ledger = asked.ledger()
     found = readable_nights(ledger.nights.of(limit=MOST))
     data = {
-        "nights": [Told(night, dict(Counter(map(said, night.rows)))) for night in found],
+        "nights": [Told(night, dict(Counter(row.said for row in night.rows))) for night in found],
         "schedules": ledger.nights.schedules(),
         "most": MOST,
     }
@@ -38,12 +36,11 @@ def nights(asked: Asked) -> Page:
 
 def night(asked: Asked) -> Page:
     from orchestrator.report.nights import headline
-    from orchestrator.report.nights.morning import said
     from orchestrator.report.nights.tell import morning_of
 
     found = _night(asked.ledger(), asked.path["id"])
     told = headline(morning_of(asked.ledger(), found)) if found.is_judged else ""
-    counts = dict(Counter(map(said, found.rows)))
+    counts = dict(Counter(row.said for row in found.rows))
     data = {"night": found, "headline": told, "counts": counts}
     return Page("night.html.j2", f"{found.suite.name}, {found.night_id}", "nights", data, live=not found.is_judged)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from .compare import compare
 from .compared import Compared
-from .matching import COLUMNS, only, sides_of
+from .matching import COLUMNS, of_metrics, only, sides_of
 from .metrics import METRICS, Metric, Rules
-from .rows import SideRow, answers_of, rows_of, time_of
+from .rows import SideRow, answers_of, excluded_rows, rows_of, time_of
 from .two_sides import alike
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "alike",
     "answers_of",
     "compare",
+    "excluded_rows",
+    "of_metrics",
     "only",
     "rows_of",
     "sides_of",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from math import log
 from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
@@ -47,6 +48,8 @@ class Row(NamedTuple):
     found: Figures | Examples | None = None
     share: float = 1.0
     """Of the errors that this look may make."""
+    phone: float = 0.0
+    """Logarithm of how much slower the canaries were on B, where the sides are not paired."""
 
 
 class _Blocks:
@@ -65,6 +68,17 @@ class _Blocks:
     @cached_property
     def design(self) -> Design | None:
         return design_of(*self.sides)
+
+    @cached_property
+    def phone(self) -> float:
+        """As a row has it; 0 where nobody knows."""
+        if self.design is None or self.design.layout.method == "paired":
+            return 0.0
+        a, b = ({row.night: row.canaries_ms for row in side}.values() for side in self.sides)
+        levels = [{cell: median(own[cell] for own in side if cell in own) for one in side for cell in one}
+                  for side in (a, b)]  # fmt: skip
+        moves = [log(levels[1][cell] / levels[0][cell]) for cell in levels[0].keys() & levels[1].keys()]
+        return median(moves) if moves else 0.0
 
     @cached_property
     def least(self) -> int:
@@ -91,13 +105,14 @@ def rows_of_cell(pair: Pair, rules: Rules, match: Match) -> Iterator[Row]:
     """Each metric that a side has, in the order of `METRICS`."""
     cell, by_name = _Cell(pair, rules), _by_metric(pair, match)
     for name in sorted(by_name, key=_place):
-        yield _of_metric(cell, name, by_name[name])
+        if all(by_name[name].sides) or not _other_start(name, by_name):
+            yield _of_metric(cell, name, by_name[name])
     found = accuracies(pair.a, pair.b)
     if found is not None:
         told = cell.row("accuracy")
         told.a, told.b = found.a, found.b
         yield Row(told, Examples(found.estimate, found.p))
-    if not by_name and found is None:
+    if not by_name and found is None and not all(row.excluded for row in (*pair.a, *pair.b)):
         for name in sorted({row.time for row in (*pair.a, *pair.b)}):
             yield _missing(cell, name)
 
@@ -142,7 +157,16 @@ def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
         cell.rules.between_nights(told.metric),
         ROUNDING_MS / told.a if told.metric == "latency" and blocks.whole_ms else 0.0,
     )  # fmt: skip
-    return Row(told, figures, blocks.share)
+    return Row(told, figures, blocks.share, blocks.phone)
+
+
+def _other_start(name: str, by_name: Mapping[str, _Blocks]) -> bool:
+    """Whether a side that lacks a kind of set-up started in another way, as one does that found kept programs."""
+    if not name.startswith("setup/"):
+        return False
+    lacking = [side for side, rows in enumerate(by_name[name].sides) if not rows]
+    starts = [blocks for other, blocks in by_name.items() if other.startswith("setup/")]
+    return all(any(blocks.sides[side] for blocks in starts) for side in lacking)
 
 
 def _missing(cell: _Cell, name: str) -> Row:
@@ -152,7 +176,11 @@ def _missing(cell: _Cell, name: str) -> Row:
     side = pair.a if lacks == "A" else pair.b
     problems = dict.fromkeys(row.problem for row in side if row.problem)
     told.verdict, told.missing_on = "missing", lacks
-    if not side:
+    excluded = next((row.excluded for row in side if row.excluded), "")
+    told.expected = lacks != "both" and not excluded
+    if excluded:
+        told.reason = f"excluded on {lacks}: {excluded}"
+    elif not side:
         told.reason = f"the cell was not run on {lacks}"
     elif problems:
         told.reason = f"no block went well on {lacks}: {', '.join(problems)}"

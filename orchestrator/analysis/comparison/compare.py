@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import exp, log1p
 
 import numpy as np
 
 from orchestrator.analysis.statistics import Interval
+from orchestrator.analysis.statistics.canaries import CHANGE_SHARE
 from orchestrator.analysis.student_t import Array
 
 from .cell_rows import Examples, Figures, Row, rows_of_cell
@@ -17,6 +19,9 @@ from .metrics import METRICS, Rules
 from .ratio import Estimate, Layout, estimate_all
 from .rows import SideRow
 from .verdict import Verdict, bounds, holm, judge, needed, p_values
+
+BY_TIME = ("latency", "setup")
+OF_PHONE = "the phone itself changed between the nights, as its canaries did: compare both sides in one night"
 
 
 @dataclass(frozen=True)
@@ -78,13 +83,20 @@ def _tell_verdicts(group: _Group, p: Array, adjusted: Array, rules: Rules, rows:
     verdicts = judge(bounds(found, shares), margins, adjusted, shares * rules.level)
     needs = _needs(found, verdicts, margins, shares, rules.level, rows)
     told = zip(group.rows, verdicts, needs, p.tolist(), adjusted.tolist(), found.point.tolist(), strict=True)
-    for (row, _, _), verdict, units, its_p, adjusted_p, point in told:
+    for (row, _, _, phone), verdict, units, its_p, adjusted_p, point in told:
         row.verdict, row.p, row.adjusted_p = verdict, its_p, adjusted_p
         row.blocks, row.nights = found.blocks, found.nights
-        if verdict == "different":
+        if verdict == "different" and row.metric in BY_TIME and _is_the_phones(phone, point):
+            row.verdict, row.reason = "unknown", f"{OF_PHONE} ({exp(phone) - 1:+.0%} of their time)"
+        elif verdict == "different":
             row.worse = (point > 0) == METRICS[row.metric].more_is_worse
         elif verdict == "unknown":
             _tell_needs(row, found, units)
+
+
+def _is_the_phones(phone: float, point: float) -> bool:
+    """Whether the canaries moved too, in the same direction and half as far."""
+    return abs(phone) > log1p(CHANGE_SHARE) and phone * point > 0 and abs(phone) >= abs(point) / 2
 
 
 def _needs(

@@ -41,7 +41,9 @@ class Compared:
     worse: bool | None = None
     """Of a difference: whether B is the worse one."""
     missing_on: str = ""
-    """`A` or `B`: the side that lacks it."""
+    """`A` or `B`: the side that lacks it; `both`."""
+    expected: bool = True
+    """Of what is missing: whether it should have been measured. Not what was excluded beforehand, or both lack."""
     p: float | None = None
     adjusted_p: float | None = None
     """By Holm over all rows of the table."""

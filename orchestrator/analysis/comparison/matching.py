@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -88,6 +88,21 @@ def _value(row: SideRow, axis: str) -> str | None:
 def _renamed(row: SideRow, axis: str, name: str) -> SideRow:
     changed: dict[str, Any] = {axis: name} if axis in COLUMNS else {"options": {**row.options, axis: name}}
     return replace(row, **changed)
+
+
+def of_metrics(rows: Iterable[SideRow], metrics: Collection[str]) -> list[SideRow]:
+    """The rows with these metrics alone; with all of them where none is named."""
+    if not metrics:
+        return list(rows)
+    asked = [
+        replace(
+            row,
+            values={name: value for name, value in row.values.items() if name.partition("/")[0] in metrics},
+            right=row.right if "accuracy" in metrics else "",
+        )
+        for row in rows
+    ]
+    return [row for row in asked if row.values or row.right or row.problem or row.excluded]
 
 
 def only(rows: Iterable[SideRow], where: Mapping[str, str]) -> list[SideRow]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import NamedTuple
 
 from pydantic import FiniteFloat
 
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Brief, Mode, newest_attempts
+from orchestrator.analysis.statistics.setup import start_kind
 from orchestrator.model.base import STRICT
 from orchestrator.model.device import Source
+from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome
 
@@ -55,6 +58,8 @@ class SideRow:
     ended_at: float
     problem: str = ""
     """Why the block does not count; then it has no values."""
+    excluded: str = ""
+    """Why there is no block: the cell was excluded from this device beforehand."""
     values: dict[str, FiniteFloat] = field(default_factory=dict)
     """By metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
     time: str = "latency"
@@ -67,6 +72,8 @@ class SideRow:
     right: str = ""
     """Of each example of the block's shard, `1` where the prediction is right; empty without labels."""
     provenance: dict[str, str] = field(default_factory=dict)
+    canaries_ms: dict[str, FiniteFloat] = field(default_factory=dict)
+    """Median time of the canaries of its night on its device, by their cell: what the phone itself did."""
     look: int = 0
     """Which judgement of the same cell in one night this is, from 1: each may spend a share of the errors only; 0: the
     only one."""
@@ -86,13 +93,41 @@ def rows_of(
     answers: Mapping[int, Answers] | None = None,
 ) -> list[SideRow]:
     """Of each job the newest attempt. `answers`: by token, where the workload has a set with labels."""
-    work = [block for block in newest_attempts(blocks) if block.role == "work"]
-    ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
-    known = {cell_id: _CellText.of(cell, mode) for cell_id, cell in cells.items()}
-    return [
+    newest = newest_attempts(blocks)
+    ordered = sorted(newest, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
+    placed = list(zip(ordered, nights_of(ordered), strict=True))
+    known, canaries = {cell_id: _CellText.of(cell, mode) for cell_id, cell in cells.items()}, _canaries_ms(placed)
+    rows = [
         _row(block, known[block.cell_id], mode, (answers or {}).get(block.token), night)
-        for block, night in zip(ordered, nights_of(ordered), strict=True)
+        for block, night in placed
+        if block.role == "work"
     ]
+    for row in rows:
+        row.canaries_ms = canaries.get(row.night, {})
+    return rows
+
+
+def _canaries_ms(placed: Iterable[tuple[Brief, str]]) -> dict[str, dict[str, float]]:
+    """By night and cell."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for block, night in placed:
+        if block.role == "canary" and block.outcome == Outcome.OK and block.median_ms is not None:
+            found.setdefault(night, {}).setdefault(block.cell_id, []).append(block.median_ms)
+    return {night: {cell: median(times) for cell, times in own.items()} for night, own in found.items()}
+
+
+def excluded_rows(exclusions: Iterable[Exclusion], rows: Sequence[SideRow]) -> list[SideRow]:
+    """A row without values for each cell that was excluded beforehand from a device that these rows know."""
+    known = {row.device: row for row in rows}
+    return [
+        SideRow(
+            device=each.serial, serial=each.serial, model=of.model, source=of.source, network=each.workload,
+            backend=each.backend, precision=each.precision, options=each.options, night="", round=0, started_at=0.0,
+            ended_at=0.0, excluded=each.reason, time=of.time,
+        )
+        for each in exclusions
+        if each.workload and (of := known.get(each.serial)) is not None
+    ]  # fmt: skip
 
 
 def answers_of(blocks: Iterable[BlockFigures], labels: Sequence[int]) -> dict[int, Answers]:
@@ -124,16 +159,23 @@ class _CellText(NamedTuple):
     precision: str
     options: dict[str, Value]
     latency: str
+    starts: dict[str, str]
+    """Names of set-ups: a block knows whether it found kept programs, its cell what it is without."""
 
     @staticmethod
     def of(cell: Cell, mode: Mode) -> _CellText:
         latency = time_of(mode, trains=cell.workload.training is not None)
-        return _CellText(cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options), latency)
+        found = {False: "setup/not cached", True: "setup/cached"}
+        starts = {name: f"setup/{start_kind(cell, cold=mode == 'cold', cached=has)}" for has, name in found.items()}
+        return _CellText(
+            cell.workload.label, str(cell.backend), str(cell.precision), dict(cell.options), latency, starts
+        )
 
 
 def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, night: str) -> SideRow:
     good = block.outcome == Outcome.OK
     latency = block.first_result_ms if mode == "cold" else block.median_ms
+    values = {cell.starts.get(name, name): value for name, value in block.values.items()}
     return SideRow(
         device=block.serial,
         serial=block.serial,
@@ -148,7 +190,7 @@ def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, nig
         started_at=block.started_at,
         ended_at=block.ended_at,
         problem="" if good else ": ".join(filter(None, (block.outcome, block.cause))),
-        values=block.values if latency is None else {cell.latency: latency, **block.values},
+        values=values if latency is None else {cell.latency: latency, **values},
         time=cell.latency,
         whole_ms=block.whole_ms,
         relative_energy=block.relative_energy,

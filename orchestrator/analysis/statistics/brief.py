@@ -8,6 +8,7 @@ from typing import NamedTuple
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.record import Outcome
 
+from .energies import is_short
 from .setup import first_result_ms, total_setup_ms
 
 BATTERY_CYCLES = "battery cycles"
@@ -81,7 +82,7 @@ def _values(block: BlockFigures) -> Iterator[tuple[str, float]]:
         for basis, size_bytes in figures.items():
             if size_bytes:
                 yield f"memory/{basis}", float(size_bytes)
-    if (energy := block.energy) is not None:
+    if (energy := block.energy) is not None and not is_short(energy):
         kind = f"{energy.source.value} {energy.scope.value} {energy.name}".strip()
         estimates = {"net": energy.per_inference_j, "gross": energy.gross_per_inference_j}
         told = next(((basis, each) for basis, each in estimates.items() if each is not None), None)

@@ -105,7 +105,7 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     """Blocks of one cell on one device by one source; at least one. What their loads drew is told of those whose load
     is long enough."""
     first = energies[0]
-    long = [each for each in energies if not _is_short(each)]
+    long = [each for each in energies if not is_short(each)]
     too_short = Unresolved(why="short load", needs_load_s=SHORTEST_LOAD_S)
     void = Figure(value=None, within=None, total=None, unresolved=too_short)
 
@@ -132,7 +132,7 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     )
 
 
-def _is_short(energy: Energy) -> bool:
+def is_short(energy: Energy) -> bool:
     """Whether the energy is void; with a slow gauge the doubt alone is told of longer loads, whose intervals hold."""
     return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
 

@@ -13,9 +13,9 @@ from orchestrator.model.record import LayerMemory
 class MemoryUse(Model):
     """Medians over blocks, in bytes; the figures have different meanings and are never added up."""
 
-    device_peak_bytes: int
-    vm_hwm_bytes: int
-    pss_bytes: int | None
+    device_peak_bytes: float
+    vm_hwm_bytes: float
+    pss_bytes: float | None
 
 
 def layer_medians(blocks: Sequence[BlockFigures]) -> tuple[LayerTime, ...]:
@@ -43,9 +43,9 @@ def memory_medians(blocks: Sequence[BlockFigures]) -> MemoryUse | None:
         return None
     pss = [use.pss_bytes for use in found if use.pss_bytes is not None]
     return MemoryUse(
-        device_peak_bytes=int(median(use.device_peak_bytes for use in found)),
-        vm_hwm_bytes=int(median(use.vm_hwm_bytes for use in found)),
-        pss_bytes=int(median(pss)) if pss else None,
+        device_peak_bytes=median(use.device_peak_bytes for use in found),
+        vm_hwm_bytes=median(use.vm_hwm_bytes for use in found),
+        pss_bytes=median(pss) if pss else None,
     )
 
 

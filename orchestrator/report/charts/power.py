@@ -163,7 +163,8 @@ def _draw_mean(axes: Axes, one: Shown, phase: Phase, shift_s: float) -> None:
 
 def _step_s(span_s: float) -> float:
     """A round distance of about twelve marks."""
-    return next((step for step in (1, 2, 5, 10, 20, 30, 60, 120, 300, 600) if span_s / step <= 12), 1200)
+    steps = [step * 10.0**power for power in range(-6, 1) for step in (1, 2, 5)] + [20, 30, 60, 120, 300, 600]
+    return next((step for step in steps if span_s / step <= 12), 1200)
 
 
 def _title(one: Shown) -> str:

@@ -22,6 +22,10 @@ from . import rows as layout
 
 MAX_POINTS = 2000
 """Inferences that a panel shows; of more, so many evenly spaced."""
+BLOCK_WIDTH = 0.85
+"""Of a block's place, of which the rest parts it from the next one."""
+MOST_MARKS = 7
+"""Blocks whose time is told below the axis."""
 TOP_PERCENTILE = 95.0
 """Of a cell's latencies: a panel is so high, and what is slower is drawn at its top."""
 HIGHEST = 4.0
@@ -68,8 +72,9 @@ def _has_times(record: Record) -> bool:
 
 
 def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medians: dict[layout.Key, float]) -> None:
-    work = [record for record in records if record.role == "work"]
-    start = min(sample.start_ns for record in records for sample in record.samples)
+    ordered = sorted(records, key=_start_ns)
+    place = {record.job_id: number for number, record in enumerate(ordered)}
+    work = [record for record in ordered if record.role == "work"]
     by_cell: dict[layout.Key, list[float]] = {}
     for record in work:
         by_cell.setdefault(layout.key_of(record), []).extend(timed_ms(record))
@@ -78,32 +83,42 @@ def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medi
     top = 1.15 * min(HIGHEST, max([1.1, *ratios]))
     most = max(20, MAX_POINTS // max(1, len(work)))
     for record in work:
-        _draw_block(axes, record, start, middles[layout.key_of(record)], top, most, colours[record.cell_id])
-    _draw_canaries(axes, [record for record in records if record.role == "canary"], start, top)
+        middle = middles[layout.key_of(record)]
+        _draw_block(axes, record, place[record.job_id], middle, top, most, colours[record.cell_id])
+    canaries = [record for record in ordered if record.role == "canary" and record.outcome is Outcome.OK]
+    _draw_canaries(axes, canaries, [place[record.job_id] + BLOCK_WIDTH / 2 for record in canaries], top)
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
     axes.set_ylim(0, top)
-    axes.set_xlabel("s since the device's first inference")
+    marked = layout.thin(ordered, MOST_MARKS)
+    since = [(_start_ns(record) - _start_ns(ordered[0])) / 1e9 for record in marked]
+    axes.set_xticks([place[record.job_id] for record in marked], [f"{each:.3g}" for each in since])
+    axes.set_xlabel("blocks in order, as wide as each other; s since the device's first inference")
     axes.set_ylabel("relative to median")
     bare(axes, grid="y")
 
 
 def _draw_block(
-    axes: Axes, record: Record, start_ns: int, middle_ms: float, top: float, most: int, colour: str
+    axes: Axes, record: Record, place: int, middle_ms: float, top: float, most: int, colour: str
 ) -> None:  # fmt: skip
+    """From edge to edge of its place, so that a block of milliseconds in a run of minutes can be seen."""
+    start_ns = _start_ns(record)
+    length_ns = max(sample.start_ns + sample.duration_ns for sample in record.samples) - start_ns
     for phase, marker, line in (("timed", ".", "-"), ("warmup", "x", "")):
         chosen = layout.thin([sample for sample in record.samples if sample.phase == phase], most)
-        x = [(sample.start_ns - start_ns) / 1e9 for sample in chosen]
+        x = [place + BLOCK_WIDTH * (sample.start_ns - start_ns) / max(1, length_ns) for sample in chosen]
         y = [min(sample.duration_ns / NS_PER_MS / middle_ms, 0.97 * top) for sample in chosen]
         axes.plot(x, y, marker=marker, linestyle=line, color=colour, linewidth=1, markersize=4.5, markeredgewidth=1)
 
 
-def _draw_canaries(axes: Axes, records: Sequence[Record], start_ns: int, top: float) -> None:
-    good = [record for record in records if record.outcome is Outcome.OK]
+def _start_ns(record: Record) -> int:
+    return min(sample.start_ns for sample in record.samples)
+
+
+def _draw_canaries(axes: Axes, good: Sequence[Record], x: list[float], top: float) -> None:
     if not good:
         return
     medians = [median(timed_ms(record)) for record in good]
     middle = median(medians)
-    x = [(record.samples[0].start_ns - start_ns) / 1e9 for record in good]
     axes.add_line(_canary_line(x, [min(value / middle, 0.97 * top) for value in medians]))
 
 

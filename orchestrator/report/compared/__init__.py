@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .content import Content, FailOn, fails, headline, notes
+from .content import Content, FailOn, closing, fails, headline, notes, usable
 from .html import as_html
 from .junit import as_junit
 from .markdown import as_markdown
@@ -15,8 +15,10 @@ __all__ = [
     "as_junit",
     "as_markdown",
     "brief",
+    "closing",
     "fails",
     "headline",
     "notes",
     "table",
+    "usable",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from statistics import median
 from typing import Literal, NamedTuple
 
 from orchestrator.analysis.comparison import METRICS, Compared, Rules
@@ -11,7 +12,7 @@ from orchestrator.model.device import Source
 from orchestrator.report import wording
 
 FailOn = Literal["worse", "missing", "better", "unknown"]
-RANKS = ("worse", "missing", "better", "unknown", "same")
+RANKS = ("worse", "missing", "better", "unknown", "same", "unavailable")
 """Words of a row, in the order in which they are told."""
 
 
@@ -29,7 +30,9 @@ class Content(NamedTuple):
 
 
 def word(row: Compared) -> str:
-    """The verdict, a difference with its direction."""
+    """The verdict, a difference with its direction; `unavailable` is what cannot be had."""
+    if row.verdict == "missing" and not row.expected:
+        return "unavailable"
     return row.verdict if row.verdict != "different" else "worse" if row.worse else "better"
 
 
@@ -40,7 +43,7 @@ def ordered(rows: Sequence[Compared]) -> list[Compared]:
 
 def fails(row: Compared, on: Collection[str]) -> bool:
     """Whether a row is to stop a build. What only A lacks is new, and stops none."""
-    if row.verdict == "missing":
+    if word(row) == "missing":
         return "missing" in on and row.missing_on != "A"
     return word(row) in on
 
@@ -48,8 +51,42 @@ def fails(row: Compared, on: Collection[str]) -> bool:
 def headline(content: Content) -> list[tuple[str, str]]:
     """Number of rows by verdict, as `(name, number)`."""
     counts = Counter(map(word, content.rows))
-    names = {"worse": "worse", "missing": "on one side only", "better": "better", "unknown": "unknown", "same": "same"}
-    return [("rows", str(len(content.rows))), *((names[each], str(counts[each])) for each in RANKS)]
+    told = [each for each in RANKS if counts[each] or each != "unavailable"]
+    return [("rows", str(len(content.rows))), *((each, str(counts[each])) for each in told)]
+
+
+def usable(content: Content) -> str:
+    """The first line: `usable`, `usable with care`, `not usable`, and why."""
+    counts, rows = Counter(map(word, content.rows)), len(content.rows)
+    decided = counts["worse"] + counts["better"] + counts["same"]
+    if not any(row.ratio is not None for row in content.rows):
+        return "not usable: nothing was measured on both sides"
+    told = [f"{counts[each]} of {rows} rows are {each}" for each in ("unknown", "missing") if counts[each]]
+    return f"usable with care: {'; '.join(told)}" if told else f"usable: {wording.counted(decided, 'row')} decided"
+
+
+def closing(content: Content) -> str:
+    """The last line: in what B differs, metric by metric, or that nothing is proven."""
+    told = []
+    for metric in METRICS:
+        own = [row for row in content.rows if row.metric == metric and row.ratio is not None]
+        for worse in (True, False):
+            found = [row for row in own if row.verdict == "different" and row.worse is worse]
+            if found:
+                how = "worse" if worse else "better"
+                where = f"{len(found)} of {len(own)} rows"
+                told.append(f"{metric.capitalize()} of B is {how} in {where}: {_times(found)} times A's.")
+    return " ".join(told) or "No difference between A and B is proven."
+
+
+def _times(rows: Sequence[Compared]) -> str:
+    """`2.7 (1.4 to 5.3)`: the middle ratio, from the lowest to the highest end of the intervals."""
+    ends = [row.interval for row in rows if row.interval]
+    low, high = min(each.low for each in ends), max(each.high for each in ends)
+    middle = median(row.ratio for row in rows if row.ratio is not None)
+    places = wording.decimals(middle, (high - low) / 2 or None, 5)
+    texts = (wording.rounded(each, places) for each in (middle, low, high))
+    return "{} ({} to {})".format(*texts)
 
 
 def notes(content: Content) -> list[str]:
@@ -62,7 +99,7 @@ def _how(content: Content) -> Iterator[str]:
     used = [name for name in METRICS if any(row.metric == name for row in rows)]
     margins = ", ".join(f"{name} {_share(rules.margin(name))}" for name in used)
     yield (
-        "A, B: geometric means of blocks. Ratio: B over A, with its 95 % interval. Same: the interval lies within the "
+        "A, B: medians of blocks. Ratio: B over A, with its 95 % interval. Same: the interval lies within the "
         f"margin ({margins}). Different: beyond chance in a table of so many rows (Holm, {_share(rules.level)}). "
         "Unknown: neither; so many blocks more on each side would settle it 4 times in 5, if the ratio is as it seems."
     )

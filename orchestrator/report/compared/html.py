@@ -13,6 +13,7 @@ from .table import table
 FOLDER = Path(__file__).parent.parent
 TITLES = {
     "worse": "Worse", "missing": "On one side only", "better": "Better", "unknown": "Unknown", "same": "Same",
+    "unavailable": "Cannot be had",
 }  # fmt: skip
 """Of the groups of rows, in the order in which they stand."""
 

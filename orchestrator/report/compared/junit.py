@@ -7,6 +7,7 @@ from collections.abc import Collection
 from xml.etree import ElementTree
 
 from orchestrator.analysis.comparison import Compared
+from orchestrator.report import wording
 
 from .content import Content, cell, device, fails, notes
 from .table import verdict_words
@@ -26,7 +27,7 @@ def as_junit(content: Content, on: Collection[str]) -> bytes:
     for row, bad, skip in zip(content.rows, failed, skipped, strict=True):
         name = f"{cell(row)} {row.metric} {row.basis}".strip()
         case = ElementTree.SubElement(suite, "testcase", {"classname": _text(device(row)), "name": _text(name)})
-        words = _text(verdict_words(row))
+        words = _text(verdict_words(row, len(content.rows)))
         if bad:
             ElementTree.SubElement(case, "failure", {"message": words, "type": row.verdict}).text = _text(_detail(row))
         elif skip:
@@ -37,8 +38,8 @@ def as_junit(content: Content, on: Collection[str]) -> bytes:
 
 def _detail(row: Compared) -> str:
     lines = [f"{name}: A {a}, B {b}" for name, (a, b) in row.differs.items()]
-    if row.interval is not None:
-        lines.insert(0, f"ratio {row.ratio:.4f}, 95 % interval {row.interval.low:.4f} to {row.interval.high:.4f}")
+    if row.interval is not None and row.ratio is not None:
+        lines.insert(0, "ratio {}, 95 % interval {}".format(*wording.ratio(row.ratio, row.interval)))
     return "\n".join([*lines, *filter(None, [row.reason])])
 
 

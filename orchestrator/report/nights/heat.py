@@ -12,7 +12,7 @@ from orchestrator.analysis.comparison import METRICS, Compared
 from orchestrator.nightly import NightRow
 from orchestrator.report.parts.links import Links
 
-from .morning import Morning, row_device, said
+from .morning import Morning, row_device
 
 FULL = 5.0
 """Margins beyond which a colour is full."""
@@ -41,7 +41,7 @@ def heat_maps(found: Morning, links: Links) -> list[Map]:
     metrics: dict[str, list[NightRow]] = {}
     for row in found.night.rows:
         metrics.setdefault(f"{row.compared.metric} {row.compared.basis}".strip(), []).append(row)
-    quiet = {name: all(said(row) == "same" for row in rows) for name, rows in metrics.items()}
+    quiet = {name: all(row.said == "same" for row in rows) for name, rows in metrics.items()}
     ordered = sorted(metrics, key=lambda name: quiet[name])
     return [_map(found, name, metrics[name], links) for name in ordered[:MOST_MAPS]]
 
@@ -55,7 +55,7 @@ def _map(found: Morning, name: str, rows: Sequence[NightRow], links: Links) -> M
 
 
 def _square(row: NightRow) -> Square:
-    what, ratio = said(row), row.compared.ratio
+    what, ratio = row.said, row.compared.ratio
     text = MARKS[what] if ratio is None else f"{MARKS[what]} {100 * (ratio - 1):+.1f}".strip()
     return Square(text, what, _style(row.compared, what))
 
@@ -88,7 +88,7 @@ def ratio_picture(row: NightRow, scale: float) -> Markup:
         return Markup("")
     x = [_x(end, scale) for end in ((found.interval.low, found.interval.high) if found.interval else ())]
     band, low, middle = _x(1 + found.margin, scale), _x(1 - found.margin, scale), HEIGHT_PX / 2
-    what = said(row)
+    what = row.said
     colour = f"var(--{what})" if what in ("worse", "better") else "var(--muted)"
     line = f'<line x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="2"/>'
     return Markup(  # noqa: S704  (figures and colours of ours alone)

@@ -39,7 +39,8 @@ def _lines(found: Morning) -> Iterable[str]:
         for row in rows[:MOST_ROWS]:
             metric = f"{row.compared.metric} {row.compared.basis}".strip()
             sides = f" ({plain(both)})" if (both := levels(row)) else ""
-            yield f"- {plain(f'{row_device(row)}: {found.named(row)}, {metric}')}: **{plain(words(row))}**{sides}"
+            said = plain(words(row, len(found.night.rows)))
+            yield f"- {plain(f'{row_device(row)}: {found.named(row)}, {metric}')}: **{said}**{sides}"
         if len(rows) > MOST_ROWS:
             yield f"- and {len(rows) - MOST_ROWS} more"
     if night.missing:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from orchestrator.analysis.comparison import METRICS
 from orchestrator.analysis.history import Change, History, Trail
+from orchestrator.analysis.statistics.resolution import MOST_BLOCKS
 from orchestrator.nightly import Night, NightRow
 from orchestrator.nightly.past import cell_of
-from orchestrator.report.compared.content import cell, device, word
+from orchestrator.report.compared.content import cell, device
 
 from .history import date
 
@@ -20,7 +21,7 @@ DAY_S = 86400.0
 LATELY_S = 14 * DAY_S
 """Changes of so many nights are told beside tonight's."""
 MOST_CHARTS = 6
-RANKS = ("worse", "not confirmed", "better", "missing", "unknown", "same")
+RANKS = ("worse", "not confirmed", "better", "missing", "unknown", "same", "unavailable")
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,10 @@ def morning(night: Night, history: History) -> Morning:
     """`history`: of the suite; nights after this one are left out."""
     rows: dict[str, list[NightRow]] = {each: [] for each in RANKS}
     for row in night.rows:
-        rows[said(row)].append(row)
+        rows[row.said].append(row)
     for each in rows.values():
         each.sort(key=lambda row: (-abs(_size(row)), row.compared.device, row.compared.network))
     return Morning(night, history, rows)
-
-
-def said(row: NightRow) -> str:
-    """Worse and better; `not confirmed` where the repetition of the night did not find it again."""
-    return "not confirmed" if row.confirmed is False else word(row.compared)
 
 
 def headline(found: Morning) -> str:
@@ -62,6 +58,8 @@ def headline(found: Morning) -> str:
     if night.outcome == "not_run":
         return "The night did not run. Nothing is known of it."
     told = [_counted(len(found.rows[each]), each) for each in ("worse", "better", "unknown") if found.rows[each]]
+    if lost := len(found.rows["missing"]):
+        told.append(f"{_counted(lost, 'row')} missing")
     if night.missing:
         told.append(f"{_counted(len(night.missing), 'device')} missing")
     if not found.night.rows:
@@ -184,11 +182,13 @@ def _unknown(found: Morning) -> Iterator[tuple[str, str]]:
     unknown = [row.compared for row in found.rows["unknown"]]
     if not unknown:
         return
-    needs = [each.needs_blocks for each in unknown if each.needs_blocks]
+    asked = [each.needs_blocks for each in unknown if each.needs_blocks]
+    needs = [each for each in asked if each <= MOST_BLOCKS]
     full = any(max(each.blocks) >= found.night.suite.most_rounds for each in unknown if each.needs_blocks)
     larger = f"most_rounds above {found.night.suite.most_rounds}" if full else "a larger budget"
     more = f" {max(needs)} more blocks a side would settle {len(needs)} of them: {larger}." if needs else ""
-    yield f"{_counted(len(unknown), 'row')} unknown, neither the same nor different.{more}", ""
+    noise = f" {len(asked) - len(needs)} of them: not with this noise." if len(asked) > len(needs) else ""
+    yield f"{_counted(len(unknown), 'row')} unknown, neither the same nor different.{more}{noise}", ""
 
 
 def _compare(night: Night, row: NightRow) -> str:

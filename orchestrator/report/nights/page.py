@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from orchestrator.analysis.comparison import Compared
 from orchestrator.nightly import NightRow
+from orchestrator.report import wording
 from orchestrator.report.compared.table import figure, verdict_words
 from orchestrator.report.parts.links import Links
 from orchestrator.report.section import Column, Section
 
 from .heat import heat_maps, ratio_picture, reach
 from .history import charts_of, css, date, environment, unreal
-from .morning import Group, Morning, charted, grouped, headline, next_steps, raw_records, row_device, said, tiles
+from .morning import Group, Morning, charted, grouped, headline, next_steps, raw_records, row_device, tiles
 
 MOST_ROWS = 30
 TITLES = {
@@ -18,7 +20,7 @@ TITLES = {
 }  # fmt: skip
 NOTE = (
     "Candidate over baseline: the change, with its interval, of 95 % for that row alone; repeated: the change that a "
-    "second measurement found; then what the blocks of both sides came to (geometric means)."
+    "second measurement found; then what the blocks of both sides came to (medians)."
 )
 DRAWN = "Drawn: the change as a dot on its interval; grey is the margin within which sides are the same."
 CHANGES = (
@@ -74,7 +76,7 @@ def _group(found: Morning, name: str, rows: list[NightRow], scale: float, links:
                 "metric": f"{row.compared.metric} {row.compared.basis}".strip(),
                 "picture": ratio_picture(row, scale),
                 "levels": levels(row),
-                "words": words(row),
+                "words": words(row, len(found.night.rows)),
             }
             for row in rows[:MOST_ROWS]
         ],
@@ -87,15 +89,19 @@ def levels(row: NightRow) -> str:
     return " to ".join(sides) if all(sides) else ""
 
 
-def words(row: NightRow) -> str:
+def words(row: NightRow, rows: int) -> str:
     """The verdict with its interval, and what the repetition said."""
     found = row.compared
-    text = verdict_words(found)
+    text = verdict_words(found, rows)
     if found.interval is not None and found.verdict == "different":
-        text += f" ({100 * (found.interval.low - 1):+.1f} to {100 * (found.interval.high - 1):+.1f})"
+        text += f" ({_end(found, found.interval.low)} to {_end(found, found.interval.high)})"
     if row.repeated is not None and row.repeated.ratio is not None:
-        text += f"; repeated: {100 * (row.repeated.ratio - 1):+.1f} %"
-    return text if said(row) != "not confirmed" else f"not confirmed; first {text}"
+        text += f"; repeated: {wording.change(row.repeated.ratio, row.repeated.interval)}"
+    return text if row.said != "not confirmed" else f"not confirmed; first {text}"
+
+
+def _end(of: Compared, end: float) -> str:
+    return wording.change(end, of.interval).removesuffix(" %")
 
 
 def _changes(groups: list[Group], links: Links) -> Section:

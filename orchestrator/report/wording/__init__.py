@@ -2,8 +2,20 @@
 
 from .energies import EnergyRow, energy, energy_basis, energy_groups, power_source, short_source
 from .exclusions import group_exclusions
-from .intervals import LEVELS, ends, figure, in_words, interval_note, number, percent, percent_interval, ratio, told
-from .names import Naming, cell, few, naming, shared_word, short_name, without
+from .intervals import (
+    LEVELS,
+    change,
+    ends,
+    figure,
+    in_words,
+    interval_note,
+    number,
+    percent,
+    percent_interval,
+    ratio,
+    told,
+)
+from .names import Naming, cell, few, naming, short_name, without
 from .quantities import counted, decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
 from .results import (
     blocks,
@@ -25,6 +37,7 @@ __all__ = [
     "Naming",
     "blocks",
     "cell",
+    "change",
     "common_doubts",
     "counted",
     "decimals",
@@ -57,7 +70,6 @@ __all__ = [
     "rounded",
     "setup",
     "share",
-    "shared_word",
     "short_name",
     "short_source",
     "source_word",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from .names import few, label_head, label_options, shared_word, without
+from .names import few, label_head, label_options, without
 
 if TYPE_CHECKING:
     from orchestrator.model.exclusion import Exclusion
@@ -29,7 +29,8 @@ def group_exclusions(found: Iterable[Exclusion], known: Iterable[str] = ()) -> l
     """
     listed = list(found)
     labels = {each.cell for each in listed}
-    word = shared_word(list(labels))
+    workloads = {each.workload for each in listed}
+    word = f"{workloads.pop()} " if len(workloads) == 1 and all(each.workload for each in listed) else ""
     shared = set.intersection(*(set(label_options(label)) for label in labels)) if len(labels) > 1 else set()
     reasons = " ".join({each.reason for each in listed})
     options = frozenset(option for option in shared if option.partition("=")[0] not in reasons)

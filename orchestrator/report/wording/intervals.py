@@ -47,6 +47,13 @@ def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
     return rounded(value, places), f"[{low}, {high}]{level(interval)}"
 
 
+def change(ratio_: float, interval: Interval | None) -> str:
+    """`+5.1 %` of a ratio of 1.051; digits follow the interval."""
+    percent_ = 100 * (ratio_ - 1)
+    places = min(1, decimals(percent_, 100 * interval.half_width if interval else None, RATIO_DIGITS))
+    return f"{round(percent_, places):+.{max(0, places)}f} %"
+
+
 def number(value: float, unit: str, interval: Interval | None = None) -> str:
     """With its unit, but for times and rates, whose columns name it. Digits follow the interval."""
     half = interval.half_width if interval else None

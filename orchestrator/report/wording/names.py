@@ -59,12 +59,6 @@ def without(label: str, shared: Collection[str]) -> str:
     return " ".join([head, *(option for option in options if option not in shared)])
 
 
-def shared_word(labels: Sequence[str]) -> str:
-    """The first word of all labels with its space, where it is the same; they say more than that."""
-    first = {label.partition(" ")[0] for label in labels}
-    return f"{first.pop()} " if len(first) == 1 and all(" " in label for label in labels) else ""
-
-
 def few(names: Sequence[str]) -> str:
     """`A, B, C, D and 2 more`."""
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""

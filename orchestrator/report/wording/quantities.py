@@ -74,7 +74,7 @@ def detects(value: float) -> str:
     )
 
 
-def memory_size(size_bytes: int | None) -> str:
+def memory_size(size_bytes: float | None) -> str:
     """In MiB, or KiB below one."""
     if size_bytes is None:
         return ""

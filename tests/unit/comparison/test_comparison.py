@@ -83,6 +83,28 @@ def test_a_ratio_is_the_quotient_of_the_medians_and_lies_in_its_interval(seed: i
             assert found.interval.high <= 1.02 * (1 + 1e-12) and found.interval.low >= (1 - 1e-12) / 1.02
 
 
+@pytest.mark.parametrize("before", [1, 6])
+def test_what_the_canaries_did_too_is_no_difference_of_a_single_night(before: int, seed: int) -> None:
+    """A phone that throttles all night slows its canaries as much; both sides in one night need none."""
+    generator = np.random.default_rng(seed)
+    slow = float(generator.uniform(1.15, 1.4))
+
+    def nights(factor: float, first: int, count: int, canary_ms: float) -> list[SideRow]:
+        return [
+            replace(each, canaries_ms={"canary": canary_ms})
+            for k in range(first, first + count)
+            for each in measured((factor * np.exp(generator.normal(2, 0.002, 8))).tolist(), f"night-{k}")
+        ]
+
+    a = nights(1.0, 0, before, 5.0)
+    told = one(a, nights(slow, 9, 1, 5.0 * slow))
+    assert told.verdict == "unknown" and "canaries" in told.reason and told.worse is None
+    for canary_ms in (5.0, 5.0 / slow):
+        assert one(a, nights(slow, 9, 1, canary_ms)).verdict == "different"
+    paired = [replace(each, started_at=each.started_at + 20) for each in nights(slow, 0, 1, 5.0 * slow)]
+    assert one(a[:8], paired).verdict == "different"
+
+
 def test_trimmed_blocks_of_two_nights_are_those_of_yuen(seed: int) -> None:
     generator = np.random.default_rng(seed)
     drawn = [np.sort(np.exp(generator.normal(2 + 0.02 * side, 0.01, 20))) for side in (0, 1)]

@@ -89,7 +89,7 @@ def test_each_device_says_what_it_does() -> None:
     assert "1 failed" in text
     assert "5 jobs wait" in text
     assert row(text, "runs").split()[1:] == [
-        "galaxy_s7", "VIRTUAL", "3/12", "12.3", "opencl", "fp32", "#0", "running", "2/4", "7", "s",
+        "galaxy_s7", "VIRTUAL", "3/12", "12.3", "lenet", "opencl", "fp32", "#0", "running", "2/4", "7", "s",
     ]  # fmt: skip
     assert row(text, "turn").endswith("waits its turn after galaxy_s7 7 s")
     assert row(text, "real").endswith("waits for the device 7 s")

@@ -145,3 +145,11 @@ def built(name: str, of: Experiment, *, cells: Mapping[str, Cell], records: Sequ
     whole = Whole(**{field: getattr(content, field) for field in Content.model_fields})
     whole._records = tuple(sorted(newest_attempts(records), key=lambda each: (each.started_at, each.job_id)))
     return whole
+
+
+def steps_of(spent_ms: Mapping[str, float], *, cached: bool = False) -> tuple[Setup, ...]:
+    """Set-up events of these steps; `cached`: what was built was found in a cache."""
+    return tuple(
+        Setup(seq=i, t_ns=0, step=step, start_ns=0, duration_ns=int(ms * MS), cached=cached and step == "build")  # type: ignore[arg-type]
+        for i, (step, ms) in enumerate(spent_ms.items())
+    )
