@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Summary
+from orchestrator.analysis.statistics import Summary, frames_per_s
 from orchestrator.model.device import Api
 from orchestrator.model.job import Cell
 
@@ -24,7 +24,7 @@ def with_gains(
     The baseline has the same workload, precision, frames and fusion, and the same algorithm where that was measured;
     otherwise `im2col`, which is the study's.
     """
-    found, rates = list(summaries), blocks_by_cell(blocks, _frames_per_s)
+    found, rates = list(summaries), blocks_by_cell(blocks, frames_per_s)
     known = [summary for summary in found if summary.throughput and summary.throughput.frames_per_s is not None]
     bases = [summary for summary in known if _is_base(cells[summary.cell_id])]
     return [
@@ -61,10 +61,6 @@ def _same_work(one: Cell, other: Cell) -> bool:
 
 def _of(summary: Summary, rates: Mapping[Place, Sequence[Block]]) -> Sequence[Block]:
     return rates.get((summary.serial, summary.source, summary.cell_id), ())
-
-
-def _frames_per_s(block: BlockFigures) -> float | None:
-    return block.rate.median_per_s if block.rate else None
 
 
 def _with_gain(summary: Summary, gain: Ratio | None) -> Summary:

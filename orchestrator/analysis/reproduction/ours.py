@@ -15,7 +15,7 @@ from orchestrator.analysis.comparison.ratio import Block, Estimate, estimate
 from orchestrator.analysis.comparison.rows import nights_of
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.limits import Limit
-from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts, total_setup_ms
+from orchestrator.analysis.statistics import Mode, block_value_ms, frames_per_s, newest_attempts, total_setup_ms
 from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.axes import settings
 from orchestrator.model.job import Cell
@@ -122,7 +122,8 @@ def ratio(a: Ours, b: Ours) -> Estimate | None:
 
 def _time_ms(block: BlockFigures, mode: Mode) -> float | None:
     if block.stream:
-        return 1000 / block.rate.median_per_s if block.rate and block.rate.median_per_s else None
+        rate = frames_per_s(block)
+        return 1000 / rate if rate else None
     return block_value_ms(block, mode)
 
 

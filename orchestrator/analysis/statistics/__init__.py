@@ -35,7 +35,7 @@ from .setup import SetupKind, SetupUse, first_result_ms, setup_uses, total_setup
 from .spread import Spread
 from .stability import Stability, Verdict, stability
 from .summary import InvalidReason, Summary, newest_attempts, summarise
-from .throughput import Throughput, throughput
+from .throughput import Throughput, frames_per_s, throughput
 
 __all__ = [
     "MIN_BLOCKS",
@@ -74,6 +74,7 @@ __all__ = [
     "detectable",
     "energy_uses",
     "first_result_ms",
+    "frames_per_s",
     "latency",
     "layer_medians",
     "median_interval",

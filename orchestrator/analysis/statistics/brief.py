@@ -10,6 +10,7 @@ from orchestrator.model.record import Outcome
 
 from .energies import is_short
 from .setup import first_result_ms, total_setup_ms
+from .throughput import frames_per_s
 
 BATTERY_CYCLES = "battery cycles"
 _OK = Outcome.OK  # members of an enum are slow to look up
@@ -73,8 +74,8 @@ def brief_of(block: BlockFigures) -> Brief:
 
 
 def _values(block: BlockFigures) -> Iterator[tuple[str, float]]:
-    if block.stream and block.rate is not None:
-        yield "throughput", block.rate.median_per_s
+    if block.stream and (rate := frames_per_s(block)) is not None:
+        yield "throughput", rate
     if block.setup_ns:
         yield f"setup/{'cached' if block.setup_cached else 'not cached'}", total_setup_ms(block)
     if (memory := block.memory) is not None:

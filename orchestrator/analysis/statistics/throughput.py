@@ -28,7 +28,7 @@ class Throughput(Model):
     batch: int = Field(ge=1)
     """Frames that one inference takes together."""
     frames_per_s: float | None
-    """Median over blocks of the blocks' medians; None where it is not resolved."""
+    """Median over blocks of `frames_per_s`; None where it is not resolved."""
     interval_per_s: Interval | None
     """Of the median, over blocks; None with fewer than three, and where the median is not told."""
     unresolved: Unresolved | None = None
@@ -45,22 +45,34 @@ class Throughput(Model):
         return 1000 / self.frames_per_s if self.frames_per_s else None
 
 
+def frames_per_s(block: BlockFigures) -> float | None:
+    """A block's ratio of totals: all frames of its timed samples over all their time. None without a sample.
+
+    A ratio of two quantities is always so: the mean or median of the samples' ratios differs by per cents from it, and
+    weighs short samples like long ones. Blocks vary by everything that counts, so that the interval of the cell is over
+    them.
+    """
+    if block.rate is None or block.times is None or block.times.mean_ms <= 0:
+        return None
+    return 1000 * block.rate.frames / block.times.mean_ms
+
+
 def throughput(blocks: Sequence[BlockFigures], cell: Cell, *, watched: bool = False) -> Throughput | None:
     """Of good blocks of one cell; None where each sample is one inference of one frame, or there is none."""
-    found = [block.rate for block in blocks if block.rate is not None]
-    frames = max((rate.frames for rate in found), default=1)
+    known = [(block.rate, rate) for block in blocks if block.rate is not None and (rate := frames_per_s(block))]
+    found, rates = [of for of, _ in known], [rate for _, rate in known]
+    frames = max((of.frames for of in found), default=1)
     if frames == 1:
         return None
-    medians = [rate.median_per_s for rate in found]
-    middle, interval = median(medians), median_interval(medians, watched=watched)
+    middle, interval = median(rates), median_interval(rates, watched=watched)
     why_not = unresolved(middle, interval, len(found))
     return Throughput(
         blocks=len(found),
-        samples=sum(rate.samples for rate in found),
+        samples=sum(of.samples for of in found),
         frames=frames,
         batch=cell.batch or 1,
         frames_per_s=None if why_not else middle,
         interval_per_s=None if why_not else interval,
         unresolved=why_not,
-        slowest_per_s=min(rate.slowest_per_s for rate in found),
+        slowest_per_s=min(of.slowest_per_s for of in found),
     )

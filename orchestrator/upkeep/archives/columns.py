@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import frames_per_s
 from orchestrator.model.job import AnyJob
 
 FORMAT = 1
@@ -58,7 +59,7 @@ def of_figures(block: BlockFigures) -> dict[str, Any]:
     times, energy, memory = block.times, block.energy, block.memory
     made: dict[str, Any] = {"model": block.model, "doubts": " ".join(doubt.code for doubt in block.doubts)}
     made["setup_ms"] = sum(block.setup_ns.values()) / 1e6 if block.setup_ns else None
-    made["frames_per_s"] = block.rate.median_per_s if block.rate else None
+    made["frames_per_s"] = frames_per_s(block)
     if times is not None:
         made |= {f"{name}_ms": getattr(times, f"{name}_ms") for name in ("median", "min", "mean", "p90", "p99", "mad")}
         made["samples"] = times.count

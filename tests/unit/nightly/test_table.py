@@ -56,7 +56,7 @@ def measured(of: Wave, apart: float, start: int) -> Measured:
 
 def verdict(*rounds: int) -> str:
     waves = tuple(wave(number, count) for number, count in enumerate(rounds))
-    found = [measured(each, 0.031, sum(rounds[: each.number])) for each in waves]
+    found = [measured(each, 0.027, sum(rounds[: each.number])) for each in waves]
     (row,) = table(night(waves), found)
     assert row.row.compared.blocks == (sum(rounds),) * 2
     return row.row.compared.verdict

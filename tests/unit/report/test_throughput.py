@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pytest
 
-from orchestrator.analysis.statistics import Summary, throughput
+from orchestrator.analysis.statistics import Summary, brief_of, throughput
 from orchestrator.analysis.stopping_rule import decide
 from orchestrator.metrics.result_families import ResultLabels, result_families
 from orchestrator.model.device import Api
@@ -38,15 +39,18 @@ def summary_of(of: Cell, records: Sequence[Record]) -> Summary:
     return found
 
 
-def test_frames_per_second_of_a_stream() -> None:
-    of = stream_cell(frames=100, batch=4)
-    blocks = [[500.0, 400.0, 1000.0], [250.0], [800.0, 200.0]]
+def test_frames_per_second_of_a_stream(seed: int) -> None:
+    """All frames of a block over all its time, as a rate is defined; of blocks the median."""
+    of, chance = stream_cell(frames=100, batch=4), np.random.default_rng(seed)
+    blocks = [np.round(chance.uniform(200, 999, count)).tolist() for count in chance.integers(1, 6, 3)]
     records = [stream(of, times, 25, block=i) for i, times in enumerate(blocks)]
     found = summary_of(of, records)
     assert found.latency is None and found.throughput is not None
-    rates = [[100 / (time / 1000) for time in times] for times in blocks]
-    assert found.throughput.frames_per_s == pytest.approx(median(map(median, rates)))
-    assert found.throughput.slowest_per_s == pytest.approx(100.0)
+    rates = [100 * len(times) / (sum(times) / 1000) for times in blocks]
+    assert found.throughput.frames_per_s == pytest.approx(median(rates))
+    assert found.throughput.slowest_per_s == pytest.approx(1e5 / max(map(max, blocks)))
+    (values,) = {brief_of(block).values["throughput"] for block in figures(records[:1], {of.cell_id: of})}
+    assert values == pytest.approx(rates[0]), "a comparison has the same"
     assert (found.throughput.frames, found.throughput.batch, found.throughput.blocks) == (100, 4, 3)
     assert found.throughput.ms_per_frame == pytest.approx(1000 / found.throughput.frames_per_s)
     interval = found.throughput.interval_per_s
@@ -74,9 +78,9 @@ def test_reports_show_frames_per_second_and_no_latency() -> None:
         outcomes={"ok": 2}, now=2000.0,
     )  # fmt: skip
     (section,) = [each for each in sections(content) if each.name == "throughput"]
-    assert len(section.rows) == 1 and section.rows[0][2] == "477"
+    assert len(section.rows) == 1 and section.rows[0][2] == "476"
     page = html.render(content)
-    assert "477 frames/s" in page and "a stream: see Throughput" in page
+    assert "476 frames/s" in page and "a stream: see Throughput" in page
     assert not re.search(r">\s*10[45]", page)  # neither the time of a sample nor anything made of it
 
 

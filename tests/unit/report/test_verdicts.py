@@ -130,6 +130,17 @@ def test_more_blocks_and_less_noise_show_smaller_effects() -> None:
     assert same is not None and same.difference == 0
 
 
+def test_one_slow_block_does_not_spoil_what_can_be_detected(seed: int) -> None:
+    chance, times = np.random.default_rng(seed), []
+    for count in chance.integers(7, 30, 40):
+        a, b = (chance.normal(10, 0.1, count) for _ in range(2))
+        clean, b[chance.integers(count)] = detectable(a.tolist(), b.tolist()), 15.0
+        spoilt = detectable(a.tolist(), b.tolist())
+        assert clean is not None and spoilt is not None
+        times.append(spoilt.difference / clean.difference)
+    assert np.median(times) < 1.5, "by variances more than five"
+
+
 def test_interval_width_relative_to_the_median() -> None:
     values = [9.0, 10.0, 11.0]
     interval = median_interval(values)
