@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import zlib
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +230,27 @@ def test_a_battery_in_a_perfetto_trace(tmp_path: Path, sign: int) -> None:
     found = one(path)
     np.testing.assert_allclose(found.power_w, 2.0)
     assert found.format == "perfetto battery" and found.duration_s == pytest.approx(39.75) and codes(found) == set()
+
+
+def test_units_and_odd_readings_of_a_battery_in_a_perfetto_trace(tmp_path: Path, seed: int) -> None:
+    """A current in mA beside a charge in uAh, a voltage in mV, the end of an integer, and all of it compressed."""
+    draw = random.Random(seed)
+    for milliamps, millivolts, odd, packed in product((False, True), repeat=4):
+        trace = battery_trace(draw.choice((-1, 1)))
+        for packet in trace.packet:
+            if packet.HasField("battery"):
+                packet.battery.current_ua //= 1000 if milliamps else 1
+                packet.battery.voltage_uv //= 1000 if millivolts else 1
+        if odd:
+            told = [packet.battery for packet in trace.packet if packet.HasField("battery")]
+            for each in draw.sample(told[1:-1], 3):
+                each.current_ua = draw.choice((-(2**31), 2**31 - 1, 2**32 - 1, -(2**63)))
+        path, content = tmp_path / "a.pftrace", trace.SerializeToString()
+        path.write_bytes(gzip.compress(content) if packed else content)
+        found = one(path)
+        assert found.facts.plain_w == pytest.approx(2.0, rel=0.01)
+        wanted = {TraceDoubtCode.UNIT_FOUND: milliamps, TraceDoubtCode.READINGS_LEFT_OUT: odd}
+        assert codes(found) == {code for code, is_told in wanted.items() if is_told}
 
 
 def test_a_battery_without_charge_or_voltage(tmp_path: Path) -> None:
