@@ -43,7 +43,8 @@ CLOCK_SHARE = 0.001
 
 MOST_LEFT_OUT = 0.1
 """Share of readings that cannot be, or of a rest's that are nothing."""
-NOTHING_W = 0.002
+NOTHING = 0.005
+"""Share of the load's power up to which a reading at rest shows none."""
 
 
 def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None = None) -> tuple[Invalidity, ...]:
@@ -146,16 +147,13 @@ def _supplied_at_rest(record: Record, found: Sequence[Origin]) -> Iterator[Inval
     if measured is None or measured.scope is not Scope.DEVICE or measured.trace.quantum_w > telemetry.PHONE_W[0]:
         return
     at_rest = np.concatenate([_inside_w(measured.trace, rest) for rest in rests] or [np.empty(0)])
-    nothing = int((np.abs(at_rest) < NOTHING_W).sum())
     load = phase_window(record, "load")
-    if (
-        load
-        and nothing > MOST_LEFT_OUT * len(at_rest)
-        and _inside_w(measured.trace, load).mean() > telemetry.PHONE_W[0]
-    ):
-        detail = (
-            f"{nothing} of {len(at_rest)} readings at rest are 0 W by {measured.name}: a supply hides what it draws"
-        )
+    at_work = _inside_w(measured.trace, load) if load else np.empty(0)
+    load_w = float(at_work.mean()) if len(at_work) else 0.0
+    nothing = int((np.abs(at_rest) < NOTHING * load_w).sum())
+    if load_w > 0 and nothing > MOST_LEFT_OUT * len(at_rest):
+        hidden = "a supply hides what it draws"
+        detail = f"{nothing} of {len(at_rest)} readings at rest are 0 W by {measured.name}: {hidden}"
         yield Invalidity(code=InvalidCode.SUPPLIED_AT_REST, detail=detail)
 
 

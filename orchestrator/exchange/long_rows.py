@@ -138,7 +138,7 @@ def _power(record: Record) -> Iterator[Row]:
             "power_w": current_a * voltage_v if current_a is not None and voltage_v is not None else None,
             "current_a": current_a,
             "voltage_v": voltage_v,
-            "battery_temp_c": telemetry.celsius(None if reading.temp_dc is None else reading.temp_dc / 10),
+            "battery_temp_c": telemetry.celsius_of_tenths(reading.temp_dc),
             "battery_status": reading.status,
             "current_raw": reading.current_ua,
         }

@@ -98,7 +98,7 @@ def samples(record: Record, clock: ClockAnchor) -> dict[str, list[Point]]:
         for at, power in slot:
             reading = power.reading(at)
             told: dict[str, float | None] = {name: pick(reading, gauge) for name, (_, pick) in READING.items()}
-            told |= {name: _from_tenths(pick(power)) for name, pick in TENTHS.items()}
+            told |= {name: telemetry.celsius_of_tenths(pick(power)) for name, pick in TENTHS.items()}
             last |= {name: (round(at * 1000), float(value)) for name, value in told.items() if value is not None}
         for name, point in last.items():
             found.setdefault(name, []).append(point)
@@ -111,10 +111,6 @@ def merged(found: Iterable[Record], labels: Mapping[str, str], ended_before: flo
     for record in found:
         backfill.take(record, ended_before)
     return backfill
-
-
-def _from_tenths(value: int | None) -> float | None:
-    return telemetry.celsius(None if value is None else value / 10)
 
 
 def _help(name: str) -> str:

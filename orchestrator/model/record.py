@@ -65,6 +65,7 @@ class DoubtCode(StrEnum):
     NO_ENERGY = "no_energy"
     POWER_STEP = "power_step"
     SEVERAL_BATTERIES = "several_batteries"
+    QUANTITY_MISSING = "quantity_missing"
 
     @classmethod
     def _missing_(cls, value: object) -> DoubtCode | None:
@@ -105,6 +106,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.READINGS_LEFT_OUT: "see what these values mean: firmware, or a meter's program, had no reading then",
     DoubtCode.VOLTAGE_ASSUMED: "compare energies only on this phone, or use an external meter",
     DoubtCode.NO_ENERGY: "mend what it names, and run the block again; times and memory count",
+    DoubtCode.QUANTITY_MISSING: "leave it out of measure.quantities, or run it in a mode that has it",
     DoubtCode.SEVERAL_BATTERIES: "measure with an external meter: what the other batteries give is not in the figure",
     DoubtCode.POWER_STEP: "find what else drew power meanwhile (screen, radio, another program), and run it again",
     DoubtCode.LAYERS_MISSING: "read no time of the network here, only layers: record its latency_ms, or all its layers",

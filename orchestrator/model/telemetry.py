@@ -70,6 +70,11 @@ def celsius(value: float | None) -> float | None:
     return value if value and TEMP_C[0] < value < TEMP_C[1] else None
 
 
+def celsius_of_tenths(value: int | None) -> float | None:
+    """The same of a node in tenths of a degree."""
+    return celsius(None if value is None else value / 10)
+
+
 def percent(value: float | None) -> float | None:
     """A battery's level; None for what is none."""
     return value if value is not None and 0.0 <= value <= 100.0 else None

@@ -43,6 +43,7 @@ def _with_doubts(record: Record, job: Job, enrolment: Enrolment | None) -> Recor
     known = {doubt.code for doubt in record.doubts}
     more = (
         *_of_conditions(record),
+        *_of_quantities(record, job),
         *_of_energy(record, job),
         *_of_sampler(record, enrolment),
         *_of_batteries(record, enrolment),
@@ -53,6 +54,13 @@ def _with_doubts(record: Record, job: Job, enrolment: Enrolment | None) -> Recor
 def _of_conditions(record: Record) -> tuple[Doubt, ...]:
     names = [proof.name for proof in record.conditions if not proof.proven]
     return (Doubt(code=DoubtCode.CONDITION_UNPROVEN, detail=", ".join(names)),) if names else ()
+
+
+def _of_quantities(record: Record, job: Job) -> tuple[Doubt, ...]:
+    """What was asked for beside power, and the agent did not tell."""
+    told = {"latency": record.samples, "memory": record.memory, "layers": record.layers}
+    lacking = [name for name in job.measure.quantities if name in told and not told[name]]
+    return (Doubt(code=DoubtCode.QUANTITY_MISSING, detail=", ".join(lacking)),) if lacking else ()
 
 
 def _of_energy(record: Record, job: Job) -> tuple[Doubt, ...]:

@@ -9,7 +9,7 @@ import time
 from orchestrator.errors import AgentFault, DeviceSick, TransportLost
 from orchestrator.model.event import Device, Error, Event, Power, Ready, Result, Served
 from orchestrator.model.power import GaugeCalibration
-from orchestrator.model.telemetry import Reading
+from orchestrator.model.telemetry import Reading, celsius_of_tenths
 from workers.connection.stream import Stream
 from workers.devices.agent_journal import Journal
 
@@ -97,6 +97,6 @@ class AgentWire:
 def _reading(event: Power) -> Reading:
     return Reading(
         event.t_ns, event.current_ua, event.voltage_uv, event.status,
-        None if event.temp_dc is None else event.temp_dc / 10, None if event.skin_dc is None else event.skin_dc / 10,
+        celsius_of_tenths(event.temp_dc), celsius_of_tenths(event.skin_dc),
         max(event.cpu_khz, default=None), event.gpu_hz,
     )  # fmt: skip

@@ -23,7 +23,10 @@ METHOD = (
 LEVEL = 0.95
 PHONE_W = "a phone", 0.002, points.PHONE_W
 """Mean power of a phone, asleep or at work with its screen on; of a small board too."""
-PLAUSIBLE_W = {"nvidia-smi": ("a GPU", 0.5, points.GPU_W)}
+PLAUSIBLE_W = {
+    "nvidia-smi": ("a GPU", 0.5, points.GPU_W),
+    "perfetto battery": ("a phone that records a trace", 0.02, points.PHONE_W),
+}
 """Of what else draws power, by format."""
 STUCK_READINGS = 10
 STUCK_SHARE, STUCK_TIMES = 0.1, 20

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,7 +46,7 @@ WHICH = {
     "id",
 }
 MOST_NAMES = 16
-"""By such words a column is known that tells devices, batteries or rails apart, and by few different values."""
+"""By such words alone, and few values that come in turn, a column is known that tells devices or rails apart."""
 DISAGREES = 0.2
 """Power and current times voltage may differ by such a share: they may be rounded, or read one after the other."""
 
@@ -118,9 +119,10 @@ def _check_one(table: Table, line: int, cells: Sequence[str]) -> None:
     """Raises TableError where a column tells several devices, batteries or rails apart."""
     for index, title in enumerate(cells):
         words = set(re.findall(r"[a-z]+", title.lower()))
-        values = [cell(row, index) for at, row in table.head() if at > line and any(row) and not is_comment(row)]
-        found = sorted(set(filter(None, values)))
-        if words & WHICH and 1 < len(found) <= MOST_NAMES and len(values) >= 2 * len(found):
+        rows = [row for at, row in table.head() if at > line and any(row) and not is_comment(row)]
+        values = [cell(row, index) for row in rows]
+        found, turns = sorted(set(values)), sum(one != other for one, other in pairwise(values))
+        if words and words <= WHICH and 1 < len(found) <= MOST_NAMES and 2 * turns >= len(values) >= 2 * len(found):
             remedy = f"keep the rows of one of them: {', '.join(found)}"
             raise table.error(line, title, f"it holds {len(found)} of them: {', '.join(found)}", remedy)
 

@@ -51,9 +51,8 @@ def history_of(record: Record) -> History | None:
     """None where the phone told no temperature, or where there are fewer than `FEWEST` readings or inferences."""
     skin = any(reading.skin_dc is not None for reading in record.power)
     told = [(each.t_ns, each.skin_dc if skin else each.temp_dc) for each in record.power]
-    readings = np.array(
-        [(t_ns * NS, t) for t_ns, dc in told if (t := telemetry.celsius(None if dc is None else dc / 10)) is not None]
-    )
+    temps = [(t_ns * NS, telemetry.celsius_of_tenths(temp_dc)) for t_ns, temp_dc in told]
+    readings = np.array([each for each in temps if each[1] is not None])
     samples = np.array(
         [
             (each.start_ns * NS, each.duration_ns * NS, each.inferences, each.phase == "timed")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import random
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +232,27 @@ def test_a_battery_in_a_perfetto_trace(tmp_path: Path, sign: int) -> None:
     assert found.format == "perfetto battery" and found.duration_s == pytest.approx(39.75) and codes(found) == set()
 
 
+def test_units_and_odd_readings_of_a_battery_in_a_perfetto_trace(tmp_path: Path, seed: int) -> None:
+    """A current in mA beside a charge in uAh, a voltage in mV, the end of an integer, and all of it compressed."""
+    draw = random.Random(seed)
+    for milliamps, millivolts, odd, packed in product((False, True), repeat=4):
+        trace = battery_trace(draw.choice((-1, 1)))
+        for packet in trace.packet:
+            if packet.HasField("battery"):
+                packet.battery.current_ua //= 1000 if milliamps else 1
+                packet.battery.voltage_uv //= 1000 if millivolts else 1
+        if odd:
+            told = [packet.battery for packet in trace.packet if packet.HasField("battery")]
+            for each in draw.sample(told[1:-1], 3):
+                each.current_ua = draw.choice((-(2**31), 2**31 - 1, 2**32 - 1, -(2**63)))
+        path, content = tmp_path / "a.pftrace", trace.SerializeToString()
+        path.write_bytes(gzip.compress(content) if packed else content)
+        found = one(path)
+        assert found.facts.plain_w == pytest.approx(2.0, rel=0.01)
+        wanted = {TraceDoubtCode.UNIT_FOUND: milliamps, TraceDoubtCode.READINGS_LEFT_OUT: odd}
+        assert codes(found) == {code for code, is_told in wanted.items() if is_told}
+
+
 def test_a_battery_without_charge_or_voltage(tmp_path: Path) -> None:
     path = tmp_path / "a.pftrace"
     path.write_bytes(battery_trace(-1, charge=False, voltage=False).SerializeToString())
@@ -273,3 +297,66 @@ def test_pymonsoons_numbers_are_read_in_blocks(tmp_path: Path) -> None:
     source = columns.blocks(Table(written(tmp_path / "a.csv", "\n".join(lines))), 1, [0, 1, 2])
     current = np.concatenate([block[1] for block in source])
     np.testing.assert_array_equal(current, 500 + np.arange(40_000) % 7)
+
+
+@pytest.mark.parametrize(
+    ("title", "value", "refused"),
+    [
+        ("rail", lambda i: "ab"[i % 2], True),
+        ("gpu", lambda i: i % 3, True),
+        ("device_id", lambda i: f"d{i % 2}", True),
+        ("battery", lambda i: 87 - i // 40, False),
+        ("battery temp [C]", lambda i: 30 + i % 2, False),
+        ("index", lambda i: i, False),
+        ("sample_in_packet", lambda i: i % 4, False),
+    ],
+)
+def test_a_column_that_tells_devices_apart(
+    tmp_path: Path, title: str, value: Callable[[int], object], refused: bool
+) -> None:
+    draw = random.Random(1)
+    rows = [(i / 10, value(i), f"{draw.gauss(1.2, 0.1):.4f}") for i in range(400)]
+    path = table(tmp_path / "a.csv", f"time [s],{title},power [W]", rows)
+    if not refused:
+        assert not {"several_in_one", "readings_left_out"} & {doubt.code for doubt in one(path).doubts}
+        return
+    with pytest.raises(TableError, match=f"column '{title}': it holds") as caught:
+        one(path)
+    assert "keep the rows of one" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.pt5", b"\x00\xff\xfe", "PowerTool"),
+        ("a.jls", b"jlsfmt\r\n\xff\xfe", "Joulescope UI"),
+        ("a.ppk2", b"PK\x03\x04\xff\xfe", "Power Profiler"),
+        ("a.xlsx", b"PK\x03\x04\xff\xfe", "spreadsheet"),
+        ("trace", b"PK\x03\x04\xff\xfe", "spreadsheet"),
+        ("a.csv", b"time [s],power [W]\n1,\xff\n", "UTF-8"),
+    ],
+)
+def test_a_file_of_a_program_is_to_be_exported_by_it(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError) as caught:
+        one(tmp_path / name)
+    assert words in str(caught.value.remedy)
+
+
+def test_titles_as_programs_and_numpy_write_them(tmp_path: Path) -> None:
+    """Of 1.2 W, each."""
+    heads = {
+        "Time (seconds),Power (Watts)": (1, 1.2),
+        "Seconds,Milliwatts": (1, 1200),
+        "Time Elapsed (second),Power/mW": (1, 1200),
+        "# time_s,power_w": (1, 1.2),
+        "Elapsed [minutes],Power [microwatts]": (1 / 60, 1.2e6),
+    }
+    for head, (per_s, watts) in heads.items():
+        rows = [(f"{i / 10 * per_s:.9f}", watts) for i in range(400)]
+        found = one(table(tmp_path / "a.csv", head, rows))
+        assert (found.facts.plain_w, found.duration_s) == (pytest.approx(1.2), pytest.approx(39.9)), head
+    lines = ["timestamp,vbus_uV,ibus_uA", *(f"{1774531584 + i / 10},5000000,240000" for i in range(400))]
+    assert one(written(tmp_path / "b.csv", "\n".join(lines))).facts.plain_w == pytest.approx(1.2)
+    spaced = ["# time_s power_w", *(f"{i / 10:.18e}  1.2" for i in range(400))]
+    assert one(written(tmp_path / "c.txt", "\n".join(spaced))).facts.plain_w == pytest.approx(1.2)

@@ -163,7 +163,13 @@ def test_power_that_was_asked_for_is_a_figure_or_a_reason(block: Record, code: D
     found = [doubt for doubt in judged.doubts if doubt.code is DoubtCode.NO_ENERGY]
     assert [doubt.code for doubt in found] == ([code] if code else [])
     assert all(words in doubt.detail for doubt in found)
-    assert with_validity(block, job("latency"), None).doubts == block.doubts
+    if block.samples:
+        assert with_validity(block, job("latency"), None).doubts == block.doubts
+
+
+def test_a_quantity_that_was_asked_for_and_is_absent_is_named() -> None:
+    (found,) = with_validity(record(), job("latency", "memory", "layers"), None).doubts
+    assert (found.code, found.detail) == (DoubtCode.QUANTITY_MISSING, "memory, layers")
 
 
 def test_a_phone_that_a_meter_measures_needs_no_gauge() -> None:
