@@ -16,6 +16,8 @@ from rich.text import Text
 from kernels.errors import CompileError
 from orchestrator.errors import FarmError
 
+from .terminal import Terminal
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -34,12 +36,12 @@ UNBOUNDED = 10_000
 
 def out() -> Console:
     """Console of results; as wide as the terminal. Elsewhere COLUMNS counts, and without it nothing is wrapped."""
-    return Console(width=_width(sys.stdout), highlight=False)
+    return Terminal(width=_width(sys.stdout), highlight=False)
 
 
 def log() -> Console:
     """Console of progress and errors; the same width."""
-    return Console(stderr=True, width=_width(sys.stderr), highlight=False)
+    return Terminal(stderr=True, width=_width(sys.stderr), highlight=False)
 
 
 def say(text: str) -> None:

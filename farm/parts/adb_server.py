@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 from pathlib import Path
 
 from orchestrator.config import Settings
@@ -19,7 +18,7 @@ from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.system.private_files import make_private
 from workers.connection.sockets import connect_unix
 
-from .part import Part, nothing
+from .part import Part, nothing, said_by
 from .socket_path import socket_path
 
 INSTALL = "sudo apt-get install adb"
@@ -37,7 +36,7 @@ def find(settings: Settings) -> str:
 
 def client_version(path: str) -> int:
     """Protocol version of a binary, e.g. 41; servers of another version get replaced by it. Raises SetupError."""
-    answer = subprocess.run([path, "version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    answer = said_by(path, "version")
     match = re.search(r"version \d+\.\d+\.(\d+)", answer)
     if match is None:
         raise SetupError(f"{path} version: cannot be understood: {answer.strip()[:200]!r}", remedy=INSTALL)
@@ -139,9 +138,8 @@ class AdbServer:
                 remedy = f"see whose it is: ls -ld {folder}"
                 raise SetupError(f"{folder} cannot be used: {e.strerror}", remedy=remedy) from e
         if not (self.key.is_file() and self.key.with_suffix(".pub").is_file()):
-            made = subprocess.run([self.path, "keygen", str(self.key)], capture_output=True, timeout=30, check=False)
-            if made.returncode != 0:
-                said = made.stderr.decode(errors="replace").strip()[-300:]
+            said = said_by(self.path, "keygen", str(self.key)).strip()[-300:]
+            if not self.key.is_file():
                 raise SetupError(f"`adb keygen {self.key}` failed: {said}", remedy=INSTALL)
 
     def _environment(self) -> dict[str, str]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import secrets
 import socket
+import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+
+from orchestrator.errors import SetupError
+
+ANSWER_S = 30.0
 
 
 def nothing() -> None:
@@ -34,6 +39,19 @@ class Part:
     ready_limit_s: float = 60.0
     grace_s: float = 5.0
     """From SIGTERM to SIGKILL."""
+
+
+def said_by(*command: str) -> str:
+    """What a program says of itself. Raises SetupError where it does not come to that."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=ANSWER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        why = f"not within {ANSWER_S:g} s" if isinstance(e, subprocess.TimeoutExpired) else e.strerror
+        raise SetupError(
+            f"`{' '.join(command)}` does not answer: {why}",
+            remedy="this machine has too much to do, or too little memory: end other work, then start the farm again",
+        ) from e
+    return (done.stdout if done.returncode == 0 else done.stderr).decode(errors="replace")
 
 
 def free_port() -> int:

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from orchestrator.coordination import access
 from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.system.private_files import make_private
 
-from .part import Part, free_port
+from .part import Part, free_port, said_by
 
 OLDEST = (7, 0)
 """Access lists with selectors and keys that may only be read came with 7.0."""
@@ -35,7 +34,7 @@ def find() -> tuple[str, str]:
     path = shutil.which("redis-server")
     if path is None:
         raise SetupError("redis-server is not installed on this machine", remedy=INSTALL)
-    answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    answer = said_by(path, "--version")
     match = re.search(r"v=(\d+)\.(\d+)(\S*)", answer)
     if match is None or (int(match[1]), int(match[2])) < OLDEST:
         wanted = ".".join(map(str, OLDEST))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, bindparam, insert, update
 
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ForeignJob
@@ -14,7 +15,6 @@ from orchestrator.model.record import Record
 
 from . import experiments, figures, templates
 from .attempts import counted, record_columns
-from .database import count_up
 from .rows import JobState
 from .tables import ATTEMPTS, JOBS, RECORDS
 
@@ -27,34 +27,49 @@ class Imported:
     records: tuple[Record, ...]
 
 
-def adopt(connection: Connection, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
-    """Store them in their order; every record gets a fencing token of its own, as if its attempt had begun here.
+class Prepared:
+    """All rows of an import, made before the transaction, for which others wait. Every record has a fencing token of
+    its own, as if its attempt had begun here."""
 
-    False, and nothing is changed, where the experiment is there already.
-    """
+    def __init__(self, found: Sequence[Imported], last_token: int) -> None:
+        """`last_token`: of as many as there are records, all of which are this import's."""
+        self.jobs = templates.prepare([([one.job for one in found], JobState.DONE)])
+        self.over: list[dict[str, Any]] = []
+        self.attempts: list[dict[str, Any]] = []
+        self.records: list[dict[str, Any]] = []
+        self.figures: list[dict[str, Any]] = []
+        tokens = iter(range(last_token - records_in(found) + 1, last_token + 1))
+        for one in found:
+            records = [record.model_copy(update={"token": next(tokens)}) for record in one.records]
+            last, measured = records[-1], templates.Measured(one.job.cell, one.job.sampling.mode)
+            done = {"outcome": last.outcome, "cause": last.cause[:40], "attempts": last.attempt, "token": last.token}
+            self.over.append({"job": one.job.job_id, **{f"new_{name}": value for name, value in done.items()}})
+            self.attempts += [{"ended_at": record.ended_at, **_attempt(record)} for record in records]
+            self.records += map(record_columns, records)
+            self.figures += [figures.columns(record, measured) for record in records]
+
+
+def records_in(found: Sequence[Imported]) -> int:
+    return sum(len(one.records) for one in found)
+
+
+_OVER = ("outcome", "cause", "attempts", "token")
+_END = update(JOBS).where(JOBS.c.id == bindparam("job")).values({name: bindparam(f"new_{name}") for name in _OVER})
+
+
+def adopt(connection: Connection, experiment_id: str, experiment: Experiment, rows: Prepared) -> bool:
+    """Store them in their order. False, and nothing is changed, where the experiment is there already."""
     if experiments.is_there(connection, experiment_id):
         return False
-    now = time.time()
     sequence = experiments.add(connection, experiment_id, experiment)
-    blocks = list(found)
-    jobs = templates.prepare([([one.job for one in blocks], JobState.DONE)])
-    templates.store(connection, sequence, jobs, ended_at=now)
-    for one in blocks:
-        records = [_numbered(connection, record) for record in one.records]
-        last = records[-1]
-        done = {"outcome": last.outcome, "cause": last.cause[:40], "attempts": last.attempt, "token": last.token}
-        connection.execute(update(JOBS).where(JOBS.c.id == one.job.job_id).values(**done))
-        for record in records:
-            connection.execute(insert(ATTEMPTS).values(ended_at=record.ended_at, **_attempt(record)))
-            connection.execute(insert(RECORDS).values(**record_columns(record)))
-        measured = templates.Measured(one.job.cell, one.job.sampling.mode)
-        figures.put(connection, [figures.columns(record, measured) for record in records])
+    templates.store(connection, sequence, rows.jobs, ended_at=time.time())
+    if rows.records:
+        connection.execute(_END, rows.over)
+        connection.execute(insert(ATTEMPTS), rows.attempts)
+        connection.execute(insert(RECORDS), rows.records)
+        figures.put(connection, rows.figures)
     counted.come(connection, experiment_id)
     return True
-
-
-def _numbered(connection: Connection, record: Record) -> Record:
-    return record.model_copy(update={"token": count_up(connection, "token")})
 
 
 def _attempt(record: Record) -> dict[str, object]:

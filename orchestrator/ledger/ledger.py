@@ -23,7 +23,7 @@ from orchestrator.model.stopped import Stopped
 
 from . import attempts, experiments, figures, imports, queries, records, templates
 from .attempts import Note, Prepared, Start
-from .database import Database
+from .database import Database, count_up
 from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
 from .imports import Imported
@@ -347,8 +347,12 @@ class Ledger:
 
     def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
         """Store what somebody else measured, all or nothing; False where the experiment is there already."""
+        blocks = list(found)
         with self._database.write() as connection:
-            return imports.adopt(connection, experiment_id, experiment, found)
+            token = count_up(connection, "token", imports.records_in(blocks)) if blocks else 0
+        rows = imports.Prepared(blocks, token)
+        with self._database.write() as connection:
+            return imports.adopt(connection, experiment_id, experiment, rows)
 
     def pruned(self, experiment_id: str) -> dict[str, int]:
         """File of an archive (empty: none) -> raw records of an experiment that the ledger has no more."""

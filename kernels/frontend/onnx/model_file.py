@@ -101,8 +101,8 @@ def external_bytes(tensor: onnx.TensorProto, folder: Path) -> bytes:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     root = folder.resolve()
-    path = (root / location).resolve()
-    if not location or not path.is_relative_to(root):
+    path = root if "\0" in location else (root / location).resolve()
+    if not location or path == root or not path.is_relative_to(root):
         raise ModelError(f"tensor {tensor.name!r}: external data {location!r} lies outside of the folder {root}")
     try:
         offset, size = int(entries.get("offset", 0)), stored_bytes(tensor)

@@ -15,6 +15,7 @@ from orchestrator.errors import DeviceSick, DeviceSlow, TransportLost, Unsupport
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, required
 from workers.connection.adb import AdbConnection, AdbServer
+from workers.connection.adb import connection as adb_connection
 from workers.connection.base import DeviceConnection, ShellResult
 
 NASTY = [
@@ -161,6 +162,19 @@ def test_push_and_pull(connection: DeviceConnection, tmp_path: Path) -> None:
     assert listed.split()[0].lstrip("\\") == hashlib.sha256(content).hexdigest()
     connection.pull(path, tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == content
+
+
+def test_a_file_without_end_is_not_pulled(
+    connection: DeviceConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not isinstance(connection, AdbConnection):
+        pytest.skip("this machine's own files are no other's to send")
+    monkeypatch.setattr(adb_connection, "MAX_PULLED_BYTES", 100_000)
+    (tmp_path / "source").write_bytes(b"x" * 200_000)
+    connection.push(tmp_path / "source", f"{connection.folder}/contract/long")
+    with pytest.raises(DeviceSick, match="more than 0 MiB"):
+        connection.pull(f"{connection.folder}/contract/long", tmp_path / "back")
+    assert (tmp_path / "back").stat().st_size <= 100_000
 
 
 def test_push_sets_the_mode_and_overwrites(connection: DeviceConnection, tmp_path: Path) -> None:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
+import unicodedata
+from contextlib import suppress
 from io import StringIO
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from redis import Redis
 from rich.console import Console
+from rich.panel import Panel
+from rich.text import Text
 
 from farm.cli.devices import table_of
+from farm.cli.terminal import Terminal
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.record import Outcome
+from orchestrator.report.listing import Listing, Plain
 from tests.unit.orchestrator import make
 from workers.devices.device_lock import device_lock
 from workers.durable_files import write_durably
@@ -136,3 +146,85 @@ def test_the_table_fits_a_terminal_of_100_columns() -> None:
     words = buffer.getvalue().split()
     assert {"virtual-galaxy_s7-0", "opencl+fp16", "vulkan+fp16", "cpu+fp16", "SM-G930V,", "530,", "72"} <= set(words)
     assert len(buffer.getvalue().splitlines()) <= 5
+
+
+STEERING = (
+    "\x1b[31m",
+    "\x1b]0;x\x07",
+    "\x9b31m",
+    "\r",
+    "\x08",
+    "\u202e",
+    "\u2066",
+    "\u200f",
+    "\x85",
+    "\x00",
+    "[/x]",
+    "[bold]",
+)
+STEERING += ("[link=http://evil]", "\ud83d")
+
+
+def steered(value: Any, chance: random.Random) -> Any:
+    """With characters that steer a terminal in every text that is free."""
+    if isinstance(value, dict):
+        return {key: steered(each, chance) if key not in FIXED else each for key, each in value.items()}
+    if isinstance(value, list):
+        return [steered(each, chance) for each in value]
+    if not isinstance(value, str):
+        return value
+    parts = [value[: len(value) // 2], value[len(value) // 2 :]]
+    return "".join(part + chance.choice(STEERING[:-1]) for part in parts)
+
+
+FIXED = (
+    "host",
+    "kind",
+    "source",
+    "health",
+    "api",
+    "apis",
+    "abi",
+    "serial",
+    "precisions",
+    "name",
+    "clock_lock",
+    "power",
+)
+
+
+def test_text_of_others_does_not_steer_the_terminal(
+    settings: Settings, redis: Redis, cli: Cli, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance, inventory = random.Random(seed), Inventory(redis)
+    strange = 0
+    for number in range(8):
+        data = steered(make.device(f"P{number}").model_dump(mode="json"), chance)
+        with suppress(ValidationError):
+            inventory.announce_device(Device.model_validate(data))
+            strange += 1
+    assert strange
+    serial = "Q" + "".join(STEERING[:-1]).replace("/", "")
+    inventory.announce_device(make.device(serial))
+    with Ledger(settings.ledger) as ledger:
+        ledger.dead.set_aside(b"x", "".join(STEERING[:-1]), host="lab", name="".join(STEERING[:-1]))
+        ledger.standing.hold([serial], "".join(STEERING[:-1]), note="".join(STEERING[:-1]))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    commands = [("devices",), ("records",), ("status",), ("hold",), *(("devices", f"P{n}") for n in range(8))]
+    for command in [*commands, ("devices", serial), ("devices", "no\x1b[31m\u202ename")]:
+        _, out, err = cli(*command)
+        left = re.sub(r"\x1b\[[0-9;]*m", "", out + err) if os.environ.get("FORCE_COLOR") else out + err
+        wrong = {each for each in left if unicodedata.category(each) in ("Cc", "Cf", "Cs") and each not in "\n\t"}
+        assert not wrong, (command, wrong, left[:500])
+
+
+def test_all_that_a_console_prints_is_clean(seed: int) -> None:
+    chance, said = random.Random(seed), StringIO()
+    console = Terminal(file=said, force_terminal=True, width=60, legacy_windows=False)
+    text = "".join(chance.choice([*STEERING, "word", "\n", "\t"]) for _ in range(50))
+    for what in (text, Text(text), Listing(("a", "b"), [Plain([text, "x"]), (Text(text), "y")]), Panel(Text(text))):
+        console.print(what)
+    console.print(text, markup=False, soft_wrap=True)
+    left = re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue())
+    assert not {each for each in left if unicodedata.category(each) in ("Cc", "Cf", "Cs") and each not in "\n\t"}
+    assert "\x1b]8" not in said.getvalue(), "no link of somebody else's"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from farm.parts import part, redis_server
 from farm.parts.part import Part
 from farm.supervisor import Supervisor
 from orchestrator.errors import SetupError
@@ -34,6 +35,18 @@ def test_a_farm_comes_up_without_a_part_that_it_does_not_need(tmp_path: Path, ne
             assert said == [("pages", "died"), ("last", "ready")]
     finally:
         supervisor.stop()
+
+
+def test_a_starved_machine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a program that is none."""
+    monkeypatch.setattr(part, "ANSWER_S", 0.2)
+    for text, why in (("#!/bin/sh\nexec sleep 60\n", "not within 0.2 s"), ("", "Exec format error")):
+        program = tmp_path / "redis-server"
+        program.write_text(text)
+        program.chmod(0o700)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        with pytest.raises(SetupError, match=rf"--version` does not answer: {why}(.|\n)*too much to do"):
+            redis_server.find()
 
 
 def test_what_was_not_there_is_tried_again(tmp_path: Path) -> None:

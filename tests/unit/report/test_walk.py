@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from farm.api.experiment import _row
+from farm.api.experiment import row_of
 from orchestrator.analysis.comparison import Compared, compare, rows_of, sides_of
 from orchestrator.analysis.statistics import QUANTITIES, Summary, Told, brief_of, told_of
 from orchestrator.metrics.result_families import ResultLabels, result_families
@@ -75,7 +75,7 @@ def test_a_quantity_is_one_number_in_every_output(seed: int) -> None:
         data = json.loads(json.dumps(export.as_data(whole)))
         text, compared = printed(whole), _compared(whole)
         for summary, told_json in zip(whole.summaries, data["summaries"], strict=True):
-            samples, row = exposed(summary), _row(told_json)
+            samples, row = exposed(summary), row_of(told_json)
             assert len(told_of(summary)) == len(told_json["quantities"])
             for told, of_json in zip(told_of(summary), told_json["quantities"], strict=True):
                 name = f"{told.metric} {told.basis}".strip()

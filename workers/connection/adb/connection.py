@@ -23,6 +23,8 @@ from .server import AdbServer, by_call
 from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream
 
 FOLDER = "/data/local/tmp/pocketfarm"
+MAX_PULLED_BYTES = 1 << 30
+"""Of one file, for which its disk is not either."""
 MAX_OUTPUT_BYTES = 64 << 20
 """A command that prints more than this is cut off: the host's memory is not the phone's to fill."""
 ANSWER_S = 5.0
@@ -89,6 +91,12 @@ class AdbConnection:
         with target.open("wb") as file, self._service("sync:", f"pull {source}", deadline_s) as stream:
             stream.write(_sync(b"RECV", source.encode()))
             while (bytes_ := self._sync_reply(stream, f"pull {source}")) is not None:
+                if file.tell() + bytes_ > MAX_PULLED_BYTES:
+                    raise DeviceSick(
+                        f"pull {source}: more than {MAX_PULLED_BYTES >> 20} MiB",
+                        device=self.serial,
+                        remedy=f"look at the phone's {self.folder}: no file of the farm is so long",
+                    )
                 file.write(stream.read_exact(bytes_))
 
     def reconnect(self) -> None:

@@ -597,6 +597,8 @@ class TestExternalData:
 
     def test_missing(self, tmp_path: Path, model: onnx.ModelProto) -> None:
         refuse(self.save(tmp_path, model, location="w.bin"), "'w'", "w.bin", "put it beside the model")
+        for location in ("w\0.bin", "\0", ".", "x" * 5000):
+            refuse(self.save(tmp_path, model, location=location), "'w'", "external data")
 
     def test_too_short(self, tmp_path: Path, model: onnx.ModelProto) -> None:
         (tmp_path / "w.bin").write_bytes(b"\0" * 100)
