@@ -1,4 +1,4 @@
-"""Hold devices for a person: they get no work, and give back what they have where they are wanted now."""
+"""Hold devices for a person: they get no work of others, and give back what they have where they are wanted now."""
 
 from __future__ import annotations
 
@@ -40,34 +40,39 @@ def check_known(serials: Collection[str], ledger: Ledger, redis: Redis | None) -
         raise UnknownName(f"no device {', '.join(map(repr, unknown))} is known; {there}", remedy="farm devices")
 
 
-def hold(ledger: Ledger, serials: Collection[str], who: str, until: float | None, note: str) -> Sequence[Running]:
-    """Hold these devices, all or none; what they still run. Raises DeviceBusy where somebody else holds one."""
-    _take(ledger, serials, who, until, note)
+def hold(
+    ledger: Ledger, serials: Collection[str], who: str, until: float | None, note: str, *, alone: bool = False
+) -> Sequence[Running]:
+    """Hold these devices, all or none, `alone` from one's own experiments too; what they still run. Raises DeviceBusy
+    where somebody else holds one."""
+    _take(ledger, serials, who, until, note, alone=alone)
     return [Running(row.serial, row.label) for row in ledger.running() if row.serial in serials]
 
 
-def _take(ledger: Ledger, serials: Collection[str], who: str, until: float | None, note: str) -> None:
-    if others := ledger.standing.hold(serials, who, until, note):
+def _take(
+    ledger: Ledger, serials: Collection[str], who: str, until: float | None, note: str, *, alone: bool = False
+) -> None:
+    if others := ledger.standing.hold(serials, who, until, note, alone=alone):
         what = "; ".join(f"{other.serial} is held {other.text}" for other in others)
         raise DeviceBusy(what, remedy=f"ask {others[0].who}; `farm release {others[0].serial}` ends it")
 
 
 @contextmanager
 def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
-    """The devices get no jobs while a `with` block lasts, as by `hold`; a hold of the same user's that lasts longer
-    than `HOLD_S` stays as it is, and any other of theirs, as of a run that died, is taken over.
+    """The devices get no jobs while a `with` block lasts, not even this user's; a hold of theirs that lasts longer
+    than `HOLD_S` is the same again afterwards, and any other, as of a run that died, is taken over.
 
     Should this process die, they are free again after `HOLD_S`. Raises DeviceBusy where somebody else holds one.
     """
     who = getpass.getuser()
     lasts = time.time() + HOLD_S
-    own = [hold for hold in ledger.standing.holds() if hold.who == who]
-    mine = {hold.serial for hold in own if hold.until is None or hold.until > lasts}
-    fresh = [serial for serial in serials if serial not in mine]
-    if not fresh:
-        yield
-        return
-    _take(ledger, fresh, who, time.time() + HOLD_S, note)
+    own = [hold for hold in ledger.standing.holds() if hold.who == who and hold.serial in serials]
+    mine = [hold for hold in own if hold.until is None or hold.until > lasts]
+    fresh = sorted(set(serials) - {hold.serial for hold in mine})
+    if fresh:
+        _take(ledger, fresh, who, time.time() + HOLD_S, note, alone=True)
+    for each in mine:
+        _take(ledger, [each.serial], who, each.until, each.note, alone=True)
     renewal = Renewal(ledger, fresh, who, note)
     over = threading.Event()
 
@@ -86,6 +91,10 @@ def held(ledger: Ledger, serials: Sequence[str], note: str) -> Iterator[None]:
         with suppress(ServiceDown):  # they end by themselves; what was measured must not be lost by it
             for serial in renewal.still_held():
                 ledger.standing.end_hold(serial)
+            kept = {hold.serial for hold in ledger.standing.holds() if hold.who == who}
+            for each in mine:
+                if each.serial in kept:
+                    ledger.standing.hold([each.serial], who, each.until, each.note)
 
 
 class Renewal:
@@ -106,7 +115,7 @@ class Renewal:
         else:
             wanted = [serial for serial in self._kept if holds.get(serial, self._who) == self._who]
         until = time.time() + HOLD_S
-        if wanted and not self._ledger.standing.hold(wanted, self._who, until, self._note):
+        if wanted and not self._ledger.standing.hold(wanted, self._who, until, self._note, alone=True):
             self.until = until
 
     def still_held(self) -> list[str]:

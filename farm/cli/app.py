@@ -49,6 +49,7 @@ COMMANDS = {
     "tune": "tune",
     "schema": "schema",
     "demo": "demo",
+    "explain": "explain",
 }
 """Module -> the names that it registers, in the order of the help."""
 

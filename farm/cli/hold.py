@@ -43,10 +43,13 @@ def hold(
             help="Stop the blocks that run there; their jobs are tried again and keep their budget.",
         ),
     ] = False,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Keep your own experiments out, too. --now does the same.")
+    ] = False,
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Reserve devices for yourself: they get no work until the hold ends or somebody runs `farm release`.
+    """Reserve devices for yourself and what you submit, until the hold ends or somebody runs `farm release`.
 
     Without --now, blocks that run on the devices are finished first. Only --now needs a running farm. A new hold
     replaces your own hold, but not the hold of another person.
@@ -60,7 +63,7 @@ def hold(
     redis = connect(settings) if now or settings.redis_url else None
     with open_ledger(settings) as ledger:
         holds.check_known(serials, ledger, redis)
-        running = holds.hold(ledger, set(serials), getpass.getuser(), end, note)
+        running = holds.hold(ledger, set(serials), getpass.getuser(), end, note, alone=alone or now)
         if now and redis is not None:
             holds.hand_back(ledger, redis, set(serials))
         made = [each for each in ledger.standing.holds() if each.serial in serials]

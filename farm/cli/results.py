@@ -11,6 +11,7 @@ import typer
 from orchestrator.errors import ModelFileError, SetupError
 
 from .experiments import PANEL, ExperimentArgument
+from .explain import hint
 from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
 from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, out, print_json, say
 
@@ -57,6 +58,7 @@ def results(
         print_json(export.as_data(content, records))
     elif svg is None:
         out().print(console.render(content, setup=setup))
+        hint("doubt", "interval", "gross", "net")
 
 
 def report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import time
 from collections.abc import Iterable, Sequence
@@ -44,9 +45,18 @@ def add(
             spec=experiment.model_dump_json(),
             exclusions=json.dumps([asdict(exclusion) for exclusion in exclusions]),
             submitted_at=time.time(),
+            submitted_by=_user(),
         )
     )
     return sequence
+
+
+def _user() -> str:
+    """Who runs this process; empty where the machine has no name for them."""
+    try:
+        return getpass.getuser()[:100]
+    except (OSError, KeyError):
+        return ""
 
 
 def rows_of(jobs: Sequence[Job], reserve: Sequence[Job]) -> NewJobs:

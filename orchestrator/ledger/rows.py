@@ -197,6 +197,8 @@ class Hold:
     until: float | None
     """Unix time; None: until somebody releases it."""
     note: str
+    alone: bool = False
+    """Not even the experiments of who holds it are let through."""
 
     @property
     def text(self) -> str:

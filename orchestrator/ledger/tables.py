@@ -21,10 +21,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 17
+SCHEMA_VERSION = 18
 
 METADATA = MetaData()
 
@@ -37,6 +38,7 @@ EXPERIMENTS = Table(
     Column("exclusions", Text, nullable=False),
     Column("submitted_at", Float, nullable=False),
     Column("served_at", Float, nullable=False, default=0.0),
+    Column("submitted_by", String(100), nullable=False, default="", server_default=""),
 )
 
 CHOICES = Table(
@@ -234,8 +236,10 @@ HOLDS = Table(
     Column("since", Float, nullable=False),
     Column("until", Float),
     Column("note", Text, nullable=False),
+    Column("alone", Boolean, nullable=False, default=False, server_default=false()),
 )
-"""Devices that a person holds: they get no work until then, or until somebody releases them."""
+"""Devices that a person holds: they get no work but the holder's own until then, or until somebody releases them.
+`alone`: not even that."""
 
 NIGHTS = Table(
     "nights",

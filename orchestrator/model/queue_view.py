@@ -28,6 +28,8 @@ class WaitingJob:
     """Unix time before which it is not tried again."""
     submitted_at: float = 0.0
     """Unix time."""
+    submitter: str = ""
+    """Who submitted the experiment; what they hold is free for it."""
     policy: str | None = None
     """Of placement, where the experiment names one; None: the farm's."""
     deadline: float | None = None

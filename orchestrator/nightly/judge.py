@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestrator.ledger import JobRow, JobState
@@ -34,7 +34,7 @@ def judged(night: Night, found: Findings) -> Night:
     problems = (*night.problems, *_problems(night, found))
     outcome: Outcome = "not_run" if not devices else "partial" if missing or problems else "complete"
     update = {"rows": tuple(rows), "devices": devices, "missing": missing, "problems": problems, "outcome": outcome}
-    return night.model_copy(update=update)
+    return night.model_copy(update={**update, "warnings": tuple(_failed_canaries(found))})
 
 
 def _good(found: Findings) -> set[tuple[str, str]]:
@@ -70,6 +70,18 @@ def _cause(row: JobRow) -> str:
     if row.state is JobState.CANCELLED:
         return "its blocks were cancelled"
     return ": ".join(filter(None, (row.outcome or row.state.value, row.cause)))
+
+
+def _failed_canaries(found: Findings) -> Iterator[str]:
+    """Canaries that told nothing, by device and cause."""
+    canaries = [row for row in found.jobs if row.job.role == "canary" and row.state is JobState.DONE]
+    failed = [row for row in canaries if row.outcome != BlockOutcome.OK.value]
+    for (device, cause), count in sorted(Counter((row.job.candidates[0], _cause(row)) for row in failed).items()):
+        total = sum(row.job.candidates[0] == device for row in canaries)
+        yield (
+            f"{count} of {total} canaries on {device} did not end well ({cause}): whether the device changed meanwhile "
+            "is not known then"
+        )
 
 
 def _problems(night: Night, found: Findings) -> list[str]:

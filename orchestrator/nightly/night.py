@@ -118,6 +118,8 @@ class Night(Model):
     missing: tuple[Missing, ...] = ()
     problems: tuple[str, ...] = ()
     """Why it did not run, or not to its end; each a sentence."""
+    warnings: tuple[str, ...] = ()
+    """What a reader must know of it beside the rows; each a sentence."""
     outcome: Outcome | None = None
     """None: it is under way. `partial`: a device is missing, or the budget was over before all was measured."""
     told: tuple[Told, ...] = Field(default=())

@@ -45,6 +45,7 @@ def word_of(row: NightRow) -> str:
 
 def _lines(night: Night) -> Iterator[str]:
     yield from (f"  problem: {text}" for text in night.problems)
+    yield from (f"  warning: {text}" for text in night.warnings)
     for each in night.missing:
         cells = f" ({each.cells} cells)" if each.cells else ""
         yield f"  missing: {each.device}{cells}: {each.reason}"

@@ -5,7 +5,7 @@ it lost a session, or its worker is of a version that does not fit."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -45,6 +45,12 @@ class Barred:
                 for device in announced
             ]
         return with_quarantine(usable, self.resting, quarantined)
+
+    def held_for(self, announced: Mapping[str, Device]) -> dict[str, tuple[str, Device]]:
+        """Devices that somebody holds -> who, and the device as it is for their experiments."""
+        open_to = {hold.serial: hold.who for hold in self.holds if not hold.alone and hold.serial in announced}
+        freed = replace(self, holds=()).applied([announced[serial] for serial in open_to])
+        return {device.serial: (open_to[device.serial], device) for device in freed}
 
 
 def barred(hosts: Iterable[HostAnnouncement], ledger: Ledger) -> Barred:

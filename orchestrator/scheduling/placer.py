@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.news import HEADS
@@ -26,6 +27,7 @@ BEGIN_PER_TURN = HEADS
 MAX_REASONS = 2000
 AGAIN_S = 1.0
 """How long a placement that found nothing to do is believed while nothing changes: pauses and rests end."""
+NOBODYS: Mapping[str, tuple[str, Device]] = MappingProxyType({})
 SHARE = 0.05
 """Of the time, for placing again where nothing changed, and for saying why jobs wait."""
 
@@ -44,7 +46,12 @@ class Placer:
         self._waiting: Mapping[str, WaitReason] = {}
 
     def place(
-        self, devices: Mapping[str, Device], leases: Mapping[str, Lease], version: int, limits: Mapping[str, int]
+        self,
+        devices: Mapping[str, Device],
+        leases: Mapping[str, Lease],
+        version: int,
+        limits: Mapping[str, int],
+        held: Mapping[str, tuple[str, Device]] = NOBODYS,
     ) -> Placement:
         """What begins now, and why the first of the other jobs wait, as far as that was found out lately. `version`:
         another one where leases were acquired or ended; one that the caller knows to be gone may lack already."""
@@ -58,21 +65,27 @@ class Placer:
         self._explained = explain
         with self._placing.doing():
             if not explain:
-                placement = self._placement(devices, leases, limits, explain=0)
+                placement = self._placement(devices, leases, limits, held, explain=0)
             else:
                 with self._explaining.doing():
-                    placement = self._placement(devices, leases, limits, explain=MAX_REASONS)
+                    placement = self._placement(devices, leases, limits, held, explain=MAX_REASONS)
                 self._waiting = placement.waiting
         return replace(placement, waiting=self._waiting)
 
     def _placement(
-        self, devices: Mapping[str, Device], leases: Mapping[str, Lease], limits: Mapping[str, int], explain: int
+        self,
+        devices: Mapping[str, Device],
+        leases: Mapping[str, Lease],
+        limits: Mapping[str, int],
+        held: Mapping[str, tuple[str, Device]],
+        explain: int,
     ) -> Placement:
         if self._queue.is_empty:
             return Placement(())
         rows = self._queue.running.values()
         policy = Policy(
             host_limits=limits,
+            held=held,
             shares=self._queue.shares,
             labels={row.job_id: row.label for row in rows} if explain else {},
             order=self._order,

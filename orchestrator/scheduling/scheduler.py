@@ -96,6 +96,7 @@ class Scheduler:
         self._further = FurtherJobs(ledger, Artifacts(farm.state))
         self._placer = Placer(self._queue, POLICIES[farm.policy], ledger)
         self._devices: tuple[object, dict[str, Device]] = (None, {})
+        self._held: dict[str, tuple[str, Device]] = {}
         self._decided_at = float("-inf")
         self._down = False
         self._begun, self._sweep, self._entered_at = False, Sweep(redis), float("-inf")
@@ -151,7 +152,7 @@ class Scheduler:
         if added or reconciled.lost:
             self._queue.refresh()
         limits = {host.host: host.sessions for host in hosts if host.sessions}
-        placement = self._placer.place(devices, reconciled.leases, self._live.lease_version, limits)
+        placement = self._placer.place(devices, reconciled.leases, self._live.lease_version, limits, self._held)
         placed = self._dispatch(placement, devices)
         self._inventory.announce_waiting(placement.waiting)
         return TickReport(
@@ -197,6 +198,7 @@ class Scheduler:
         if self._devices[0] != known:
             announced = self._live.devices
             self._devices = (known, dict(zip(announced, bars.applied(list(announced.values())), strict=True)))
+            self._held = bars.held_for(announced)
         return self._devices[1]
 
     def _parole(self, bars: Barred, hosts: Sequence[HostAnnouncement]) -> bool:
@@ -243,7 +245,7 @@ class Scheduler:
     def _starts(self, placement: Placement, devices: Mapping[str, Device]) -> list[Start]:
         of, hosts = placement.experiment_of, {s: devices[s].facts.host for _, s in placement.assignments}
         return [
-            Start(job_id, serial, hosts[serial], self._lines.behind(of[job_id], serial))
+            Start(job_id, serial, hosts[serial], 0 if serial in self._held else self._lines.behind(of[job_id], serial))
             for job_id, serial in placement.assignments
         ]
 

@@ -101,7 +101,7 @@ def test_a_farm_on_two_hosts_loses_no_job_when_one_is_killed(farm: RunningFarm, 
         model(tmp_path / "model.onnx")
         (far,) = farm.until_finished(submitted(farm, tmp_path, "there", f'serial == "{phone}"', blocks=1, load="0.1 s"))
         near = next(serial for serial in health(farm) if serial.startswith("virtual-") and serial != phone)
-        farm.cli("hold", near)  # so that the work begins on the host that is to die
+        farm.cli("hold", near, "--alone")  # so that the work begins on the host that is to die
         experiment = submitted(farm, tmp_path, "both", 'source == "virtual"', blocks=3, load="4 s")
         eventually(lambda: running_on(farm, phone), READY_S)
         kill(second)

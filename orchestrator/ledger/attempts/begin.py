@@ -46,6 +46,9 @@ _SERVED = (
     .where(EXPERIMENTS.c.sequence.in_(bindparam("these", expanding=True)))
     .values(served_at=bindparam("now"))
 )
+_SUBMITTED = select(EXPERIMENTS.c.sequence, EXPERIMENTS.c.submitted_by).where(
+    EXPERIMENTS.c.sequence.in_(bindparam("these", expanding=True))
+)
 _THESE: BindParameter[str] = bindparam("these", expanding=True)
 _RUNNING = update(JOBS).where(JOBS.c.id.in_(_THESE), JOBS.c.state == JobState.PLACED).values(state=JobState.RUNNING)
 _UNDER_WAY_CHANGED = (
@@ -68,13 +71,18 @@ class Start:
 
 def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
     """Begin attempts at waiting jobs, each under a new token; without those whose job does not wait any more, or whose
-    device a person holds. Each has those in line that follow it."""
+    device a person holds who did not submit it. Each has those in line that follow it."""
     most = sum(1 + start.more for start in starts)
     first = count_up(connection, "token", most) - most + 1  # locked from here: no hold begins meanwhile
     held = holds.held(connection, (start.serial for start in starts))
-    starts = [start for start in starts if start.serial not in held]
     rows = _waiting(connection, [start.job_id for start in starts])
     starts = [start for start in starts if start.job_id in rows]
+    if held:
+        submitters = _submitters(connection, {rows[start.job_id].experiment for start in starts})
+        free = (
+            s for s in starts if s.serial not in held or held[s.serial] == submitters[rows[s.job_id].experiment] != ""
+        )
+        starts = list(free)
     lines = _lines(connection, starts, rows)
     every = [rows[start.job_id] for start in starts] + [row for line in lines.values() for row in line]
     reader = JobReader(connection, every, ORDINARY)
@@ -94,6 +102,11 @@ def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list
     change = changes.note_lanes(connection, [row.lane_id for row in begun])
     _begin(connection, [each for one in made for each in one.every], {row.experiment for row in begun}, change)
     return made
+
+
+def _submitters(connection: Connection, experiments: Collection[int]) -> dict[int, str]:
+    rows = connection.execute(_SUBMITTED, {"these": padded(experiments)})
+    return {row.sequence: row.submitted_by for row in rows}
 
 
 def _line(start: Start, jobs: Sequence[tuple[AnyRow, Job, int]], ttl_s: float) -> Assignment:

@@ -199,6 +199,7 @@ def _job(
         alone=alone,
         not_before=row.not_before,
         submitted_at=row.submitted_at,
+        submitter=row.submitted_by,
         policy=asked.policy,
         deadline=asked.deadline,
     )
@@ -226,7 +227,8 @@ def _numbered(connection: Connection, wanted: Sequence[int], changed: _Lanes) ->
 
 def _columns() -> Select[tuple[object, ...]]:
     names = ("id", "lane_id", "experiment", "sequence", "block", "priority", "not_before")
-    named = (EXPERIMENTS.c.id.label("experiment_id"), EXPERIMENTS.c.submitted_at, TEMPLATES.c.label)
+    named = (EXPERIMENTS.c.id.label("experiment_id"), EXPERIMENTS.c.submitted_at, EXPERIMENTS.c.submitted_by,
+             TEMPLATES.c.label)  # fmt: skip
     return select(*(JOBS.c[name] for name in names), *named).select_from(NAMED_JOBS)
 
 

@@ -13,25 +13,33 @@ from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
 
 _LASTING = HOLDS.c.until.is_(None) | (HOLDS.c.until > bindparam("now"))
 _EVERY = select(HOLDS).where(_LASTING).order_by(HOLDS.c.serial)
-_HELD = select(HOLDS.c.serial).where(HOLDS.c.serial.in_(bindparam("these", expanding=True)), _LASTING)
+_HELD = select(HOLDS.c.serial, HOLDS.c.who, HOLDS.c.alone).where(
+    HOLDS.c.serial.in_(bindparam("these", expanding=True)), _LASTING
+)
 
 
 def every(connection: Connection) -> list[Hold]:
     """Those that have not ended, by device."""
     rows = connection.execute(_EVERY, {"now": time.time()})
-    return [Hold(row.serial, row.who, row.since, row.until, row.note) for row in rows]
+    return [Hold(row.serial, row.who, row.since, row.until, row.note, row.alone) for row in rows]
 
 
-def held(connection: Connection, serials: Iterable[str]) -> set[str]:
-    """Of these devices, those that a person holds. Whoever asks has counted up the token before, as `hold` does."""
-    return set(connection.scalars(_HELD, {"these": padded(set(serials)), "now": time.time()}))
+def held(connection: Connection, serials: Iterable[str]) -> dict[str, str]:
+    """Of these devices, those that a person holds, and whose experiments may run there; empty: nobody's.
+
+    Whoever asks has counted up the token before, as `hold` does.
+    """
+    rows = connection.execute(_HELD, {"these": padded(set(serials)), "now": time.time()})
+    return {row.serial: "" if row.alone else row.who for row in rows}
 
 
-def hold(connection: Connection, serials: Collection[str], who: str, until: float | None, note: str) -> list[Hold]:
+def hold(
+    connection: Connection, serials: Collection[str], who: str, until: float | None, note: str, alone: bool = False
+) -> list[Hold]:
     """Hold devices, or those that `who` holds already until another time; the holds of others on them.
 
-    Where there are any, nothing is changed. No attempt begins on a held device: both take the counter of tokens first,
-    which stays locked until the commit.
+    Where there are any, nothing is changed. No attempt of others begins on a held device: both take the counter of
+    tokens first, which stays locked until the commit.
     """
     count_up(connection, "token", 0)
     others = [each for each in every(connection) if each.serial in serials and each.who != who]
@@ -39,7 +47,7 @@ def hold(connection: Connection, serials: Collection[str], who: str, until: floa
     if not others:
         ended = HOLDS.c.until <= time.time()
         connection.execute(delete(HOLDS).where(HOLDS.c.serial.in_(sorted(serials)) | ended))
-        row = {"who": who, "until": until, "note": note}
+        row = {"who": who, "until": until, "note": note, "alone": alone}
         connection.execute(
             insert(HOLDS), [{"serial": each, "since": since.get(each, time.time()), **row} for each in sorted(serials)]
         )

@@ -74,13 +74,16 @@ class Standing:
         with self._database.read() as connection:
             return holds.every(connection)
 
-    def hold(self, serials: Collection[str], who: str, until: float | None = None, note: str = "") -> list[Hold]:
-        """Hold devices until then (Unix time; None: until they are released): no attempt begins on them any more.
+    def hold(
+        self, serials: Collection[str], who: str, until: float | None = None, note: str = "", *, alone: bool = False
+    ) -> list[Hold]:
+        """Hold devices until then (Unix time; None: until they are released): no attempt begins on them any more but
+        those of experiments that `who` submitted; `alone`: not even those.
 
         The holds that other people have on them; where there are any, nothing is changed.
         """
         with self._database.write() as connection:
-            return holds.hold(connection, serials, who, until, note)
+            return holds.hold(connection, serials, who, until, note, alone)
 
     def end_hold(self, serial: str) -> bool:
         """Give a device work again; False where nobody holds it."""

@@ -145,6 +145,8 @@ def _steps(found: Morning) -> Iterator[tuple[str, str]]:
     night = found.night
     for problem in night.problems:
         yield f"Mend what stood in the way: {problem}", "farm status"
+    for warning in night.warnings:
+        yield f"Look at it: {warning}.", "farm status"
     yield from _candidates(found)
     for reason, devices in _by_reason(night).items():
         yield (

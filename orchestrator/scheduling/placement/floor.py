@@ -31,6 +31,8 @@ class Policy:
     """Names for people of the jobs that hold leases."""
     alone: frozenset[str] = frozenset()
     """Of these jobs, those whose host takes nothing beside them."""
+    held: Mapping[str, tuple[str, Device]] = field(default_factory=dict)
+    """Devices that somebody holds: who, and the device as it is for the experiments that they submitted."""
     order: PlacementPolicy = field(default_factory=FairShare)
     """The farm's: in which order jobs come, and which devices they prefer, where their experiment does not say."""
 
@@ -73,7 +75,9 @@ class Floor:
             for serial, lease in leases.items():
                 if lease.job_id in policy.alone and serial in devices:
                     self._kept[devices[serial].facts.host] = self._label(lease.job_id)
-        self.free = {s for s, device in devices.items() if s not in leases and _is_ready(device, now)}
+        ready = {s for s, device in devices.items() if _is_ready(device, now)}
+        ready |= {s for s, (_, device) in policy.held.items() if _is_ready(device, now)}
+        self.free = {s for s in ready if s not in leases and s in devices}
 
     def count_demand(self, groups: Sequence[Sequence[WaitingJob]]) -> None:
         """Note by how many groups of jobs each free device is wanted."""
@@ -85,10 +89,21 @@ class Floor:
     def _free_of(self, job: WaitingJob) -> list[str]:
         key = id(job.candidates)
         if len(job.candidates) <= len(self.free):
-            return [serial for serial in dict.fromkeys(job.candidates) if serial in self.free]
-        if key not in self._sets:
-            self._sets[key] = frozenset(job.candidates)
-        return [serial for serial in self.free if serial in self._sets[key]]
+            found = [serial for serial in dict.fromkeys(job.candidates) if serial in self.free]
+        else:
+            if key not in self._sets:
+                self._sets[key] = frozenset(job.candidates)
+            found = [serial for serial in self.free if serial in self._sets[key]]
+        return [serial for serial in found if self._lets_in(job, serial)] if self.policy.held else found
+
+    def _lets_in(self, job: WaitingJob, serial: str) -> bool:
+        """Whether nobody else than the job's submitter holds a device."""
+        return serial not in self.policy.held or self._device(job, serial) is not self._devices[serial]
+
+    def _device(self, job: WaitingJob, serial: str) -> Device:
+        """The device as it is for a job."""
+        who, device = self.policy.held.get(serial, ("", self._devices[serial]))
+        return device if who and who == job.submitter else self._devices[serial]
 
     def best(self, job: WaitingJob) -> str | None:
         """The device on which a job can start now: the one that its policy prefers, of those the one that fewest others
@@ -103,7 +118,8 @@ class Floor:
         only = self._only(job)
         order, share = self.policy.order_of(job), self.policy.share_of(job)
         asked = id(share.energy) if order.needs_energy else 0
-        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, only, asked)
+        who = job.submitter if self.policy.held else ""
+        key = (id(job.candidates), id(job.conditions), job.failed_on, job.alone, pause, job.policy, only, asked, who)
         if key not in self._alike:
             admits = self._admits(job)
             usable = [serial for serial in self._free_of(job) if admits(serial)]
@@ -118,7 +134,7 @@ class Floor:
             share = replace(share, serial=taken)
         serial = self.policy.order_of(job).device_of(share)
         alive = serial in job.candidates and serial in self._devices
-        return serial if alive and self._devices[serial].state.health is Health.READY else ""
+        return serial if alive and self._device(job, serial).state.health is Health.READY else ""
 
     def take(self, serial: str, job: WaitingJob) -> None:
         self._served[job.experiment_id] = serial
@@ -152,7 +168,7 @@ class Floor:
 
         pool = able if any(map(able, job.candidates)) else lambda _: True
         others = (s for s in job.candidates if s not in job.failed_on and s in devices and pool(s))
-        if job.failed_on and any(devices[s].state.health is Health.READY for s in others):
+        if job.failed_on and any(self._device(job, s).state.health is Health.READY for s in others):
             return lambda serial: serial not in job.failed_on and pool(serial)
         return pool
 
@@ -164,8 +180,8 @@ class Floor:
             return _busy(self._label(self._leases[serial].job_id))
         if serial not in self._devices:
             return WaitReason(kind=WaitKind.OFFLINE, text="offline: no host announces it")
-        device = self._devices[serial]
-        if serial not in self.free:
+        device = self._device(job, serial)
+        if serial not in self.free or not self._lets_in(job, serial):
             return _unready(device)
         if job.not_before > self.now:
             return WaitReason(

@@ -56,6 +56,27 @@ def test_what_waits_for_a_held_device_says_so_and_starts_when_the_hold_ends(
     assert eventually(lambda: [a.serial for a in scheduler.tick().placed]) == ["A"]
 
 
+@pytest.mark.parametrize(
+    ("who", "alone", "lets_in"), [("me", False, True), ("me", True, False), ("anna", False, False)]
+)
+def test_a_hold_lets_its_holders_experiments_through(
+    farm: Settings, redis: Redis, ledger: Ledger, host: Host, monkeypatch: pytest.MonkeyPatch,
+    who: str, alone: bool, lets_in: bool,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("LOGNAME", "me")
+    submit(ledger, "A", blocks=2)
+    scheduler = Scheduler(farm, ledger, redis)
+    ledger.standing.hold(["A"], who, alone=alone)
+    report = scheduler.tick()
+    assert [a.serial for a in report.placed] == ["A"] * lets_in
+    if lets_in:  # and the next one after it
+        host.claim()
+        host.finish()
+        assert [a.serial for a in scheduler.tick().placed] == ["A"]
+    else:
+        assert {reason.kind for reason in report.waiting.values()} == {WaitKind.HELD}
+
+
 def test_nothing_begins_on_a_device_that_is_held_while_a_turn_goes_on(
     farm: Settings, redis: Redis, ledger: Ledger, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune", "dataset", "agreement", "records", "retry", "ledger", "host", "hold", "compare", "changes",
-    "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics",
+    "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics", "explain",
 }  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def test_help_has_an_example_and_the_common_options(farm: Run, command: str) -> 
     assert f"farm {command}" in out
     assert "Example:" in out
     assert "--json" in out
-    if command not in ("networks", "schema", "energy", "dataset", "changes", "quantize"):
+    if command not in ("networks", "schema", "energy", "dataset", "changes", "quantize", "explain"):
         assert "--state" in out
     assert err == ""
 

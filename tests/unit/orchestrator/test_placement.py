@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from random import Random
@@ -265,3 +266,25 @@ def test_what_is_not_met_now_waits_with_the_reason(wanted: dict[str, Any], state
     waits = place([make.waiting("j", "A", conditions=Conditions(**wanted))], [device], {}, Policy(), NOW)
     assert words in waits.waiting["j"].text
     assert place([make.waiting("j", "A")], [device], {}, Policy(), NOW).assignments == (("j", "A"),)
+
+
+def test_held_devices_are_free_for_their_holder_alone(seed: int) -> None:
+    """Whatever the order: everybody has what they hold and what nobody holds, and no one else's."""
+    chosen = random.Random(seed)
+    for _ in range(50):
+        who = {serial: chosen.choice(["anna", "bert", ""]) for serial in "ABCDEF"}
+        fits = {serial: chosen.random() < 0.8 for serial in who}
+        devices = [
+            make.device(s, health=Health.HELD if who[s] else Health.READY if fits[s] else Health.QUARANTINED)
+            for s in who
+        ]
+        own = {
+            s: (who[s], make.device(s, health=Health.READY if fits[s] else Health.QUARANTINED)) for s in who if who[s]
+        }
+        jobs = [make.waiting(f"{submitter}{n}", *who, experiment_id=submitter or "e", submitter=submitter, order=(0, n))
+                for submitter in ("anna", "bert", "") for n in range(6)]  # fmt: skip
+        chosen.shuffle(jobs)
+        placed = place(jobs, devices, {}, Policy(held=own), NOW).assignments
+        submitters = {job.job_id: job.submitter for job in jobs}
+        assert all(who[serial] in ("", submitters[job]) and fits[serial] for job, serial in placed)
+        assert {serial for _, serial in placed} == {serial for serial in who if fits[serial]}

@@ -1,0 +1,86 @@
+"""`farm explain`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from orchestrator.errors import SetupError, UnknownName
+
+from .output import JsonOption, log, out, print_json
+
+PANEL = "Help"
+PLACES = (
+    Path(__file__).parents[2] / "docs" / "glossary.md",
+    Path(sys.prefix) / "share" / "pocketfarm" / "glossary.md",
+)
+"""In a checkout, and where an installation puts it."""
+_ENTRY = re.compile(r"^\*\*(.+?)\*\*: (.+?)(?=\n\n|\Z)", re.M | re.S)
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(explain)
+
+
+def explain(
+    word: Annotated[list[str] | None, typer.Argument(metavar="[WORD]", help="As outputs and pages use it.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a word of the farm's outputs means; without a word, list all that are explained.
+
+    Example: `farm explain canary`, `farm explain set-up`
+    """
+    known = glossary()
+    if not word:
+        if as_json:
+            print_json(known)
+            return
+        out().print(", ".join(known), markup=False)
+        return
+    asked = " ".join(word)
+    name = _meant(asked, known)
+    if as_json:
+        print_json({name: known[name]})
+        return
+    out().print(f"[bold]{escape(name)}[/]: {escape(known[name])}")
+
+
+def hint(*words: str) -> None:
+    """Lead from an output to the glossary, after it, on standard error."""
+    log().print(f"[dim]what a word means: `farm explain WORD`, e.g. {', '.join(words)}[/]", highlight=False)
+
+
+def glossary() -> dict[str, str]:
+    """Word -> what it means, as the documentation has it, in plain text. Raises SetupError where it is not there."""
+    for path in PLACES:
+        if path.is_file():
+            found = _ENTRY.findall(path.read_text(encoding="utf-8"))
+            return {word: _plain(text) for word, text in found}
+    raise SetupError("this installation has no glossary", remedy="install pocketfarm anew, or see docs/glossary.md")
+
+
+def _plain(text: str) -> str:
+    text = re.sub(r"\s*\(?\[[^\]]*\]\([^)]*\)\)?", "", text)  # links lead nowhere in a terminal
+    return " ".join(re.sub(r"[*`]", "", text).split())
+
+
+def _meant(asked: str, known: dict[str, str]) -> str:
+    """The word itself, in the singular, or however it is spelt. Raises UnknownName with those that are near."""
+    by_form = {_form(word): word for word in known}
+    whole = _form(asked)
+    for form in (whole, whole.removesuffix("s"), re.sub("ies$", "y", whole)):
+        if form in by_form:
+            return by_form[form]
+    near = get_close_matches(_form(asked), by_form, n=3)
+    told = f"did you mean {' or '.join(by_form[each] for each in near)}?" if near else "`farm explain` lists all"
+    raise UnknownName(f"{asked!r} is not in the glossary", remedy=told)
+
+
+def _form(word: str) -> str:
+    return re.sub(r"[\s_-]+", "", word.lower())
