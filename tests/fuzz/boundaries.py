@@ -24,7 +24,7 @@ from kernels.errors import CompileError
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
 from orchestrator.energy.perfetto_trace import rails_of_trace
-from orchestrator.errors import DeviceSick, ModelFileError, SpecError, TableError
+from orchestrator.errors import DeviceSick, ModelFileError, SpecError, TableError, Unsupported
 from orchestrator.exchange import baselines
 from orchestrator.exchange.power_traces import read_trace
 from orchestrator.exchange.series import read_series
@@ -41,6 +41,7 @@ from workers.connection.base import ShellResult
 from workers.devices import dumpsys
 from workers.devices.agent_journal import Garbage, Journal
 from workers.devices.momentary import parse_nodes
+from workers.devices.tools import HASHES, OPTIONAL, REQUIRED, missing_tools
 from workers.session.owner import Claimant, keeper_of
 from workers.session.saved_settings import JournalUnreadable, parse_changes, read_changes
 from workers.session.supply.journal import SupplyJournal, cut_supplies
@@ -126,6 +127,7 @@ NODES = (
     b"/sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq:307200\n"
 )
 DISK = b"Filesystem 1K-blocks Used Available Use% Mounted on\n/dev/block/dm-0 1000 500 500 50% /data\n"
+TOOLS = "\n".join([*REQUIRED, *HASHES, *(f"/system/bin/{name}" for name in OPTIONAL)]).encode()
 SETTINGS = b'{"serial": "A", "changed": {"screen": {"screen_brightness": "77"}, "awake": {"stay_on": "0"}}}'
 SUPPLIES = (
     b'{"serial": "A", "way": "root", "told": {"path": "/sys/x"}}',
@@ -241,6 +243,7 @@ BOUNDARIES: dict[str, Boundary] = {
     "settings_file": Boundary(_in_file(read_changes, "A.json"), lambda: [SETTINGS], (JournalUnreadable,), inputs=200),
     "supply_journal": Boundary(_supply, lambda: list(SUPPLIES), (JournalUnreadable,), inputs=200),
     "owner": Boundary(lambda data: keeper_of(_Phone(data), Claimant("l")), lambda: [CLAIMS, UNTIL], (DeviceSick,)),
+    "tools": Boundary(lambda data: missing_tools(_Phone(data)), lambda: [TOOLS], (Unsupported,), inputs=300),
     "baseline": Boundary(_in_file(baselines.read, "v1.json"), lambda: [_BASELINE], (TableError,), inputs=200),
     "power_trace": Boundary(_in_file(read_trace, "a.csv"), lambda: list(_TRACES), (TableError,), inputs=200),
     "choices": Boundary(

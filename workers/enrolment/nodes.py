@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.model.enrolment import NodeFact
 from workers.connection.base import DeviceConnection
-from workers.connection.quote import quote
 
 BATTERY = (
     "type", "status", "present", "capacity", "current_now", "current_avg", "voltage_now", "temp", "cycle_count",
@@ -34,9 +33,8 @@ SINGLE = (
 ZONES = 16
 """Thermal zones that are kept: some phones have a hundred."""
 BATCH = 40
-"""Paths of one command: an old adbd takes 4 KiB."""
+"""Paths of one trip."""
 VALUE_LENGTH = 100
-MARK = "@@"
 
 
 def probe_nodes(connection: DeviceConnection) -> tuple[NodeFact, ...]:
@@ -55,23 +53,12 @@ def _paths(connection: DeviceConnection) -> Iterator[str]:
             yield from (f"{folder}/{name}" for name in names)
 
 
-def _read(connection: DeviceConnection, paths: Iterable[str]) -> Iterator[NodeFact]:
-    """One command for all: each node's text between lines that name it and its exit status."""
-    script = "; ".join(
-        f'echo {quote([f"{MARK} {path}"])}; {quote(["head", "-n", "4", path])} 2>&1; s=$?; echo; echo "{MARK} $s"'
-        for path in paths
-    )
-    text = connection.shell(["sh", "-c", script], deadline_s=30.0).stdout.decode(errors="replace")
-    path, lines = "", list[str]()
-    for line in text.splitlines():
-        word = line.removeprefix(f"{MARK} ")
-        if line.startswith(f"{MARK} /"):
-            path, lines = word, []
-        elif line.startswith(f"{MARK} ") and path:
-            yield _fact(path, lines, code=int(word) if word.isdigit() else 1)
-            path = ""
-        else:
-            lines.append(line)
+def _read(connection: DeviceConnection, paths: Sequence[str]) -> Iterator[NodeFact]:
+    """Each node's text and exit status, in one trip."""
+    commands = [["head", "-n", "4", path] for path in paths]
+    for path, told in zip(paths, connection.shells(commands, deadline_s=30.0), strict=True):
+        text = (told.stdout if told.code == 0 else told.stderr).decode(errors="replace")
+        yield _fact(path, text.splitlines(), told.code)
 
 
 def _fact(path: str, lines: list[str], code: int) -> NodeFact:

@@ -38,6 +38,8 @@ FENCE = 0.8
 our clock it never lasts longer than by the phone's."""
 RENEWALS = 3
 """Renewals in the life of a claim."""
+_ASK_S = 20.0
+"""For a script of some five commands, on a phone where each takes seconds."""
 _LONGEST_S = 3600.0
 """A claim that says more is no claim."""
 _TRIES = 5
@@ -184,7 +186,7 @@ class Ownership:
         self._thread.join()
         with suppress(FarmError), self._guard:
             if not self._lost:
-                self._connection.shell(["sh", "-c", self._until(0)])
+                self._connection.shell(["sh", "-c", self._until(0)], deadline_s=_ASK_S)
 
     def _take(self, then: Then | None = None) -> None:
         for _ in range(_TRIES):
@@ -201,7 +203,7 @@ class Ownership:
             self.before = Claimed(sight.highest, sight.boot) if is_ours else Claimed(0, "")
             take = ["sh", "-c", script + (f" && {quote(['rm', '-f', *old])}" if old else "")]
             told = then.ahead.shells([take, *then.asks(self.before)], deadline_s=30.0, guard=0) if then else []
-            done = told[0] if told else self._connection.shell(take)
+            done = told[0] if told else self._connection.shell(take, deadline_s=_ASK_S)
             if done.code == 0:
                 self._number, self._phone_until_s = number, until_s
                 self.claimed = Claimed(number, sight.boot)
@@ -263,7 +265,7 @@ def owned(connection: DeviceConnection, claimant: Claimant, then: Then | None = 
 def _look(connection: DeviceConnection, *, first: str = "true") -> _Sight:
     """Read the clock, then the claims; `first`: commands to run before. Raises TransportLost, DeviceSick."""
     folder = f"{connection.folder}/{FOLDER}"
-    found = connection.shell(["sh", "-c", f"{first}; {_CLOCK} || exit; ls -l {folder} 2>/dev/null"])
+    found = connection.shell(["sh", "-c", f"{first}; {_CLOCK} || exit; ls -l {folder} 2>/dev/null"], deadline_s=_ASK_S)
     check_ran(connection, ["ls"], found)  # no list is not an empty list
     text = found.stdout.decode(errors="replace")
     try:

@@ -158,7 +158,7 @@ class SavedSettings:
 
     def _tell_phone(self, text: str) -> None:
         if self._phone_path:
-            run(self._connection, *self._telling(text))
+            run(self._connection, *self._telling(text), deadline_s=20.0)
 
     def _telling(self, text: str) -> list[str]:
         new, parent = f"{self._phone_path}.new", self._connection.folder

@@ -54,6 +54,8 @@ LATER = {
     ("uhubctl", ""): "a program of this host",
 }
 """What came after the floor, or is no phone's, and how the farm does without it."""
+SLOWEST_S = 2.5
+"""A command of a phone that is slow, and not given up."""
 SENDERS = {"shell": 0, "stream": 0, "quote": 0, "run": 1, "_output": 1, "_succeeds": 1}
 """Calls that send a command, and where in their arguments its words begin."""
 
@@ -125,17 +127,24 @@ class InProcess:
 
     def __init__(self, phone: Phone) -> None:
         self.serial, self.phone = phone.serial, phone
+        self.ran: list[list[str]] = []
+        """What its shell has run so far, where a test notes that."""
+        self.hasty: list[Sequence[str]] = []
+        """What has less time than a slow phone needs."""
 
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         out, err = BytesSink(), BytesSink()
+        before = len(self.ran)
         code = asyncio.run(Shell(self.phone).run(quote(argv), Io(BytesSource(), out, err)))
+        if deadline_s < SLOWEST_S * sum(each[0] not in MKSH for each in self.ran[before:]):
+            self.hasty.append(argv)
         return ShellResult(code, bytes(out.data), bytes(err.data))
 
     def shells(
         self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
     ) -> list[ShellResult]:
         assert guard is None
-        return [self.shell(command) for command in commands]
+        return [self.shell(command, deadline_s=deadline_s) for command in commands]
 
     def push(self, source: Path, target: str, *, mode: int = 0o644, deadline_s: float = 120.0) -> None:
         there = self.phone.tree.host(target)
@@ -196,9 +205,11 @@ def test_a_phone_of_each_release_can_do_all_that_it_is_asked(
 ) -> None:
     monkeypatch.setattr("workers.session.conditions.bluetooth.SWITCH_S", 0.0)
     connection = phone_of(sdk, tmp_path)
+    connection.ran = ran
     assert count_apps(connection) == ("2 processes of apps" if sdk >= 26 else ""), "unknown is not none"
     assert work(connection, tmp_path).read_bytes() == bytes(99)
     assert not [each for argv in ran for each in wrong(argv, sdk)]
+    assert not connection.hasty, "a script has time for each of its commands, also where each takes seconds"
     nodes = {node.path.rpartition("/")[2]: node for node in probe_nodes(connection)}
     assert {node.error for node in nodes.values()} <= {"", "Permission denied"}
     assert int(nodes["capacity"].value) > 0, "a node is read, not the refusal of an option"
