@@ -54,7 +54,7 @@ def report_page(content: Content, ledger: Ledger, pages: str = "") -> str:
     """The report as one self-contained HTML page. `pages`: the address of the farm's pages, where it is known."""
     from orchestrator.analysis.statistics import newest_attempts
 
-    from .drawn_blocks import drawn_blocks  # matplotlib comes with it
+    from .charts.drawn_blocks import drawn_blocks  # matplotlib comes with it
     from .html import render
 
     return render(content, newest_attempts(ledger.records_of(drawn_blocks(content.blocks))), pages)

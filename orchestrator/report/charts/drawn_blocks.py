@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from orchestrator.analysis.figures import BlockFigures
 
-from .charts.rows import by_device, thin
+from .rows import by_device, thin
 
 MAX_BLOCKS = 100
 """Of a device, about: a chart shows no more, and a record may be large."""
