@@ -80,6 +80,13 @@ def _differences(found: Any, right: npt.NDArray[np.float64], name: str) -> dict[
     return {
         "shape": right.shape,
         "largest_error": float(np.abs(error).max(initial=0.0)),
-        "psnr_db": float("inf") if mean_square == 0 else 10 * np.log10(max(peak, 1e-300) ** 2 / mean_square),
+        "psnr_db": _psnr_db(peak, mean_square),
         "same_prediction": float(np.mean(classes[0] == classes[1])) if classes else None,
     }
+
+
+def _psnr_db(peak: float, mean_square: float) -> float:
+    """Infinite where nothing differs, minus infinity where every right value is 0."""
+    if mean_square == 0:
+        return float("inf")
+    return 20 * float(np.log10(peak)) - 10 * float(np.log10(mean_square)) if peak > 0 else float("-inf")

@@ -15,6 +15,7 @@ from orchestrator.errors import FarmError, NoData
 
 from . import completion
 from .experiments import PANEL
+from .explain import hint
 from .farm_access import settings_of
 from .output import JsonOption, StateOption, describe, out, print_json, print_rows, say, show_error
 from .results import write_whole
@@ -258,6 +259,7 @@ def _show(content: Content, *, every: bool) -> None:
         out().print(Text(f"{left} rows more that are not the same: --all shows them", style="dim"))
     for note in compared.notes(content):
         out().print(Text(note, style="dim"))
+    hint("settled", "detects", "margin")
     out().print(Text(compared.closing(content), style="bold"))
 
 

@@ -64,7 +64,7 @@ def print_submission(submission: Submission) -> None:
         more += "" if to_precision else "; more follow by their results"
     console.print(
         f"{verb} [bold]{submission.experiment_id}[/]: {counted(len(expansion.jobs), 'job')} of "
-        f"{counted(_cells(submission), 'cell')} on {counted(len(devices), 'device')}{more}"
+        f"{counted(_cells(submission), 'cell')} on {counted(len(devices), 'device')}, as they are here now{more}"
     )
     for warning in _warnings(submission):
         console.print(f"[yellow]warning:[/] {warning}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.ledger.rows import label
+from orchestrator.ledger.rows import block_label, label
 from orchestrator.model.device import Device
 from orchestrator.model.record import Outcome
 from orchestrator.model.stopped import Stopped
@@ -80,7 +80,7 @@ def problems_of(ledger: Ledger, row: ExperimentRow) -> tuple[Problem, ...]:
     return tuple(
         Problem(
             job=job.job_id,
-            label=label(job.job),
+            label=block_label(label(job.job), job.job.block),
             outcome=job.outcome or job.state.value,
             cause=job.cause,
             reasons=tuple(reasons.get(job.job_id, ())),

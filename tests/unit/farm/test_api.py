@@ -155,6 +155,8 @@ def test_outputs_are_compared_by_name_or_in_order() -> None:
         row = compare_outputs(found, expected).iloc[0]
         assert (row.largest_error, row.same_prediction) == (1.0, 0.5)
         assert row.psnr_db == pytest.approx(10 * np.log10(16 / (2.25 / 4)))
+    nothing = compare_outputs({"a": np.ones((1, 2))}, np.zeros((1, 2))).iloc[0]  # warns of no logarithm
+    assert nothing.psnr_db == float("-inf") and nothing.largest_error == 1.0
     assert right_outputs(None, {"x": 2, "y": 3}, lambda x, y: x + y) == 5
     for wrong in ([right, right], {"b": right}, right[:1]):
         with pytest.raises(NotComparable):
