@@ -43,7 +43,7 @@ INTERLEAVED = 0.8
 """Least part of neighbouring rounds that must not overlap in time."""
 TRIMMED = 10
 """Of so many values one is trimmed at each end: of 12 rounds with one block in a hundred 30 % slow, a difference of 5 %
-is found in 99 % instead of 84 %; a fifth would find 2 % in 37 instead of 58 % (benchmarks/statistics/nights.py)."""
+is found in 99 % instead of 84 %; a fifth would find 2 % in 37 instead of 54 % (benchmarks/statistics/nights.py)."""
 
 
 class Ran(Protocol):
