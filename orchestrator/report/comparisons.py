@@ -12,8 +12,8 @@ from orchestrator.analysis.reproduction import Beside, Verdict
 from orchestrator.model.device import Api, Source
 
 from . import wording
-from .answer import NAMES, PAIRS
 from .content import Content
+from .parts.answer import NAMES, PAIRS
 from .section import Column, Section
 
 

@@ -16,9 +16,10 @@ from orchestrator.analysis.statistics import Summary, told_of
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.record import Outcome
 
-from . import answer, wording
+from . import wording
 from .content import Content, DoubtCount
 from .listing import Head, Listing, Row, part
+from .parts import answer
 from .sections import SETUP, sections
 
 SHOWN_EXCLUSIONS = 12
@@ -36,6 +37,7 @@ USABLE = {"usable": "bold green", "usable with care": "bold yellow", "not usable
 def render(content: Content, *, setup: bool = False) -> RenderableType:
     """The whole report: results, exclusions, doubts. `setup`: with the steps of set-up."""
     parts: list[RenderableType] = [_usable(content), heading(content), Text(), results(content)]
+    parts.append(Text(wording.session_note(content.between_runs), style="dim"))
     found = sections(content)
     for section in found:
         if setup or section.name != SETUP:

@@ -69,6 +69,8 @@ class Content(Model):
     """Of each cell and device, where the experiment searches them."""
     stopped: tuple[Stopped, ...] = ()
     """Strategies that ended without what they were asked for."""
+    between_runs: float | None = None
+    """By how much the same cells on the same devices differ from run to run, as a share; None: not known."""
     generated_at: float
     """Unix time."""
 
@@ -96,6 +98,7 @@ def build(
     jobs: Mapping[str, Mapping[str, int]] | None = None,
     labels: Sequence[int] | None = None,
     stopped: Sequence[Stopped] = (),
+    between_runs: float | None = None,
     now: float,
 ) -> Content:
     """Derive a report's content. `cells` must hold the cell of every block. `blocks`: with what rows hold apart.
@@ -139,6 +142,7 @@ def build(
         ),
         limits=searched,
         stopped=tuple(stopped),
+        between_runs=between_runs,
         generated_at=now,
     )
 

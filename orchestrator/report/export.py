@@ -8,8 +8,9 @@ from typing import Any
 from orchestrator.analysis.statistics import Interval, Told, told_of
 from orchestrator.model.record import Record
 
-from . import answer, wording
+from . import wording
 from .content import Content
+from .parts import answer
 from .parts.training import newest
 
 EACH_CHANGE: Any = {"__all__": {"rows": {"__all__": {"comparison": {"changed"}}}}}

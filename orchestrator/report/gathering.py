@@ -46,8 +46,17 @@ def gather(
         jobs=own,
         labels=labels,
         stopped=ledger.stopped(row.id).get(row.id, ()),
+        between_runs=_between_runs(ledger, row),
         now=time.time(),
     )
+
+
+def _between_runs(ledger: Ledger, row: ExperimentRow) -> float | None:
+    """Of the newest runs of the same name, this one among them."""
+    from orchestrator.analysis.statistics import MOST_RUNS, between_runs
+
+    own = [key for key, name in ledger.experiment_names().items() if name == row.experiment.name]
+    return between_runs(ledger.briefs(each) for each in own[-MOST_RUNS:]) if len(own) > 1 else None
 
 
 def report_page(content: Content, ledger: Ledger, pages: str = "") -> str:

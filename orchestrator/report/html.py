@@ -17,11 +17,11 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary, told_of
 from orchestrator.model.record import Outcome, Record
 
-from . import answer, charts, wording
+from . import charts, wording
 from .colours import backend_colours
 from .content import Content
 from .drawing import Chart, to_svg
-from .parts import predictions
+from .parts import answer, predictions
 from .parts.links import Links, typical_jobs
 from .sections import sections
 

@@ -30,6 +30,7 @@ from .resources import (
     memory_medians,
     planned_memory,
 )
+from .runs import MOST_RUNS, between_runs
 from .serial import SERIAL_BLOCKS, serial_correlation
 from .setup import SetupKind, SetupUse, first_result_ms, setup_uses, total_setup_ms
 from .spread import Spread
@@ -39,6 +40,7 @@ from .throughput import Throughput, frames_per_s, throughput
 
 __all__ = [
     "MIN_BLOCKS",
+    "MOST_RUNS",
     "QUANTITIES",
     "SERIAL_BLOCKS",
     "Brief",
@@ -67,6 +69,7 @@ __all__ = [
     "Told",
     "Unresolved",
     "Verdict",
+    "between_runs",
     "block_value_ms",
     "brief_of",
     "canary_verdicts",

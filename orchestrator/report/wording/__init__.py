@@ -13,6 +13,7 @@ from .intervals import (
     percent,
     percent_interval,
     ratio,
+    session_note,
     told,
 )
 from .names import Naming, cell, few, naming, short_name, without
@@ -68,6 +69,7 @@ __all__ = [
     "ran_on",
     "ratio",
     "rounded",
+    "session_note",
     "setup",
     "share",
     "short_name",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.analysis.statistics import SERIAL_BLOCKS
 
-from .quantities import decimals, memory_size, ms, prefix_of, rounded, scaled
+from .quantities import decimals, memory_size, ms, prefix_of, rounded, scaled, share
 
 if TYPE_CHECKING:
     from orchestrator.analysis.agreement import Proportion
@@ -101,6 +101,13 @@ def interval_note(summaries: Iterable[Summary]) -> str:
     few = f"; those of fewer than {SERIAL_BLOCKS} blocks assume independent blocks"
     told = f"{LEVELS}{few if any(each.conditional for each in found) else ''}"
     return told[0].lower() + told[1:] if found else ""
+
+
+def session_note(between_runs: float | None) -> str:
+    """What the intervals of one run do not hold; beneath each table of results."""
+    if between_runs is None:
+        return "Of this run alone: how days differ on these devices is not known."
+    return f"Of this run alone: runs of the same on these devices differ by {share(between_runs)}."
 
 
 def percent(of: Proportion) -> str:

@@ -131,7 +131,7 @@ def test_exported_power_is_a_trace_that_others_may_have_recorded(tmp_path: Path)
         )
     (found,) = read_trace(path)
     assert (found.column, len(found.power_w)) == ("power_w", len(record.power))
-    assert found.duration_s == pytest.approx(30.0) and set(found.power_w.round(6)) == {0.5, 2.5}
+    assert found.duration_s == pytest.approx(90.0) and set(found.power_w.round(6)) == {0.5, 2.5}
     assert [doubt.code for doubt in found.doubts] == []
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from random import Random
+
 import numpy as np
 import pytest
 
 from orchestrator.analysis.figures import BlockFigures, times_of
-from orchestrator.analysis.statistics import Spread
+from orchestrator.analysis.statistics import MOST_RUNS, Spread, between_runs, brief_of
 from orchestrator.analysis.statistics.modes import block_value_ms
 from orchestrator.analysis.statistics.spread import sessions_doubt, spread
 from orchestrator.model.device import Source
 from orchestrator.model.record import DoubtCode, Outcome
+
+from .records import cell, figures, record
 
 pytestmark = pytest.mark.unit
 DAY_S = 86400.0
@@ -114,3 +119,17 @@ def test_a_session_ends_with_a_reboot_or_an_hours_rest() -> None:
     found = spread(rows, lambda row: block_value_ms(row, "steady"))
     assert found is not None and found.sessions == 3
     assert spread(rows[:1], lambda row: block_value_ms(row, "steady")) is None
+
+
+def test_how_runs_differ_is_known_from_three_of_them(seed: int) -> None:
+    """Of days that differ by 5 %, and of blocks that differ little."""
+    random = Random(seed)
+    runs = []
+    for _ in range(MOST_RUNS):
+        day = random.gauss(0, 0.05)
+        times = [math.exp(day + random.gauss(0, 0.001)) for _ in range(3)]
+        made = [record(cell(), [ms], block=i, token=i + 1) for i, ms in enumerate(times)]
+        runs.append([brief_of(each) for each in figures(made, {cell().cell_id: cell()})])
+    found = between_runs(runs)
+    assert found is not None and 0.008 < found < 0.14
+    assert between_runs(runs[:2]) is None and between_runs([]) is None

@@ -10,9 +10,8 @@ from orchestrator.analysis.comparison.backends import SideBySide, side_by_side
 from orchestrator.analysis.comparison.cell_blocks import Ratio
 from orchestrator.analysis.statistics import Summary, Verdict, told_of
 from orchestrator.model.device import Api
-
-from . import wording
-from .content import Content
+from orchestrator.report import wording
+from orchestrator.report.content import Content
 
 NAMES = {Api.OPENCL: "OpenCL", Api.VULKAN: "Vulkan", Api.CPU: "CPU"}
 PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
