@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
@@ -11,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.errors import StableError
 from orchestrator.model import telemetry
 from orchestrator.model.device import Reading
 from orchestrator.model.event import Power
@@ -63,7 +65,10 @@ def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
     if not (record.power or record.series or record.rails) or any(series.lost for series in record.series):
         return ()  # figures of another source would be taken for those of the one that was lost
     sources = BEST_FIRST if wanted == "auto" else (PowerSource(wanted),)
-    found = (_origin(record, source) for source in sources)
+    found = []
+    for source in sources:
+        with suppress(StableError):  # what is no trace costs the energy, and not the record
+            found.append(_origin(record, source))
     return tuple(origin for origin in found if origin is not None)
 
 

@@ -97,7 +97,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.ROUNDING: "the network magnifies rounding: a larger input, or trained weights, verify more strictly",
     DoubtCode.SAME_PLAN: "take one of the values out: on this device the axis changed nothing that ran",
     DoubtCode.ALIKE_BLOCKS: "let the device cool between blocks, or spread them over sessions: the interval is wider",
-    DoubtCode.IMPLAUSIBLE_POWER: "correct the unit: of a gauge by `farm enrol SERIAL`, of a meter in the wiring file",
+    DoubtCode.IMPLAUSIBLE_POWER: "correct the unit (`farm enrol SERIAL`, wiring file); at rest alone: cut the supply",
     DoubtCode.STUCK_METER: "restart the phone or the meter: it says the same whatever is drawn",
     DoubtCode.ALIASED_POWER: "change the batch or the clocks, so that inferences and refreshes are out of step",
     DoubtCode.METER_CLOCK: "look for what delays the meter's samples (a hub, a busy host); figures are corrected",

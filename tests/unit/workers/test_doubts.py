@@ -155,6 +155,7 @@ def test_a_record_of_before_is_read_by_the_code_of_today() -> None:
         (record(readings(load_between(0.5, 2.5)), phases=(), samples=()), DoubtCode.NO_ENERGY, "no load phase"),
         (record(readings(load_between(0.5, 2.5), current_ua=-(2**31))), DoubtCode.NO_ENERGY, "-2147483648"),
         (record(series=(series(load_between(0.5, 2.5), t_ns=(), power_w=(), lost="x"),)), DoubtCode.NO_ENERGY, "x"),
+        (record(series=(series(load_between(0.5, 2.5), t_ns=(2, 1), power_w=(1, 1)),)), DoubtCode.NO_ENERGY, "no read"),
     ],
 )
 def test_power_that_was_asked_for_is_a_figure_or_a_reason(block: Record, code: DoubtCode | None, words: str) -> None:
