@@ -18,6 +18,8 @@ from .change_log import NOTE
 from .news import TELL
 
 LIBRARY = "pocketfarm"
+_READING = ("holds", "entries", "fences")
+"""What also a Redis answers that may not be written."""
 Call = tuple[Sequence[str], Sequence[Any]]
 """Keys and arguments."""
 _BODIES = {
@@ -68,7 +70,7 @@ def load(redis: Redis) -> None:
 
 
 def _registered(name: str, body: str) -> str:
-    flags = "{}" if name in _GROWING else "{'allow-oom'}"
+    flags = "{}" if name in _GROWING else "{'no-writes'}" if name in _READING else "{'allow-oom'}"
     callback = f"function(KEYS, ARGV)\n{body}\nend"
     return f"redis.register_function{{function_name='farm_{name}', flags={flags}, callback={callback}}}"
 

@@ -7,20 +7,32 @@ checker's verdict may not.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import random
 import resource
+import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import psutil
+from pydantic import SecretStr
+from redis import Redis
+from redis.exceptions import RedisError
 
 from device_agent.virtual import faults as phone_faults
+from farm import endpoints
+from orchestrator.coordination import access, keys
+from orchestrator.coordination.client import client_of
+from orchestrator.coordination.inventory import Inventory
+from orchestrator.errors import FarmError
+from orchestrator.model.live import PROTOCOL, HostAnnouncement
 
 from .history import Hit
 from .running_farm import RunningFarm
 
+EVIL = "evil"
 PAUSE_S = (0.5, 3.0)
 """Between the end of a fault and the next one."""
 
@@ -77,6 +89,57 @@ def _wipe_redis(farm: RunningFarm, _serial: str, _lasts_s: float) -> None:
     farm.redis().flushall()
 
 
+def _lose_keys(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
+    """Some of all keys, whichever they are; which share is drawn with the fault."""
+    redis, draw = farm.redis(), random.Random(lasts_s)
+    known = sorted(redis.scan_iter())
+    for key in draw.sample(known, draw.randrange(len(known) + 1)):
+        redis.delete(key)
+
+
+def _spoil_keys(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
+    """Some of the farm's keys have another type."""
+    redis, draw = farm.redis(), random.Random(lasts_s)
+    known = sorted(redis.scan_iter(match="farm:*"))
+    for key in draw.sample(known, draw.randrange(len(known) + 1)):
+        is_list = draw.random() < 0.5
+        with redis.pipeline() as pipe:
+            pipe.delete(key)
+            pipe.rpush(key, "x") if is_list else pipe.set(key, "nonsense")
+            pipe.execute()
+
+
+def _hostile_host(farm: RunningFarm, serial: str, lasts_s: float) -> None:
+    """A host of the farm's own turns on it: it wants every phone, and floods and spoils what it may write."""
+    secret, draw = secrets.token_hex(16), random.Random(lasts_s)
+    access.admit(farm.redis(), EVIL, hashlib.sha256(secret.encode()).hexdigest())
+    own = endpoints.settings_for(farm.state).model_copy(
+        update={"redis_user": access.user_of(EVIL), "redis_password": SecretStr(secret), "host": EVIL}
+    )
+    end = time.monotonic() + lasts_s
+    with client_of(own) as evil:
+        while time.monotonic() < end:
+            with contextlib.suppress(RedisError, FarmError):
+                _be_evil(evil, farm, draw)
+    access.expel(farm.redis(), EVIL)
+
+
+def _be_evil(evil: Redis, farm: RunningFarm, draw: random.Random) -> None:
+    inventory = Inventory(evil)
+    for device in Inventory(farm.redis()).devices():
+        inventory.announce_device(device.model_copy(update={"facts": device.facts.model_copy(update={"host": EVIL})}))
+        with contextlib.suppress(RedisError):
+            evil.hset(keys.OWNERS, device.serial, EVIL)
+    inventory.announce_host(HostAnnouncement(host=EVIL, worker="evil", pid=1, protocol=PROTOCOL, sessions=0))
+    evil.zadd(keys.devices(EVIL), {f"x{draw.random()}": 0 for _ in range(2000)})
+    spoilt = draw.choice([keys.change(EVIL), keys.changes(EVIL), keys.news(EVIL), keys.lives(EVIL), keys.devices(EVIL)])
+    evil.delete(spoilt)
+    evil.set(spoilt, "x" * draw.choice([1, 1_000_000]))
+    for attack in (lambda: evil.eval("while true do end", 0), lambda: evil.function_flush(), lambda: evil.flushall()):
+        with contextlib.suppress(RedisError):
+            attack()
+
+
 def _fill_disk(part: str) -> Inflict:
     """No file of the process may grow: what it writes fails with EFBIG, as with ENOSPC on a full disk."""
 
@@ -115,6 +178,9 @@ FARM: dict[str, tuple[Inflict, str, tuple[float, float]]] = {
     "kill_redis": (_kill("redis"), "redis", (0.0, 1.0)),
     "kill_adb": (_kill("adb"), "adb", (0.0, 1.0)),
     "wipe_redis": (_wipe_redis, "redis", (0.0, 0.0)),
+    "lose_keys": (_lose_keys, "redis", (0.0, 1.0)),
+    "spoil_keys": (_spoil_keys, "redis", (0.0, 1.0)),
+    "hostile_host": (_hostile_host, "all", (1.0, 6.0)),
     "stop_worker": (_stop("worker"), "worker", (1.0, 8.0)),
     "stop_scheduler": (_stop("scheduler"), "scheduler", (1.0, 8.0)),
     "stop_redis": (_stop("redis"), "redis", (1.0, 8.0)),

@@ -114,11 +114,10 @@ def test_a_disk_that_fills_up_between_two_halves_loses_and_doubles_nothing(
 @pytest.mark.parametrize(
     ("refuse", "accept"),
     [
-        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0")),
         (("CONFIG", "SET", "min-replicas-to-write", "1"), ("CONFIG", "SET", "min-replicas-to-write", "0")),
         (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE")),
     ],
-    ids=["no memory", "no replicas", "is a replica"],
+    ids=["no replicas", "is a replica"],
 )
 def test_records_whose_receipts_could_not_be_given_are_kept_once(
     farm: Settings, redis: Redis, spool: Spool, refuse: tuple[str, ...], accept: tuple[str, ...]
@@ -134,6 +133,17 @@ def test_records_whose_receipts_could_not_be_given_are_kept_once(
             redis.execute_command(*accept)
         nothing_is_lost(spool, redis, records)
         assert Intake(redis, ledger).drain() == {"duplicate": 5}
+        all_are_kept(ledger, spool, redis, records)
+
+
+def test_receipts_are_given_by_a_redis_without_memory(farm: Settings, redis: Redis, spool: Spool) -> None:
+    with Ledger(farm.ledger) as ledger:
+        records = measured(ledger, spool, redis)
+        redis.config_set("maxmemory", 1)
+        try:
+            assert Intake(redis, ledger).drain() == {"new": 5}
+        finally:
+            redis.config_set("maxmemory", 0)
         all_are_kept(ledger, spool, redis, records)
 
 

@@ -305,7 +305,7 @@ def test_a_small_farm_is_not_read_anew_in_each_turn(
 ) -> None:
     read, everywhere = list[object](), Leases.everywhere
     monkeypatch.setattr("orchestrator.scheduling.live_view.LOOK_SHARE", 1e-9)
-    monkeypatch.setattr(Leases, "everywhere", lambda leases: read.append(leases) or everywhere(leases))
+    monkeypatch.setattr(Leases, "everywhere", lambda leases, *known: read.append(leases) or everywhere(leases, *known))
     with Ledger(farm.ledger) as ledger:
         tried = Farm(farm, redis, ledger, 1)
         tried.host.announce()
