@@ -116,5 +116,5 @@ def test_a_device_in_a_session_is_busy(
 def test_devices_that_are_not_there(graph: Graph, inputs: Arrays, lab_settings: Settings) -> None:
     with pytest.raises(Unsupported, match="this host has: local-cpu"):
         infer(device="local-gpu", work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)
-    with pytest.raises(TransportLost, match="not found.*; this host itself is local-cpu"):
+    with pytest.raises(TransportLost, match=r"not found.*; this host itself is local-cpu"):
         infer(device="no-such", work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)
