@@ -18,7 +18,8 @@ from orchestrator.errors import DeviceBusy, DeviceSlow, FarmError, TransportLost
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from workers.devices.lookup import unusable
 
-from .connection.adb import AdbConnection, AdbServer, ListedDevice, by_call
+from .connection.adb import AdbConnection, AdbServer, ListedDevice
+from .connection.addresses import by_call
 from .crash_recovery import put_back
 from .devices.admit import enrol_phone
 from .devices.device_lock import device_lock

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from orchestrator.errors import FarmError, TransportLost, Unsupported
 from orchestrator.model.device import Health
-from workers.connection.adb import AdbConnection, AdbServer, ListedDevice, by_call
+from workers.connection.adb import AdbConnection, AdbServer, ListedDevice
+from workers.connection.addresses import by_call
 from workers.connection.quote import quote
 
 from .identity import Identity, read_identity

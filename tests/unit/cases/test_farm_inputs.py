@@ -19,7 +19,8 @@ from orchestrator.model.record import DoubtCode, InvalidCode
 from tests.unit.energy.blocks import EXACT, S, record
 from tests.unit.workers.test_adb import request, server
 from tests.waiting import eventually
-from workers.connection.adb import AdbConnection, AdbServer, over_network, parse_devices
+from workers.connection.adb import AdbConnection, AdbServer, parse_devices
+from workers.connection.addresses import over_network
 from workers.devices.dumpsys import CPU, GPU, SKIN, parse_thermal
 from workers.devices.lookup import unusable
 from workers.devices.momentary import parse_nodes
@@ -160,7 +161,7 @@ def test_f10_no_shell_v2_is_told_by_its_android() -> None:
     assert "closes the stream" in text("F10_android6_adbd.txt")
     with server(old) as port, pytest.raises(Unsupported, match="no shell v2") as caught:
         AdbConnection("A", AdbServer(port)).shell(["getprop", "ro.serialno"])
-    assert "Android 8" in str(caught.value.remedy)
+    assert "Android 7" in str(caught.value.remedy)
 
 
 def test_f13_states_have_advice_of_their_own() -> None:

@@ -259,7 +259,7 @@ def test_a_new_experiment_goes_where_blocks_of_the_same_file_took_least(tmp_path
             ledger.submit(f"e-{number}", another if serial == "N5" else same, [job])
             begun = ledger.begin_attempt(job.job_id, serial, "lab", 60.0)
             assert begun is not None
-            found = run_block(gauge, 1, course=Course(idle_s=20.0, load_s=20.0, inference_s=0.2))
+            found = run_block(gauge, 1, course=Course(idle_s=20.0, load_s=40.0, inference_s=0.2))
             if (net := found.energy.per_inference_j) is not None:
                 told[serial] = net.value
             measured = {name: getattr(found.record, name) for name in ("samples", "phases", "power", "sampler")}

@@ -27,11 +27,10 @@ from workers.connection.adb import (
     AdbConnection,
     AdbServer,
     ListedDevice,
-    by_call,
-    over_network,
     parse_devices,
 )
 from workers.connection.adb.server import STATES
+from workers.connection.addresses import by_call, over_network
 from workers.devices.lookup import unusable
 
 Handler = Callable[[socket.socket], None]

@@ -5,7 +5,7 @@ everything from connecting to the last byte. It also never starts a server: whoe
 """
 
 from .connection import FOLDER, MAX_OUTPUT_BYTES, AdbConnection
-from .server import AdbServer, ListedDevice, by_call, over_network, parse_devices, server_of
+from .server import AdbServer, ListedDevice, parse_devices, server_of
 
 __all__ = [
     "FOLDER",
@@ -13,8 +13,6 @@ __all__ = [
     "AdbConnection",
     "AdbServer",
     "ListedDevice",
-    "by_call",
-    "over_network",
     "parse_devices",
     "server_of",
 ]

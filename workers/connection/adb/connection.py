@@ -14,12 +14,13 @@ import adbutils
 from kernels.checkpoint import checkpoint
 from orchestrator.errors import AdbDown, DeviceSick, DeviceSlow, FarmError, ServiceDown, TransportLost, Unsupported
 from workers.connection import batch
+from workers.connection.addresses import by_call
 from workers.connection.base import ShellResult
 from workers.connection.quote import quote
 from workers.connection.stream import ShellStream, Stream
 from workers.host_faults import is_of_host
 
-from .server import AdbServer, by_call
+from .server import AdbServer
 from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream
 
 FOLDER = "/data/local/tmp/pocketfarm"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError, TransportLost
+from workers.connection.addresses import by_call
 from workers.connection.server_watch import ServerWatch
 from workers.connection.sockets import connect_tcp, connect_unix
 
@@ -26,9 +27,6 @@ STATES = (
 _TAGS = re.compile(r"(?:\s+[a-z_]+:\S*)+\s*$")
 _KNOWN_STATE = re.compile(rf"(?P<name>.*?\S)\s+(?P<state>no permissions\b.*|no device|{'|'.join(STATES)})")
 _AFTER_MDNS = re.compile(r"(?P<name>.*\._adb[\w-]*\._tcp\S*)\s+(?P<state>.+)")
-_MDNS = re.compile(r"\._adb[\w-]*\._tcp\b")
-_HOST_PORT = re.compile(r"(?P<host>\[[\da-fA-F:.]+(?:%\w+)?\]|[^:\s]+):\d{1,5}")
-_OWN = re.compile(r"127\.[\d.]+|localhost|\[::1\]")
 
 
 class ListedDevice(NamedTuple):
@@ -190,20 +188,3 @@ def _name_and_state(named: str) -> tuple[str, str]:
 def _port(row: ListedDevice) -> str:
     """`usb:2-1`, where the row names it."""
     return next((tag for tag in row.detail.split() if tag.startswith("usb:")), row.address)
-
-
-def by_call(address: str) -> bool:
-    """Whether adb's server called the phone, at `host:port` or by a name of mDNS, and can call it again."""
-    return _MDNS.search(address) is not None or _host(address) is not None
-
-
-def over_network(address: str) -> bool:
-    """Whether the phone is reached by radio or cable of a network, which switching its radios may cut: neither by USB,
-    nor as an emulator or tunnel of this host."""
-    host = _host(address)
-    return _MDNS.search(address) is not None or (host is not None and not _OWN.fullmatch(host))
-
-
-def _host(address: str) -> str | None:
-    match = _HOST_PORT.fullmatch(address)
-    return match["host"] if match else None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
-from workers.connection.adb import over_network
+from workers.connection.addresses import over_network
 from workers.connection.base import DeviceConnection
 
 from .base import Held

@@ -8,7 +8,7 @@ from orchestrator.errors import Unsupported
 from orchestrator.model.device import Source
 from orchestrator.model.enrolment import SupplyWay
 from orchestrator.model.wiring import WiredDevice
-from workers.connection.adb import over_network
+from workers.connection.addresses import over_network
 from workers.devices.fleet import Member
 from workers.power.model import control_socket
 
