@@ -223,8 +223,8 @@ def test_no_path_of_one_machine() -> None:
 
 
 SYNONYMS = {
-    r"combinations?": "cell (or setting)",
-    r"variants?": "cell, result or version",
+    r"combinations?": "configuration (or setting)",
+    r"variants?": "configuration, result or version",
     r"(?:undo(?:es)?|undone)": "restore, put back",
     r"(?:smart ?phones?|handsets?)": "phone",
     r"(?:the|a|an|its|each|cold|warm|of|during|before|after) (?:set up|setup)": "set-up (noun)",
@@ -265,9 +265,11 @@ def test_one_thing_has_one_word() -> None:
 
 def test_the_glossary_defines_each_word_once_and_in_order() -> None:
     words = re.findall(r"^\*\*(.+?)\*\*:", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
-    assert words == sorted(set(words), key=lambda word: word.replace("-", " ")) and {"cell", "result", "set-up"} <= {
-        *words
-    }
+    assert words == sorted(set(words), key=lambda word: word.replace("-", " ")) and {
+        "configuration",
+        "result",
+        "set-up",
+    } <= {*words}
 
 
 def test_an_option_has_the_same_short_letter_in_all_commands() -> None:

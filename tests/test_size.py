@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 42_900,
-    "orchestrator": 43_600,
-    "workers": 13_700,
-    "device_agent": 25_800,
-    "farm": 11_900,
-    "dashboards": 4_300,
+    "kernels": 43_200,
+    "orchestrator": 46_700,  # 3_100 of them: readings that cannot be, quantities, what queues and leases may lose
+    "workers": 14_000,
+    "device_agent": 25_900,
+    "farm": 12_300,  # 500: sizes of models, figures for papers, the glossary, requests that never end
+    "dashboards": 4_250,
     "benchmarks": 13_900,
-    "tests": 65_500,
+    "tests": 68_600,  # 3_700: each kind of fault drawn at random
 }
 
 

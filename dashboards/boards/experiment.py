@@ -22,7 +22,7 @@ def _training(title: str, what: str, family: str, unit: str = "percentunit") -> 
 BOARD = Board(
     uid="pocketfarm-experiment",
     title="Experiment",
-    description="The newest figures of each result, with verdicts and doubts.",
+    description="The newest figures of each result, with verdicts and warnings.",
     variables=("source", "serial", "network"),
     rows=(
         Row(
@@ -175,9 +175,9 @@ BOARD = Board(
             (
                 Panel(
                     "table",
-                    "Verdicts and doubts",
+                    "Verdicts and warnings",
                     (
-                        "What the blocks say of their stability, and how many kinds of doubt there are. `farm"
+                        "What the blocks say of their stability, and how many kinds of warning there are. `farm"
                         " results` words them, with what to do."
                     ),
                     (
@@ -189,8 +189,8 @@ BOARD = Board(
                 ),
                 Panel(
                     "bars",
-                    "Results by doubt",
-                    "Number of results whose latest figures have each doubt, for all sources.",
+                    "Results by warning",
+                    "Number of results whose latest figures have each warning, for all sources.",
                     (("farm_results_doubted > 0", "{{doubt}}"),),
                     unit="short",
                     least=0,

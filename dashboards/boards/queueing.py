@@ -82,7 +82,7 @@ BOARD = Board(
                 ),
                 _steps(
                     "Energy of a request",
-                    "While it was served; runs without a meter have none. Of a run with doubts see `farm queue show`.",
+                    "While it was served; runs without a meter have none. Of a run with warnings: `farm queue show`.",
                     "farm_queueing_energy_per_request_joules",
                     "joule",
                 ),

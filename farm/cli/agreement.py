@@ -31,7 +31,7 @@ def agreement(
         typer.Option(
             "--base",
             metavar="WORDS",
-            help="Compare with this result, named by words of its cell and device.",
+            help="Compare with this result, named by words of its configuration and device.",
             show_default="the first in fp32",
         ),
     ] = "",
@@ -66,7 +66,7 @@ def agreement(
 
 def _no_set(experiment_id: str) -> NoData:
     return NoData(
-        f"{experiment_id} has no set of examples, so its cells have predicted nothing that could be compared",
+        f"{experiment_id} has no set of examples, so its configurations have predicted nothing that could be compared",
         remedy=f"give one under `workload: {{dataset: ...}}` and run it: {HOW} shows how",
     )
 
@@ -79,7 +79,7 @@ def _show(row: ExperimentRow, found: tuple[Agreement, ...], most: int) -> None:
     heading = Text(row.experiment.name, style="bold")
     heading.append(f"  {row.id}", style="not bold dim")
     if names.shared:
-        heading.append(f"\nevery cell: {' '.join(sorted(names.shared))}", style="not bold dim")
+        heading.append(f"\nevery configuration: {' '.join(sorted(names.shared))}", style="not bold dim")
     out().print(heading)
     parts = [*predictions.sections(found), predictions.changed(changes, most, names)]
     for part in parts:

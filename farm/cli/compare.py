@@ -58,7 +58,7 @@ def compare(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE", help="Only cells with this value; may be repeated."),
+        typer.Option("--where", metavar="COLUMN=VALUE", help="Only configurations with this value; may be repeated."),
     ] = None,
     metric: Annotated[
         list[str] | None,

@@ -162,7 +162,7 @@ def _show(found: Comparison) -> None:
     console.print(_traces(found))
     for doubt in found.doubts:
         where = f"{escape(doubt.file)}: " if doubt.file else ""
-        console.print(f"[yellow]doubt[/] {where}{escape(doubt.detail)}\n      [dim]{doubt.remedy}[/]", soft_wrap=True)
+        console.print(f"[yellow]warning[/] {where}{escape(doubt.detail)}\n      [dim]{doubt.remedy}[/]", soft_wrap=True)
 
 
 def _cell(estimate: Estimate, scale: float, form: str) -> tuple[str, str]:

@@ -79,7 +79,7 @@ def _show(found: History, *, every: bool) -> None:
         for trail, change in found.changes
     ]  # fmt: skip
     if rows:
-        heads = ("night", "device", "cell", "metric", Head("change", True), "whose", "because")
+        heads = ("night", "device", "configuration", "metric", Head("change", True), "whose", "because")
         out().print(Listing(heads, rows, header_style="dim", by_first=True))
     if every:
         _series(found)
@@ -102,7 +102,7 @@ def _series(found: History) -> None:
         )
         for trail in found.trails
     ]  # fmt: skip
-    out().print(Listing(("device", "cell", "metric", *figures), rows, header_style="dim", by_first=True))
+    out().print(Listing(("device", "configuration", "metric", *figures), rows, header_style="dim", by_first=True))
 
 
 def _date(at: float) -> str:

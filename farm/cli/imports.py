@@ -62,7 +62,7 @@ def samples(
     log().print(
         f"{counted(found.rows, 'row')}: {counted(found.samples, 'inference')} and "
         f"{counted(found.layers, 'layer time')} in {counted(found.blocks, 'block')} of "
-        f"{counted(found.cells, 'cell')} on {counted(len(found.devices), 'device')}{axes}",
+        f"{counted(found.cells, 'configuration')} on {counted(len(found.devices), 'device')}{axes}",
         soft_wrap=True,
     )
 

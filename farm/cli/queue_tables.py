@@ -40,7 +40,7 @@ def curve(spec: QueueingSpec, points: Sequence[Point], source: str, as_json: boo
     out().print(Listing(heads, rows, header_style="dim"))
     for point in points:
         for doubt in point.doubts:
-            say(f"doubt, load {point.load:g}: {doubt}")
+            say(f"warning, load {point.load:g}: {doubt}")
 
 
 def _curve_times(figures: ClassFigures) -> tuple[Figure, Figure, Figure]:
@@ -69,7 +69,7 @@ def policies_table(spec: QueueingSpec, names: list[str], as_json: bool) -> None:
     out().print(Listing(("policy", *heads), rows, header_style="dim"))
     for name, (_, each) in zip(names, found, strict=True):
         for doubt in each.doubts:
-            say(f"doubt, {name}: {doubt}")
+            say(f"warning, {name}: {doubt}")
 
 
 def capacity_line(name: str, found: Capacity, source: str, as_json: bool, runs: Sequence[str] = ()) -> None:
@@ -81,7 +81,7 @@ def capacity_line(name: str, found: Capacity, source: str, as_json: bool, runs: 
     rate = f"{_text(found.rate_per_s)} requests/s, {found.load:.1%} of what the servers can serve at most"
     out().print(f"{target}: up to {rate}", markup=False, soft_wrap=True)
     for doubt in found.doubts:
-        say(f"doubt: {doubt}")
+        say(f"warning: {doubt}")
 
 
 def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulated") -> None:
@@ -99,7 +99,7 @@ def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulat
     out().print(_summary(measured), markup=False, soft_wrap=True)
     say(f"{source}; warm-up left out: {measured.cut_s:.3g} s of {spec.duration:g} s")
     for doubt in measured.doubts:
-        say(f"doubt: {doubt}")
+        say(f"warning: {doubt}")
 
 
 def _rows(name: str, figures: ClassFigures) -> list[tuple[str, ...]]:

@@ -58,7 +58,7 @@ def results(
         print_json(export.as_data(content, records))
     elif svg is None:
         out().print(console.render(content, setup=setup))
-        hint("doubt", "interval", "gross", "net")
+        hint("warning", "interval", "gross", "net")
 
 
 def report(

@@ -60,11 +60,12 @@ def print_submission(submission: Submission) -> None:
     more = f", {canaries} of them canaries" if canaries else ""
     for job in expansion.reserve[:1]:
         to_precision = job.sampling.target_interval is not None
-        more += f"; up to {job.sampling.max_blocks} blocks of a cell that needs them" if to_precision else ""
+        more += f"; up to {job.sampling.max_blocks} blocks of a configuration that needs them" if to_precision else ""
         more += "" if to_precision else "; more follow by their results"
     console.print(
         f"{verb} [bold]{submission.experiment_id}[/]: {counted(len(expansion.jobs), 'job')} of "
-        f"{counted(_cells(submission), 'cell')} on {counted(len(devices), 'device')}, as they are here now{more}"
+        f"{counted(_cells(submission), 'configuration')} on {counted(len(devices), 'device')}, "
+        f"as they are here now{more}"
     )
     for warning in _warnings(submission):
         console.print(f"[yellow]warning:[/] {warning}")

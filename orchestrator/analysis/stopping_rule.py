@@ -81,7 +81,8 @@ def why_out_of_reach(sampling: Sampling) -> str:
     if sampling.target_interval is None or sampling.max_blocks >= LEAST_BLOCKS:
         return ""
     return (
-        f"no cell can meet target_interval {sampling.target_interval:.1%}: that takes {LEAST_BLOCKS} good blocks, and "
+        f"no configuration can meet target_interval {sampling.target_interval:.1%}: "
+        f"that takes {LEAST_BLOCKS} good blocks, and "
         f"max_blocks is {sampling.max_blocks}; mend it: sampling.max_blocks of {LEAST_BLOCKS} or more (30 by default)"
     )
 

@@ -35,7 +35,7 @@ def queueing_families(connection: Connection) -> Iterator[Metric]:
     runs = _newest(connection)
     began = GaugeMetricFamily("farm_queueing_timestamp_seconds", "When the newest run began.", labels=LABELS)
     requests = GaugeMetricFamily("farm_queueing_requests", "Requests of the newest run.", labels=LABELS)
-    doubts = GaugeMetricFamily("farm_queueing_doubts", "Doubts about the figures of the newest run.", labels=LABELS)
+    doubts = GaugeMetricFamily("farm_queueing_doubts", "Warnings about the figures of the newest run.", labels=LABELS)
     sojourn = GaugeMetricFamily(
         "farm_queueing_sojourn_seconds", "From a request's intended arrival to its end.", labels=(*LABELS, "stat")
     )

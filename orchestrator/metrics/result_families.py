@@ -84,9 +84,9 @@ def _trust(latest: Latest) -> Iterator[Metric]:
         "1 for what the latest figures' blocks say of their stability, 0 for the others.",
         labels=(*LABELS, "verdict"),
     )
-    doubts = GaugeMetricFamily("farm_results_doubts", "Kinds of doubt about the latest figures.", labels=LABELS)
+    doubts = GaugeMetricFamily("farm_results_doubts", "Kinds of warning about the latest figures.", labels=LABELS)
     doubted = GaugeMetricFamily(
-        "farm_results_doubted", "Results whose latest figures have this doubt.", labels=("doubt",)
+        "farm_results_doubted", "Results whose latest figures have this warning.", labels=("doubt",)
     )
     counted = Counter(dict.fromkeys(DoubtCode, 0))
     for key, (summary, at) in latest.items():

@@ -86,7 +86,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.DIVERGED: "lower training.learning_rate or momentum: the loss is no finite number, the model of no use",
     DoubtCode.NO_POWER_GAUGE: "the device has no readable gauge: use an external meter",
     DoubtCode.RESUMED: "the cable dropped during the run; the journal is complete",
-    DoubtCode.AGENT_WARNING: "read its words: the details of this doubt in `farm results EXPERIMENT --json`",
+    DoubtCode.AGENT_WARNING: "read its words: the details of this warning in `farm results EXPERIMENT --json`",
     DoubtCode.RELATIVE_ENERGY: "compare only on this phone, or calibrate its gauge against an external meter",
     DoubtCode.GAUGE_ASSUMED: "run `farm enrol SERIAL`: unit and sign of the gauge were assumed",
     DoubtCode.CHARGE_MISMATCH: "the integral of the current disagrees with the charge counter: enrol the phone again",

@@ -63,7 +63,7 @@ def _reason(serial: str, found: Findings) -> str:
     if not own:
         return "nothing of the suite can run on it, or it came too late"
     causes = Counter(_cause(row) for row in own if row.outcome != BlockOutcome.OK.value)
-    return causes.most_common(1)[0][0] if causes else "no block of some cells"
+    return causes.most_common(1)[0][0] if causes else "no block of some configurations"
 
 
 def _cause(row: JobRow) -> str:

@@ -64,7 +64,7 @@ class NightLedger:
             return str(e)
         jobs = tuple(filter(partial(_wanted, wave), expansion.jobs))
         if not any(job.role == "work" for job in jobs):
-            return "no device that is here can run any of its cells"
+            return "no device that is here can run any of its configurations"
         self._ledger.submit(wave.experiment_id, experiment, jobs, expansion.exclusions)
         with suppress(ServiceDown):  # it is accepted: the scheduler finds it by itself
             self._inventory.tell_scheduler()

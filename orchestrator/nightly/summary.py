@@ -47,7 +47,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield from (f"  problem: {text}" for text in night.problems)
     yield from (f"  warning: {text}" for text in night.warnings)
     for each in night.missing:
-        cells = f" ({each.cells} cells)" if each.cells else ""
+        cells = f" ({each.cells} configurations)" if each.cells else ""
         yield f"  missing: {each.device}{cells}: {each.reason}"
     loud = [row for row in night.rows if row.said not in ("same", "unavailable")]
     order = {"different": 0, "missing": 1, "unknown": 2}

@@ -78,8 +78,8 @@ def records_of(
     if max(map(len, several)) > 1:
         devices = ", ".join(several[0])
         raise NotComparable(
-            f"{who}: {experiment_id} has {len(several[1])} cells on {devices} that fit {_told(of)}",
-            remedy="name one device and one cell: `device: SERIAL`, `where: {network: ..., backend: ...}`",
+            f"{who}: {experiment_id} has {len(several[1])} configurations on {devices} that fit {_told(of)}",
+            remedy="name one device and one configuration: `device: SERIAL`, `where: {network: ..., backend: ...}`",
         )
     return found, cells[found[0].cell_id]
 
@@ -106,5 +106,5 @@ def _fits(cell: Cell, of: LedgerCell) -> bool:
 
 
 def _told(of: LedgerCell) -> str:
-    where = ", ".join(f"{name} {value}" for name, value in of.where.items()) or "any cell"
+    where = ", ".join(f"{name} {value}" for name, value in of.where.items()) or "any configuration"
     return f"{where} on {of.device or 'any device'}"

@@ -24,7 +24,7 @@ def backends(content: Content) -> Section:
     used = [api for api in Api if any(api in row.ms for row in rows)]
     pairs = [pair for pair in PAIRS if set(pair) <= set(used)]
     columns = (
-        Column("device"), Column("cell"), *(Column(f"{api} ms", True) for api in used),
+        Column("device"), Column("configuration"), *(Column(f"{api} ms", True) for api in used),
         *(Column(f"speed-up of\n{NAMES[one]} over {NAMES[other]}", True, other is Api.CPU) for other, one in pairs),
     )  # fmt: skip
     note = (
@@ -125,7 +125,7 @@ SHAPE = (
 NOTHING = (("no result yet", *("0",) * len(get_args(Verdict))),)
 BESIDE_COLUMNS = (
     Column("device"), Column("row"), Column("column"), Column("published", True), Column("ours", True),
-    Column("ratio", True), Column("shape"), Column("because"), Column("our cell", page_only=True),
+    Column("ratio", True), Column("shape"), Column("because"), Column("our configuration", page_only=True),
 )  # fmt: skip
 
 

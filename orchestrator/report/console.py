@@ -25,7 +25,7 @@ from .sections import SETUP, sections
 SHOWN_EXCLUSIONS = 12
 COLUMNS = (
     Head(""), Head("median ms", True), Head("interval", True), Head("p90", True), Head("memory", True),
-    Head("blocks", True), Head("doubts"),
+    Head("blocks", True), Head("warnings"),
 )  # fmt: skip
 MEDIAN, BLOCKS = 1, 5
 FIRST = Head("first ms", True)
@@ -75,7 +75,7 @@ def heading(content: Content) -> Text:
     if unreal := wording.unreal_note(content.unreal):
         text.append(f"\n{unreal}", style="yellow")
     if shared := wording.naming(content.summaries).shared:
-        text.append(f"\nevery cell: {' '.join(sorted(shared))}", style="dim")
+        text.append(f"\nevery configuration: {' '.join(sorted(shared))}", style="dim")
     if content.imported:
         text.append(
             "\nIMPORT results: measured elsewhere, under conditions that the farm does not know.", style="yellow"
@@ -86,7 +86,7 @@ def heading(content: Content) -> Text:
         text.append(f"\n{note}", style="dim")
     results = len(content.summaries)
     if common := [f"{n} {each.code}" for n, each in enumerate(content.doubts, 1) if each.results == results]:
-        text.append(f"\ndoubts of every result: {', '.join(common)}", style="dim")
+        text.append(f"\nwarnings of every result: {', '.join(common)}", style="dim")
     return text
 
 
@@ -104,7 +104,7 @@ def results(content: Content) -> RenderableType:
         common = set.intersection(*numbers)
         told = [line for line in wording.ran_on(own) if line not in everywhere]
         if some := [n for n in sorted(common) if doubts[n - 1].results < len(summaries)]:
-            told.append(f"doubts: {_numbers(some)}")
+            told.append(f"warnings: {_numbers(some)}")
         rows += [_device(own[0]), *(Text(f"  {line}", style="dim") for line in told)]
         rows += [_row(summary, sorted(each - common), names) for summary, each in zip(own, numbers, strict=True)]
     heads = list(COLUMNS)
@@ -167,7 +167,7 @@ def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableTy
     rows = [[escape(text) for text in group] for group in groups[:SHOWN_EXCLUSIONS]]
     parts: list[RenderableType] = [
         Text("Excluded", style="italic"),
-        Listing(("cells", "devices", "reason"), rows, header_style="dim"),
+        Listing(("configurations", "devices", "reason"), rows, header_style="dim"),
     ]
     if len(groups) > SHOWN_EXCLUSIONS:
         parts.append(Text(f"... {len(groups) - SHOWN_EXCLUSIONS} more: farm report shows all"))
@@ -180,5 +180,5 @@ def doubts(found: Sequence[DoubtCount], results: int) -> RenderableType:
         [str(number), doubt.code.value, "all" if doubt.results == results else str(doubt.results), escape(doubt.remedy)]
         for number, doubt in enumerate(found, 1)
     ]
-    heads = (Head("", True), "doubt", Head("results", True), "what to do")
-    return Group(Text("Doubts", style="italic"), Listing(heads, rows, header_style="dim"))
+    heads = (Head("", True), "warning", Head("results", True), "what to do")
+    return Group(Text("Warnings", style="italic"), Listing(heads, rows, header_style="dim"))

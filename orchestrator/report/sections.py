@@ -58,7 +58,7 @@ def _where(summary: Summary, names: wording.Naming) -> tuple[str, str]:
 
 def _energy_columns(per: str) -> tuple[Column, ...]:
     return (
-        Column("device"), Column("cell"), Column(f"energy/{per}", True), Column("interval", True),
+        Column("device"), Column("configuration"), Column(f"energy/{per}", True), Column("interval", True),
         Column("same device", True, True), Column("gross", True, True), Column("load power", True),
         Column("idle power", True, True), Column("blocks", True), Column(""),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def _throughput(summaries: Sequence[Summary]) -> Section:
         for summary in summaries if (one := summary.throughput) is not None
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("frames/s", True), Column("interval", True),
+        Column("device"), Column("configuration"), Column("frames/s", True), Column("interval", True),
         Column("over one thread", True), Column("slowest sample", True, True), Column("ms per frame", True),
         Column("frames a sample", True, True), Column("batch", True, True), Column("blocks", True),
     )  # fmt: skip
@@ -145,7 +145,7 @@ def _cold(summaries: Sequence[Summary]) -> Section:
         for summary in summaries if (cold := summary.cold) is not None
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("cold start ms", True), Column("interval", True),
+        Column("device"), Column("configuration"), Column("cold start ms", True), Column("interval", True),
         Column("set-up", True), Column("first inference", True), Column("blocks", True),
     )  # fmt: skip
     note = f"From a fresh process to its first result. {wording.LEVELS}."
@@ -164,7 +164,7 @@ def _setup(summaries: Sequence[Summary]) -> Section:
         for summary in summaries for use in summary.setup
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("start"), Column("set-up ms", True),
+        Column("device"), Column("configuration"), Column("start"), Column("set-up ms", True),
         *(Column(name, True, name not in SETUP_IN_TERMINAL) for name in setup.STEPS), Column("first inference", True),
         Column("read-back", True, True), Column("first result ms", True), Column("blocks", True),
     )  # fmt: skip
@@ -195,7 +195,7 @@ def _sustained(summaries: Sequence[Summary]) -> Section:
         for summary, one in found
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("load", True), Column("first minute ms", True),
+        Column("device"), Column("configuration"), Column("load", True), Column("first minute ms", True),
         Column("at the end ms", True), Column("speed left", True), Column("blocks", True),
     )  # fmt: skip
     note = "Speed left: latency of the first minute (of the first fifth of a short load) over that of the last tenth."
@@ -210,7 +210,7 @@ def _stability(summaries: Sequence[Summary]) -> Section:
         for summary in summaries
         if (found := summary.stability) is not None and found.verdict in (Verdict.DRIFTING, Verdict.BIMODAL)
     ]
-    columns = (Column("device"), Column("cell"), Column("verdict"), Column("because"))
+    columns = (Column("device"), Column("configuration"), Column("verdict"), Column("because"))
     note = "Results whose blocks have a trend, or lie on two levels: their median hides it."
     return Section("stability", "Not stable", note, columns, tuple(rows), frozenset(range(len(rows))))
 
@@ -227,7 +227,7 @@ def _decisions(content: Content) -> Section:
     rows = [(one.serial, one.label, one.decision.text) for one in content.decisions]
     short = (Need.MAX_BLOCKS, Need.NO_GOOD_BLOCK)
     bad = frozenset(i for i, one in enumerate(content.decisions) if one.decision.need in short)
-    columns = (Column("device"), Column("cell"), Column("number of blocks"))
+    columns = (Column("device"), Column("configuration"), Column("number of blocks"))
     note = (
         "Blocks were added until half the interval was at most the wanted share of the median, or up to the cap. The "
         "interval is wider than that of as many blocks fixed beforehand: choosing when to stop takes part of its error."
@@ -249,7 +249,13 @@ def _invalid(summaries: Sequence[Summary]) -> Section:
         for summary in summaries
         for reason in summary.invalid
     ]
-    columns = (Column("device"), Column("cell"), Column("reason"), Column("blocks", True), Column("for example"))
+    columns = (
+        Column("device"),
+        Column("configuration"),
+        Column("reason"),
+        Column("blocks", True),
+        Column("for example"),
+    )
     note = "Measured, kept, and not counted."
     return Section("invalid", "Invalid blocks", note, columns, tuple(rows), frozenset(range(len(rows))))
 
@@ -262,7 +268,7 @@ def _failed(summaries: Sequence[Summary]) -> Section:
         for summary in summaries if not summary.invalid
         for reason in summary.reasons[:SHOWN_REASONS]
     ]  # fmt: skip
-    columns = (Column("device"), Column("cell"), Column("blocks"), Column("because"))
+    columns = (Column("device"), Column("configuration"), Column("blocks"), Column("because"))
     return Section("failed", "Not measured", "", columns, tuple(rows), frozenset(range(len(rows))))
 
 

@@ -181,7 +181,7 @@ def _missing(cell: _Cell, name: str) -> Row:
     if excluded:
         told.reason = f"excluded on {lacks}: {excluded}"
     elif not side:
-        told.reason = f"the cell was not run on {lacks}"
+        told.reason = f"the configuration was not run on {lacks}"
     elif problems:
         told.reason = f"no block went well on {lacks}: {', '.join(problems)}"
     else:

@@ -60,16 +60,19 @@ def of_level(key: Key, size: float, place: int, levels: Levels, before: Figure |
     if farm and (not device or sum(device) >= MOST * len(device)):
         return Blame("farm", f"{sum(others)} of {len(others)} other devices moved too", also)
     if device and sum(device) >= MOST * len(device):
-        told = f"{sum(device)} of {len(device)} other cells of the device moved too"
+        told = f"{sum(device)} of {len(device)} other configurations of the device moved too"
         return Blame("device", f"{told}, {sum(others)} of {len(others)} other devices did", also)
     own = {**_own(before, after, "a"), **_own(before, after, "b")}
     if device and own and not _two_sided(after):
-        told = f"{_names(own)} of this cell changed, and {len(device) - sum(device)} of {len(device)} other cells"
+        still = f"{len(device) - sum(device)} of {len(device)} other configurations"
+        told = f"{_names(own)} of this configuration changed, and {still}"
         return Blame("candidate", f"{told} of the device did not move", also)
     if not device:
-        return Blame("unknown", "the device has no other cell to tell its heat and battery from the cell", also)
+        return Blame(
+            "unknown", "the device has no other configuration to tell its heat and battery from the configuration", also
+        )
     return Blame(
-        "unknown", f"{len(device) - sum(device)} of {len(device)} other cells of the device did not move", also
+        "unknown", f"{len(device) - sum(device)} of {len(device)} other configurations of the device did not move", also
     )
 
 

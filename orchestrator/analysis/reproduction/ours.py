@@ -105,7 +105,9 @@ class Finder:
         if len({cells[name].workload.label for name in found}) > 1:
             return Ours(None, why_not="several networks were measured, and the figure names none")
         if not found:
-            return Ours(None, why_not=parts or ("not measured" if cells else "no cell of this experiment is that"))
+            return Ours(
+                None, why_not=parts or ("not measured" if cells else "no configuration of this experiment is that")
+            )
         best = min(found, key=lambda name: _median(found[name]))
         return Ours(_median(found[best]), found[best], cells[best].label)
 

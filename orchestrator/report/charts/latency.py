@@ -49,7 +49,7 @@ def latency(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> Cha
         layout.fit_axis(axes, [v for s in with_latency for v in samples.get(layout.key_of(s), [])])
         axes.set_xlabel("latency of one inference, ms")
         put_heading(figure, keys=_keys(with_latency, colours))
-        return Chart(figure, "latency", "Latency by device and cell")
+        return Chart(figure, "latency", "Latency by device and configuration")
 
 
 def samples_by_key(blocks: Sequence[BlockFigures]) -> dict[Key, list[float]]:

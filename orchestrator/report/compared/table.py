@@ -10,8 +10,8 @@ from orchestrator.report.section import Column, Section
 from .content import Content, cell, device, ordered, word
 
 COLUMNS = (
-    Column("device"), Column("cell"), Column("metric"), Column("A", True), Column("B", True), Column("ratio", True),
-    Column("95 % interval", True), Column("verdict"),
+    Column("device"), Column("configuration"), Column("metric"), Column("A", True), Column("B", True),
+    Column("ratio", True), Column("95 % interval", True), Column("verdict"),
 )  # fmt: skip
 
 

@@ -20,11 +20,11 @@ from .series import series_chart
 FOLDER = Path(__file__).parent
 MOST_CHARTS = 40
 CHANGES = (
-    Column("night"), Column("device"), Column("cell"), Column("metric"), Column("change", True), Column("whose"),
-    Column("because"), Column("what else changed"),
+    Column("night"), Column("device"), Column("configuration"), Column("metric"), Column("change", True),
+    Column("whose"), Column("because"), Column("what else changed"),
 )  # fmt: skip
 SERIES = (
-    Column("device"), Column("cell"), Column("metric"), Column("nights", True), Column("noise", True),
+    Column("device"), Column("configuration"), Column("metric"), Column("nights", True), Column("noise", True),
     Column("least change told", True), Column("changes", True),
 )  # fmt: skip
 

@@ -175,7 +175,8 @@ def _candidates(found: Morning) -> Iterator[tuple[str, str]]:
         where = ", ".join(list(devices)[:3]) + (f" and {len(devices) - 3} more" if len(devices) > 3 else "")
         again = "confirmed by a repetition" if all(row.confirmed for row in rows) else "not repeated"
         yield (
-            f"Stop the candidate, or explain it: {metric} is worse in {_counted(number, 'cell')} on {where} ({again}).",
+            f"Stop the candidate, or explain it: {metric} is worse in {_counted(number, 'configuration')} on {where} "
+            f"({again}).",
             _compare(found.night, rows[0]),
         )
 
@@ -239,7 +240,7 @@ def _group(changes: list[tuple[Trail, Change]]) -> Group:
 
 
 def _counted(number: int, name: str) -> str:
-    return f"{number} {name}{'s' * (number != 1 and name in ('device', 'row', 'cell'))}"
+    return f"{number} {name}{'s' * (number != 1 and name in ('device', 'row', 'configuration'))}"
 
 
 def _size(row: NightRow) -> float:

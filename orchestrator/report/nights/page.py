@@ -27,7 +27,7 @@ CHANGES = (
     Column("night"), Column("device"), Column("what"), Column("change", True), Column("whose"), Column("because"),
     Column("what else changed"),
 )  # fmt: skip
-MISSING = (Column("device"), Column("cells without a good block", True), Column("reason"))
+MISSING = (Column("device"), Column("configurations without a good block", True), Column("reason"))
 
 
 def morning_page(found: Morning, pages: str = "") -> str:

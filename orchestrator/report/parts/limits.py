@@ -27,8 +27,8 @@ def section(found: Sequence[Limit]) -> Section:
         for one in found
     ]  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("dimension"), Column("largest that ran", True), Column("ms", True),
-        Column("weights", True), Column("smallest that did not", True), Column("what stopped it"),
+        Column("device"), Column("configuration"), Column("dimension"), Column("largest that ran", True),
+        Column("ms", True), Column("weights", True), Column("smallest that did not", True), Column("what stopped it"),
         Column("probes", True),
     )  # fmt: skip
     bad = frozenset(index for index, one in enumerate(found) if not one.over or not one.consistent)

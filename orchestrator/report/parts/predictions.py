@@ -12,9 +12,11 @@ from orchestrator.report.section import Column, Section
 
 FEWEST_FOR_A_BOUND = 30
 COLUMNS = (
-    Column("device"), Column("cell"), Column("examples", True), Column("top-1 %", True), Column("95 %", True, True),
-    Column("top-5 %", True), Column("95 %", True, True), Column("agrees %", True), Column("95 % interval", True),
-    Column("same five %", True, True), Column("changed", True), Column("right : wrong", True), Column("p", True, True),
+    Column("device"), Column("configuration"), Column("examples", True), Column("top-1 %", True),
+    Column("95 %", True, True), Column("top-5 %", True), Column("95 %", True, True), Column("agrees %", True),
+    Column("95 % interval", True), Column("same five %", True, True), Column("changed", True),
+    Column("right : wrong", True),
+    Column("p", True, True),
 )  # fmt: skip
 RIGHT = (3, 4, 5, 6, 11, 12)
 """Columns that need labels. That of devices is left out where the title says it for all."""
@@ -112,8 +114,8 @@ def missing(results: Sequence[CellResult], names: wording.Naming) -> Section:
         for one in results if one.missing
     )  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("missing", True), Column("not ok", True), Column("not run yet", True),
-        Column("which"),
+        Column("device"), Column("configuration"), Column("missing", True), Column("not ok", True),
+        Column("not run yet", True), Column("which"),
     )  # fmt: skip
     note = "Not ok: their block did not go well. Nothing is said of missing examples: comparisons are over the others."
     bad = frozenset(range(len(rows)))
@@ -153,7 +155,7 @@ def changed(found: Sequence[Change], most: int, names: wording.Naming) -> Sectio
         for result, one in found[:most]
     )  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("example", True), Column("base's class", True),
+        Column("device"), Column("configuration"), Column("example", True), Column("base's class", True),
         Column("this class", True), Column("label", True), Column(""), Column("base's margin", True),
         Column("margin", True),
     )  # fmt: skip

@@ -10,10 +10,11 @@ from orchestrator.report import wording
 from orchestrator.report.section import Column, Section
 
 NOTE = (
-    "Of the newest training of each cell. Loss and error are means over an epoch, while it was trained; the last error "
-    "is of the trained network, on samples that were held out, or where none were on all. Times are of an epoch of all "
-    "layers together, energy is of the mean epoch; both are medians over blocks, as in the results. A training that "
-    "went on after a lost attempt shows the epochs of all attempts; its times and its energy are of the last one."
+    "Of the newest training of each configuration. Loss and error are means over an epoch, while it was trained; the "
+    "last error is of the trained network, on samples that were held out, or where none were on all. Times are of an "
+    "epoch of all layers together, energy is of the mean epoch; both are medians over blocks, as in the results. A "
+    "training that went on after a lost attempt shows the epochs of all attempts; its times and its energy are of the "
+    "last one."
 )
 
 
@@ -55,9 +56,9 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
             )
         )  # fmt: skip
     columns = (
-        Column("device"), Column("cell"), Column("epochs", True), Column("loss", True), Column("error %", True),
-        Column("trained error %", True), Column("of samples", True, True), Column("ms / epoch", True),
-        Column("energy / epoch", True), Column("interval", True, True), Column("model"),
+        Column("device"), Column("configuration"), Column("epochs", True), Column("loss", True),
+        Column("error %", True), Column("trained error %", True), Column("of samples", True, True),
+        Column("ms / epoch", True), Column("energy / epoch", True), Column("interval", True, True), Column("model"),
     )  # fmt: skip
     return Section("training", "Training", NOTE, columns, tuple(rows))
 

@@ -54,7 +54,7 @@ def _cell_names(labels: Sequence[str]) -> str:
         return "; ".join(labels)
     words = [[*label_head(label).split(" "), *label_options(label)] for label in labels]
     common = [word for word in words[0] if all(word in others for others in words)]
-    return f"{len(labels)} cells" + (f" with {' '.join(common)}" if common else "")
+    return f"{len(labels)} configurations" + (f" with {' '.join(common)}" if common else "")
 
 
 def _device_names(serials: Sequence[str], known: Collection[str]) -> str:

@@ -223,7 +223,7 @@ def test_what_comes_to_nothing_is_told_when_it_is_submitted(host: Host, cli: Cli
 def test_a_cancelled_experiment_does_not_hide_the_one_before(host: Host, cli: Cli, spec: str) -> None:
     code, first, err = cli("run", spec)
     first = first.strip()
-    assert code == 0 and f"farm watch {first}" in err and "2 jobs of 1 cell on" in err
+    assert code == 0 and f"farm watch {first}" in err and "2 jobs of 1 configuration on" in err
     assert cli("watch")[0] == 0 and cli("watch", "--all")[0] == 0
     assert cli("cancel", first)[:2] == (1, "")
     over = threading.Event()
@@ -235,7 +235,7 @@ def test_a_cancelled_experiment_does_not_hide_the_one_before(host: Host, cli: Cl
     host.answer = slow
     try:
         second = cli("run", spec, "--again")[1].strip()
-        assert "resumed" in (err := cli("run", spec)[2]) and "2 jobs of 1 cell on" in err
+        assert "resumed" in (err := cli("run", spec)[2]) and "2 jobs of 1 configuration on" in err
         assert cli("cancel", "two")[:2] == (0, "cancelled 2 jobs\n")
         code, out, err = cli("results")
         assert code == 0 and second in out

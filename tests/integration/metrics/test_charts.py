@@ -95,8 +95,8 @@ def test_queries_of_a_table_are_joined_where_their_labels_agree() -> None:
                 return [({**cell, "verdict": "stable"}, 1.0), ({**cell, "serial": "p2", "verdict": "drifting"}, 1.0)]
             return [(cell, 3.0)]
 
-    found = listing(Two(), LISTS["Verdicts and doubts"], "virtual")  # type: ignore[arg-type]
-    assert found.columns == ("serial", "verdict", "doubts")
+    found = listing(Two(), LISTS["Verdicts and warnings"], "virtual")  # type: ignore[arg-type]
+    assert found.columns == ("serial", "verdict", "warnings")
     assert found.rows == (("p1", "stable", "3"), ("p2", "drifting", ""))
 
 

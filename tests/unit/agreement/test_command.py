@@ -101,7 +101,12 @@ def test_without_a_set_it_says_how_to_give_one(farm: Farm, ledger: Ledger) -> No
 def test_results_and_report_have_it_and_do_without_lost_labels(farm: Farm, ledger: Ledger, tmp_path: Path) -> None:
     ran(ledger, submitted(ledger, tmp_path, LABELS))
     code, out, err = farm("results", "set")
-    assert code == 0 and "left out" not in err and "Agreement of predictions with cpu fp32" in out and "[68.78, 97.45]" in out
+    assert (
+        code == 0
+        and "left out" not in err
+        and "Agreement of predictions with cpu fp32" in out
+        and "[68.78, 97.45]" in out
+    )
     assert farm("report", "set", "-o", "report.html")[0] == 0
     page = (tmp_path / "report.html").read_text()
     parsed = Page(page)

@@ -111,7 +111,7 @@ def test_a_cell_that_no_longer_runs_is_told_as_loudly(farm: Farm, ledger: Ledger
     code, out, _ = farm("compare", "nightly-1", "nightly-2")
     assert code == 1 and "missing on B: no block went well on B: failed: out_of_memory" in out
     code, out, _ = farm("compare", "nightly-1", "nightly-3")
-    assert code == 1 and out.count("the cell was not run on B") == 1, "all metrics of a cell in one line"
+    assert code == 1 and out.count("the configuration was not run on B") == 1, "all metrics of a cell in one line"
     assert farm("compare", "nightly-1", "nightly-3", "--fail-on", "worse")[0] == 0
     assert farm("compare", "nightly-3", "nightly-1")[0] == 0, "what is new is no fault"
 

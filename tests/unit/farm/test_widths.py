@@ -31,7 +31,9 @@ from .conftest import Run
 from .test_live import lane, snapshot
 from .test_tune import entry
 
-FIRSTS = frozenset({"device", "doubt", "layer", "network", "cells", "check", "nodes", "experiment", "condition", "#"})
+FIRSTS = frozenset(
+    {"device", "warning", "layer", "network", "configurations", "check", "nodes", "experiment", "condition", "#"}
+)
 
 
 def results(mode: str) -> RenderableType:
@@ -96,7 +98,7 @@ def test_a_result_takes_one_line_at_80_columns() -> None:
     assert len(headings) <= 6 * len(everything.PHONES)
     shared = [n for n, doubt in enumerate(content.doubts, 1) if doubt.results == len(content.summaries)]
     whole = drawn(console.render(content), 80)
-    assert not shared or "doubts of every result:" in whole
+    assert not shared or "warnings of every result:" in whole
     assert "Set-up: cold" not in whole and "farm results --setup" in whole
 
 

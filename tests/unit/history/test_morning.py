@@ -84,7 +84,7 @@ def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
     following, worse, better = (words.index(f"<h2>{each}") for each in headings)
     assert following < worse < better
     steps = words[following:worse]
-    assert "latency is worse in 1 cell on B (confirmed by a repetition)" in steps
+    assert "latency is worse in 1 configuration on B (confirmed by a repetition)" in steps
     assert "farm compare nightly-1 --sides side=baseline,candidate --where device=B" in steps
     assert "Look at D: it is not connected." in steps and "Not the candidate: C moved on both sides" in steps
     assert "9 more blocks a side would settle 1 of them: a larger budget." in steps
@@ -228,7 +228,7 @@ def test_it_is_sent_to_a_webhook_and_by_mail_and_what_fails_is_told(found: Morni
         message["type"] == "failure"
         and message["title"] == "nightly: The night is partial: 1 worse; 1 better; 1 unknown; 1 device missing."
     )
-    assert "latency is worse in 1 cell on B" in str(message["message"])
+    assert "latency is worse in 1 configuration on B" in str(message["message"])
     (text,) = mail.got
     assert "To: a@example.org" in text and "nightly-017.html" in text and "Subject: " in text
     assert "nobody" in told[2].error and "FARM_TELL" in told[2].error and "no address" in told[4].error

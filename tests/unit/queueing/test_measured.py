@@ -54,7 +54,7 @@ def test_requests_take_what_was_measured_on_that_device(measured: Farm) -> None:
     ("more", "said"),
     [
         (", where: {network: squeezenet}", "p6, s7"),
-        (", device: s7", "2 cells on s7"),
+        (", device: s7", "2 configurations on s7"),
         (", device: s7, where: {network: alexnet}", "no latencies of network alexnet on s7"),
     ],
 )

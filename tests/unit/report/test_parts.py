@@ -81,7 +81,7 @@ def test_each_mode_makes_a_sound_page(content: Content) -> None:
 def test_the_page_has_every_part(page: str) -> None:
     wanted = (
         "Results", "Not stable", "Sequential sampling", "Latency", "Distribution", "Energy", "Power", "Canaries",
-        "Over the time of the run", "Set-up", "Layers", "Memory by layer", "Invalid blocks", "Conditions", "Doubts",
+        "Over the time of the run", "Set-up", "Layers", "Memory by layer", "Invalid blocks", "Conditions", "Warnings",
     )  # fmt: skip
     assert [heading for heading in wanted if f"<h2>{heading}</h2>" not in page] == []
 

@@ -91,7 +91,7 @@ def test_page_is_well_formed_and_has_every_part(page: str) -> None:
         "Layers",
         "Power",
         "Excluded",
-        "Doubts",
+        "Warnings",
     ):
         assert f"<h2>{heading}</h2>" in page
     assert parsed.tags.count("svg") >= 4
@@ -178,9 +178,9 @@ def test_devices_with_jobs_and_no_result_are_named() -> None:
 def test_what_holds_for_every_result_is_said_once_above() -> None:
     text = printed(content(), 80)
     above, table = text.split("median ms")
-    assert "doubts of every result: 1 gauge_assumed" in above and "5 virtual_device" in above
+    assert "warnings of every result: 1 gauge_assumed" in above and "5 virtual_device" in above
     assert "ran on opencl: PoCL 3.1" in above
-    assert "doubts" not in table.partition("Doubts")[0]
+    assert "warnings" not in table.partition("Warnings")[0]
 
 
 def test_console_shows_brackets_as_they_are() -> None:
@@ -277,10 +277,10 @@ def swept(count: int, **shared: str | bool) -> Whole:
 def test_what_all_cells_share_is_said_once() -> None:
     found = swept(2, pin_threads=False)
     text = printed(found)
-    assert "every cell: algorithm=an_algorithm_with_a_long_name pin_threads=False" in text
+    assert "every configuration: algorithm=an_algorithm_with_a_long_name pin_threads=False" in text
     assert text.count("pin_threads=False") == 1 and text.count("product=blocked 1x8") >= 1
-    assert "Every cell has algorithm=an_algorithm_with_a_long_name, pin_threads=False." in render(found)
-    assert "every cell" not in printed(swept(1, pin_threads=False))
+    assert "Every configuration has algorithm=an_algorithm_with_a_long_name, pin_threads=False." in render(found)
+    assert "every configuration" not in printed(swept(1, pin_threads=False))
 
 
 def test_a_long_name_is_folded_and_no_figure_is_cut() -> None:
@@ -298,7 +298,7 @@ def test_many_excluded_cells_with_one_reason_are_counted() -> None:
     found = [excluded("", label, "no sense") for label in labels]
     found.append(excluded("", "lenet vulkan fp32 frames=10", "no vulkan"))
     assert wording.group_exclusions(found) == [
-        ("6 cells with cpu fp32 algorithm=direct", "every device", "no sense"),
+        ("6 configurations with cpu fp32 algorithm=direct", "every device", "no sense"),
         ("vulkan fp32", "every device", "no vulkan"),
     ]
     alike = [excluded("", f"lenet {api} fp32 threads=4", "threads: means nothing") for api in ("opencl", "vulkan")]

@@ -123,7 +123,7 @@ def test_ours_is_written_as_a_person_would_write_it() -> None:
 def test_a_device_of_no_published_model_stands_beside_all_and_gaps_say_why() -> None:
     found = beside(measured({"tables": [MODES]}, [(PRECISE, times(40)), (IMPRECISE, times(20))]))
     verdicts = {(one.published_on, one.column): (one.verdict, one.why) for one in found}
-    assert verdicts["Galaxy S7", "sequential"] == ("not comparable", "no cell of this experiment is that")
+    assert verdicts["Galaxy S7", "sequential"] == ("not comparable", "no configuration of this experiment is that")
     assert verdicts["Galaxy S7", "precise"][0] == "reproduced"
     assert (
         verdicts["Nexus 5", "precise"][0] == "not comparable" and "no other figure" in verdicts["Nexus 5", "precise"][1]
