@@ -189,7 +189,7 @@ def finish(ledger: Ledger, job: Job, content: Content, rng: random.Random, *, in
 
 def _record(begun: Assignment, facts: DeviceFacts, rng: random.Random, inferences: int) -> Record:
     job = begun.job
-    times = [int(rng.uniform(20e6, 60e6)) for _ in range(6)]
+    times = [int(rng.uniform(34e6, 46e6)) for _ in range(6)]
     samples = tuple(
         Sample(
             seq=i, t_ns=i, index=i, phase="timed" if i else "warmup", start_ns=round((75 + 6 * i) * S),

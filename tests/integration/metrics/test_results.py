@@ -133,4 +133,4 @@ def medians(serial: str, by_backend: dict[str, list[Record]]) -> dict[tuple[str,
         backend: latency([times for record in records if (times := times_of(timed_ms(record))) is not None])
         for backend, records in by_backend.items()
     }
-    return {(serial, backend): each.median_ms / 1e3 for backend, each in found.items() if each is not None}
+    return {(serial, backend): each.median_ms * 1e-3 for backend, each in found.items() if each and each.median_ms}
