@@ -182,7 +182,7 @@ BOARD = Board(
                     ),
                     (
                         ('farm_results_verdict{source="$source", serial=~"$serial", network=~"$network"} == 1', ""),
-                        ('farm_results_doubts{source="$source", serial=~"$serial", network=~"$network"}', "doubts"),
+                        ('farm_results_doubts{source="$source", serial=~"$serial", network=~"$network"}', "warnings"),
                     ),
                     width=16,
                     hidden=("Time", "instance", "job", "__name__", "stat", "source"),

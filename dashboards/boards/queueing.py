@@ -35,7 +35,7 @@ BOARD = Board(
                         ("farm_queueing_utilisation_ratio" + OF_SOURCE, "utilisation"),
                         ("farm_queueing_dropped_ratio" + OF_SOURCE, "dropped"),
                         ("farm_queueing_energy_per_request_joules" + OF_SOURCE, "J a request"),
-                        ("farm_queueing_doubts" + OF_SOURCE, "doubts"),
+                        ("farm_queueing_doubts" + OF_SOURCE, "warnings"),
                         ("(time() - farm_queueing_timestamp_seconds" + OF_SOURCE + ") / 3600", "age, h"),
                     ),
                     width=24,
