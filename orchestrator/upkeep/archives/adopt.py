@@ -96,6 +96,7 @@ class _Experiment:
         mine = free and head["sequence"] <= newest
         self._number = head["sequence"] if mine else count_up(connection, "experiment")
         own = {name: head[name] for name in ("id", "spec", "exclusions", "submitted_at", "served_at")}
+        own["submitted_by"] = head.get("submitted_by", "")  # older archives have none
         connection.execute(insert(EXPERIMENTS).values(sequence=self._number, **own))
         self._templates = {digest: self._template(digest, each) for digest, each in head["templates"].items()}
         self._lanes: dict[str, int] = {}
