@@ -96,7 +96,8 @@ class FurtherJobs:
         if len(set(known)) < len(known):
             raise SpecError(
                 "the strategy asks for a job a second time",
-                remedy="give each block of a configuration its own number in the strategy's file, then run again",
+                remedy="give each block of a configuration its own number in the strategy's file, "
+                "then run the experiment again",
             )
         if not add or strategy.done:
             return add, [], strategy.stopped
