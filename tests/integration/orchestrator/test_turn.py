@@ -294,7 +294,7 @@ def test_leases_that_end_are_noticed_without_a_look_at_everything(
         tried.host.claim()
         held = {lease.serial: lease for lease in tried.host.leases.all().values()}
         scheduler.tick()
-        tried.host.leases.renew("B", held["B"].token, held["B"].holder, 1000.0)
+        tried.host.leases.renew("B", held["B"].token, held["B"].holder, 30.0)
         eventually(lambda: scheduler.tick().lost == 1)
         assert held["B"].token in {row.token for row in ledger.running()}
         assert held["A"].token not in {row.token for row in ledger.running()}
