@@ -228,7 +228,7 @@ def test_a_hostile_host_stops_nobody_else_and_gets_no_phone_of_theirs(
         scheduler, stolen = Scheduler(farm.settings, ledger, redis), Host(farm.hosts["evil"], evil, [
             make.device(serial, host="evil") for serial in "AB"
         ])  # fmt: skip
-        scheduler.tick()  # whose a phone is that two hosts announce at once, nobody can know
+        scheduler.tick()  # before that the other host may get them: docs/howto/several-hosts.md, what is left to it
         for _ in range(40):
             with suppress(RedisError, ServiceDown):
                 stolen.announce()
