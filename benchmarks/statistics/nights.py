@@ -58,7 +58,7 @@ class World:
     gross: float = 0.0
     """This share of blocks is slower by some 30 %."""
     throttled: float = 0.0
-    """In this share of its nights a phone is slower by 10 to 30 % from some block on to the end."""
+    """The share of its nights in which a phone is slower by 10 to 30 % from some block on to the end."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def night(
 
 
 def harm(random: np.random.Generator, world: World, count: int) -> np.ndarray:
-    """What goes wrong grossly, by blocks in their order; shares of the time."""
+    """Return what goes wrong grossly, by blocks in their order; shares of the time."""
     slow = np.abs(random.normal(0, 0.3, count)) * (random.random(count) < world.gross)
     if random.random() < world.throttled:
         slow += random.uniform(0.1, 0.3) * (np.arange(count) >= random.integers(count))

@@ -64,7 +64,7 @@ class LackTools(_Fault):
     fault: Literal["lack_tools"] = "lack_tools"
     tools: tuple[str, ...]
     status: Literal[126, 127] = 127
-    """Of the shell: 127 where there is none, 126 where it may not be run."""
+    """The shell's exit status: 127 where there is none, 126 where it may not be run."""
 
 
 class Reboot(_Fault):

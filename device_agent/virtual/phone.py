@@ -37,7 +37,7 @@ SHELL_V2_SDK = 24
 _FEATURES = {
     "shell_v2": SHELL_V2_SDK, "cmd": 24, "stat_v2": 24, "fixed_push_mkdir": 24, "ls_v2": 30, "sendrecv_v2": 30,
 }  # fmt: skip
-"""Of adbd, by the release that brought them."""
+"""Features of adbd, by the release that brought them."""
 _FIRST_SERVICE_PID = 1 << 22
 """No process of a Linux host has a pid as high."""
 _DETACHING_S = 2.0

@@ -28,7 +28,7 @@ class Call:
         return self.shell.phone
 
     def has(self, command: str, use: str) -> bool:
-        """Whether the phone's release has a sub-command."""
+        """Tell whether the phone's release has a sub-command."""
         return self.phone.profile.sdk >= since(command, use)
 
     @property
@@ -46,7 +46,7 @@ NEEDS: dict[str, Callable[[Phone], bool]] = {}
 
 CANNOT_RUN, NOT_FOUND = 126, 127
 _INACCESSIBLE_SDK = 26
-"""From here on the shell says `inaccessible or not found`, before `not found`."""
+"""The first SDK whose shell says `inaccessible or not found`, before `not found`."""
 
 
 class ShellExit(Exception):
@@ -85,7 +85,7 @@ def find_command(phone: Phone, name: str) -> Handler | None:
 
 
 def _has(phone: Phone, name: str) -> bool:
-    """Whether a phone of this release has the command, and this one does not lack it."""
+    """Tell whether a phone of this release has the command, and this one does not lack it."""
     return name not in phone.lacking and (not whose(name) or since(name) <= phone.profile.sdk)
 
 

@@ -112,7 +112,7 @@ _WITH_VALUE = {
 
 
 def whose(name: str) -> str:
-    """What provides a name on a real phone: `mksh`, `toybox` or `Android`; empty where nobody does."""
+    """Return what provides a name on a real phone: `mksh`, `toybox` or `Android`; empty where nobody does."""
     sources = {"mksh": MKSH, "toybox": TOYBOX, "Android": ANDROID}
     return next((source for source, names in sources.items() if name in names), "")
 
