@@ -283,10 +283,10 @@ def test_an_experiment_stays_on_its_device_whoever_schedules_until_that_is_gone(
 def test_leases_that_end_are_noticed_without_a_look_at_everything(
     farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One is renewed once, which is no change: it is not taken for ended before it is."""
+    """One is renewed, which is no change: it is not taken for ended before it is."""
     monkeypatch.setattr("orchestrator.scheduling.seldom.Seldom.due", property(lambda _: False))
     with Ledger(farm.ledger, rest_s=0.0) as ledger:
-        tried = Farm(farm.model_copy(update={"lease_ttl_s": 2.0}), redis, ledger, 1)
+        tried = Farm(farm.model_copy(update={"lease_ttl_s": 3.0}), redis, ledger, 1)
         ledger.submit("e", make.many(1), expand(make.many(1), "e", tried.all[:2]).jobs)
         tried.host.announce()
         scheduler = tried.schedulers[0]
@@ -294,8 +294,12 @@ def test_leases_that_end_are_noticed_without_a_look_at_everything(
         tried.host.claim()
         held = {lease.serial: lease for lease in tried.host.leases.all().values()}
         scheduler.tick()
-        tried.host.leases.renew("B", held["B"].token, held["B"].holder, 30.0)
-        eventually(lambda: scheduler.tick().lost == 1)
+
+        def lost_while_b_is_renewed() -> int:
+            assert tried.host.leases.renew("B", held["B"].token, held["B"].holder, 3.0) == "held"
+            return scheduler.tick().lost
+
+        assert eventually(lost_while_b_is_renewed) == 1
         assert held["B"].token in {row.token for row in ledger.running()}
         assert held["A"].token not in {row.token for row in ledger.running()}
 
