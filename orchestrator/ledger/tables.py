@@ -25,7 +25,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 18
+SCHEMA_VERSION = 19
 
 METADATA = MetaData()
 
@@ -227,6 +227,14 @@ HOSTS = Table(
     Column("secret_sha256", String(64), nullable=False, default=""),
 )
 """What people have said of hosts: added, being drained, removed. A host that announces itself needs no row."""
+
+OWNERS = Table(
+    "owners",
+    METADATA,
+    Column("serial", String(200), primary_key=True),
+    Column("host", String(200), nullable=False),
+)
+"""The host that has a device, as the scheduler has decided where it was announced."""
 
 HOLDS = Table(
     "holds",

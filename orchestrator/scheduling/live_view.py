@@ -13,11 +13,12 @@ from redis import Redis
 from orchestrator.coordination.change_log import LEASE, ChangeLog
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.owners import Owners
+from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device
 from orchestrator.model.lease import Lease
 from orchestrator.model.live import HostAnnouncement
 
+from .owners import Owners
 from .seldom import Seldom
 
 LOOK_SHARE = 0.01
@@ -27,9 +28,9 @@ LOOK_SHARE = 0.01
 class LiveView:
     """`refresh`, then read the rest."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, ledger: Ledger) -> None:
         self._log, self._inventory, self._read_leases = ChangeLog(redis), Inventory(redis), Leases(redis)
-        self._owners = Owners(redis)
+        self._owners = Owners(redis, ledger)
         self._everything = Seldom(LOOK_SHARE, free_s=0.0)
         self._names: dict[str, str] = {}
         """Serial of a leased device -> HOST:SERIAL."""
@@ -57,7 +58,7 @@ class LiveView:
 
     def refresh(self, hosts: Sequence[HostAnnouncement]) -> None:
         """Read what changed. Raises ServiceDown."""
-        alive = {host.host for host in hosts}
+        self._owners.alive = alive = {host.host for host in hosts}
         news = self._log.news(alive | self._hosts | {host for host, leases in self._leased_on.items() if leases})
         if news is None or self._everything.due:
             with self._everything.doing():
@@ -73,7 +74,7 @@ class LiveView:
             self._follow_leases(names[True])
         self._hosts = alive
         self._drop_devices(alive)
-        for serial in self._owners.overdue:
+        for serial in self._owners.overdue(self._said):
             self._settle(serial)
         self._owners.publish()
 
@@ -125,14 +126,17 @@ class LiveView:
         return before
 
     def _note_devices(self, found: dict[str, Device | None]) -> None:
+        changed = dict[str, None]()
         for name, device in found.items():
             host, serial = name.partition(":")[::2]
             if self._said[serial].get(host) == device:
                 continue
+            changed[serial] = None
             if device is None:
                 del self._said[serial][host]
             else:
                 self._said[serial][host] = device
+        for serial in changed:  # now all that is said of each is known
             self._settle(serial)
 
     def _drop_devices(self, alive: Iterable[str]) -> None:
@@ -145,12 +149,13 @@ class LiveView:
     def _settle(self, serial: str) -> None:
         said = self._said[serial]
         owner = self._owners.decide(serial, said)
-        self.version += 1
-        if (before := self.devices.pop(serial, None)) is not None:
+        before = self.devices.pop(serial, None)
+        if before is not None:
             self._shown_by[before.facts.host] -= 1
         if owner in said:
             self.devices[serial] = said[owner]
             self._shown_by[owner] += 1
+        self.version += before != self.devices.get(serial)
         if not said:
             del self._said[serial]
 

@@ -89,7 +89,7 @@ class Scheduler:
         self._farm, self._ledger, self._redis = farm, ledger, redis
         self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._app = queue.make_app(farm)
-        self._queue, self._live = QueueView(ledger), LiveView(redis)
+        self._queue, self._live = QueueView(ledger), LiveView(redis, ledger)
         self._lines = Lines(self._queue)
         self._intake = Intake(redis, ledger, self._lines.note)
         self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic, ttl_s=farm.lease_ttl_s)

@@ -22,11 +22,12 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from device_agent.virtual import faults as phone_faults
-from farm import endpoints
+from farm import endpoints, hosts
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError
+from orchestrator.ledger import Ledger
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 
 from .history import Hit
@@ -112,8 +113,11 @@ def _spoil_keys(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
 def _hostile_host(farm: RunningFarm, serial: str, lasts_s: float) -> None:
     """A host of the farm's own turns on it: it wants every phone, and floods and spoils what it may write."""
     secret, draw = secrets.token_hex(16), random.Random(lasts_s)
-    access.admit(farm.redis(), EVIL, hashlib.sha256(secret.encode()).hexdigest())
-    own = endpoints.settings_for(farm.state).model_copy(
+    settings, digest = endpoints.settings_for(farm.state), hashlib.sha256(secret.encode()).hexdigest()
+    with Ledger(settings.ledger) as ledger:
+        ledger.standing.admit_host(EVIL, digest)
+    access.admit(farm.redis(), EVIL, digest)
+    own = settings.model_copy(
         update={"redis_user": access.user_of(EVIL), "redis_password": SecretStr(secret), "host": EVIL}
     )
     end = time.monotonic() + lasts_s
@@ -121,7 +125,8 @@ def _hostile_host(farm: RunningFarm, serial: str, lasts_s: float) -> None:
         while time.monotonic() < end:
             with contextlib.suppress(RedisError, FarmError):
                 _be_evil(evil, farm, draw)
-    access.expel(farm.redis(), EVIL)
+    with Ledger(settings.ledger) as ledger:
+        hosts.remove(ledger, farm.redis(), EVIL, force=True)
 
 
 def _be_evil(evil: Redis, farm: RunningFarm, draw: random.Random) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from orchestrator.ledger.rows import AnyRow, HostRow, HostState, readable
-from orchestrator.ledger.tables import HOSTS
+from orchestrator.ledger.tables import HOSTS, OWNERS
 
 _EVERY = select(HOSTS).order_by(HOSTS.c.name)
 
@@ -29,3 +30,16 @@ def say(connection: Connection, name: str, state: HostState, secret_sha256: str 
     connection.execute(delete(HOSTS).where(HOSTS.c.name == name))
     row = {"name": name, "state": state, "since": time.time()}
     connection.execute(insert(HOSTS).values(**row, secret_sha256=secret if secret_sha256 is None else secret_sha256))
+
+
+def owners(connection: Connection) -> dict[str, str]:
+    """Return the host of each device, by serial."""
+    return {row.serial: row.host for row in connection.execute(select(OWNERS))}
+
+
+def own(connection: Connection, decided: Mapping[str, str]) -> None:
+    """Keep the hosts of these devices, by serial; empty: nobody has the device any more."""
+    is_one = OWNERS.c.serial == bindparam("of")
+    connection.execute(delete(OWNERS).where(is_one), [{"of": serial} for serial in decided])
+    if kept := [{"serial": serial, "host": host} for serial, host in decided.items() if host]:
+        connection.execute(insert(OWNERS), kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from sqlalchemy import Table
 
@@ -68,6 +68,16 @@ class Standing:
         """Give a host access of its own, under a new secret (empty: take it away), and work."""
         with self._database.write() as connection:
             hosts.say(connection, name, HostState.ACTIVE if secret_sha256 else HostState.REMOVED, secret_sha256)
+
+    def owners(self) -> dict[str, str]:
+        """Return the host of each device, by serial."""
+        with self._database.read() as connection:
+            return hosts.owners(connection)
+
+    def own(self, decided: Mapping[str, str]) -> None:
+        """Keep the hosts of these devices, by serial; empty: nobody has the device any more."""
+        with self._database.write() as connection:
+            hosts.own(connection, decided)
 
     def holds(self) -> list[Hold]:
         """Devices that a person holds, by serial."""

@@ -223,12 +223,13 @@ def test_a_hostile_host_stops_nobody_else_and_gets_no_phone_of_theirs(
     lab.leases = Leases(redis)  # it looks for its leases in their index
     with Ledger(farm.settings.ledger, rest_s=0.0) as ledger:
         experiment_id = f"hostile-{seed}"
+        for name in ("lab", "evil"):  # in this order: a phone that both announce at once is the first one's
+            ledger.standing.admit_host(name, hashlib.sha256(secret_of(farm, name)).hexdigest())
         ledger.submit(experiment_id, make.many(6), expand(make.many(6), experiment_id, phones).jobs)
         lab.announce()
         scheduler, stolen = Scheduler(farm.settings, ledger, redis), Host(farm.hosts["evil"], evil, [
             make.device(serial, host="evil") for serial in "AB"
         ])  # fmt: skip
-        scheduler.tick()  # before that the other host may get them: docs/howto/several-hosts.md, what is left to it
         for _ in range(40):
             with suppress(RedisError, ServiceDown):
                 stolen.announce()

@@ -14,6 +14,7 @@ from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.ledger import Ledger
 from orchestrator.model.device import Health
 from orchestrator.model.live import HostAnnouncement, Progress
 from orchestrator.model.waiting import WaitKind, WaitReason
@@ -40,9 +41,9 @@ def test_devices_hosts_and_sessions(redis: Redis) -> None:
     assert [d.serial for d in inventory.devices()] == ["B"]
 
 
-def test_a_serial_that_two_hosts_announce_is_one_host_s(redis: Redis) -> None:
+def test_a_serial_that_two_hosts_announce_is_one_host_s(redis: Redis, farm: Settings) -> None:
     """The scheduler decides whose it is, and hosts are told."""
-    inventory, live = Inventory(redis), LiveView(redis)
+    inventory, live = Inventory(redis), LiveView(redis, Ledger(farm.ledger))
     hosts = [HostAnnouncement(host=name, worker="w", pid=1) for name in ("h1", "h2")]
     for host in hosts:
         inventory.announce_host(host)

@@ -69,7 +69,7 @@ def passed(
     reconciler: reconcile.Reconciler, ledger: Ledger, redis: Redis, hosts: list[HostAnnouncement]
 ) -> reconcile.Reconciled:
     """A pass of the reconciler on views that are built anew."""
-    queue, live = QueueView(ledger), LiveView(redis)
+    queue, live = QueueView(ledger), LiveView(redis, ledger)
     live.refresh(hosts)
     queue.refresh()
     return reconciler.run(hosts, queue, live)
