@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, Engine, Executable, bindparam, create_engine, event, update
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Dialect,
+    Engine,
+    Executable,
+    bindparam,
+    case,
+    create_engine,
+    event,
+    func,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -19,6 +34,7 @@ from sqlalchemy.exc import (
     DataError,
     DBAPIError,
     IntegrityError,
+    NoResultFound,
     NoSuchModuleError,
     ProgrammingError,
 )
@@ -28,7 +44,8 @@ from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.system.private_files import make_file, make_private
 
 from . import schema
-from .tables import COUNTERS
+from .row_guard import guard
+from .tables import ATTEMPTS, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS
 
 log = logging.getLogger(__name__)
 V = TypeVar("V")
@@ -49,8 +66,11 @@ class Database:
     """Transactions on the ledger's tables. Threads may share it."""
 
     def __init__(self, url: str) -> None:
-        self._engine = _engine(url)
+        self._url, self._engine = url, _engine(url)
         self._name = self._engine.url.render_as_string(hide_password=True)
+        self.unreadable = 0
+        """Rows that were left out so far, each as often as it was asked for."""
+        guard(self._engine, self._left_out)
         self._writer = self._engine.execution_options(farm_write=True)
         try:
             self._prepare()
@@ -70,8 +90,27 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that writes, alone on SQLite from its start. Raises ServiceDown where the database is away."""
-        with self._translated(), self._writer.begin() as connection:
+        with self._begun(self._writer) as connection:
             yield connection
+
+    @property
+    def has_one_writer(self) -> bool:
+        return self._engine.dialect.name == "sqlite" and self._engine.url.database not in (None, "", ":memory:")
+
+    @contextmanager
+    def unchecked(self) -> Iterator[Callable[[], AbstractContextManager[Connection]]]:
+        """What begins transactions in which a row may name one that is not there yet (SQLite). One process at a time
+        has it; another waits."""
+        lock = Path(f"{self._engine.url.database}.coming")
+        make_file(lock)
+        engine = _engine(self._url, checked=False)
+        guard(engine, self._left_out)
+        try:
+            with lock.open() as held:
+                fcntl.flock(held, fcntl.LOCK_EX)
+                yield partial(self._begun, engine.execution_options(farm_write=True))
+        finally:
+            engine.dispose()
 
     def vacuum(self) -> None:
         """Give the room of deleted rows back to the disk (SQLite: nobody else writes meanwhile) or to new rows
@@ -79,6 +118,14 @@ class Database:
         bare = {"farm_bare": True} if self._engine.dialect.name == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
         with self._translated(), self._engine.execution_options(**bare).connect() as connection:
             connection.exec_driver_sql("VACUUM")
+
+    @contextmanager
+    def _begun(self, engine: Engine) -> Iterator[Connection]:
+        with self._translated(), engine.begin() as connection:
+            yield connection
+
+    def _left_out(self) -> None:
+        self.unreadable += 1
 
     def _prepare(self) -> None:
         """Make the tables where there are none, upgrade older ones. Raises SetupError where it does not know them."""
@@ -122,24 +169,43 @@ class Database:
             yield
         except (DataError, IntegrityError, ProgrammingError):
             raise
-        except (DBAPIError, PoolTimeout, MemoryError) as e:
+        except (DBAPIError, PoolTimeout, MemoryError, NoResultFound) as e:
             raise ServiceDown(
                 f"the ledger {self._name} does not answer: {getattr(e, 'orig', None) or repr(e)}",
                 remedy="check that the database runs, that it may be written and that its disk has space",
             ) from e
 
 
+_IS_IT = COUNTERS.c.name == bindparam("name_")
+_MOST = literal(2**62, BigInteger)
 _COUNTED = (
     update(COUNTERS)
-    .where(COUNTERS.c.name == bindparam("name_"))
+    .where(_IS_IT, COUNTERS.c.value.between(0, _MOST))
     .values(value=COUNTERS.c.value + bindparam("by"))
     .returning(COUNTERS.c.value)
 )
+_HELD_IN = {
+    "token": (ATTEMPTS.c.token, JOBS.c.token, RECORDS.c.token),
+    "experiment": (EXPERIMENTS.c.sequence, JOBS.c.experiment, LANES.c.experiment),
+    "change": (ATTEMPTS.c.changed, LANES.c.changed),
+}
+"""Where a counter's values are."""
+JUMP = 10_000_000
+"""What a counter that was lost goes on beyond the newest value that is known: some may have gone to records that have
+not come yet."""
 
 
 def count_up(connection: Connection, name: str, by: int = 1) -> int:
     """The next value of a counter, in the caller's transaction: no value is ever given twice, nor those between."""
-    return int(connection.execute(_COUNTED, {"name_": name, "by": by}).scalar_one())
+    asked = {"name_": name, "by": by}
+    found = connection.execute(_COUNTED, asked).scalar_one_or_none()
+    if found is None:
+        newest = (func.coalesce(func.max(case((held.between(0, _MOST), held))), 0) for held in _HELD_IN[name])
+        known = max(connection.scalar(select(each)) or 0 for each in newest)
+        connection.execute(update(COUNTERS).where(_IS_IT).values(value=known + JUMP), {"name_": name})
+        log.error("event=counter_lost name=%s: it goes on from %d", name, known + JUMP)
+        found = connection.execute(_COUNTED, asked).scalar_one()
+    return int(found)
 
 
 def execute_many(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -192,7 +258,7 @@ def _make_private(file: Path) -> None:
         make_file(file)
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, *, checked: bool = True) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite" and parsed.database:
@@ -212,18 +278,18 @@ def _engine(url: str) -> Engine:
             remedy="give a folder that you may write with --state or FARM_STATE",
         ) from e
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "connect", partial(_configure_sqlite, checked=checked))
         event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _configure_sqlite(connection: Any, _record: Any) -> None:
+def _configure_sqlite(connection: Any, _record: Any, *, checked: bool) -> None:
     connection.isolation_level = None  # transactions begin where SQLAlchemy says, see _begin_sqlite
     try:
         connection.text_factory = partial(str, encoding="utf-8", errors="replace")  # a damaged text costs its row alone
         connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
         _use_write_ahead_log(connection)
-        for pragma in (f"synchronous={SYNCHRONOUS}", "foreign_keys=ON"):
+        for pragma in (f"synchronous={SYNCHRONOUS}", f"foreign_keys={'ON' if checked else 'OFF'}"):
             connection.execute(f"PRAGMA {pragma}")
     except sqlite3.Error:
         connection.close()  # the pool does not know it yet

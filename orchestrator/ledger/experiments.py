@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
@@ -33,22 +34,18 @@ def is_there(connection: Connection, experiment_id: str) -> bool:
     return connection.execute(select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.id == experiment_id)).first() is not None
 
 
-def add(
-    connection: Connection, experiment_id: str, experiment: Experiment, exclusions: Iterable[Exclusion] = ()
-) -> int:
-    """Store an experiment without its jobs; its number in the order of submission."""
-    sequence = count_up(connection, "experiment")
-    connection.execute(
-        insert(EXPERIMENTS).values(
-            id=experiment_id,
-            sequence=sequence,
-            spec=experiment.model_dump_json(),
-            exclusions=json.dumps([asdict(exclusion) for exclusion in exclusions]),
-            submitted_at=time.time(),
-            submitted_by=_user(),
-        )
-    )
-    return sequence
+def columns(
+    number: int, experiment_id: str, experiment: Experiment, exclusions: Iterable[Exclusion] = ()
+) -> dict[str, Any]:
+    """The row of an experiment. `number`: in the order of submission."""
+    return {
+        "id": experiment_id,
+        "sequence": number,
+        "spec": experiment.model_dump_json(),
+        "exclusions": json.dumps([asdict(exclusion) for exclusion in exclusions]),
+        "submitted_at": time.time(),
+        "submitted_by": _user(),
+    }
 
 
 def _user() -> str:
@@ -74,7 +71,9 @@ def submit(
     """Store an experiment with its jobs; False, and nothing is changed, where it is there already."""
     if is_there(connection, experiment_id):
         return False
-    templates.store(connection, add(connection, experiment_id, experiment, exclusions), rows)
+    number = count_up(connection, "experiment")
+    connection.execute(insert(EXPERIMENTS).values(**columns(number, experiment_id, experiment, exclusions)))
+    templates.store(connection, number, rows)
     return True
 
 

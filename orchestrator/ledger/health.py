@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, bindparam, insert, select, update
+from sqlalchemy import Column, Connection, Table, bindparam, delete, insert, select, update
 
 from orchestrator.model.record import Outcome
 
@@ -80,6 +80,7 @@ def forgive(connection: Connection, serials: Collection[str], hosts: Collection[
 def _blame(connection: Connection, table: Table, name: str, cause: str, quarantine_after: int) -> None:
     row = _row(connection, table, name)
     if row is None:
+        connection.execute(delete(table).where(_key(table) == name))  # it may be there, and cannot be read
         connection.execute(insert(table).values({_key(table).name: name, "failures": 0, "reason": ""}))
     failures = (row.failures if row is not None else 0) + 1
     _set(connection, table, name, failures=failures, failed_at=time.time())

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, update
+from sqlalchemy import bindparam, insert, update
 
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Record
 
 from . import experiments, figures, templates
-from .attempts import counted, record_columns
+from .attempts import record_columns
+from .database import Database, count_up
+from .pieces import pieces
 from .rows import JobState
 from .tables import ATTEMPTS, JOBS, RECORDS
+
+AT_ONCE = 100
+"""Blocks: a fraction of a second's writing."""
 
 
 @dataclass(frozen=True)
@@ -28,17 +33,16 @@ class Imported:
 
 
 class Prepared:
-    """All rows of an import, made before the transaction, for which others wait. Every record has a fencing token of
-    its own, as if its attempt had begun here."""
+    """Rows of an import, made before the transaction, for which others wait. Every record has a fencing token of its
+    own, as if its attempt had begun here."""
 
-    def __init__(self, found: Sequence[Imported], last_token: int) -> None:
-        """`last_token`: of as many as there are records, all of which are this import's."""
-        self.jobs = templates.prepare([([one.job for one in found], JobState.DONE)])
+    def __init__(self, found: Sequence[Imported], first: int, tokens: Iterator[int]) -> None:
+        """`first`: place of the first block in the import."""
+        self.jobs = templates.prepare([([one.job for one in found], JobState.DONE)], first)
         self.over: list[dict[str, Any]] = []
         self.attempts: list[dict[str, Any]] = []
         self.records: list[dict[str, Any]] = []
         self.figures: list[dict[str, Any]] = []
-        tokens = iter(range(last_token - records_in(found) + 1, last_token + 1))
         for one in found:
             records = [record.model_copy(update={"token": next(tokens)}) for record in one.records]
             last, measured = records[-1], templates.Measured(one.job.cell, one.job.sampling.mode)
@@ -49,26 +53,29 @@ class Prepared:
             self.figures += [figures.columns(record, measured) for record in records]
 
 
-def records_in(found: Sequence[Imported]) -> int:
-    return sum(len(one.records) for one in found)
-
-
 _OVER = ("outcome", "cause", "attempts", "token")
 _END = update(JOBS).where(JOBS.c.id == bindparam("job")).values({name: bindparam(f"new_{name}") for name in _OVER})
 
 
-def adopt(connection: Connection, experiment_id: str, experiment: Experiment, rows: Prepared) -> bool:
+def adopt(database: Database, experiment_id: str, experiment: Experiment, found: Sequence[Imported]) -> bool:
     """Store them in their order. False, and nothing is changed, where the experiment is there already."""
-    if experiments.is_there(connection, experiment_id):
-        return False
-    sequence = experiments.add(connection, experiment_id, experiment)
-    templates.store(connection, sequence, rows.jobs, ended_at=time.time())
-    if rows.records:
-        connection.execute(_END, rows.over)
-        connection.execute(insert(ATTEMPTS), rows.attempts)
-        connection.execute(insert(RECORDS), rows.records)
-        figures.put(connection, rows.figures)
-    counted.come(connection, experiment_id)
+    many = sum(len(one.records) for one in found)
+    with database.write() as connection:
+        last = count_up(connection, "token", many)
+    tokens = iter(range(last - many + 1, last + 1))
+    rows = [Prepared(found[first : first + AT_ONCE], first, tokens) for first in range(0, len(found), AT_ONCE)]
+    with pieces(database) as into:
+        if experiments.is_there(into.connection, experiment_id):
+            return False
+        number = count_up(into.connection, "experiment")
+        into.add(experiments.columns(number, experiment_id, experiment))
+        for part in rows:
+            templates.store(into.connection, number, part.jobs, ended_at=time.time())
+            into.connection.execute(_END, part.over)
+            into.connection.execute(insert(ATTEMPTS), part.attempts)
+            into.connection.execute(insert(RECORDS), part.records)
+            figures.put(into.connection, part.figures)
+            into.came([row["job"] for row in part.over])
     return True
 
 

@@ -62,18 +62,18 @@ def _known(connection: Connection, digests: Sequence[str]) -> dict[str, int]:
 
 
 def devices_of(connection: Connection, lanes: Collection[int]) -> dict[int, tuple[str, ...]]:
-    """Lane -> its devices; lanes with the same choice share one."""
+    """Lane -> its devices, none where they cannot be read; lanes with the same choice share one."""
     choice_of: dict[int, int] = {}
     for part in parts(lanes):
         rows = connection.execute(_CHOICE_OF, {"these": part})
         choice_of |= {row.id: row.choice_id for row in rows}
     choices = choices_of(connection, set(choice_of.values()))
-    return {lane: choices[choice] for lane, choice in choice_of.items()}
+    return {lane: choices[choice_of[lane]] if lane in choice_of else () for lane in lanes}
 
 
 def choices_of(connection: Connection, wanted: Collection[int]) -> dict[int, tuple[str, ...]]:
-    """Choice -> its devices."""
-    found: dict[int, tuple[str, ...]] = {}
+    """Choice -> its devices; none where that cannot be read."""
+    found: dict[int, tuple[str, ...]] = dict.fromkeys(wanted, ())
     for part in parts(wanted):
         rows = connection.execute(_CANDIDATES, {"these": part})
         found |= {row.id: known_candidates(row.id, row.candidates) for row in rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,9 +22,9 @@ from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
-from . import attempts, experiments, figures, imports, queries, records, templates
+from . import attempts, experiments, figures, imports, queries, records, templates, unseen
 from .attempts import Note, Prepared, Start
-from .database import Database, count_up
+from .database import Database
 from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
 from .imports import Imported
@@ -47,6 +48,9 @@ from .runs.queueing import QueueRuns
 from .said.standing import Standing
 from .tables import JOBS, LANES, number_of
 
+LOOK_S = 5.0
+"""Between two looks for jobs that nobody sees."""
+
 
 class Ledger:
     """`url` is a SQLAlchemy URL. Raises SetupError where it cannot be used, ServiceDown where the database is away.
@@ -67,6 +71,7 @@ class Ledger:
     ) -> None:
         self._database = Database(url)
         self._retries, self._quarantine_after = retries, quarantine_after
+        self._left_out, self._look_at = -1, 0.0
         self._reader = NewsReader(self._spec, self._fail_choice)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
         self.listed = Listed(self._database)
@@ -347,12 +352,7 @@ class Ledger:
 
     def adopt(self, experiment_id: str, experiment: Experiment, found: Iterable[Imported]) -> bool:
         """Store what somebody else measured, all or nothing; False where the experiment is there already."""
-        blocks = list(found)
-        with self._database.write() as connection:
-            token = count_up(connection, "token", imports.records_in(blocks)) if blocks else 0
-        rows = imports.Prepared(blocks, token)
-        with self._database.write() as connection:
-            return imports.adopt(connection, experiment_id, experiment, rows)
+        return imports.adopt(self._database, experiment_id, experiment, list(found))
 
     def pruned(self, experiment_id: str) -> dict[str, int]:
         """File of an archive (empty: none) -> raw records of an experiment that the ledger has no more."""
@@ -363,6 +363,18 @@ class Ledger:
         """A number that is another one each time that the ledger is put back from a copy; 0: it never was."""
         with self._database.read() as connection:
             return queries.restored(connection)
+
+    def end_unseen(self) -> None:
+        """End open jobs of which a row cannot be read, where rows were left out since it was asked last."""
+        found, now = self._database.unreadable, time.monotonic()
+        if found == self._left_out or now < self._look_at:
+            return
+        self._left_out, self._look_at = found, now + LOOK_S
+        with self._database.read() as connection:
+            ids = unseen.unseen(connection)
+        if ids or found:
+            with self._database.write() as connection:
+                unseen.end(connection, ids)
 
     def _fail_choice(self, choice: int) -> None:
         with self._database.write() as connection:

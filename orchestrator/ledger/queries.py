@@ -71,6 +71,8 @@ def counts(connection: Connection, experiment_id: str | None) -> dict[str, dict[
     names = {row.sequence: row.id for row in connection.execute(known)} if counted else {}
     found: dict[str, dict[str, int]] = {}
     for experiment, state, outcome, count in counted:
+        if experiment not in names:
+            continue
         by_word = found.setdefault(names[experiment], {})
         word = outcome if state == JobState.DONE else state
         by_word[word] = by_word.get(word, 0) + count

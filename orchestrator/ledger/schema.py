@@ -80,7 +80,12 @@ def _columns(connection: Connection) -> dict[str, set[str]]:
 
 
 def _version(connection: Connection) -> int | None:
-    return connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "schema"))
+    """Of the counter or, where that cannot be read, of Alembic's table."""
+    counted = connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "schema"))
+    if counted is None and inspect(connection).has_table(_REVISION.name):
+        told = connection.scalar(select(_REVISION.c.version_num))
+        return int(told) if told and told.isdecimal() else None
+    return counted
 
 
 def _of_another_version(version: int | None) -> Fault:

@@ -25,6 +25,12 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
+from orchestrator.model.device import Source
+from orchestrator.model.record import Outcome
+
+from .column_types import Time, Word
+from .rows import HostState, JobState
+
 SCHEMA_VERSION = 19
 
 METADATA = MetaData()
@@ -36,8 +42,8 @@ EXPERIMENTS = Table(
     Column("sequence", Integer, nullable=False, unique=True),
     Column("spec", Text, nullable=False),
     Column("exclusions", Text, nullable=False),
-    Column("submitted_at", Float, nullable=False),
-    Column("served_at", Float, nullable=False, default=0.0),
+    Column("submitted_at", Time, nullable=False),
+    Column("served_at", Time, nullable=False, default=0.0),
     Column("submitted_by", String(100), nullable=False, default="", server_default=""),
 )
 
@@ -96,14 +102,14 @@ JOBS = Table(
     Column("lane_id", ForeignKey("lanes.id"), nullable=False),
     Column("block", Integer, nullable=False),
     Column("priority", Integer, nullable=False),
-    Column("state", String(12), nullable=False),
-    Column("outcome", String(12), nullable=False, default=""),
+    Column("state", Word(12, JobState), nullable=False),
+    Column("outcome", Word(12, Outcome, empty=True), nullable=False, default=""),
     Column("cause", String(40), nullable=False, default=""),
     Column("attempts", Integer, nullable=False, default=0),
     Column("failures", Integer, nullable=False, default=0),
     Column("token", Integer, nullable=False, default=0),
-    Column("not_before", Float, nullable=False, default=0.0),
-    Column("ended_at", Float),
+    Column("not_before", Time, nullable=False, default=0.0),
+    Column("ended_at", Time),
 )
 """A job is a block of its template for the devices of its lane; its experiment is named by number."""
 Index("jobs_in_turn", JOBS.c.state, JOBS.c.lane_id, JOBS.c.sequence)
@@ -120,9 +126,9 @@ ATTEMPTS = Table(
     Column("serial", String(200), nullable=False),
     Column("host", String(200), nullable=False),
     Column("ttl_s", Float, nullable=False),
-    Column("started_at", Float, nullable=False),
-    Column("ended_at", Float),
-    Column("outcome", String(12), nullable=False, default=""),
+    Column("started_at", Time, nullable=False),
+    Column("ended_at", Time),
+    Column("outcome", Word(12, Outcome, empty=True), nullable=False, default=""),
     Column("cause", String(40), nullable=False, default=""),
     Column("changed", Integer, nullable=False, default=0, server_default="0"),
 )
@@ -135,7 +141,7 @@ ARCHIVES = Table(
     Column("id", Integer, primary_key=True),
     Column("sha256", String(64), nullable=False),
     Column("file", Text, nullable=False),
-    Column("made_at", Float, nullable=False),
+    Column("made_at", Time, nullable=False),
 )
 """Files of `farm ledger archive`, each with the hash that it had when it was written and read again."""
 
@@ -148,11 +154,11 @@ RECORDS = Table(
     Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
     Column("cell_id", String(32), nullable=False),
     Column("serial", String(200), nullable=False),
-    Column("outcome", String(12), nullable=False),
+    Column("outcome", Word(12, Outcome), nullable=False),
     Column("cause", String(40), nullable=False),
-    Column("source", String(12), nullable=False),
-    Column("started_at", Float, nullable=False),
-    Column("kept_at", Float, nullable=False),
+    Column("source", Word(12, Source), nullable=False),
+    Column("started_at", Time, nullable=False),
+    Column("kept_at", Time, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Column("archive_id", ForeignKey("archives.id")),
 )
@@ -170,10 +176,10 @@ FIGURES = Table(
     Column("experiment_id", ForeignKey("experiments.id"), nullable=False),
     Column("cell_id", String(32), nullable=False),
     Column("serial", String(200), nullable=False),
-    Column("source", String(12), nullable=False),
-    Column("outcome", String(12), nullable=False),
-    Column("started_at", Float, nullable=False),
-    Column("kept_at", Float, nullable=False),
+    Column("source", Word(12, Source), nullable=False),
+    Column("outcome", Word(12, Outcome), nullable=False),
+    Column("started_at", Time, nullable=False),
+    Column("kept_at", Time, nullable=False),
     Column("median_ms", Float),
     Column("error", Text, nullable=False),
     Column("body", LargeBinary),
@@ -194,7 +200,7 @@ DEAD_RECORDS = Table(
     Column("reason", Text, nullable=False),
     Column("host", String(200), nullable=False),
     Column("name", String(200), nullable=False),
-    Column("set_aside_at", Float, nullable=False),
+    Column("set_aside_at", Time, nullable=False),
 )
 """What was sent as a record and can never be one of this ledger: the bytes as they came, under their hash."""
 
@@ -203,8 +209,8 @@ DEVICE_HEALTH = Table(
     METADATA,
     Column("serial", String(200), primary_key=True),
     Column("failures", Integer, nullable=False),
-    Column("failed_at", Float, nullable=False, default=0.0),
-    Column("quarantined_at", Float),
+    Column("failed_at", Time, nullable=False, default=0.0),
+    Column("quarantined_at", Time),
     Column("reason", Text, nullable=False, default=""),
 )
 
@@ -213,8 +219,8 @@ HOST_HEALTH = Table(
     METADATA,
     Column("host", String(200), primary_key=True),
     Column("failures", Integer, nullable=False),
-    Column("failed_at", Float, nullable=False, default=0.0),
-    Column("quarantined_at", Float),
+    Column("failed_at", Time, nullable=False, default=0.0),
+    Column("quarantined_at", Time),
     Column("reason", Text, nullable=False, default=""),
 )
 
@@ -222,8 +228,8 @@ HOSTS = Table(
     "hosts",
     METADATA,
     Column("name", String(200), primary_key=True),
-    Column("state", String(12), nullable=False),
-    Column("since", Float, nullable=False),
+    Column("state", Word(12, HostState), nullable=False),
+    Column("since", Time, nullable=False),
     Column("secret_sha256", String(64), nullable=False, default=""),
 )
 """What people have said of hosts: added, being drained, removed. A host that announces itself needs no row."""
@@ -241,8 +247,8 @@ HOLDS = Table(
     METADATA,
     Column("serial", String(200), primary_key=True),
     Column("who", String(100), nullable=False),
-    Column("since", Float, nullable=False),
-    Column("until", Float),
+    Column("since", Time, nullable=False),
+    Column("until", Time),
     Column("note", Text, nullable=False),
     Column("alone", Boolean, nullable=False, default=False, server_default=false()),
 )
@@ -254,7 +260,7 @@ NIGHTS = Table(
     METADATA,
     Column("id", String(120), primary_key=True),
     Column("suite", String(60), nullable=False),
-    Column("due_at", Float, nullable=False),
+    Column("due_at", Time, nullable=False),
     Column("over", Boolean, nullable=False),
     Column("version", Integer, nullable=False),
     Column("body", LargeBinary, nullable=False),
@@ -268,7 +274,7 @@ SCHEDULES = Table(
     Column("suite", String(60), primary_key=True),
     Column("file", Text, nullable=False),
     Column("cron", String(100), nullable=False),
-    Column("since", Float, nullable=False),
+    Column("since", Time, nullable=False),
     Column("body", LargeBinary, nullable=False),
 )
 """Suites that the farm runs by itself: the suite's file, when it is due, and the suite as it was then."""
@@ -278,7 +284,7 @@ QUEUE_RUNS = Table(
     METADATA,
     Column("id", String(120), primary_key=True),
     Column("name", String(60), nullable=False),
-    Column("began_at", Float, nullable=False),
+    Column("began_at", Time, nullable=False),
     Column("source", String(100), nullable=False),
     Column("requests", Integer, nullable=False),
     Column("summary", LargeBinary, nullable=False),
@@ -293,7 +299,7 @@ COUNTED = Table(
     "counted",
     METADATA,
     Column("what", String(10), primary_key=True),
-    Column("outcome", String(12), primary_key=True),
+    Column("outcome", Word(12, Outcome, empty=True), primary_key=True),
     Column("word", String(40), primary_key=True),
     Column("beside", Integer, nullable=False),
 )

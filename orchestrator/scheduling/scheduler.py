@@ -141,6 +141,7 @@ class Scheduler:
 
     def _turn(self) -> TickReport:
         self._keep_in_shape()
+        self._ledger.end_unseen()
         taken = self._intake.drain()
         hosts = self._inventory.hosts()
         self._hosts = tuple(host.host for host in hosts)

@@ -160,7 +160,7 @@ def _lines(connection: Connection, starts: Sequence[Start], rows: Mapping[str, A
     for start in starts:
         if start.more and rows[start.job_id].attempts == 0:
             of_lane[rows[start.job_id].lane_id].append(start)
-    devices = {lane: len(named) for lane, named in lanes.devices_of(connection, of_lane.keys()).items()}
+    devices = {lane: max(1, len(named)) for lane, named in lanes.devices_of(connection, of_lane.keys()).items()}
     found: dict[str, list[AnyRow]] = {}
     for lane, ours in of_lane.items():
         enough = heads[lane] + max(start.more for start in ours) * devices[lane]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, func, insert, select, true, update
 
-from orchestrator.ledger.tables import ATTEMPTS, COUNTED, JOBS, RECORDS, number_of
+from orchestrator.ledger.database import parts
+from orchestrator.ledger.tables import ATTEMPTS, COUNTED, RECORDS
 
 What = Literal["attempts", "records"]
 Key = tuple[str, str]
@@ -28,14 +29,14 @@ def count(connection: Connection, what: What) -> Counter[Key]:
     return found
 
 
-def leave(connection: Connection, experiment_id: str) -> None:
-    """An experiment is to be deleted: what was done for it stays done."""
-    _note(connection, experiment_id, 1)
+def leave(connection: Connection, job_ids: Iterable[str]) -> None:
+    """Jobs are to be deleted: what was done for them stays done."""
+    _note(connection, job_ids, 1)
 
 
-def come(connection: Connection, experiment_id: str) -> None:
-    """An experiment came from elsewhere, or again: nothing was done here for it now."""
-    _note(connection, experiment_id, -1)
+def come(connection: Connection, job_ids: Iterable[str]) -> None:
+    """Jobs came from elsewhere, or again: nothing was done here for them now."""
+    _note(connection, job_ids, -1)
 
 
 def correct(connection: Connection, what: What, outcome: str, words: Mapping[str, int], word: str) -> None:
@@ -47,10 +48,10 @@ def correct(connection: Connection, what: What, outcome: str, words: Mapping[str
     )
 
 
-def _note(connection: Connection, experiment_id: str, times: int) -> None:
-    of_experiment = select(JOBS.c.id).where(JOBS.c.experiment == number_of(experiment_id))
+def _note(connection: Connection, job_ids: Iterable[str], times: int) -> None:
+    named = list(parts(job_ids))
     for what, (table, _) in _OF.items():
-        found = _in_tables(connection, what, table.c.job_id.in_(of_experiment))
+        found = sum((_in_tables(connection, what, table.c.job_id.in_(part)) for part in named), Counter[Key]())
         _add(connection, what, {key: times * number for key, number in found.items()})
 
 

@@ -27,7 +27,7 @@ def waiting_groups(
     counted = select(key, count).where(*mine).group_by(key).order_by(*order)
     found = connection.execute(counted).all()
     named = _named(connection, [lane for lane, _ in found])
-    return [WaitingGroup(*named[lane], jobs, tuple(members.get(lane, ()))) for lane, jobs in found]
+    return [WaitingGroup(*named[lane], jobs, tuple(members.get(lane, ()))) for lane, jobs in found if lane in named]
 
 
 def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[WaitingGroup]:
@@ -36,7 +36,7 @@ def waiting_in_brief(connection: Connection, looked_at: Iterable[str]) -> list[W
     members = _members(connection, looked_at, [JOBS.c.state == JobState.WAITING])
     named = _named(connection, members)
     jobs = _jobs(connection, members)
-    groups = [WaitingGroup(*named[lane], jobs[lane], tuple(of)) for lane, of in members.items()]
+    groups = [WaitingGroup(*named[lane], jobs[lane], tuple(of)) for lane, of in members.items() if lane in named]
     told: Counter[str] = Counter()
     for group in groups:
         told[group.experiment_id] += group.jobs

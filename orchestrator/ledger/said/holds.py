@@ -7,21 +7,25 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from orchestrator.ledger.database import count_up, padded
+from orchestrator.ledger.database import count_up
 from orchestrator.ledger.rows import Hold
 from orchestrator.ledger.tables import CHOICE_DEVICES, HOLDS
 
 _LASTING = HOLDS.c.until.is_(None) | (HOLDS.c.until > bindparam("now"))
-_EVERY = select(HOLDS).where(_LASTING).order_by(HOLDS.c.serial)
-_HELD = select(HOLDS.c.serial, HOLDS.c.who, HOLDS.c.alone).where(
-    HOLDS.c.serial.in_(bindparam("these", expanding=True)), _LASTING
-)
+_EVERY = select(HOLDS).where(_LASTING)
+_SERIALS = select(HOLDS.c.serial).where(_LASTING).order_by(HOLDS.c.serial)
 
 
 def every(connection: Connection) -> list[Hold]:
     """Those that have not ended, by device."""
-    rows = connection.execute(_EVERY, {"now": time.time()})
-    return [Hold(row.serial, row.who, row.since, row.until, row.note, row.alone) for row in rows]
+    now = {"now": time.time()}
+    known = {row.serial: row for row in connection.execute(_EVERY, now)}
+    return [
+        Hold(serial, row.who, row.since, row.until, row.note, row.alone)
+        if (row := known.get(serial)) is not None
+        else Hold(serial, "somebody", 0.0, None, "what was said of it cannot be read", alone=True)
+        for serial in connection.scalars(_SERIALS, now)
+    ]
 
 
 def held(connection: Connection, serials: Iterable[str]) -> dict[str, str]:
@@ -29,8 +33,8 @@ def held(connection: Connection, serials: Iterable[str]) -> dict[str, str]:
 
     Whoever asks has counted up the token before, as `hold` does.
     """
-    rows = connection.execute(_HELD, {"these": padded(set(serials)), "now": time.time()})
-    return {row.serial: "" if row.alone else row.who for row in rows}
+    asked = set(serials)
+    return {each.serial: "" if each.alone else each.who for each in every(connection) if each.serial in asked}
 
 
 def hold(

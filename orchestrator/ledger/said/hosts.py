@@ -7,21 +7,23 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from orchestrator.ledger.rows import AnyRow, HostRow, HostState, readable
+from orchestrator.ledger.rows import HostRow, HostState
 from orchestrator.ledger.tables import HOSTS, OWNERS
 
-_EVERY = select(HOSTS).order_by(HOSTS.c.name)
+_EVERY = select(HOSTS)
+_NAMES = select(HOSTS.c.name).order_by(HOSTS.c.name)
 
 
 def every(connection: Connection) -> list[HostRow]:
     """Those of which something was said, by name."""
-    rows = connection.execute(_EVERY)
-    return [HostRow(row.name, _state(row), row.since, row.secret_sha256) for row in rows]
-
-
-def _state(row: AnyRow) -> HostState:
-    """As drained where it cannot be read: nobody knows what was said of the host."""
-    return readable(f"the state of host {row.name}", lambda: HostState(row.state)) or HostState.DRAINING
+    known = {row.name: row for row in connection.execute(_EVERY)}
+    rows = ((name, known.get(name)) for name in connection.scalars(_NAMES))
+    return [
+        HostRow(name, HostState(row.state), row.since, row.secret_sha256)
+        if row is not None
+        else HostRow(name, HostState.DRAINING, 0.0)  # it cannot be read: nobody knows what was said
+        for name, row in rows
+    ]
 
 
 def say(connection: Connection, name: str, state: HostState, secret_sha256: str | None = None) -> None:

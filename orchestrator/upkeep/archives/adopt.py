@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ from sqlalchemy import Connection, func, insert, select, update
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import SetupError
 from orchestrator.ledger import lanes
-from orchestrator.ledger.attempts import counted, record_columns
+from orchestrator.ledger.attempts import record_columns
 from orchestrator.ledger.database import Database, count_up
 from orchestrator.ledger.experiments import is_there
 from orchestrator.ledger.figures import packing
+from orchestrator.ledger.pieces import Pieces, coming, pieces
 from orchestrator.ledger.records import stored
 from orchestrator.ledger.rows import pack_json
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, RECORDS, TEMPLATES
@@ -38,22 +41,32 @@ class Adopted:
 
 
 def adopt(database: Database, file: Path) -> Adopted:
-    """All or nothing. Raises SetupError where the file is no archive or is damaged."""
+    """No experiment comes but all of the file do. Raises SetupError where it is no archive or is damaged."""
     head = head_of(file)
-    with database.write() as connection:
-        lacking = [each for each in head["experiments"] if not is_there(connection, each["id"])]
-        made = {each["id"]: _Experiment(connection, each) for each in lacking}
-        tokens = _Tokens(connection, file, set(made))
+    with database.read() as connection:
+        there = {each["id"] for each in head["experiments"] if is_there(connection, each["id"])}
+    given = _tokens_of(file, {each["id"] for each in head["experiments"]} - there)
+    with pieces(database) as into:
+        lacking = [each for each in head["experiments"] if not is_there(into.connection, each["id"])]
+        made = {each["id"]: _Experiment(into, each) for each in lacking}
+        tokens = _Tokens(into.connection, given)
         records = 0
-        for row in rows_of(file, COLUMNS):
+        for job_id, rows in groupby(rows_of(file, COLUMNS), itemgetter("job_id")):
             try:
-                target = made.get(row["experiment_id"])
-                records += _fill(connection, row) if target is None else target.take(row, tokens)
+                for row in rows:
+                    target = made.get(row["experiment_id"])
+                    records += _fill(into.connection, row) if target is None else target.take(row, tokens)
             except (ValueError, KeyError, TypeError) as e:
-                raise SetupError(f"{file}: {row['job_id']} cannot be read: {e}", remedy="take another copy") from e
-        for name in made:
-            counted.come(connection, name)
+                raise SetupError(f"{file}: {job_id} cannot be read: {e}", remedy="take another copy") from e
+            into.came([] if target is None else [job_id])
     return Adopted(tuple(made), records)
+
+
+def _tokens_of(file: Path, experiments: set[str]) -> list[int]:
+    """Those of these experiments, as the file has them."""
+    rows = rows_of(file, ("experiment_id", "attempt_row")) if experiments else iter(())
+    mine = (row["attempt_row"] for row in rows if row["experiment_id"] in experiments and row["attempt_row"])
+    return [int(json.loads(row)["token"]) for row in mine]
 
 
 def _fill(connection: Connection, row: dict[str, Any]) -> int:
@@ -68,10 +81,7 @@ def _fill(connection: Connection, row: dict[str, Any]) -> int:
 class _Tokens:
     """Those of the archive, where this ledger handed them out and has them no more; else new ones for all."""
 
-    def __init__(self, connection: Connection, file: Path, experiments: set[str]) -> None:
-        rows = rows_of(file, ("experiment_id", "attempt_row")) if experiments else iter(())
-        mine = (row["attempt_row"] for row in rows if row["experiment_id"] in experiments and row["attempt_row"])
-        tokens = [int(json.loads(row)["token"]) for row in mine]
+    def __init__(self, connection: Connection, tokens: Sequence[int]) -> None:
         newest = int(connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "token")) or 0)
         own = max(tokens, default=0) <= newest and not _taken(connection, tokens)
         first = 0 if own or not tokens else count_up(connection, "token", len(tokens)) - len(tokens) + 1
@@ -89,15 +99,15 @@ def _taken(connection: Connection, tokens: Sequence[int]) -> bool:
 class _Experiment:
     """One that is taken in: its rows as they were, under numbers of this ledger."""
 
-    def __init__(self, connection: Connection, head: dict[str, Any]) -> None:
-        self._connection, self._id = connection, head["id"]
+    def __init__(self, into: Pieces, head: dict[str, Any]) -> None:
+        self._into, connection = into, into.connection
         free = connection.scalar(select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.sequence == head["sequence"])) is None
         newest = int(connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "experiment")) or 0)
-        mine = free and head["sequence"] <= newest
+        mine = free and head["sequence"] <= newest and head["sequence"] not in coming(connection)
         self._number = head["sequence"] if mine else count_up(connection, "experiment")
         own = {name: head[name] for name in ("id", "spec", "exclusions", "submitted_at", "served_at")}
         own["submitted_by"] = head.get("submitted_by", "")  # older archives have none
-        connection.execute(insert(EXPERIMENTS).values(sequence=self._number, **own))
+        into.add({"sequence": self._number, **own})
         self._templates = {digest: self._template(digest, each) for digest, each in head["templates"].items()}
         self._lanes: dict[str, int] = {}
         self._seen = ""
@@ -107,7 +117,7 @@ class _Experiment:
             raise ValueError(f"template {digest} is not what its hash says")
         values = {"cell_id": each["cell_id"], "label": each["label"], "body": pack_json(each["body"].encode())}
         made = insert(TEMPLATES).values(experiment=self._number, digest=digest, **values)
-        return int(self._connection.execute(made.returning(TEMPLATES.c.id)).scalar_one())
+        return int(self._into.connection.execute(made.returning(TEMPLATES.c.id)).scalar_one())
 
     def take(self, row: dict[str, Any], tokens: _Tokens) -> int:
         """A row of the file; how many raw records it brought."""
@@ -117,7 +127,7 @@ class _Experiment:
             return 0
         attempt = json.loads(row["attempt_row"])
         attempt["token"] = tokens.of(attempt["token"])
-        self._connection.execute(insert(ATTEMPTS).values(job_id=row["job_id"], **attempt))
+        self._into.connection.execute(insert(ATTEMPTS).values(job_id=row["job_id"], **attempt))
         if row["figures_row"] is not None:
             self._figures(row)
         return self._record(row, attempt["token"]) if row["record"] is not None else 0
@@ -126,16 +136,18 @@ class _Experiment:
         self._seen = job_id
         choice = own.pop("candidates")
         if choice not in self._lanes:
-            (self._lanes[choice],) = lanes.numbers_of(self._connection, self._number, [lanes.candidates_of(choice)])
+            (self._lanes[choice],) = lanes.numbers_of(
+                self._into.connection, self._number, [lanes.candidates_of(choice)]
+            )
         places = {"template_id": self._templates[own.pop("template")], "lane_id": self._lanes[choice]}
         own["token"] = tokens.of(own["token"])
-        self._connection.execute(insert(JOBS).values(id=job_id, experiment=self._number, **places, **own))
+        self._into.connection.execute(insert(JOBS).values(id=job_id, experiment=self._number, **places, **own))
 
     def _figures(self, row: dict[str, Any]) -> None:
         own, parts = json.loads(row["figures_row"]), dict[str, Any]()
         if row["figures"] is not None:
             parts = packing.parts(BlockFigures.model_validate_json(row["figures"]))
-        self._connection.execute(insert(FIGURES).values(job_id=row["job_id"], **own, **parts))
+        self._into.connection.execute(insert(FIGURES).values(job_id=row["job_id"], **own, **parts))
 
     def _record(self, row: dict[str, Any], token: int) -> int:
         text = row["record"].encode()
@@ -143,5 +155,5 @@ class _Experiment:
         if record.token != token:
             record = record.model_copy(update={"token": token})
             text = record.model_dump_json().encode()
-        self._connection.execute(insert(RECORDS).values(**{**record_columns(record), "body": pack_json(text)}))
+        self._into.connection.execute(insert(RECORDS).values(**{**record_columns(record), "body": pack_json(text)}))
         return 1

@@ -110,7 +110,7 @@ def _delete(connection: Connection, name: str) -> None:
     number = connection.scalar(select(EXPERIMENTS.c.sequence).where(EXPERIMENTS.c.id == name))
     jobs = select(JOBS.c.id).where(JOBS.c.experiment == number)
     changes.note_lanes(connection, list(connection.scalars(select(LANES.c.id).where(LANES.c.experiment == number))))
-    counted.leave(connection, name)
+    counted.leave(connection, connection.scalars(jobs))
     for table in (FIGURES, RECORDS, ATTEMPTS):
         connection.execute(delete(table).where(table.c.job_id.in_(jobs)))
     for table in (JOBS, TEMPLATES, LANES):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from orchestrator.ledger.database import JUMP
+
 from .backup import Copy, backup
-from .restore import JUMP, Restored, restore
+from .restore import Restored, restore
 
 __all__ = ["JUMP", "Copy", "Restored", "backup", "restore"]

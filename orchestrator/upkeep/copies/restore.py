@@ -19,15 +19,13 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from orchestrator.errors import FarmError, SetupError
-from orchestrator.ledger.database import Database
+from orchestrator.ledger.database import JUMP, Database
 from orchestrator.ledger.tables import METADATA
 from orchestrator.system.private_files import make_file, settle
 
 from . import postgres, sqlite
 from .backup import backup
 
-JUMP = 10_000_000
-"""Attempts that a farm does not begin between two copies."""
 LAST_TOKEN = 2**31 - 1
 RESTORED = "restored"
 

@@ -1,0 +1,84 @@
+"""Types of the ledger's columns: what a value must be so that the farm can read it, for Python and for SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Float,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    and_,
+    false,
+    func,
+    or_,
+)
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+LARGEST = 1e300
+LATEST_S = 1e11
+"""Unix time: no calendar goes much further."""
+_STORED: tuple[tuple[type[TypeEngine[Any]], dict[type, str]], ...] = (
+    (Boolean, {int: "integer"}),
+    (Integer, {int: "integer"}),
+    (Float, {float: "real", int: "integer"}),
+    (LargeBinary, {bytes: "blob"}),
+    (String, {str: "text"}),
+)
+"""SQLite stores any value in any column: what Python gets of it, and what SQL calls it."""
+
+
+class Time(TypeDecorator[float]):
+    """Seconds of Unix time."""
+
+    impl, cache_ok = Float, True
+
+
+class Word(TypeDecorator[str]):
+    """A member of an enumeration."""
+
+    impl, cache_ok = String, True
+
+    def __init__(self, length: int, of: type[StrEnum], *, empty: bool = False) -> None:
+        """`empty`: nothing is a word, too."""
+        super().__init__(length)
+        self.length, self.of, self.empty = length, of, empty
+        self.words = frozenset({*([""] if empty else []), *map(str, of)})
+
+
+def stored(kind: TypeEngine[Any]) -> dict[type, str]:
+    """Types that SQLite may give for a column, with SQL's names; empty: any."""
+    own = kind.impl_instance if isinstance(kind, TypeDecorator) else kind
+    return next((names for known, names in _STORED if isinstance(own, known)), {})
+
+
+def largest(kind: TypeEngine[Any]) -> float | None:
+    """The number that values of a column stay below; None: it holds no fractions."""
+    if isinstance(kind, Time):
+        return LATEST_S
+    return LARGEST if isinstance(kind, Float) else None
+
+
+def unreadable(table: Table, dialect: str, names: Iterable[str] = ()) -> ColumnElement[bool]:
+    """The rows of which a column, of these or of all, holds what its type cannot."""
+    wanted = set(names)
+    columns = [column for column in table.columns if not wanted or column.name in wanted]
+    return or_(false(), *(_unreadable(column, dialect) for column in columns))
+
+
+def _unreadable(column: Column[Any], dialect: str) -> ColumnElement[bool]:
+    kind, wrong = column.type, list[ColumnElement[bool]]()
+    if dialect == "sqlite" and (names := stored(kind)):
+        wrong.append(func.typeof(column).not_in(sorted(names.values())))
+    if (most := largest(kind)) is not None:
+        wrong.append(~column.between(-most, most))
+    if isinstance(kind, Word):
+        wrong.append(column.not_in(sorted(kind.words)))
+    return and_(column.is_not(None), or_(false(), *wrong))

@@ -1,0 +1,104 @@
+"""Leave out rows that hold what their columns cannot: pages damaged, another version, a hand in the file.
+
+SQLite stores any value in any column, and no database knows the words of an enumeration. Every row that is fetched
+passes here, so that one that cannot be read costs itself and not the question.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Column, Engine, event
+from sqlalchemy.engine.cursor import CursorFetchStrategy
+
+from .column_types import Word, largest, stored
+
+log = logging.getLogger(__name__)
+MOST_SAID = 1000
+REMEDY = "put the ledger back from a copy (`farm ledger check` finds all such rows)"
+
+
+def guard(engine: Engine, found: Callable[[], object]) -> None:
+    """Every statement's rows from now on; `found` is called where one is left out."""
+    known: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()
+    said = set[str]()
+
+    def tell(text: str) -> None:
+        found()
+        if text not in said and len(said) < MOST_SAID:
+            said.add(text)
+            log.error("event=unreadable error=%s remedy: %s", text, REMEDY)
+
+    def executed(_c: Any, cursor: Any, _s: Any, _p: Any, context: Any, _many: bool) -> None:
+        compiled = context.compiled
+        if cursor.description is None or compiled is None or not getattr(compiled, "_result_columns", None):
+            return
+        if compiled not in known:
+            known[compiled] = Guard(compiled._result_columns, engine.dialect.name == "sqlite", tell)
+        context.cursor_fetch_strategy = known[compiled]
+
+    event.listen(engine, "after_cursor_execute", executed)
+
+
+class Guard(CursorFetchStrategy):
+    """Of one statement's rows."""
+
+    __slots__ = ("_columns", "_kinds", "_known", "_ranges", "_tell", "_words")
+
+    def __init__(self, columns: Sequence[Any], by_type: bool, tell: Callable[[str], None]) -> None:
+        """`columns`: as SQLAlchemy has compiled them; `by_type`: whether the database stores any type in any."""
+        self._columns, self._tell = columns, tell
+        self._kinds = [frozenset(stored(each.type)) if by_type else frozenset[type]() for each in columns]
+        self._known = set[tuple[type, ...]]()
+        """Types of rows that are sound."""
+        numbered = list(enumerate(each.type for each in columns))
+        self._ranges = [(index, most) for index, kind in numbered if (most := largest(kind)) is not None]
+        self._words = [(index, kind.words) for index, kind in numbered if isinstance(kind, Word)]
+
+    def fetchone(self, result: Any, dbapi_cursor: Any, hard_close: bool = False) -> Any:
+        while (row := super().fetchone(result, dbapi_cursor, hard_close)) is not None and not self._is_sound(row):
+            pass
+        return row
+
+    def fetchmany(self, result: Any, dbapi_cursor: Any, size: int | None = None) -> Any:
+        """Empty where there are no more."""
+        while rows := super().fetchmany(result, dbapi_cursor, size):
+            if sound := list(filter(self._is_sound, rows)):
+                return sound
+        return rows
+
+    def fetchall(self, result: Any, dbapi_cursor: Any) -> Any:
+        return list(filter(self._is_sound, super().fetchall(result, dbapi_cursor)))
+
+    def _is_sound(self, row: Sequence[Any]) -> bool:
+        kinds = tuple(map(type, row))
+        if kinds not in self._known:
+            for index, (kind, allowed) in enumerate(zip(kinds, self._kinds, strict=False)):
+                if allowed and kind not in allowed and row[index] is not None:
+                    return self._left_out(row, index)
+            self._known.add(kinds)
+        for index, most in self._ranges:
+            if (number := row[index]) is not None and not -most < number < most:
+                return self._left_out(row, index)
+        for index, words in self._words:
+            if (word := row[index]) is not None and word not in words:
+                return self._left_out(row, index)
+        return True
+
+    def _left_out(self, row: Sequence[Any], index: int) -> bool:
+        names = [_name(each) for each in self._columns]
+        key = ", ".join(f"{name} {value}"[:80] for name, value in zip(names, row, strict=False) if _is_key(name))
+        self._tell(f"{names[index]} {row[index]!r}"[:120] + f" cannot be read, in the row of {key or 'no name'}")
+        return False
+
+
+def _name(entry: Any) -> str:
+    column = next((each for each in entry.objects if isinstance(each, Column)), None)
+    return str(entry.name) if column is None or column.table is None else f"{column.table.name}.{column.name}"
+
+
+def _is_key(name: str) -> bool:
+    return name.rpartition(".")[2] in ("id", "job_id", "attempt", "serial", "host", "name", "suite", "experiment_id")
