@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -119,3 +122,37 @@ def test_all_may_read_what_one_of_them_made(tmp_path: Path, seed: int) -> None:
     path = model(tmp_path, nodes, ["v_of_all", "w_of_all"])
     assert sorts(load_onnx(path)) == [(5, BOXES), (5, BOXES)]
     assert_agrees(path, inputs(seed))
+
+
+def lines_run(path: Path) -> int:
+    """How many lines of `lanes.py` an import runs: a clock would tell the machine's load."""
+    count = 0
+
+    def trace(frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
+        nonlocal count
+        if frame.f_code.co_filename != lanes.__file__:
+            return None
+        count += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        load_onnx(path)
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_a_recurrent_network_is_looked_through_in_linear_time(tmp_path: Path, seed: int) -> None:
+    """Each of its steps slices its gates apart: there are as many runs of slices as steps."""
+    rng, hidden = np.random.default_rng(seed), 3
+    weights: dict[str, Any] = {
+        "w": rng.random((1, 4 * hidden, 2), np.float32), "r": rng.random((1, 4 * hidden, hidden), np.float32)
+    }  # fmt: skip
+
+    def of(steps: int) -> int:
+        nodes = [make("LSTM", ["x", "w", "r"], ["y"], hidden_size=hidden)]
+        return lines_run(save_model(tmp_path / f"{steps}.onnx", nodes, {"x": (steps, 1, 2)}, ["y"], weights))
+
+    few = int(rng.integers(8, 16))
+    assert of(4 * few) < 6 * of(few)

@@ -32,14 +32,26 @@ _BY_ROWS = frozenset(
 
 Lanes = dict[str, tuple[str, ...]]
 """By a tensor of the first lane that of every lane."""
+Readers = dict[str, list[tuple[int, Node]]]
+"""By a tensor the nodes that read it, with their places."""
 
 
 def join_lanes(to: Context, outputs: Iterable[str]) -> None:
     """Rewrite the nodes; what is read of a lane, an output or the model's own node's keeps its name."""
+    readers = _readers(to.nodes)
     for slices in _slices(to.nodes):
-        following = _Following(to, slices)
+        following = _Following(to, slices, readers)
         if any(node.op == "sort" for node in following.body) and following.fits():
             _join(to, slices, following, {*outputs, *to.reserved})
+            readers = _readers(to.nodes)
+
+
+def _readers(nodes: Sequence[Node]) -> Readers:
+    found: Readers = defaultdict(list)
+    for place, node in enumerate(nodes):
+        for name in dict.fromkeys(node.inputs):
+            found[name].append((place, node))
+    return found
 
 
 def _slices(nodes: Sequence[Node]) -> Iterator[list[Node]]:
@@ -64,18 +76,21 @@ def _slices(nodes: Sequence[Node]) -> Iterator[list[Node]]:
 class _Following:
     """`body`: nodes of the first lane of which each other lane has its own; `lanes`: their results, and the slices."""
 
-    def __init__(self, to: Context, slices: Sequence[Node]) -> None:
-        self._to, self._used = to, set[str]()
-        self._readers: dict[str, list[Node]] = defaultdict(list)
+    def __init__(self, to: Context, slices: Sequence[Node], readers: Readers) -> None:
+        self._to, self._used, self._readers = to, set[str](), readers
         self.count = len(slices)
         self.lanes: Lanes = {slices[0].output: tuple(node.output for node in slices)}
         self.body: list[Node] = []
-        for node in to.nodes:
-            for name in dict.fromkeys(node.inputs):
-                self._readers[name].append(node)
-        for node in to.nodes:
-            if node.op in _BY_ROWS and not self.lanes.keys().isdisjoint(node.inputs):
+        ahead = dict(readers.get(slices[0].output, ()))
+        places = sorted(ahead)
+        while places:  # looks at what reads the lane alone: there may be as many runs of slices as nodes
+            node = ahead[heappop(places)]
+            if node.op in _BY_ROWS:
                 self._follow(node)
+            for place, reader in readers.get(node.output, ()) if node.output in self.lanes else ():
+                if place not in ahead:
+                    ahead[place] = reader
+                    heappush(places, place)
 
     def _follow(self, node: Node) -> None:
         found = [node.output]
@@ -90,7 +105,7 @@ class _Following:
 
     def _counterpart(self, node: Node, lane: int) -> str | None:
         first = next(name for name in node.inputs if name in self.lanes)
-        for other in self._readers[self.lanes[first][lane]]:
+        for _, other in self._readers.get(self.lanes[first][lane], ()):
             if other.output in self._used or (other.op, other.attributes) != (node.op, node.attributes):
                 continue
             if len(other.inputs) == len(node.inputs) and all(
