@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 import threading
@@ -102,5 +103,11 @@ def test_room_is_set_apart_for_all_that_come_at_once(tmp_path: Path, monkeypatch
         pass
     with pytest.raises(NoRoom, match="within a day"), disk.set_apart("lab", 3_000_000):
         pass
-    with disk.set_apart("other", 3_000_000):
+    with pytest.raises(NoRoom, match="within a day"), Room(tmp_path).set_apart("lab", 3_000_000):
+        pass  # the process was started anew
+    with Room(tmp_path).set_apart("other", 3_000_000):
         pass
+    for text in (json.dumps([time.time() - room.DAY_S, {"lab": 6_000_000}]), "", "[]", "{", '["x", 1]', "[1, [2]]"):
+        (tmp_path / room.SENT).write_text(text)
+        with Room(tmp_path).set_apart("lab", 3_000_000):
+            pass
