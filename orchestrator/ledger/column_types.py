@@ -66,6 +66,14 @@ def largest(kind: TypeEngine[Any]) -> float | None:
     return LARGEST if isinstance(kind, Float) else None
 
 
+def misfit(kind: TypeEngine[Any], value: object) -> bool:
+    """Whether a column of SQLite holds what its type cannot."""
+    allowed, most = stored(kind), largest(kind)
+    if value is None or (allowed and type(value) not in allowed):
+        return value is not None
+    return (most is not None and not -most < value < most) or (isinstance(kind, Word) and value not in kind.words)
+
+
 def unreadable(table: Table, dialect: str, names: Iterable[str] = ()) -> ColumnElement[bool]:
     """The rows of which a column, of these or of all, holds what its type cannot."""
     wanted = set(names)

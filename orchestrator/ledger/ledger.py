@@ -307,11 +307,13 @@ class Ledger:
     # figures
 
     def figures(self, experiment_id: str, apart: Collection[Apart] = ()) -> list[BlockFigures]:
-        """Of an experiment's records, in no order; those that have no row of this version are made first.
+        """Of an experiment's records, in no order; those that have no row of this version are made first. Those of a
+        cell that cannot be read are left out.
 
         `apart`: which of the fields that rows hold apart are read; the others are None.
         """
-        return self._figures({"experiment_id": experiment_id}, apart)
+        known = self.cells(experiment_id)
+        return [one for one in self._figures({"experiment_id": experiment_id}, apart) if one.cell_id in known]
 
     def figures_of(self, job_ids: Iterable[str]) -> list[BlockFigures]:
         """Of all attempts at these jobs; the same."""
@@ -323,8 +325,9 @@ class Ledger:
         of = {"experiment_id": experiment_id}
         for _ in self._renewed(of):
             pass
+        known = self.cells(experiment_id)
         with self._database.read() as connection:
-            return list(figures.briefs(connection, of))
+            return [one for one in figures.briefs(connection, of) if one.cell_id in known]
 
     def energies(self, experiment_id: str) -> Energies:
         """Of an inference, by cell, kind of figure and device, as blocks of experiments with this file told."""
@@ -372,9 +375,8 @@ class Ledger:
         self._left_out, self._look_at = found, now + LOOK_S
         with self._database.read() as connection:
             ids = unseen.unseen(connection)
-        if ids or found:
-            with self._database.write() as connection:
-                unseen.end(connection, ids)
+        with self._database.write() as connection:
+            unseen.end(connection, ids)
 
     def _fail_choice(self, choice: int) -> None:
         with self._database.write() as connection:

@@ -18,6 +18,8 @@ from .column_types import Word, largest, stored
 
 log = logging.getLogger(__name__)
 MOST_SAID = 1000
+UNGUARDED = "farm_unguarded"
+"""Option of a statement that wants every row, as it is."""
 REMEDY = "put the ledger back from a copy (`farm ledger check` finds all such rows)"
 
 
@@ -34,7 +36,8 @@ def guard(engine: Engine, found: Callable[[], object]) -> None:
 
     def executed(_c: Any, cursor: Any, _s: Any, _p: Any, context: Any, _many: bool) -> None:
         compiled = context.compiled
-        if cursor.description is None or compiled is None or not getattr(compiled, "_result_columns", None):
+        bare = context.execution_options.get(UNGUARDED, False)
+        if bare or cursor.description is None or compiled is None or not getattr(compiled, "_result_columns", None):
             return
         if compiled not in known:
             known[compiled] = Guard(compiled._result_columns, engine.dialect.name == "sqlite", tell)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, or_, select
 
 from orchestrator.analysis.statistics import Summary, summarise
 from orchestrator.ledger import figures, queries
 from orchestrator.ledger.rows import readable
-from orchestrator.ledger.tables import RECORDS
+from orchestrator.ledger.tables import EXPERIMENTS, RECORDS
 from orchestrator.model.job import AnyJob
 from orchestrator.model.record import Outcome
 
@@ -66,6 +66,8 @@ class Results:
         self._due: dict[Key, float] = {}
         self._seen: dict[tuple[str, int], float] = {}
         self._kept_at = float("-inf")
+        self._newest = 0
+        """The newest experiment of the last call."""
         self._families: list[Metric] | None = None
 
     @property
@@ -87,9 +89,14 @@ class Results:
 
     def _follow(self, connection: Connection) -> None:
         columns = (RECORDS.c.experiment_id, RECORDS.c.serial, RECORDS.c.cell_id, RECORDS.c.source)
+        newest, before = connection.scalar(select(func.max(EXPERIMENTS.c.sequence))) or 0, self._newest
+        of_new = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.sequence > before)  # an import: all of it is there now
+        late = [RECORDS.c.experiment_id.in_(of_new)] if newest > before else []
+        self._newest = newest
         fresh = (
             select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.kept_at, *columns)
-            .where(RECORDS.c.outcome == Outcome.OK.value, RECORDS.c.kept_at >= self._kept_at - OVERLAP_S)
+            .join(EXPERIMENTS, EXPERIMENTS.c.id == RECORDS.c.experiment_id)
+            .where(RECORDS.c.outcome == Outcome.OK.value, or_(RECORDS.c.kept_at >= self._kept_at - OVERLAP_S, *late))
             .order_by(RECORDS.c.kept_at.desc())
             .limit(MAX_RECORDS)
         )

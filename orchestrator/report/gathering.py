@@ -25,7 +25,7 @@ def gather(
     show, and the table only where published figures are of layers.
     """
     jobs = ledger.jobs(row.id)
-    cells = {job.job.cell.cell_id: job.job.cell for job in jobs}
+    cells = ledger.cells(row.id)
     own: dict[str, Counter[str]] = defaultdict(Counter)
     for job in jobs:
         if len(job.job.candidates) == 1 and job.state != "held":

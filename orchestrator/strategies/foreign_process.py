@@ -20,6 +20,8 @@ MARK = "FARM_FOREIGN"
 MEMORY_BYTES = 4 << 30
 OUTPUT_BYTES = 16 << 20
 """Of each file that it writes, its output among them."""
+PROCESSES = 256
+"""And threads, beyond those that the machine has when it begins. Root has no limit."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -59,12 +61,20 @@ def limit_this_process() -> None:
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_FSIZE, OUTPUT_BYTES),
         (resource.RLIMIT_CORE, 0),
+        *((resource.RLIMIT_NPROC, running + PROCESSES) for running in _running()),
     ):
         _, hard = resource.getrlimit(what)
         limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(what, (limit, limit))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _running() -> list[int]:
+    """Threads of the whole machine, where it tells: the system counts all of a user's against a limit."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return [int(Path("/proc/loadavg").read_text().split()[3].split("/")[1])]
+    return []
 
 
 def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,6 +13,7 @@ from sqlalchemy import Connection, Table
 
 from orchestrator.analysis.figures import FIGURES_VERSION
 from orchestrator.errors import Unreadable
+from orchestrator.ledger.column_types import misfit
 from orchestrator.ledger.figures import packing
 from orchestrator.ledger.lanes import candidates_of
 from orchestrator.ledger.records import stored
@@ -38,17 +38,17 @@ def faults(connection: Connection, table: Table, found: Sequence[AnyRow]) -> Ite
     for row in found:
         name = " ".join(str(row._mapping[column]) for column in key)
         try:
-            read_row(name, partial(_check, check, row))
+            read_row(name, partial(_check, check, table, row))
         except Unreadable as e:
             yield Fault(table.name, name, str(e.args[0]).replace(f"{name} in the ledger ", "", 1), remedy)
         if table.name == "figures" and (note := _of_figures(row)):
             yield Fault(table.name, name, note, "`farm ledger recompute`", harmless=True)
 
 
-def _check(check: Check | None, row: AnyRow) -> None:
+def _check(check: Check | None, table: Table, row: AnyRow) -> None:
     for name, value in row._mapping.items():
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"{name} is {value}")
+        if misfit(table.c[name].type, value):
+            raise ValueError(f"{name} is {value!r:.100}")
     if check is not None:
         check(row)
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Table, select, tuple_
 
 from orchestrator.errors import ServiceDown
 from orchestrator.ledger.database import Database
+from orchestrator.ledger.row_guard import UNGUARDED
 from orchestrator.ledger.tables import METADATA
 
 from . import relations, rows, storage
@@ -68,7 +69,7 @@ def _batch(
     statement = select(table).order_by(*key).limit(BATCH)
     if after is not None:
         statement = statement.where(tuple_(*key) > tuple_(*after))
-    found = connection.execute(statement).all()
+    found = connection.execute(statement, execution_options={UNGUARDED: True}).all()
     faults = tuple(rows.faults(connection, table, found))
     return len(found), tuple(found[-1]._mapping[column.name] for column in key) if found else after, faults
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,7 +29,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report.gathering import gather
 from orchestrator.scheduling.scheduler import Scheduler
-from orchestrator.strategies import Place, Result, own
+from orchestrator.strategies import Place, Result, foreign_process, own
 from orchestrator.submission.submit import submit
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
@@ -245,6 +247,32 @@ def test_nothing_that_a_strategy_starts_stays_behind(tmp_path: Path) -> None:
     assert strategy.ask() == [] and strategy.done
     pid = (tmp_path / "pid").read_text()
     eventually(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
+
+
+FORKS = """
+import os, signal
+from orchestrator.strategies.foreign_process import limit_this_process
+if os.getuid() == 0:  # whom no limit stops
+    os.setuid(65534)
+limit_this_process()
+made = []
+try:
+    while len(made) < 20_000:
+        made.append(os.fork())
+        if not made[-1]:
+            signal.pause()
+except BlockingIOError:
+    pass
+for pid in made:
+    os.kill(pid, signal.SIGKILL)
+print(len(made))
+"""
+
+
+def test_a_strategy_may_start_so_many_processes_and_no_more() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=100, check=True)
+    machine = int(Path("/proc/loadavg").read_text().split()[3].split("/")[1])
+    assert 0 < int(done.stdout) < foreign_process.PROCESSES + 2 * machine
 
 
 def test_a_turn_does_not_wait_for_a_strategy(
