@@ -117,20 +117,24 @@ class Farm:
         """Measure a model on the farm's devices: an ONNX file, a built-in network, a PyTorch module.
 
         `where`, `count`: which devices, as in an experiment's file. `more`: further parts of it, such as
-        `sampling={"blocks": 10}` or `conditions={"supply": "cut"}`.
+        `sampling={"blocks": 10}` or `conditions={"supply": "cut"}`. With `matrix={"batch": [1, 4], ...}` a module is
+        exported for any batch, and measured with inputs that are drawn at random.
         """
         with TemporaryDirectory() as scratch:
-            workload = self._workload(model, inputs, Path(scratch))
+            any_batch = "batch" in more.get("matrix", {})
+            workload = self._workload(model, inputs, Path(scratch), any_batch=any_batch)
             devices = {"count": count, **({"where": where} if where else {})}
             matrix = {"backend": _several(backend), "precision": _several(precision)}
             spec = {"schema_version": 1, "name": name, "workload": workload, "devices": devices, "matrix": matrix}
             return self.run({**spec, "measure": {"quantities": _several(quantities)}, **more})
 
-    def _workload(self, model: Model, inputs: Inputs | None, folder: Path) -> dict[str, str]:
+    def _workload(
+        self, model: Model, inputs: Inputs | None, folder: Path, *, any_batch: bool = False
+    ) -> dict[str, str]:
         network = network_of(model)
-        file = None if network else write_model(model, inputs, folder)
+        file = None if network else write_model(model, inputs, folder, any_batch=any_batch)
         workload = {"network": network} if network else {"onnx": str(file)}
-        if inputs is not None:
+        if inputs is not None and not (any_batch and hasattr(model, "state_dict")):  # they are of one batch
             write_inputs(inputs, file, network, folder / "input.npz")
             workload["input"] = str(folder / "input.npz")
         return workload

@@ -25,11 +25,12 @@ def network_of(model: Model) -> str | None:
     return None
 
 
-def write_model(model: Model, inputs: Inputs | None, folder: Path) -> Path:
+def write_model(model: Model, inputs: Inputs | None, folder: Path, *, any_batch: bool = False) -> Path:
     """The model as an ONNX file; one that is a file stays where it is.
 
-    A module is exported by `torch.onnx.export`, in evaluation mode, for inputs of these shapes. Raises ModelFileError
-    for what is no model, and where a module comes without inputs.
+    A module is exported by `torch.onnx.export`, in evaluation mode, for inputs of these shapes; with `any_batch` for
+    any size of their first dimension. Raises ModelFileError for what is no model, and where a module comes without
+    inputs.
     """
     if isinstance(model, str | PathLike):
         path = Path(fspath(model))
@@ -45,16 +46,22 @@ def write_model(model: Model, inputs: Inputs | None, folder: Path) -> Path:
     if inputs is None:
         raise ModelFileError("a PyTorch module is exported by running it", remedy="give `inputs=` of its shapes")
     path = folder / f"{type(model).__name__}.onnx"
-    _export(model, inputs, path)
+    _export(model, inputs, path, any_batch=any_batch)
     return path
 
 
-def _export(module: Any, inputs: Inputs, path: Path) -> None:
+def _export(module: Any, inputs: Inputs, path: Path, *, any_batch: bool) -> None:
     try:
         import torch
     except ImportError as e:
         raise SetupError("PyTorch is not installed here", remedy="pip install torch, or give an ONNX file") from e
     positional, named = arguments(module, inputs)
+    dynamic = None
+    if any_batch:  # one example stands for no other number: the exporter would take it for a constant
+        positional, named = tuple(map(_twice, positional)), {name: _twice(each) for name, each in named.items()}
+        batch = torch.export.Dim("batch")
+        of = [{0: batch} if each.ndim else None for each in positional]
+        dynamic = {name: {0: batch} if each.ndim else None for name, each in named.items()} or _by_parameter(module, of)
     was_training = module.training
     try:
         torch.onnx.export(
@@ -64,15 +71,29 @@ def _export(module: Any, inputs: Inputs, path: Path) -> None:
             kwargs=named,
             input_names=[*inputs] if isinstance(inputs, Mapping) and not named else [*named] or None,
             external_data=False,
+            dynamic_shapes=dynamic,
         )
     except Exception as e:
         cause = e.__cause__ or e
         raise ModelFileError(
             f"PyTorch cannot export the {type(module).__name__} for these inputs: {type(cause).__name__}: {cause}",
-            remedy="`model(...)` must run with them; what torch.onnx.export cannot trace, export with it yourself",
+            remedy="`model(...)` must run with them, for a matrix of batches with any number of them; what "
+            "torch.onnx.export cannot trace, export with it yourself",
         ) from e
     finally:
         module.train(was_training)
+
+
+def _twice(tensor: Any) -> Any:
+    return tensor.repeat(2, *[1] * (tensor.ndim - 1)) if tensor.ndim and tensor.shape[0] == 1 else tensor
+
+
+def _by_parameter(module: Any, of: Sequence[Any]) -> Any:
+    """What is meant of each positional argument, as `forward` takes them."""
+    rest = next(
+        (each for each in signature(module.forward).parameters.values() if each.kind is each.VAR_POSITIONAL), None
+    )
+    return tuple(of) if rest is None else (tuple(of),)
 
 
 def arguments(module: Any, inputs: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:

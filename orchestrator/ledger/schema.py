@@ -80,11 +80,12 @@ def _columns(connection: Connection) -> dict[str, set[str]]:
 
 
 def _version(connection: Connection) -> int | None:
-    """Of the counter or, where that cannot be read, of Alembic's table."""
-    counted = connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "schema"))
-    if counted is None and inspect(connection).has_table(_REVISION.name):
-        told = connection.scalar(select(_REVISION.c.version_num))
-        return int(told) if told and told.isdecimal() else None
+    """Of the counter or, where that is there and cannot be read, of Alembic's table."""
+    is_it = COUNTERS.c.name == "schema"
+    counted = connection.scalar(select(COUNTERS.c.value).where(is_it))
+    if counted is None and connection.scalar(select(COUNTERS.c.name).where(is_it)) is not None:
+        told = connection.scalar(select(_REVISION.c.version_num)) or ""
+        return int(told) if told.isdecimal() else None
     return counted
 
 

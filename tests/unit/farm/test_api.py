@@ -18,7 +18,9 @@ from farm.api.model_files import network_of, write_inputs, write_model
 from farm.api.outputs import compare_outputs, right_outputs
 from farm.api.plot import dots
 from farm.api.spec_files import FILES, with_files
+from kernels.frontend.load import load_workload, random_inputs
 from kernels.frontend.onnx import load_onnx
+from kernels.reference import evaluate
 from orchestrator.errors import ModelFileError, NoData, NotComparable, UnknownName
 from orchestrator.model.experiment import Dataset, Side, StrategyChoice, TrainingSet, Workload
 from tests.unit.kernels.front.onnx_models import save_model
@@ -124,6 +126,31 @@ def test_a_module_is_exported_and_stays_as_it_was(tmp_path: Path) -> None:
     (right,) = right_outputs(module, x, None)
     assert module.training
     np.testing.assert_allclose(found, right.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [1, 2, 5])
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_module_is_exported_for_any_batch(tmp_path: Path, seed: int, given: int, by_name: bool) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+    class Two(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.of = torch.nn.Linear(4, 3)
+
+        def forward(self, a: Any, b: Any) -> Any:
+            return self.of(a) + b
+
+    rng, module = np.random.default_rng(seed), Two()
+    arrays = {name: rng.normal(size=(given, size)).astype(np.float32) for name, size in (("a", 4), ("b", 3))}
+    path = write_model(module, arrays if by_name else [*arrays.values()], tmp_path, any_batch=True)
+    for batch in (1, int(rng.integers(2, 9))):
+        graph = load_workload(network=None, onnx=path, seed=None, batch=batch)
+        drawn = random_inputs(graph, seed)
+        (found,) = evaluate(graph, drawn, dtype=np.float32).values()
+        right = module(*map(torch.as_tensor, drawn.values())).detach().numpy()
+        assert found.shape == (batch, 3)
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5)
 
 
 def test_inputs_by_name_are_the_modules_own(tmp_path: Path, seed: int) -> None:
