@@ -6,6 +6,9 @@ Values have a standard deviation of 2 % and resemble the one before by the corre
 of its own has outliers (Student's t with three degrees of freedom). A step of 2.5 deviations is one of 5 %. What is
 judged is the product's `orchestrator.analysis.change_points.change_points`.
 
+Of levels that wander there are rows apart: noise of one deviation around a level that rises evenly, walks at random, or
+comes back after a while (Ornstein-Uhlenbeck); its size is in deviations of the noise.
+
 counted   false: series without a step in which a change point is told; told: series with one in which any is; found:
           those that are told with their place at most one off; known: the same where r is known, as it nearly is where
           many series share it (`farm history`); best: the same of who is told r, both levels, the shape of the noise,
@@ -33,6 +36,16 @@ SIZES = (1.5, 2.5, 4.0)
 """In standard deviations."""
 TAKEN_BACK = ((0.0, 6.0), (0.0, 4.0), (0.4, 6.0))
 """r and size of a change of five values among fifty."""
+WANDERING = (
+    ("rises", 4.0, 0),
+    ("walks", 0.2, 0),
+    ("comes back", 0.5, 20),
+    ("comes back", 1.0, 10),
+    ("comes back", 1.5, 30),
+)
+"""What a level does, its size, and how many values it takes to come back."""
+SHORT = (10, 12, 14)
+"""Values of series with a step of five deviations anywhere."""
 SETTLING = 20
 """Values before the first one."""
 
@@ -54,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     stepped = given.steps or max(1, given.series // 10)
     tasks = [
         *(Task(without, given.seed, given.series, (count, *alike)) for count in LENGTHS for alike in ALIKE),
+        *(Task(wandering, given.seed, given.series, (count, *of)) for count in (10, *LENGTHS) for of in WANDERING),
+        *(Task(short, given.seed, given.series, (count,)) for count in SHORT),
         *(Task(taken_back, given.seed, stepped, row) for row in TAKEN_BACK),
         *(Task(with_one, given.seed, stepped, row) for row in product(ALIKE[:-1], STEPS, SIZES)),
     ]
@@ -68,6 +83,42 @@ def without(seed: int, number: int, count: int, alike: float, tails: bool) -> di
     random = np.random.default_rng((seed, count, int(10 * alike) % 20, tails))
     told = [bool(places(simulated(random, count, alike, tails))) for _ in range(number)]
     return {"values": count, "r": alike, "tails": tails, "false": sum(told) / number}
+
+
+def wandering(seed: int, number: int, count: int, kind: str, size: float, back: int) -> dict[str, object]:
+    """Of a level without a step, and of one with a step of six deviations in the middle."""
+    random = np.random.default_rng((seed, count, int(10 * size), back))
+    told = found = 0
+    for _ in range(number):
+        values = random.standard_normal(count) + level(random, count, kind, size, back)
+        told += bool(places(100 + SPREAD * values))
+        values[count // 2 :] += 6
+        found += _near(places(100 + SPREAD * values), count // 2)
+    return {"values": count, "level": kind, "size": size, "back": back, "false": told / number, "found": found / number}
+
+
+def level(random: np.random.Generator, count: int, kind: str, size: float, back: int) -> np.ndarray:
+    if kind == "rises":
+        return size * np.arange(count) / count
+    walk = size * random.standard_normal(count)
+    if kind == "walks":
+        return np.cumsum(walk)
+    kept = np.exp(-1 / back)
+    for place in range(1, count):
+        walk[place] = kept * walk[place - 1] + np.sqrt(1 - kept**2) * walk[place]
+    return walk
+
+
+def short(seed: int, number: int, count: int) -> dict[str, object]:
+    """A step of five deviations in the middle, and one anywhere that leaves three values on each side."""
+    random = np.random.default_rng((seed, count))
+    middle = anywhere = 0
+    for _ in range(number):
+        values = 100 + SPREAD * random.standard_normal(count)
+        at, step = int(random.integers(3, count - 2)), 5 * SPREAD
+        middle += _near(places(values + step * (np.arange(count) >= count // 2)), count // 2)
+        anywhere += _near(places(values + step * (np.arange(count) >= at)), at)
+    return {"values": count, "size": 5.0, "found in the middle": middle / number, "anywhere": anywhere / number}
 
 
 def with_one(

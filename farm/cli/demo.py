@@ -47,13 +47,16 @@ def demo(
 ) -> None:
     """Run a first experiment on this machine, without a phone: on four virtual phones and the workstation's devices.
 
-    Starts a farm, submits experiments/first.yaml, shows it live, prints the results, writes an HTML report, and ends
-    everything that it started. If you interrupt it, no process stays behind, and the next `farm demo` resumes.
+    Starts a farm, submits experiments/first.yaml and first_energy.yaml, shows them live, prints the results, writes an
+    HTML report, and ends everything that it started. If you interrupt it, no process stays behind, and the next
+    `farm demo` resumes.
 
     Example: `farm demo`, `farm demo --nightly`
     """
     from farm.demo import Demo
     from orchestrator.report import console
+    from orchestrator.report.listing import part
+    from orchestrator.report.sections import sections
 
     if nightly:
         _nightly(state if state != STATE else NIGHTLY_STATE, as_json=as_json)
@@ -63,15 +66,17 @@ def demo(
 
     started = time.monotonic()
     with _ended(session := Demo(state), "What is measured is kept: the next `farm demo` goes on from there."):
-        content, page = _run(session, state)
+        energy, content, page = _run(session, state)
     seconds = time.monotonic() - started
     if as_json:
         facts = {"experiment": content.experiment_id, "outcomes": outcomes(content.outcomes)}
+        facts["energy"] = {"experiment": energy.experiment_id, "outcomes": outcomes(energy.outcomes)}
         print_json({**facts, "report": page, "seconds": round(seconds, 1)})
     else:
-        out().print(console.render(content))
+        parts = [part(section) for section in sections(energy) if section.name.startswith("energy")]
+        out().print(console.render(content), *parts, sep="\n\n")
         _next_steps(page, state, seconds)
-    if not _all_measured(content):
+    if not (_all_measured(content) and _all_measured(energy)):
         raise typer.Exit(1)
 
 
@@ -157,7 +162,7 @@ def _all_measured(content: Any) -> bool:
     return all_ok(others)
 
 
-def _run(session: Demo, state: Path) -> tuple[Any, Path]:
+def _run(session: Demo, state: Path) -> tuple[Any, Any, Path]:
     """Start, submit, follow, report."""
     from . import live
 
@@ -173,12 +178,14 @@ def _run(session: Demo, state: Path) -> tuple[Any, Path]:
         devices = session.wait_for_devices(inventory, lambda words: status.update(f"waiting for the devices: {words}"))
     console_.print(f"ready: {', '.join(f'{d.serial} ({d.facts.profile or d.facts.kind})' for d in devices)}")
     with open_ledger(settings) as ledger:
-        submission = session.submit(settings, ledger, inventory, devices)
-        print_submission(submission)
-        with live.view(console_, "first") as show:
-            session.follow(ledger, inventory, open_leases(settings), submission.experiment_id, show)
-        content = gather(settings, ledger, ledger.experiment(submission.experiment_id))
-        return content, write_html(content, ledger, state / "report.html")
+        submissions = session.submit(settings, ledger, inventory, devices)
+        for submission in submissions:
+            print_submission(submission)
+        for name, submission in zip(("first", "first-energy"), reversed(submissions), strict=True):
+            with live.view(console_, name) as show:
+                session.follow(ledger, inventory, open_leases(settings), submission.experiment_id, show)
+        energy, content = (gather(settings, ledger, ledger.experiment(each.experiment_id)) for each in submissions)
+        return energy, content, write_html(content, ledger, state / "report.html")
 
 
 def _interrupt_on_signals() -> dict[int, Any]:
@@ -216,6 +223,7 @@ def _next_steps(page: Path, state: Path, seconds: float) -> None:
         f"\nDone in {seconds:.0f} s; everything that was started has ended.\n"
         f"  [bold]{page}[/]  the report, for a browser\n"
         f"  farm results latest{option}   this table again; --json --raw for every sample\n"
+        f"  farm results first-energy{option}   the long load, with its energy\n"
         f"  farm infer --network squeezenet_v1_0 --backend vulkan   one inference, outside the queue\n"
         f"  farm up{option} --virtual 4   keep a farm running; then: farm run experiments/first.yaml --wait{option}\n"
         f"  farm doctor   what this machine lacks; with phones on USB: farm up",

@@ -29,6 +29,8 @@ PHONES = ("galaxy_s7", "nexus_6p", "pixel_7", "sd888_hdk")
 FOLDER = Path(str(resources.files("farm")))
 SPEC = FOLDER / "first.yaml"
 """Part of the package: an installation without the checkout has it too."""
+ENERGY = FOLDER / "first_energy.yaml"
+"""One load that is long enough for an energy; it runs beside the others."""
 START_LIMIT_S = 90.0
 DEVICES_LIMIT_S = 90.0
 GRACE_S = 45.0
@@ -97,13 +99,16 @@ class Demo:
             say(f"{virtual} of {len(self.phones)} virtual phones, {own} workstation")
             time.sleep(0.2)
 
-    def submit(self, settings: Settings, ledger: Ledger, inventory: Inventory, devices: Sequence[Device]) -> Submission:
-        """Submit the first experiment; resume one that was interrupted, repeat one that is over."""
+    def submit(
+        self, settings: Settings, ledger: Ledger, inventory: Inventory, devices: Sequence[Device]
+    ) -> tuple[Submission, Submission]:
+        """Submit the long load, then the first experiment; resume what was interrupted, repeat what is over."""
         known = {device.serial for device in devices}
         for row in ledger.experiments():
             if not row.finished and not _possible(ledger, row.id, known):
                 ledger.cancel(row.id)  # its phones have got other ports: nobody would ever run it
-        return submit(settings, ledger, inventory, spec.load(SPEC), SPEC.parent)
+        energy, first = (submit(settings, ledger, inventory, spec.load(each), FOLDER) for each in (ENERGY, SPEC))
+        return energy, first
 
     def follow(
         self,

@@ -6,7 +6,8 @@ Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data",
 is soon taken back is not lost in the whole series. Each is put where it leaves the least spread between its neighbours,
 and tested against the values to its left and right, as far as the next change points, corrected for the number of
 places. Where values resemble the one before, two tests have to find it, one of the jump and one of the means
-(`autoregression.py`); otherwise both are Student's t. Nothing is random: the same series has the same change points.
+(`autoregression.py`); otherwise both are Student's t. It must also be likelier than a level that wanders
+(`wandering.py`). Nothing is random: the same series has the same change points.
 Of intervals of thousands of values, where the energy statistic takes long, the split of least spread is the candidate.
 
 A noise floor is learnt from the series: the spread of differences of neighbours, which steps hardly touch. Single
@@ -31,6 +32,7 @@ from .autoregression import difference, last_column, resemblance
 from .distances import distances
 from .step_place import likeliest_place
 from .ticks import p_of_ticks
+from .wandering import evidence, least_evidence
 
 LEVEL = 0.008
 """A series without any change has a change point at most as often, if its values are not alike; else 1 to 4 % have."""
@@ -264,7 +266,10 @@ def _settled(values: np.ndarray, places: list[int], floor: float, level: float, 
 
     @cache
     def unsure(split: _Split) -> float:
-        return _p(values, *split, alike) if _differ(values, *split, floor) else inf
+        if not _differ(values, *split, floor):
+            return inf
+        lacks = least_evidence(len(values)) - evidence(values[split.start : split.end], split.place - split.start)
+        return 1 + lacks if lacks > 0 else _p(values, *split, alike)
 
     while places:
         by_chance = [unsure(each) for each in _neighbours(places, len(values))]

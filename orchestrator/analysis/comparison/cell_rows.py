@@ -48,8 +48,8 @@ class Row(NamedTuple):
     found: Figures | Examples | None = None
     share: float = 1.0
     """Of the errors that this look may make."""
-    phone: float = 0.0
-    """Logarithm of how much slower the canaries were on B, where the sides are not paired."""
+    phone: float | None = None
+    """Logarithm of how much slower the canaries were on B, where the sides are not paired; None: nobody knows."""
 
 
 class _Blocks:
@@ -70,15 +70,15 @@ class _Blocks:
         return design_of(*self.sides)
 
     @cached_property
-    def phone(self) -> float:
-        """As a row has it; 0 where nobody knows."""
+    def phone(self) -> float | None:
+        """As a row has it."""
         if self.design is None or self.design.layout.method == "paired":
-            return 0.0
+            return None
         a, b = ({row.night: row.canaries_ms for row in side}.values() for side in self.sides)
         levels = [{cell: median(own[cell] for own in side if cell in own) for one in side for cell in one}
                   for side in (a, b)]  # fmt: skip
         moves = [log(levels[1][cell] / levels[0][cell]) for cell in levels[0].keys() & levels[1].keys()]
-        return median(moves) if moves else 0.0
+        return median(moves) if moves else None
 
     @cached_property
     def least(self) -> int:

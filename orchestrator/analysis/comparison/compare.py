@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log1p
 
@@ -22,6 +22,13 @@ from .verdict import Verdict, bounds, holm, judge, needed, p_values
 
 BY_TIME = ("latency", "setup")
 OF_PHONE = "the phone itself changed between the nights, as its canaries did: compare both sides in one night"
+AS_NIGHTS_DO = 1.5
+"""One night that lies no further off than so many times what any night of these devices moved by is no difference: a
+phone that throttles from the first block on looks like a slower build (benchmarks/statistics/nights.py)."""
+
+
+_Of = tuple[str, str, str]
+"""Source, metric and basis."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +50,13 @@ def compare(
     groups = list(_groups(rows))
     for group in groups:
         _tell_ratios(group)
+    moved = _moved(groups)
     tested = [(group, group.p) for group in groups if group.p is not None]
     if tested:
         adjusted = holm(np.concatenate([p for _, p in tested]))
         ends = np.cumsum([len(p) for _, p in tested])
         for (group, p), own in zip(tested, np.split(adjusted, ends[:-1]), strict=True):
-            _tell_verdicts(group, p, own, rules, len(adjusted))
+            _tell_verdicts(group, p, own, rules, len(adjusted), moved)
     return tuple(row.told for row in rows)
 
 
@@ -75,28 +83,53 @@ def _tell_ratios(group: _Group) -> None:
         row.told.ratio, row.told.interval, row.told.method = ratio, Interval(low=low, high=high), found.method
 
 
-def _tell_verdicts(group: _Group, p: Array, adjusted: Array, rules: Rules, rows: int) -> None:
-    """`rows`: of the whole table."""
+def _moved(groups: Iterable[_Group]) -> Mapping[_Of, float]:
+    """By what figures are of, the logarithm by which any night of any device moved furthest."""
+    found: dict[_Of, float] = {}
+    for group in groups:
+        for row, move in zip(group.rows, () if group.found.moved is None else group.found.moved.tolist(), strict=False):
+            found[_of(row)] = max(found.get(_of(row), 0.0), move)
+    return found
+
+
+def _of(row: Row) -> _Of:
+    return row.told.source, row.told.metric, row.told.basis
+
+
+def _tell_verdicts(
+    group: _Group, p: Array, adjusted: Array, rules: Rules, rows: int, moved: Mapping[_Of, float]
+) -> None:
+    """`rows`: of the whole table. `moved`: by what figures are of, how far nights move by themselves."""
     found = group.found
     margins = np.array([row.told.margin for row in group.rows])
     shares = np.array([row.share for row in group.rows])
     verdicts = judge(bounds(found, shares), margins, adjusted, shares * rules.level)
     needs = _needs(found, verdicts, margins, shares, rules.level, rows)
     told = zip(group.rows, verdicts, needs, p.tolist(), adjusted.tolist(), found.point.tolist(), strict=True)
-    for (row, _, _, phone), verdict, units, its_p, adjusted_p, point in told:
+    for each, verdict, units, its_p, adjusted_p, point in told:
+        row = each.told
         row.verdict, row.p, row.adjusted_p = verdict, its_p, adjusted_p
         row.blocks, row.nights = found.blocks, found.nights
-        if verdict == "different" and row.metric in BY_TIME and _is_the_phones(phone, point):
-            row.verdict, row.reason = "unknown", f"{OF_PHONE} ({exp(phone) - 1:+.0%} of their time)"
+        row.reason = _of_the_phone(each, found, point, moved.get(_of(each), 0.0)) if verdict == "different" else ""
+        if row.reason:
+            row.verdict = "unknown"
         elif verdict == "different":
             row.worse = (point > 0) == METRICS[row.metric].more_is_worse
         elif verdict == "unknown":
             _tell_needs(row, found, units)
 
 
-def _is_the_phones(phone: float, point: float) -> bool:
-    """Whether the canaries moved too, in the same direction and half as far."""
-    return abs(phone) > log1p(CHANGE_SHARE) and phone * point > 0 and abs(phone) >= abs(point) / 2
+def _of_the_phone(row: Row, found: Estimate, point: float, moved: float) -> str:
+    """Why a difference may be the phone's own: its canaries moved too, in the same direction and half as far; or there
+    are none, and a single night is no further off than nights of these devices are by themselves."""
+    if row.phone is not None:
+        is_its = abs(row.phone) > log1p(CHANGE_SHARE) and row.phone * point > 0 and abs(row.phone) >= abs(point) / 2
+        return f"{OF_PHONE} ({exp(row.phone) - 1:+.0%} of their time)" if is_its and row.told.metric in BY_TIME else ""
+    if found.method != "nights" or min(found.nights) > 1 or abs(point) > AS_NIGHTS_DO * moved:
+        return ""
+    row.told.needs_nights, row.told.needs_blocks = 1, found.unit_blocks
+    most = f"{exp(moved) - 1:.0%}"
+    return f"nights of these devices move by up to {most} by themselves: compare one night more, or with canaries"
 
 
 def _needs(

@@ -19,7 +19,7 @@ arrays: tables have thousands. Three ways, by what the design allows:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 from typing import Literal, NamedTuple, Protocol
@@ -114,6 +114,9 @@ class Estimate:
     places."""
     unit_blocks: int = 1
     """Blocks of a unit: of a night those that it has."""
+    moved: Array | None = None
+    """Of each row how far the night lies from the median of its side that lies furthest; None where nights are not what
+    is compared."""
 
 
 def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float = 0.0) -> Estimate | None:
@@ -232,7 +235,8 @@ def _over_nights(layout: Layout, point: Array, a: Array, b: Array, rounded: Arra
         return std, np.asarray(n + m - 2.0)
 
     a_night = -(-sum(layout.blocks) // sum(counts))
-    return _estimate(layout, point, middles[1] - middles[0], after, a_night)
+    moved = np.max([np.abs(side - np.median(side, axis=1)[:, None]).max(axis=1) for side in figures], axis=0)
+    return replace(_estimate(layout, point, middles[1] - middles[0], after, a_night), moved=moved)
 
 
 def _within(nights: Sequence[Array]) -> Array:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from orchestrator.analysis.comparison import SideRow, compare
 from orchestrator.analysis.comparison.metrics import FAMILY_LEVEL
 from orchestrator.analysis.comparison.ratio import Estimate, Layout, estimate_all
 from orchestrator.analysis.comparison.verdict import bounds, needed, p_values
 from orchestrator.analysis.student_t import Array
+
+from .made import measured
 
 pytestmark = pytest.mark.unit
 
@@ -77,6 +80,36 @@ def test_a_phone_that_throttles_in_mid_night_is_no_regression(seed: int) -> None
     begins = generator.integers(1, BLOCKS, (4000, 1))
     every[:, -BLOCKS:] *= 1 + generator.uniform(0.1, 0.3, (4000, 1)) * (np.arange(BLOCKS) >= begins)
     assert told(estimated(BESIDE_TEN, every[:, :-BLOCKS], every[:, -BLOCKS:])).mean() <= 0.01
+
+
+def sides(
+    generator: np.random.Generator, factor: float, *, calm: bool, after: int = 1, **more: object
+) -> list[list[SideRow]]:
+    """Eight phones over ten nights and those after them; one is clean and by a factor slower in these, of the others a
+    night in six throttles by 10 to 30 % from the first block on, unless all is calm."""
+    found: list[list[SideRow]] = [[], []]
+    for phone in range(8):
+        slow = 1 + generator.uniform(0.1, 0.3, NIGHTS) * (generator.random(NIGHTS) < 1 / 6)
+        slow[:2] = 1.3, 1.0
+        of_nights = [*(np.ones(NIGHTS) if calm or not phone else slow), *[factor if not phone else 1.0] * after]
+        for night, own in enumerate(of_nights * np.exp(generator.normal(0, 0.01, NIGHTS + after))):
+            values = (own * times(generator, (BLOCKS,), 0.0)).tolist()
+            found[night >= NIGHTS] += measured(values, f"night-{night}", device=f"phone-{phone}", **more)
+    return found
+
+
+def test_a_night_that_is_slow_as_nights_of_these_phones_are_is_unknown(seed: int) -> None:
+    """Its own nights do not show it, those of the other phones do. Canaries vouch for a phone, or a second night."""
+    generator = np.random.default_rng(seed)
+    for _ in range(10):
+        factor = float(generator.uniform(1.12, 1.3))
+        told = compare(*sides(generator, factor, calm=False))
+        assert {each.verdict for each in told} <= {"unknown", "same"}
+        assert (told[0].needs_nights, told[0].needs_blocks) == (1, BLOCKS) and "by themselves" in told[0].reason
+        vouched = {"canaries_ms": {"canary": 5.0}}
+        for more in ({"calm": True}, {"calm": False, "after": 2}, {"calm": False, **vouched}):
+            own = compare(*sides(generator, factor, **more))[0]  # type: ignore[arg-type]
+            assert (own.verdict, own.worse) == ("different", True)
 
 
 def test_one_gross_block_does_not_ask_for_many_more(seed: int) -> None:
