@@ -153,7 +153,7 @@ def addresses(pages: Farm) -> list[str]:
     return [
         "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
         f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/hosts",
-        "/charts", "/sign-in", "/experiments/nothing", "/nowhere",
+        "/charts", "/glossary", "/sign-in", "/experiments/nothing", "/nowhere",
     ]  # fmt: skip
 
 
@@ -213,6 +213,35 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
     browser.goto(written.as_uri())
     browser.locator("#results a[href*='/jobs/']").first.click()
     assert browser.url.startswith(f"{pages.url}/jobs/") and browser.locator(".story").is_visible()
+
+
+def test_the_page_of_what_is_over_has_its_figures_and_downloads(pages: Farm, browser: Page, tmp_path: Path) -> None:
+    """As `farm results` and `farm export` write them; all that is known of a word is one click away."""
+    browser.goto(f"{pages.url}/experiments/{pages.seen}")
+    printed = farm("results", pages.seen, "--state", str(pages.state)).stdout
+    told = browser.locator("p.usable").inner_text()
+    assert " ".join(printed.split()).startswith(told[0].lower() + told.partition(".")[0][1:])
+    for cell in browser.locator("#results tbody").first.locator("tr:not(.device) td").all_inner_texts():
+        assert cell in printed
+    for name, form in (("CSV", "csv"), ("JSON", "json"), ("Parquet", "parquet")):
+        with browser.expect_download() as download:
+            browser.get_by_role("link", name=name, exact=True).click()
+        written = tmp_path / f"written.{form}"
+        assert farm("export", pages.seen, "-o", str(written), "--state", str(pages.state)).returncode == 0
+        assert download.value.suggested_filename == f"{pages.seen}-samples.{form}"
+        assert Path(download.value.path()).read_bytes() == written.read_bytes()
+    assert pages.get(f"/experiments/{pages.seen}/samples.xlsx")[0] == 404
+    browser.get_by_role("link", name="Glossary").click()
+    assert "farm explain" in browser.locator("main").inner_text()
+
+
+def test_charts_without_a_prometheus_say_where_they_come_from(pages: Farm, browser: Page) -> None:
+    browser.goto(f"{pages.url}/charts/experiment")
+    assert "Source: this farm's ledger and its exporter" in browser.locator("main").inner_text()
+    assert browser.locator("figure.chart").count() >= 3
+    address = browser.locator("figure.chart img").first.get_attribute("src")
+    status, _, text = pages.get(str(address))
+    assert status == 200 and pages.serial in text and "no figures" not in text
 
 
 def test_what_changes_is_shown_within_a_second_and_keeps_the_focus(pages: Farm, browser: Page) -> None:
