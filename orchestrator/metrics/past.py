@@ -43,7 +43,8 @@ def results(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
         options = options_of(cells[summary.cell_id], sampling.mode)
         told = (summary.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value)
         for family in result_families({ResultLabels(*told): (summary, at)}):
-            yield from (Point(each.name, each.labels, at, each.value) for each in family.samples)
+            if family.name in RESULTS:
+                yield from (Point(each.name, each.labels, at, each.value) for each in family.samples)
 
 
 def readings(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:

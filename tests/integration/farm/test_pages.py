@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import re
 import tempfile
 import threading
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import numpy as np
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dashboards.web.access import token_of
@@ -172,7 +175,7 @@ def test_every_page_is_readable_by_everybody(
         found = Axe().run(page).response["violations"] if number % every == 0 else []
         faults += [f"{address}: {each['id']} {each['nodes'][0]['html']}" for each in found]
         faults += [f"{address}: {over} px over the edge"] * (over > 0)
-        faults += [f"{address}: owned"] * (page.title() == "owned" or page.locator("main img").count() > 0)
+        faults += [f"{address}: owned"] * (page.title() == "owned" or page.locator("main :not(picture) > img").count() > 0)
     context.close()
     assert faults == []
 
@@ -208,6 +211,10 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
     assert browser.locator("h1").inner_text() == "seen" and browser.locator("svg").count() > 0
     written = pages.state.with_name("report.html")
     assert farm("report", pages.seen, "-o", str(written), "--state", str(pages.state)).returncode == 0
+    with Image.open(io.BytesIO(browser.screenshot(full_page=True))) as picture:
+        rows = np.asarray(picture.convert("L"))
+    drawn = np.flatnonzero(np.ptp(rows, axis=1) > 8)
+    assert len(rows) > 1500 and max(np.diff(drawn)) < 200, "a capture of the whole page is drawn to its end"
     browser.locator("#results .device a").click()
     assert browser.url == f"{pages.url}/devices/{pages.serial}"
     browser.goto(written.as_uri())
