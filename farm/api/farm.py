@@ -101,7 +101,8 @@ class Farm:
                 try:
                     return self._submit(sent, again)
                 except CommandFailed as e:  # nobody has seen that file, nor its lines
-                    e.args = (re.sub(re.escape(sent) + r"(:\d+:\d+)?: ", "", str(e.args[0])), *e.args[1:])
+                    text = re.sub(re.escape(sent) + r":\d+:\d+: ", "", str(e.args[0]))
+                    e.args = (text.replace(sent, "the experiment"), *e.args[1:])
                     raise
 
     def _submit(self, file: str, again: bool) -> Experiment:
