@@ -205,6 +205,5 @@ def test_an_error_names_what_was_given_and_no_file_that_nobody_wrote(
     with pytest.raises(CommandFailed) as told:
         Farm(tmp_path).profile("lenet", **wrong)
     text = str(told.value.args[0])
-    assert text.startswith("the experiment: ") and field in text and "yaml" not in text and str(tmp_path) not in text, (
-        text
-    )
+    assert text.startswith("the experiment: ") and field in text, text
+    assert "yaml" not in text and str(tmp_path) not in text, text
