@@ -82,10 +82,12 @@ class OwnFigures:
         return None if not values else time.time() - min(values) if of["age"] else sum(values)
 
     def span(self, seconds: float) -> Span:
+        """The last `seconds`, or since the first experiment that is drawn."""
         end = time.time()
         rows, _ = self._ledger().listed.experiments(0, MOST_EXPERIMENTS)
-        marks = tuple(Mark(row.submitted_at, "Experiments begin", row.experiment.name) for row in rows)
-        return Span(end - seconds, end, tuple(mark for mark in marks if mark.at >= end - seconds))
+        start = max(end - seconds, min((row.submitted_at for row in rows), default=end))
+        marks = (Mark(row.submitted_at, "Experiments begin", row.experiment.name) for row in rows)
+        return Span(start, end, tuple(mark for mark in marks if mark.at >= start))
 
     def _points(self, since: float, *, readings: bool) -> Iterator[Point]:
         from orchestrator.metrics import past

@@ -13,7 +13,7 @@ HOURS = (1, 6, 24, 168)
 def charts(asked: Asked) -> Page:
     """`?source=` of which devices, `?hours=` how long back."""
     figures = asked.figures
-    shown = {name: each for name, each in boards().items() if any(map(figures.knows, each.panels))}
+    shown = {name: each for name, each in boards().items() if any(map(figures.knows, (*each.panels, *each.numbers)))}
     name = asked.path.get("board", next(iter(shown)))
     if name not in shown:
         raise UnknownName(f"there are no charts {name!r}", remedy=f"there are {', '.join(shown)}")

@@ -89,7 +89,7 @@ def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medi
     _draw_canaries(axes, canaries, [place[record.job_id] + BLOCK_WIDTH / 2 for record in canaries], top)
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
     axes.set_ylim(max(0.0, min(2.0 - top, 0.95 * axes.dataLim.y0)), top)  # from 0 a climb would not be seen
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))  # as many in any height: room was made for these words
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))  # in any height: there is room for these
     marked = layout.thin(ordered, MOST_MARKS)
     since = [(_start_ns(record) - _start_ns(ordered[0])) / 1e9 for record in marked]
     words = [f"{each:.0f}" if each >= 100 else f"{each:.3g}" for each in since]

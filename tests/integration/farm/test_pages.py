@@ -175,7 +175,8 @@ def test_every_page_is_readable_by_everybody(
         found = Axe().run(page).response["violations"] if number % every == 0 else []
         faults += [f"{address}: {each['id']} {each['nodes'][0]['html']}" for each in found]
         faults += [f"{address}: {over} px over the edge"] * (over > 0)
-        faults += [f"{address}: owned"] * (page.title() == "owned" or page.locator("main :not(picture) > img").count() > 0)
+        foreign = page.locator("main :not(picture) > img").count() > 0
+        faults += [f"{address}: owned"] * (page.title() == "owned" or foreign)
     context.close()
     assert faults == []
 
@@ -246,6 +247,9 @@ def test_charts_without_a_prometheus_say_where_they_come_from(pages: Farm, brows
     browser.goto(f"{pages.url}/charts/experiment")
     assert "Source: this farm's ledger and its exporter" in browser.locator("main").inner_text()
     assert browser.locator("figure.chart").count() >= 3
+    browser.goto(f"{pages.url}/charts/fleet")
+    assert browser.locator("ul.facts li", has_text="Parts that answer").locator("b").inner_text() == "2"
+    browser.goto(f"{pages.url}/charts/experiment")
     address = browser.locator("figure.chart img").first.get_attribute("src")
     status, _, text = pages.get(str(address))
     assert status == 200 and pages.serial in text and "no figures" not in text
