@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from orchestrator.report import console
+from orchestrator.report.parts.results import COLUMNS
 from orchestrator.report.sections import sections
 from scripts.pictures import HEADINGS
 from tests.servers import required
@@ -45,7 +45,7 @@ def head_of(svg: str) -> str:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_has_the_columns_of_now(name: str) -> None:
-    now = " ".join(head.name for head in console.COLUMNS).split()
+    now = " ".join(head.name for head in COLUMNS).split()
     shown = head_of((DOCS / name).read_text()).split()
     assert shown == now[: len(shown)], f"docs/{name}: {STALE}"
 

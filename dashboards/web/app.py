@@ -17,10 +17,13 @@ from orchestrator.ledger import Ledger
 from . import documents, forms
 from .access import Access
 from .actions import Actions
+from .charts import Prometheus
+from .contents import Contents
 from .events import Events
 from .look import Watch
+from .own_figures import OwnFigures
 from .page import Make
-from .pages import charts, devices, experiments, fleet, hosts, jobs, nights, queue
+from .pages import charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue
 from .protection import Protection
 from .renderer import Renderer
 
@@ -37,6 +40,7 @@ PAGES: dict[str, Make] = {
     "/hosts": hosts.hosts,
     "/charts": charts.charts,
     "/charts/{board}": charts.charts,
+    "/glossary": glossary.glossary,
 }
 
 
@@ -51,6 +55,8 @@ class Pages:
     access: Access
     actions: Actions
     state: Path
+    exporter: Callable[[], str]
+    """Address of the exporter; empty where no farm runs."""
     prometheus: str = ""
     """Address of the Prometheus that scrapes the farm; empty: there is none."""
 
@@ -58,13 +64,16 @@ class Pages:
 def make_app(of: Pages) -> Starlette:
     """The pages of one farm."""
     watch = Watch(of.ledger, of.redis)
-    renderer = Renderer(of.ledger, watch, of.access, PAGES, of.prometheus)
-    reports = documents.Documents(of.ledger, of.state, renderer, of.prometheus)
+    contents = Contents(of.ledger, of.state)
+    figures = Prometheus(of.prometheus) if of.prometheus else OwnFigures(of.ledger, of.exporter)
+    renderer = Renderer(of.ledger, watch, of.access, PAGES, contents, figures)
+    reports = documents.Documents(of.ledger, contents, renderer, figures)
     sent = forms.Forms(of.access, of.actions, renderer)
     return Starlette(
         routes=[
             Route("/events", Events(renderer, watch, of.access).stream),
             Route("/experiments/{id}/report", reports.report),
+            Route("/experiments/{id}/samples.{form}", reports.raw),
             Route("/nights/{id}/report", reports.morning),
             Route("/charts/{board}/{number:int}.svg", reports.chart),
             Route("/sign-in", sent.sign_in_page),

@@ -20,6 +20,8 @@ from orchestrator.errors import ServiceDown, UnknownName
 if TYPE_CHECKING:
     from orchestrator.report.charts.over_time import Line
 
+    from .marks import Span
+
 BOARDS = Path(__file__).parents[1] / "grafana" / "boards"
 POINTS = 240
 """Of a line."""
@@ -123,8 +125,24 @@ def panel(board: str, number: int) -> Panel:
 class Prometheus:
     """What has the farm's figures over time. Every method raises ServiceDown where it does not answer."""
 
+    hours = 1
+    """Which are shown first."""
+
     def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
+
+    @property
+    def told(self) -> str:
+        return f"Prometheus at {self.url}"
+
+    def knows(self, _: Panel) -> bool:
+        return True
+
+    def span(self, seconds: float) -> Span:
+        """The last `seconds`, with what happened."""
+        from .marks import recent
+
+        return recent(self.url, seconds)
 
     def sources(self) -> list[str]:
         """Of devices and results, of which figures are never shown in one chart."""
@@ -162,13 +180,13 @@ class Prometheus:
         return found
 
     def _get(self, what: str, query: Mapping[str, str]) -> Any:
-        address = f"{self._url}/api/v1/{what}?{urllib.parse.urlencode(query)}"
+        address = f"{self.url}/api/v1/{what}?{urllib.parse.urlencode(query)}"
         try:
             with urllib.request.urlopen(address, timeout=REPLY_S) as reply:  # noqa: S310  (the farm's own setting)
                 return json.loads(reply.read())["data"]
         except (OSError, ValueError, KeyError) as e:
             raise ServiceDown(
-                f"Prometheus at {self._url} does not answer: {e}", remedy="start it, or set FARM_PROMETHEUS_URL"
+                f"Prometheus at {self.url} does not answer: {e}", remedy="start it, or set FARM_PROMETHEUS_URL"
             ) from e
 
 
@@ -183,3 +201,16 @@ def resolved(expression: str, source: str, step_s: float) -> str:
 def named(legend: str, labels: Mapping[str, str]) -> str:
     """A legend, or a title, with the labels of a series in it."""
     return " ".join(re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: labels.get(match[1], ""), legend).split())
+
+
+def draw(of: Panel, lines: list[Line], span: Span | None = None, *, narrow: bool = False) -> str:
+    """A whole SVG file. `span`: the time that is shown, with what happened in it; None: that of the lines."""
+    from orchestrator.report.charts.over_time import NARROW_PX, WIDTH_PX, over_time
+    from orchestrator.report.charts.states_over_time import states_over_time
+
+    events = [(mark.at, mark.number) for mark in span.marks] if span else []
+    shown = (span.start, span.end) if span else None
+    width_px, name = NARROW_PX if narrow else WIDTH_PX, f"chart{of.number}"
+    if of.kind == "state-timeline":
+        return states_over_time(name, of.title, lines, of.words, events, shown, width_px)
+    return over_time(name, of.title, of.unit, lines, of.limits, events, shown, width_px, (of.least, of.most))

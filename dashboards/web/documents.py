@@ -1,41 +1,56 @@
-"""Reports: the self-contained files that the command line writes, made when they are asked for."""
+"""Files that the command line writes, made when they are asked for: reports, raw figures, charts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import tempfile
+from collections.abc import Callable
+from functools import partial
 from threading import Lock
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FarmError, ModelFileError
-from orchestrator.ledger import ExperimentRow, Ledger
-from orchestrator.submission.labels import read_labels
+from orchestrator.errors import FarmError, UnknownName
+from orchestrator.ledger import Ledger
 
-from . import charts, marks
+from . import charts
+from .charts import Prometheus
+from .contents import Contents, State, state_of
+from .own_figures import OwnFigures
 from .pages import nights
 from .pages.experiments import found_experiment
 from .protection import DOCUMENT_POLICY
 from .renderer import Renderer
 
+if TYPE_CHECKING:
+    from orchestrator.exchange.row_files import Form
+
 KEPT = 8
 """Reports of experiments that are over."""
+MEDIA = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
+PIECE = 1 << 16
 
 
 class Documents:
     """Each is made once while nothing changes."""
 
-    def __init__(self, ledger: Callable[[], Ledger], state: Path, renderer: Renderer, prometheus: str = "") -> None:
-        self._ledger, self._state, self._renderer = ledger, state, renderer
-        self._prometheus = prometheus
-        self._kept: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
+    def __init__(
+        self, ledger: Callable[[], Ledger], contents: Contents, renderer: Renderer, figures: Prometheus | OwnFigures
+    ) -> None:
+        self._ledger, self._contents, self._renderer, self._figures = ledger, contents, renderer, figures
+        self._kept: dict[State, str] = {}
         self._lock = Lock()
 
     async def report(self, request: Request) -> Response:
         return await run_in_threadpool(self._sent, request, lambda: self._report(request.path_params["id"]))
+
+    async def raw(self, request: Request) -> Response:
+        """The samples of an experiment, as `farm export` writes them."""
+        of = request.path_params
+        return await run_in_threadpool(self._answered, request, lambda: self._raw(of["id"], of["form"]))
 
     async def morning(self, request: Request) -> Response:
         return await run_in_threadpool(
@@ -52,46 +67,50 @@ class Documents:
         try:
             panel = charts.panel(of["board"], of["number"])
             seconds = 3600.0 * (int(hours) if hours in ("1", "6", "24", "168") else 1)
-            lines = charts.Prometheus(self._prometheus).lines(panel, query.get("source", ""), seconds)
-            span = marks.recent(self._prometheus, seconds)
+            lines = self._figures.lines(panel, query.get("source", ""), seconds)
+            span = self._figures.span(seconds)
         except FarmError as e:
             return self._renderer.refused(request, e)
-        from .drawing import draw
-
         with self._lock:
-            text = draw(panel, lines, span, narrow="narrow" in query)
+            text = charts.draw(panel, lines, span, narrow="narrow" in query)
         return Response(text, media_type="image/svg+xml", headers={"Content-Security-Policy": DOCUMENT_POLICY})
 
     def _sent(self, request: Request, make: Callable[[], str]) -> Response:
+        policy = {"Content-Security-Policy": DOCUMENT_POLICY}
+        return self._answered(request, lambda: HTMLResponse(make(), headers=policy))
+
+    def _answered(self, request: Request, make: Callable[[], Response]) -> Response:
         try:
-            return HTMLResponse(make(), headers={"Content-Security-Policy": DOCUMENT_POLICY})
+            return make()
         except FarmError as e:
             return self._renderer.refused(request, e)
 
     def _report(self, name: str) -> str:
         """One at a time: drawing takes a core."""
-        from orchestrator.report.gathering import gather, report_page
+        from orchestrator.report.gathering import report_page
 
         ledger = self._ledger()
         row = found_experiment(ledger, name)
-        key = (row.id, _counted(row.counts))
+        key = state_of(row)
         with self._lock:
             if key not in self._kept:
-                page = report_page(gather(ledger, row, self._labels(row)), ledger, "/")
+                page = report_page(self._contents.of(row), ledger, "/")
                 self._kept = dict([*self._kept.items(), (key, page)][-KEPT:])
             return self._kept[key]
 
-    def _labels(self, row: ExperimentRow) -> tuple[int, ...] | None:
-        """Where they cannot be read, the rest is told without them."""
-        dataset = row.experiment.workload.dataset
-        if dataset is None or dataset.labels_sha256 is None:
-            return None
-        try:
-            return read_labels(Artifacts(self._state).path(dataset.labels_sha256))
-        except ModelFileError:
-            return None
+    def _raw(self, name: str, form: str) -> Response:
+        """One at a time, into a file first: who reads slowly keeps nothing open in the ledger."""
+        from orchestrator.exchange.export import export, measured
 
-
-def _counted(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """How far it is: a report is another one when a job has ended."""
-    return tuple(sorted(counts.items()))
+        ledger = self._ledger()
+        row = found_experiment(ledger, name)
+        if form not in MEDIA:
+            raise UnknownName(f"samples are not written as {form!r}", remedy=f"there are {', '.join(MEDIA)}")
+        file = tempfile.TemporaryFile(dir=self._contents.state)  # noqa: SIM115  (it is read while it is sent)
+        with self._lock:
+            what = measured(ledger, row.id)
+            export(ledger, row.id, cast("Form", form), what, file)
+        named = f"attachment; filename*=UTF-8''{quote(f'{row.id}-{what}.{form}', safe='')}"
+        headers = {"Content-Disposition": named, "Content-Length": str(file.tell())}
+        file.seek(0)
+        return StreamingResponse(iter(partial(file.read, PIECE), b""), media_type=MEDIA[form], headers=headers)

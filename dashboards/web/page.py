@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.answers import Ending
-from orchestrator.ledger import Ledger
+from orchestrator.ledger import ExperimentRow, Ledger
 
 from .access import Session
+from .charts import Prometheus
 from .look import Look
+from .own_figures import OwnFigures
+
+if TYPE_CHECKING:
+    from orchestrator.report.content import Content
 
 
 @dataclass(frozen=True)
@@ -22,9 +27,11 @@ class Asked:
     """Raises FarmError where it is away."""
     ends: Callable[[str], Ending]
     """When an experiment ends, as it was last thought."""
+    content: Callable[[ExperimentRow], Content]
+    """What is told of its results."""
     session: Session | None
-    prometheus: str = ""
-    """Its address; empty: there is none."""
+    figures: Prometheus | OwnFigures
+    """What charts are drawn from."""
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
 

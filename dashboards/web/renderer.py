@@ -22,8 +22,11 @@ from orchestrator.report import wording
 
 from . import shown
 from .access import Access, Session
+from .charts import Prometheus
+from .contents import Contents
 from .endings import Endings
 from .look import Watch
+from .own_figures import OwnFigures
 from .page import Asked, Make, Page
 from .parts import hash_of
 
@@ -33,7 +36,8 @@ REMEMBERED = 32
 FOLDER = Path(__file__).parent
 HOUSE_STYLE = Path(report.__file__).with_name("report.css")
 ROOMS = (("fleet", "/", "Fleet"), ("queue", "/queue", "Queue"), ("experiments", "/experiments", "Experiments"),
-         ("nights", "/nights", "Nights"), ("hosts", "/hosts", "Hosts"), ("charts", "/charts", "Charts"))  # fmt: skip
+         ("nights", "/nights", "Nights"), ("hosts", "/hosts", "Hosts"), ("charts", "/charts", "Charts"),
+         ("glossary", "/glossary", "Glossary"))  # fmt: skip
 
 
 class Renderer:
@@ -45,12 +49,13 @@ class Renderer:
         watch: Watch,
         access: Access,
         pages: Mapping[str, Make],
-        prometheus: str = "",
+        contents: Contents,
+        figures: Prometheus | OwnFigures,
     ) -> None:
         self._ledger, self._watch, self._access = ledger, watch, access
         self._pages = [(compile_path(path), make) for path, make in pages.items()]
-        self._endings = Endings(ledger, watch)
-        self._environment, self._prometheus = _environment(), prometheus
+        self._endings, self._contents = Endings(ledger, watch), contents
+        self._environment, self._figures = _environment(), figures
         self._sent: dict[str, str] = {}
 
     async def shown(self, request: Request) -> Response:
@@ -70,7 +75,8 @@ class Renderer:
     def main(self, address: str, query: Mapping[str, str], session: Session | None) -> tuple[Page, str]:
         """The page of an address, and its inside. Raises FarmError."""
         make, path = self._find(address)
-        asked = Asked(self._watch.look, self._ledger, self._endings.of, session, self._prometheus, path, query)
+        ends, contents = self._endings.of, self._contents.of
+        asked = Asked(self._watch.look, self._ledger, ends, contents, session, self._figures, path, query)
         page = make(asked)
         return page, self._inside(page, session, address)
 

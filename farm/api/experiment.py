@@ -45,10 +45,10 @@ class Experiment:
         return dict(self.at.answer("status", self.id))
 
     def results(self) -> pd.DataFrame:
-        """A row for each device and cell: median of blocks with its interval (ms), or of streams `frames_per_s`;
-        set-up (ms) by state, memory (bytes), power (W); energy (J) with its interval, and in `energy_basis` whether it
-        is `net` or `gross`. What is not resolved is missing, and `not_resolved` says why. `source` says what measured
-        it: phone, virtual, workstation, replay, import."""
+        """A row for each device and configuration: median of blocks with its interval (ms), or of streams
+        `frames_per_s`; set-up (ms) by state, memory (bytes), power (W); energy (J) with its interval, and in
+        `energy_basis` whether it is `net` or `gross`. What is not resolved is missing, and `not_resolved` says why.
+        `source` says what measured it: phone, virtual, workstation, replay, import."""
         import pandas as pd
 
         return pd.DataFrame([row_of(each) for each in self.at.answer("results", self.id)["summaries"]])
@@ -77,9 +77,7 @@ class Experiment:
 
     def best(self, axis: str, **options: Option) -> pd.DataFrame:
         """`farm best`: the best value of an axis in every group, and its ratio to the next."""
-        import pandas as pd
-
-        return pd.json_normalize(self.at.answer("best", self.id, axis=axis, **options))
+        return table_of(self.at.answer("best", self.id, axis=axis, **options))
 
     def report(self) -> Page:
         """The whole report with its charts; a notebook shows it in place, `save` writes the file."""
@@ -116,6 +114,16 @@ class Page:
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="{PAGE_PX}" style="border:0"></iframe>'
+
+
+def table_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each object; a column for each field, also of objects inside, which are missing where there is none."""
+    import pandas as pd
+
+    inner = {name: dict.fromkeys(value) for row in rows for name, value in row.items() if isinstance(value, dict)}
+    empty = {"interval": dict.fromkeys(("low", "high", "level")), **inner}
+    whole = [{name: empty.get(name, value) if value is None else value for name, value in row.items()} for row in rows]
+    return pd.json_normalize(whole)
 
 
 def row_of(summary: dict[str, Any]) -> dict[str, Any]:

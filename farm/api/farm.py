@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ import numpy as np
 
 from orchestrator.errors import ModelFileError
 
-from .command_line import CommandLine, Option
-from .experiment import Experiment
+from .command_line import CommandFailed, CommandLine, Option
+from .experiment import Experiment, table_of
 from .model_files import Inputs, Model, network_of, write_inputs, write_model
 from .spec_files import with_files
 
@@ -96,7 +97,13 @@ class Farm:
                     raise ModelFileError(f"there is no file {path}", remedy=f"paths are relative to {base}")
             file.write_text(json.dumps(named))
             with self.at.folder({**files, file.name: file}) as folder:
-                return self._submit(f"{folder}/{file.name}", again)
+                sent = f"{folder}/{file.name}"
+                try:
+                    return self._submit(sent, again)
+                except CommandFailed as e:  # nobody has seen that file, nor its lines
+                    text = re.sub(re.escape(sent) + r":\d+:\d+: ", "", str(e.args[0]))
+                    e.args = (text.replace(sent, "the experiment"), *e.args[1:])
+                    raise
 
     def _submit(self, file: str, again: bool) -> Experiment:
         return Experiment(self.at.answer("run", file, again=again, yes=True)["experiment"], self.at)
@@ -165,14 +172,12 @@ class Farm:
         return compare_outputs(self.infer(model, inputs, **options).outputs, right_outputs(model, inputs, expected))
 
     def compare(self, a: str | Experiment, b: str | Experiment | None = None, **options: Option) -> pd.DataFrame:
-        """`farm compare`: a row for each device, cell and metric with ratio, interval and verdict.
+        """`farm compare`: a row for each device, configuration and metric with ratio, interval and verdict.
 
         Two experiments, or one with `sides="backend=opencl,vulkan"`.
         """
-        import pandas as pd
-
         names = [each.id if isinstance(each, Experiment) else each for each in (a, b) if each is not None]
-        return pd.json_normalize(self.at.answer("compare", *names, **options))
+        return table_of(self.at.answer("compare", *names, **options))
 
     def command(self, *words: str, **options: Option) -> Any:
         """Any other command of `farm`: what it answers with --json, e.g. `command("hold", "phone-3", for_="2 h")`."""

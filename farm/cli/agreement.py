@@ -42,7 +42,8 @@ def agreement(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print for how many examples of a set all cells and devices predict the same class, and how many are right.
+    """Print for how many examples of a set all configurations and devices predict the same class, and how many are
+    right.
 
     For an experiment with a set (`workload.dataset`), finished or not. Needs no running farm.
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from orchestrator.errors import SetupError, UnknownName
+from orchestrator.errors import UnknownName
 
 from .output import JsonOption, log, out, print_json
 
 PANEL = "Help"
-PLACES = (
-    Path(__file__).parents[2] / "docs" / "glossary.md",
-    Path(sys.prefix) / "share" / "pocketfarm" / "glossary.md",
-)
-"""In a checkout, and where an installation puts it."""
-_ENTRY = re.compile(r"^\*\*(.+?)\*\*: (.+?)(?=\n\n|\Z)", re.M | re.S)
 
 
 def register(app: typer.Typer) -> None:
@@ -36,6 +28,8 @@ def explain(
 
     Example: `farm explain canary`, `farm explain set-up`
     """
+    from orchestrator.answers.glossary import glossary
+
     known = glossary()
     if not word:
         if as_json:
@@ -54,20 +48,6 @@ def explain(
 def hint(*words: str) -> None:
     """Lead from an output to the glossary, after it, on standard error."""
     log().print(f"[dim]what a word means: `farm explain WORD`, e.g. {', '.join(words)}[/]", highlight=False)
-
-
-def glossary() -> dict[str, str]:
-    """Word -> what it means, as the documentation has it, in plain text. Raises SetupError where it is not there."""
-    for path in PLACES:
-        if path.is_file():
-            found = _ENTRY.findall(path.read_text(encoding="utf-8"))
-            return {word: _plain(text) for word, text in found}
-    raise SetupError("this installation has no glossary", remedy="install pocketfarm anew, or see docs/glossary.md")
-
-
-def _plain(text: str) -> str:
-    text = re.sub(r"\s*\(?\[[^\]]*\]\([^)]*\)\)?", "", text)  # links lead nowhere in a terminal
-    return " ".join(re.sub(r"[*`]", "", text).split())
 
 
 def _meant(asked: str, known: dict[str, str]) -> str:

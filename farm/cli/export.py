@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Literal
+from typing import IO, Annotated, Literal
 
 import typer
 
@@ -14,9 +15,6 @@ from orchestrator.errors import SetupError
 from .experiments import PANEL, ExperimentArgument
 from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
 from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
-
-if TYPE_CHECKING:
-    from orchestrator.ledger import Ledger
 
 Form = Literal["parquet", "csv", "json"]
 What = Literal["samples", "layers", "power", "predictions"]
@@ -66,6 +64,8 @@ def export(
 
     Example: `farm export latest -o samples.csv`
     """
+    from orchestrator.exchange import export as files
+
     ending = Path(output or "").suffix.removeprefix(".").lower()
     kind: Form = form if form is not None else "csv" if ending == "csv" else "json" if ending == "json" else "parquet"
     if output == STANDARD_OUTPUT and (as_json or (kind == "parquet" and sys.stdout.isatty())):
@@ -77,9 +77,9 @@ def export(
         row = find_measured(ledger, experiment)
         experiment_id = row.id
         tell_pruned(ledger, experiment_id)
-        what = what or _measured(ledger, experiment_id)
+        what = what or files.measured(ledger, experiment_id)
         labels = labels_of(settings, row.experiment) if what == "predictions" else None
-        write = _writer(ledger, experiment_id, kind, what, labels)
+        write = partial(files.export, ledger, experiment_id, kind, what, labels=labels)
         if output == STANDARD_OUTPUT:
             write(sys.stdout.buffer)
             return
@@ -88,30 +88,6 @@ def export(
     if as_json:
         print_json({"experiment": experiment_id, "file": path, "format": kind, "what": what, "rows": count})
     log().print(f"{count} rows of {experiment_id} written to {path}", soft_wrap=True)
-
-
-def _measured(ledger: Ledger, experiment_id: str) -> Literal["samples", "layers"]:
-    """What there is to write: samples, unless every record has layers alone (as imports may)."""
-    blocks = ledger.figures(experiment_id)
-    sampled = any(block.times or block.first_ns != 0 for block in blocks)
-    return "layers" if any(block.pass_ms is not None for block in blocks) and not sampled else "samples"
-
-
-def _writer(
-    ledger: Ledger,
-    experiment_id: str,
-    form: Form,
-    what: What,
-    labels: Sequence[int] | None,
-) -> Callable[[IO[bytes]], int]:
-    """Writes the experiment's rows into a file, and says how many."""
-    from orchestrator.exchange import long_rows, row_files
-
-    cells = ledger.cells(experiment_id)
-    columns = long_rows.columns(what, cells.values())
-    return lambda file: row_files.write(
-        form, columns, long_rows.rows(what, ledger.records(experiment_id), cells, labels), file
-    )
 
 
 def _into(path: Path, write: Callable[[IO[bytes]], int]) -> int:

@@ -69,7 +69,8 @@ def morning(
     known = {name: address.get_secret_value() for name, address in settings.tell.items()}
     told = telling.tell(found, tuple(tell or ()), known)
     if as_json:
-        print_json({"headline": nights.headline(found), "night": found.night, "told": told})
+        first = {"usable": nights.usable(found), "headline": nights.headline(found)}
+        print_json({**first, "night": found.night, "told": told})
     elif output is None and markdown is None and not tell:
         out().print(nights.morning_markdown(found), markup=False, highlight=False, soft_wrap=True)
     for each in told:

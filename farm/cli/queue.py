@@ -139,7 +139,7 @@ def show(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a queueing experiment that ran on devices: figures from its requests, servers, doubts.
+    """Show a queueing experiment that ran on devices: figures from its requests, servers, warnings.
 
     Example: `farm queue show latest --json`
     """

@@ -39,7 +39,7 @@ def results(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print an experiment's results: medians, intervals, memory, exclusions, doubts. Needs no running farm.
+    """Print an experiment's results: medians, intervals, memory, exclusions, warnings. Needs no running farm.
 
     Example: `farm results`, `farm results first --json --raw > records.json`
     """

@@ -55,7 +55,8 @@ def app_of(state: Path, listening: Listening) -> Starlette:
     private = bool(listening.name) or settings().pages_private
     access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
     deeds = Deeds(endpoints.settings_for(state), sources.ledger, sources.redis)
-    return make_app(Pages(sources.ledger, sources.redis, access, deeds, state, settings().prometheus_url))
+    given = settings().prometheus_url
+    return make_app(Pages(sources.ledger, sources.redis, access, deeds, state, sources.exporter, given))
 
 
 def serve(state: Path, listening: Listening) -> None:
@@ -107,6 +108,11 @@ class Sources:
             if self._client is None or self._client[0] != key:
                 self._client = (key, client_of(found, reply_s=REPLY_S))
             return self._client[1]
+
+    def exporter(self) -> str:
+        """Its address; empty where no farm runs."""
+        found = endpoints.read(self._state)
+        return found.exporter_url if found else ""
 
     def _settings(self) -> Settings:
         return endpoints.settings_for(self._state)

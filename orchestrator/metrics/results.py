@@ -19,7 +19,7 @@ from orchestrator.analysis.statistics import Summary, summarise
 from orchestrator.ledger import figures, queries
 from orchestrator.ledger.rows import readable
 from orchestrator.ledger.tables import EXPERIMENTS, RECORDS
-from orchestrator.model.job import AnyJob
+from orchestrator.model.job import AnyCell
 from orchestrator.model.record import Outcome
 
 from .result_families import ResultLabels, agents_family, result_families
@@ -119,8 +119,9 @@ class Results:
             return
         watched = job.sampling.target_interval is not None
         (summary,) = summarise(blocks, {key.cell_id: job.cell}, mode=job.sampling.mode, watched=watched)
+        options = options_of(job.cell, job.sampling.mode)
         labels = ResultLabels(
-            key.serial, summary.workload, summary.backend, summary.precision, _options(job), summary.source.value
+            key.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value
         )
         known = self._latest.get(labels)
         if known is None or known.kept_at <= kept_at:
@@ -138,9 +139,9 @@ class Results:
         return self._families
 
 
-def _options(job: AnyJob) -> str:
-    """Those of its cell; before them what was timed, where that is no inference of the steady state: a cold start must
+def options_of(cell: AnyCell, mode: str) -> str:
+    """Those of a cell; before them what was timed, where that is no inference of the steady state: a cold start must
     not take the place of it, nor an epoch of a training."""
-    timed = "training" if job.cell.workload.training else job.sampling.mode
-    mode = [] if timed == "steady" else [f"mode={timed}"]
-    return " ".join([*mode, *(f"{name}={value}" for name, value in sorted(job.cell.options.items()))])
+    timed = "training" if cell.workload.training else mode
+    first = [] if timed == "steady" else [f"mode={timed}"]
+    return " ".join([*first, *(f"{name}={value}" for name, value in sorted(cell.options.items()))])

@@ -46,10 +46,10 @@ class Suite(Model):
     budget: Seconds = 7200.0
     """How long a night may take, with a unit: `2 h`. What is not known by then is told as unknown."""
     rounds: int = Field(default=12, ge=MIN_BLOCKS, le=1000)
-    """Blocks of each cell on each side to begin with, best a multiple of four; cells that are unknown after them get
-    more."""
+    """Blocks of each configuration on each side to begin with, best a multiple of four; configurations that are unknown
+    after them get more."""
     most_rounds: int = Field(default=60, ge=MIN_BLOCKS, le=1000)
-    """The most blocks of a cell on each side, before what changed is repeated."""
+    """The most blocks of a configuration on each side, before what changed is repeated."""
     canary: int = Field(default=10, ge=0, le=1000)
     """After so many blocks of a device, one block of a small reference workload; 0: none."""
     metrics: tuple[Metric, ...] = ()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
-from itertools import groupby
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from orchestrator.analysis.statistics import Summary, told_of
+from orchestrator.analysis.statistics import Summary
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.record import Outcome
 
@@ -20,16 +19,10 @@ from . import wording
 from .content import Content, DoubtCount
 from .listing import Head, Listing, Row, part
 from .parts import answer
+from .parts import results as table
 from .sections import SETUP, sections
 
 SHOWN_EXCLUSIONS = 12
-COLUMNS = (
-    Head(""), Head("median ms", True), Head("interval", True), Head("p90", True), Head("memory", True),
-    Head("blocks", True), Head("warnings"),
-)  # fmt: skip
-MEDIAN, BLOCKS = 1, 5
-FIRST = Head("first ms", True)
-"""Of cold starts, whose set-up stands in a part of its own."""
 SVG_COLUMNS = 112
 USABLE = {"usable": "bold green", "usable with care": "bold yellow", "not usable": "bold red"}
 
@@ -72,57 +65,20 @@ def heading(content: Content) -> Text:
     text.append(content.experiment.name, style="bold")
     text.append(f"  {content.experiment_id}  ", style="dim")
     text.append(wording.outcomes(content.outcomes))
-    if unreal := wording.unreal_note(content.unreal):
-        text.append(f"\n{unreal}", style="yellow")
-    if shared := wording.naming(content.summaries).shared:
-        text.append(f"\nevery configuration: {' '.join(sorted(shared))}", style="dim")
-    if content.imported:
-        text.append(
-            "\nIMPORT results: measured elsewhere, under conditions that the farm does not know.", style="yellow"
-        )
-    for line in _ran_everywhere_on(content.summaries):
-        text.append(f"\nran on {line}", style="dim")
-    if note := wording.interval_note(content.summaries):
-        text.append(f"\n{note}", style="dim")
-    results = len(content.summaries)
-    if common := [f"{n} {each.code}" for n, each in enumerate(content.doubts, 1) if each.results == results]:
-        text.append(f"\nwarnings of every result: {', '.join(common)}", style="dim")
+    for style, lines in (("yellow", table.alerts(content)), ("dim", table.notes(content))):
+        for line in lines:
+            text.append(f"\n{line}", style=style)
     return text
 
 
 def results(content: Content) -> RenderableType:
-    """The cells of each device below its name; doubts by their numbers in the list that follows.
-
-    What holds for all cells of a device stands below its name, and what holds for all results above the table.
-    """
-    summaries, doubts = content.summaries, content.doubts
-    names, everywhere = wording.naming(summaries), _ran_everywhere_on(summaries)
+    """The configurations of each device below its name; warnings by their numbers in the list that follows."""
     rows: list[Row] = []
-    for _, group in groupby(summaries, key=lambda summary: summary.serial):
-        own = list(group)
-        numbers = [set(wording.doubt_numbers(summary, doubts)) for summary in own]
-        common = set.intersection(*numbers)
-        told = [line for line in wording.ran_on(own) if line not in everywhere]
-        if some := [n for n in sorted(common) if doubts[n - 1].results < len(summaries)]:
-            told.append(f"warnings: {_numbers(some)}")
-        rows += [_device(own[0]), *(Text(f"  {line}", style="dim") for line in told)]
-        rows += [_row(summary, sorted(each - common), names) for summary, each in zip(own, numbers, strict=True)]
-    heads = list(COLUMNS)
-    if content.experiment.sampling.mode == "cold":
-        heads[MEDIAN] = FIRST
+    for group in table.groups(content):
+        told = [*group.notes, *([f"warnings: {_numbers(group.warnings)}"] if group.warnings else [])]
+        rows += [_device(group.device), *(Text(f"  {line}", style="dim") for line in told), *map(_row, group.rows)]
+    heads = [Head(column.name, column.number) for column in table.columns(content)]
     return Listing(heads, rows, header_style="dim", indent=2)
-
-
-def _ran_everywhere_on(summaries: Sequence[Summary]) -> list[str]:
-    """What stands below no device's name, because it is the same on all that have the backend."""
-    devices = [list(own) for _, own in groupby(summaries, key=lambda summary: summary.serial)]
-    told = [set(wording.ran_on(own)) for own in devices]
-    return [line for line in wording.ran_on(summaries) if all(line in each or not _has(line, each) for each in told)]
-
-
-def _has(line: str, lines: Iterable[str]) -> bool:
-    """Whether one of the lines is of the same backend."""
-    return any(each.partition(":")[0] == line.partition(":")[0] for each in lines)
 
 
 def _numbers(numbers: Iterable[int]) -> str:
@@ -138,27 +94,14 @@ def _device(summary: Summary) -> Text:
     return text
 
 
-def _row(summary: Summary, doubts: Sequence[int], names: wording.Naming) -> Sequence[Text]:
-    latency, memory = summary.latency, summary.memory
-    cells = [
-        wording.cell(summary, names),
-        *(_texts(summary) if latency else (wording.instead(summary), "")),
-        wording.ms(latency.p90_ms) if latency else "",
-        wording.memory_size(memory.device_peak_bytes) if memory else "",
-        wording.blocks(summary),
-        _numbers(doubts),
-    ]
-    row = [Text(cell) for cell in cells]
+def _row(found: table.Row) -> Sequence[Text]:
+    summary, latency = found.summary, found.summary.latency
+    row = [Text(cell) for cell in (*found.texts, _numbers(found.warnings))]
     told = latency.median_ms is not None if latency else summary.throughput
-    row[MEDIAN].stylize("bold" if told else "red" if summary.device_ms is None else "dim")
+    row[table.MEDIAN].stylize("bold" if told else "red" if summary.device_ms is None else "dim")
     if summary.outcomes.get(Outcome.OK, 0) < summary.blocks:
-        row[BLOCKS].stylize("red")
+        row[table.BLOCKS].stylize("red")
     return row
-
-
-def _texts(summary: Summary) -> tuple[str, str]:
-    """The median and its interval, or what stands in their place."""
-    return next((wording.told(told) for told in told_of(summary) if told.metric == "latency"), ("", ""))
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:

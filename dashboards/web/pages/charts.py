@@ -1,9 +1,8 @@
-"""Charts over time: the panels of a dashboard, drawn from Prometheus."""
+"""Charts over time: the panels of a dashboard, drawn from Prometheus, or from what the farm itself knows."""
 
 from __future__ import annotations
 
 from dashboards.web.charts import Prometheus, boards
-from dashboards.web.marks import recent
 from dashboards.web.page import Asked, Page
 from dashboards.web.tables import listing
 from orchestrator.errors import UnknownName
@@ -13,24 +12,29 @@ HOURS = (1, 6, 24, 168)
 
 def charts(asked: Asked) -> Page:
     """`?source=` of which devices, `?hours=` how long back."""
-    name = asked.path.get("board", next(iter(boards())))
-    if name not in boards():
-        raise UnknownName(f"there are no charts {name!r}", remedy=f"there are {', '.join(boards())}")
-    server = Prometheus(asked.prometheus)
-    sources = server.sources() if asked.prometheus else []
+    figures = asked.figures
+    shown = {name: each for name, each in boards().items() if any(map(figures.knows, (*each.panels, *each.numbers)))}
+    name = asked.path.get("board", next(iter(shown)))
+    if name not in shown:
+        raise UnknownName(f"there are no charts {name!r}", remedy=f"there are {', '.join(shown)}")
+    board, sources = shown[name], figures.sources()
     source = asked.query.get("source", "")
     chosen = source if source in sources else next(iter(sources), "")
-    hours = asked.number("hours") if asked.number("hours") in HOURS else HOURS[0]
+    hours = asked.number("hours") if asked.number("hours") in HOURS else figures.hours
+    every = (*board.panels, *board.numbers, *board.lists)
     data = {
-        "board": boards()[name],
-        "boards": boards(),
-        "prometheus": asked.prometheus,
+        "board": board,
+        "boards": shown,
+        "told": figures.told,
+        "panels": [each for each in board.panels if figures.knows(each)],
+        "unknown": [each.title for each in every if not figures.knows(each)],
+        "unknown_boards": [each.title for key, each in boards().items() if key not in shown],
         "sources": sources,
         "source": chosen,
         "hours": hours,
-        "numbers": [(each, server.now(each, chosen)) for each in boards()[name].numbers] if asked.prometheus else (),
-        "lists": [listing(server, each, chosen) for each in boards()[name].lists] if asked.prometheus else (),
-        "marks": recent(asked.prometheus, 3600.0 * hours).marks if asked.prometheus else (),
+        "numbers": [(each, figures.now(each, chosen)) for each in board.numbers if figures.knows(each)],
+        "lists": [listing(figures, each, chosen) for each in board.lists] if isinstance(figures, Prometheus) else (),
+        "marks": figures.span(3600.0 * hours).marks,
         "all_hours": HOURS,
     }
-    return Page("charts.html.j2", f"Charts: {boards()[name].title}", "charts", data, live=False)
+    return Page("charts.html.j2", f"Charts: {board.title}", "charts", data, live=False)

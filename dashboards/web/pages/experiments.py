@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dashboards.web import shown
 from dashboards.web.page import Asked, Page, Pager
@@ -14,6 +14,9 @@ from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.report import wording
 
 from .fleet import rows_of
+
+if TYPE_CHECKING:
+    from orchestrator.report.content import Content
 
 MOST = 50
 MOST_JOBS = 100
@@ -37,6 +40,7 @@ def experiment(asked: Asked) -> Page:
     jobs = ledger.listed.jobs(row.id, (word,) if word else (), asked.number("from"), MOST_JOBS)
     data = {
         "row": row,
+        "results": _results(asked.content(row)) if row.finished else None,
         "ends": None if row.finished else asked.ends(row.id),
         "waits": reason_lines(why_jobs_wait(ledger, look.reasons, row.id)),
         "stopped": ledger.stopped(row.id).get(row.id, ()),
@@ -52,6 +56,23 @@ def experiment(asked: Asked) -> Page:
         "spec": json.dumps(row.experiment.model_dump(mode="json", exclude_defaults=True), indent=2),
     }
     return Page("experiment.html.j2", row.experiment.name, "experiments", data, live=not row.finished)
+
+
+def _results(content: Content) -> dict[str, Any]:
+    """What `farm results` prints, by the functions that it uses."""
+    from orchestrator.report.parts import answer, results
+    from orchestrator.report.sections import SETUP, sections
+
+    return {
+        "usable": answer.usable(content).partition(":"),
+        "closing": answer.closing(content),
+        "alerts": results.alerts(content),
+        "notes": [*results.notes(content), wording.session_note(content.between_runs)],
+        "columns": results.columns(content),
+        "groups": results.groups(content),
+        "warnings": content.doubts,
+        "sections": [section for section in sections(content) if section.name != SETUP],
+    }
 
 
 def found_experiment(ledger: Ledger, name: str) -> ExperimentRow:

@@ -35,13 +35,17 @@ def nights(asked: Asked) -> Page:
 
 
 def night(asked: Asked) -> Page:
-    from orchestrator.report.nights import headline
+    from orchestrator.report.nights import headline, usable
     from orchestrator.report.nights.tell import morning_of
 
     found = _night(asked.ledger(), asked.path["id"])
-    told = headline(morning_of(asked.ledger(), found)) if found.is_judged else ""
-    counts = dict(Counter(row.said for row in found.rows))
-    data = {"night": found, "headline": told, "counts": counts}
+    told = morning_of(asked.ledger(), found) if found.is_judged else None
+    data = {
+        "night": found,
+        "usable": usable(told).partition(":") if told else None,
+        "headline": headline(told) if told else "",
+        "counts": dict(Counter(row.said for row in found.rows)),
+    }
     return Page("night.html.j2", f"{found.suite.name}, {found.night_id}", "nights", data, live=not found.is_judged)
 
 

@@ -46,7 +46,7 @@ class Dataset(Model):
 
     @property
     def shards(self) -> int:
-        """Of a submitted set: the blocks of a cell."""
+        """Of a submitted set: the blocks of a configuration."""
         return -(-self._known_size // self.shard)
 
     def examples(self, block: int) -> range:

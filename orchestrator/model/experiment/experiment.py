@@ -62,7 +62,7 @@ class Experiment(Model):
     """Higher goes first; equal priorities share the devices fairly."""
     placement: PlacementRules = PlacementRules()
     sides: Sides | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Two sides of a comparison: each cell is run on both, next to each other in each round."""
+    """Two sides of a comparison: each configuration is run on both, next to each other in each round."""
     strategy: StrategyChoice | None = Field(default=None, exclude_if=lambda value: value is None)
     """Which jobs follow by results, where that is more than the matrix and its blocks."""
     published: Published | None = None
@@ -177,7 +177,7 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _of_two_sides(self) -> Experiment:
-        """A cell of one side has its like on the other."""
+        """A configuration of one side has its like on the other."""
         if self.sides is None:
             return self
         for name, side in self.sides:

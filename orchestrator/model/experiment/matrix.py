@@ -1,4 +1,4 @@
-"""The matrix: its cells are each choice of one value per axis. Its optional fields are the declared axes."""
+"""The matrix: its configurations are each choice of one value per axis. Its optional fields are the declared axes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "s
 
 
 class _Matrix(Model):
-    """The axes: each choice of one value per axis is a cell. Axes that are not listed keep their default."""
+    """The axes: each choice of one value per axis is a configuration. Axes that are not listed keep their default."""
 
     network: tuple[str, ...] | None = None
     """Built-in networks to sweep; replaces `workload.network`."""

@@ -70,7 +70,8 @@ def _known(keys: dict[str, Any]) -> dict[str, Any]:
 
 
 Keys = Annotated[dict[str, int | float | str | bool], AfterValidator(_known)]
-"""What a figure is of: where it was measured, and the values of axes; of those not given the best cell counts."""
+"""What a figure is of: where it was measured, and the values of axes; of those not given the best configuration
+counts."""
 
 
 class Heading(Model):
@@ -103,7 +104,8 @@ class PublishedTable(Model):
     axis: str = ""
     """With `best`: whose value the figures are. A chart over this axis shows the published figures of other metrics."""
     compare: Literal["columns", "rows", "cells"] = "columns"
-    """What the shape is of: the columns of a row against each other, the rows of a column, or each cell by itself."""
+    """What the shape is of: the columns of a row against each other, the rows of a column, or each configuration by
+    itself."""
     columns: tuple[Heading, ...] = Field(min_length=1)
     rows: tuple[Line, ...] = Field(min_length=1)
 

@@ -24,10 +24,10 @@ class Sampling(Model):
     """Independent repetitions, each in a fresh agent process. Six give an interval of 95 %, seven still do when one
     does not count; `farm compare` and `farm best` need five of each side. Fewer are a quick look."""
     target_interval: Share | None = None
-    """Add blocks to a cell until the half-width of its interval is at most this share of the median: `5 %`. Twelve
-    good blocks are needed at least: fewer show too badly how alike they are to decide when to stop."""
+    """Add blocks to a configuration until the half-width of its interval is at most this share of the median: `5 %`.
+    Twelve good blocks are needed at least: fewer show too badly how alike they are to decide when to stop."""
     max_blocks: int = Field(default=30, ge=1, le=1000)
-    """With `target_interval`: the most blocks of a cell on a device."""
+    """With `target_interval`: the most blocks of a configuration on a device."""
     warmup: int = Field(default=1, ge=0, le=10_000)
     """Inferences at the start of a block that are kept but marked as warm-up."""
     warmup_stable: Share | None = None
@@ -43,9 +43,9 @@ class Sampling(Model):
     idle: Rest = 0.0
     """Rest before the warm-up and after the load, for the idle power: `60 s`."""
     order: Literal["interleaved", "random", "abba"] = "interleaved"
-    """In which order a device runs its blocks: block 0 of every cell, then block 1, ...; in random order within each
-    round; or each round in the reverse order of the one before, which cancels linear drift, with neighbours exchanged
-    in every second pair of rounds, which cancels the heat that the cell before left."""
+    """In which order a device runs its blocks: block 0 of every configuration, then block 1, ...; in random order
+    within each round; or each round in the reverse order of the one before, which cancels linear drift, with neighbours
+    exchanged in every second pair of rounds, which cancels the heat that the configuration before left."""
     canary: int = Field(default=0, ge=0, le=1000)
     """After so many blocks of a device, one block of a small reference workload; 0: none."""
     deadline: Seconds = 120.0

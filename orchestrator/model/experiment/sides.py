@@ -68,14 +68,14 @@ class Side(Model):
 
 
 class Sides(Model):
-    """Every cell is run on both sides, next to each other in each round."""
+    """Every configuration is run on both sides, next to each other in each round."""
 
     baseline: Side = Side()
     candidate: Side
 
     @property
     def overridden(self) -> frozenset[str]:
-        """Axes that at least one side sets: by these, cells of both sides differ."""
+        """Axes that at least one side sets: by these, configurations of both sides differ."""
         return frozenset({*self.baseline.axes, *self.candidate.axes})
 
 

@@ -13,7 +13,7 @@ from .workload import Workload
 
 
 class LimitSearch(Model):
-    """Grow one dimension until the device refuses or kills, on each device and in each cell of the matrix."""
+    """Grow one dimension until the device refuses or kills, on each device and in each configuration of the matrix."""
 
     dimension: str
     """An axis that is a number (`batch`), which the matrix has with one value; or a parameter of the network that

@@ -38,8 +38,8 @@ class Workload(Model):
     choices_sha256: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Filled in at submission."""
     dataset: Dataset | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Examples instead of one input: what the model predicts for each is kept, and predictions of the cells are
-    compared (`farm agreement`)."""
+    """Examples instead of one input: what the model predicts for each is kept, and predictions of the configurations
+    are compared (`farm agreement`)."""
     training: Training | None = Field(default=None, exclude_if=lambda value: value is None)
     """Train the network instead of running it."""
 

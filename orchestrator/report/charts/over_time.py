@@ -18,6 +18,8 @@ from orchestrator.report.heading import put_heading
 MOST_LINES = 24
 NAMED = 8
 """Lines; of more no names are drawn."""
+SPARSE = 24
+"""Values of a line up to which each is drawn as a dot, too: one alone would not be seen."""
 LEVEL, LEVEL_ROOM = 0.001, 0.05
 """Share of a value below which its changes are not looked at closer, and how much is shown around it then."""
 MARGIN = 0.06
@@ -70,7 +72,8 @@ def over_time(
         for index, line in enumerate(shown):
             values = [value / scale for value in line.values]
             at, colour = [day(each) for each in line.at], PALETTE[index % len(PALETTE)]
-            axes.plot(at, values, color=colour, linewidth=1.2, label=line.name or title)
+            marker = "o" if len(at) <= SPARSE else ""
+            axes.plot(at, values, color=colour, linewidth=1.2, marker=marker, markersize=3, label=line.name or title)
         for limit in limits if shown else ():
             axes.axhline(limit / scale, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
         time_axis(axes, events if shown else (), span, width_px)

@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from orchestrator.analysis.figures import NS_PER_MS, timed_ms
 from orchestrator.analysis.statistics import Summary, Throttling
@@ -88,10 +88,12 @@ def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medi
     canaries = [record for record in ordered if record.role == "canary" and record.outcome is Outcome.OK]
     _draw_canaries(axes, canaries, [place[record.job_id] + BLOCK_WIDTH / 2 for record in canaries], top)
     axes.axhline(1.0, color=GRID, linewidth=1.2, zorder=0)
-    axes.set_ylim(0, top)
+    axes.set_ylim(max(0.0, min(2.0 - top, 0.95 * axes.dataLim.y0)), top)  # from 0 a climb would not be seen
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))  # in any height: there is room for these
     marked = layout.thin(ordered, MOST_MARKS)
     since = [(_start_ns(record) - _start_ns(ordered[0])) / 1e9 for record in marked]
-    axes.set_xticks([place[record.job_id] for record in marked], [f"{each:.3g}" for each in since])
+    words = [f"{each:.0f}" if each >= 100 else f"{each:.3g}" for each in since]
+    axes.set_xticks([place[record.job_id] for record in marked], words)
     axes.set_xlabel("blocks in order, as wide as each other; s since the device's first inference")
     axes.set_ylabel("relative to median")
     bare(axes, grid="y")

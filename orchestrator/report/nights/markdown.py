@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from orchestrator.report.compared.markdown import plain
 
 from .history import date
-from .morning import Morning, grouped, headline, next_steps, raw_records, row_device, tiles
+from .morning import Morning, grouped, headline, next_steps, raw_records, row_device, tiles, usable
 from .page import NOTE, TITLES, levels, words
 
 MOST_ROWS = 20
@@ -26,7 +26,8 @@ def _code(command: str) -> str:
 def _lines(found: Morning) -> Iterable[str]:
     night = found.night
     yield f"## {plain(night.suite.name)}, {date(night.due_at)}"
-    yield f"\n**{plain(headline(found))}**\n"
+    word, colon, why = usable(found).partition(":")
+    yield f"\n**{word.capitalize()}**{plain(colon + why)}.\n\n**{plain(headline(found))}**\n"
     yield ", ".join(f"{number} {name}" for name, number, _ in tiles(found))
     if steps := next_steps(found):
         yield "\n### What to do next\n"

@@ -13,6 +13,7 @@ from orchestrator.analysis.history import Change, History, Trail
 from orchestrator.analysis.statistics.resolution import MOST_BLOCKS
 from orchestrator.nightly import Night, NightRow
 from orchestrator.nightly.past import cell_of
+from orchestrator.report import wording
 from orchestrator.report.compared.content import cell, device
 
 from .history import date
@@ -50,6 +51,25 @@ def morning(night: Night, history: History) -> Morning:
     for each in rows.values():
         each.sort(key=lambda row: (-abs(_size(row)), row.compared.device, row.compared.network))
     return Morning(night, history, rows)
+
+
+def usable(found: Morning) -> str:
+    """`usable`, `usable with care` or `not usable`, and why in a few words: whether the night can be relied on."""
+    night, rows = found.night, found.rows
+    settled = sum(len(rows[each]) for each in ("worse", "better", "same"))
+    if not settled:
+        why = "no row could be judged" if night.rows else "nothing was compared"
+        return wording.usable("it did not run" if night.outcome == "not_run" else why, ())
+    unsure = len(rows["unknown"]) + len(rows["not confirmed"])
+    cautions = (
+        f"{_counted(len(night.missing), 'device')} missing" if night.missing else "",
+        f"{len(rows['missing'])} of {len(night.rows)} rows missing" if rows["missing"] else "",
+        f"{unsure} of {len(night.rows)} rows unknown" if unsure else "",
+        *night.problems,
+        *(each.partition(":")[0] for each in night.warnings),
+        "it is partial" if night.outcome == "partial" else "",
+    )
+    return wording.usable("", [each for each in cautions if each])
 
 
 def headline(found: Morning) -> str:

@@ -11,7 +11,7 @@ from orchestrator.report.section import Column, Section
 
 from .heat import heat_maps, ratio_picture, reach
 from .history import charts_of, css, date, environment, unreal
-from .morning import Group, Morning, charted, grouped, headline, next_steps, raw_records, row_device, tiles
+from .morning import Group, Morning, charted, grouped, headline, next_steps, raw_records, row_device, tiles, usable
 
 MOST_ROWS = 30
 TITLES = {
@@ -44,6 +44,7 @@ def morning_page(found: Morning, pages: str = "") -> str:
             title=f"{night.suite.name}, {date(night.due_at)}",
             night=night,
             css=css(),
+            usable=usable(found).partition(":"),
             headline=headline(found),
             bad=bool(found.rows["worse"]) or night.outcome != "complete",
             tiles=tiles(found),

@@ -16,7 +16,6 @@ from orchestrator.report.content import Content
 NAMES = {Api.OPENCL: "OpenCL", Api.VULKAN: "Vulkan", Api.CPU: "CPU"}
 PAIRS = ((Api.VULKAN, Api.OPENCL), (Api.CPU, Api.OPENCL), (Api.CPU, Api.VULKAN))
 """Backends that are set side by side: the second one over the first one."""
-MOST_REASONS = 2
 FIRST = ("latency", "throughput", "first result")
 """The quantities without one of which a result has no figure."""
 
@@ -26,13 +25,11 @@ def usable(content: Content) -> str:
     results = len(content.summaries)
     lacking = sum(not has_figure(summary) for summary in content.summaries)
     if lacking == results:
-        return f"not usable: {'no result has a figure' if results else 'no result yet'}"
+        return wording.usable("no result has a figure" if results else "no result yet", ())
     found = Counter(reason for summary in content.summaries for reason in cautions(summary))
-    told = [f"{word} ({'all' if n == results else f'{n} of {results}'})" for word, n in found.most_common(MOST_REASONS)]
-    if lacking:
-        told.insert(0, f"{lacking} of {results} results have no figure")
-    more = f"; and {len(found) - MOST_REASONS} more" if len(found) > MOST_REASONS else ""
-    return f"usable with care: {'; '.join(told)}{more}" if told else "usable"
+    told = [f"{word} ({'all' if n == results else f'{n} of {results}'})" for word, n in found.most_common()]
+    first = [f"{lacking} of {results} results have no figure"] if lacking else []
+    return wording.usable("", [*first, *told], wording.MOST_REASONS + len(first))
 
 
 def has_figure(summary: Summary) -> bool:

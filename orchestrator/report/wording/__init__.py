@@ -19,6 +19,7 @@ from .intervals import (
 from .names import Naming, cell, few, naming, short_name, without
 from .quantities import counted, decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
 from .results import (
+    MOST_REASONS,
     blocks,
     common_doubts,
     doubt_numbers,
@@ -30,10 +31,12 @@ from .results import (
     setup,
     source_word,
     unreal_note,
+    usable,
 )
 
 __all__ = [
     "LEVELS",
+    "MOST_REASONS",
     "EnergyRow",
     "Naming",
     "blocks",
@@ -77,6 +80,7 @@ __all__ = [
     "source_word",
     "told",
     "unreal_note",
+    "usable",
     "watts",
     "without",
 ]

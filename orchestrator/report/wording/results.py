@@ -23,6 +23,17 @@ UNREAL = {
 }
 
 
+MOST_REASONS = 2
+
+
+def usable(void: str, cautions: Sequence[str], most: int = MOST_REASONS) -> str:
+    """`usable`, `usable with care` or `not usable`, and why in a few words. `void`: why nothing of it can be used."""
+    if void:
+        return f"not usable: {void}"
+    more = f"; and {len(cautions) - most} more" if len(cautions) > most else ""
+    return f"usable with care: {'; '.join(cautions[:most])}{more}" if cautions else "usable"
+
+
 def source_word(source: Source) -> str:
     """`phone`, `workstation`; in capitals what is neither."""
     return UNREAL.get(source, source.value)

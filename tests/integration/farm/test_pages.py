@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import re
 import tempfile
 import threading
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import numpy as np
 import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from dashboards.web.access import token_of
@@ -153,7 +156,7 @@ def addresses(pages: Farm) -> list[str]:
     return [
         "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
         f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/hosts",
-        "/charts", "/sign-in", "/experiments/nothing", "/nowhere",
+        "/charts", "/glossary", "/sign-in", "/experiments/nothing", "/nowhere",
     ]  # fmt: skip
 
 
@@ -172,7 +175,8 @@ def test_every_page_is_readable_by_everybody(
         found = Axe().run(page).response["violations"] if number % every == 0 else []
         faults += [f"{address}: {each['id']} {each['nodes'][0]['html']}" for each in found]
         faults += [f"{address}: {over} px over the edge"] * (over > 0)
-        faults += [f"{address}: owned"] * (page.title() == "owned" or page.locator("main img").count() > 0)
+        foreign = page.locator("main :not(picture) > img").count() > 0
+        faults += [f"{address}: owned"] * (page.title() == "owned" or foreign)
     context.close()
     assert faults == []
 
@@ -208,11 +212,47 @@ def test_pages_lead_to_each_other(pages: Farm, browser: Page) -> None:
     assert browser.locator("h1").inner_text() == "seen" and browser.locator("svg").count() > 0
     written = pages.state.with_name("report.html")
     assert farm("report", pages.seen, "-o", str(written), "--state", str(pages.state)).returncode == 0
+    with Image.open(io.BytesIO(browser.screenshot(full_page=True))) as picture:
+        rows = np.asarray(picture.convert("L"))
+    drawn = np.flatnonzero(np.ptp(rows, axis=1) > 8)
+    assert len(rows) > 1500 and max(np.diff(drawn)) < 200, "a capture of the whole page is drawn to its end"
     browser.locator("#results .device a").click()
     assert browser.url == f"{pages.url}/devices/{pages.serial}"
     browser.goto(written.as_uri())
     browser.locator("#results a[href*='/jobs/']").first.click()
     assert browser.url.startswith(f"{pages.url}/jobs/") and browser.locator(".story").is_visible()
+
+
+def test_the_page_of_what_is_over_has_its_figures_and_downloads(pages: Farm, browser: Page, tmp_path: Path) -> None:
+    """As `farm results` and `farm export` write them; all that is known of a word is one click away."""
+    browser.goto(f"{pages.url}/experiments/{pages.seen}")
+    printed = farm("results", pages.seen, "--state", str(pages.state)).stdout
+    told = browser.locator("p.usable").inner_text()
+    assert " ".join(printed.split()).startswith(told[0].lower() + told.partition(".")[0][1:])
+    for cell in browser.locator("#results tbody").first.locator("tr:not(.device) td").all_inner_texts():
+        assert cell in printed
+    for name, form in (("CSV", "csv"), ("JSON", "json"), ("Parquet", "parquet")):
+        with browser.expect_download() as download:
+            browser.get_by_role("link", name=name, exact=True).click()
+        written = tmp_path / f"written.{form}"
+        assert farm("export", pages.seen, "-o", str(written), "--state", str(pages.state)).returncode == 0
+        assert download.value.suggested_filename == f"{pages.seen}-samples.{form}"
+        assert Path(download.value.path()).read_bytes() == written.read_bytes()
+    assert pages.get(f"/experiments/{pages.seen}/samples.xlsx")[0] == 404
+    browser.get_by_role("link", name="Glossary").click()
+    assert "farm explain" in browser.locator("main").inner_text()
+
+
+def test_charts_without_a_prometheus_say_where_they_come_from(pages: Farm, browser: Page) -> None:
+    browser.goto(f"{pages.url}/charts/experiment")
+    assert "Source: this farm's ledger and its exporter" in browser.locator("main").inner_text()
+    assert browser.locator("figure.chart").count() >= 3
+    browser.goto(f"{pages.url}/charts/fleet")
+    assert browser.locator("ul.facts li", has_text="Parts that answer").locator("b").inner_text() == "2"
+    browser.goto(f"{pages.url}/charts/experiment")
+    address = browser.locator("figure.chart img").first.get_attribute("src")
+    status, _, text = pages.get(str(address))
+    assert status == 200 and pages.serial in text and "no figures" not in text
 
 
 def test_what_changes_is_shown_within_a_second_and_keeps_the_focus(pages: Farm, browser: Page) -> None:

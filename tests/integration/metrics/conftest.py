@@ -22,6 +22,7 @@ from .servers import Prometheus, exporter, prometheus
 class Farm:
     content: Content
     exporter_url: str
+    ledger: Ledger
     prometheus: Prometheus
 
 
@@ -42,7 +43,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Farm]:
             with exporter(state_settings(folder, url)) as exporter_url, prometheus(folder, exporter_url) as server:
                 server.wait_for("outcome_cause:farm_attempts:rate5m", 60)  # rates need more than one scrape
                 server.wait_for("farm_night_changed_timestamp_seconds", 60)  # found outside of scrapes
-                yield Farm(content, exporter_url, server)
+                yield Farm(content, exporter_url, ledger, server)
         finally:
             stop.set()
             host.join()

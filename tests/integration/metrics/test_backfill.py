@@ -11,6 +11,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
+from dashboards.web.charts import boards
+from dashboards.web.own_figures import OwnFigures
 from farm.cli.app import application
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
@@ -39,6 +41,8 @@ VALUES = {
     "farm_device_gpu_frequency_hertz": 5.85e8,
 }
 CURRENT = "farm_device_battery_current_amperes"
+TEMPERATURE, VOLTAGE = "farm_device_battery_temperature_celsius", "farm_device_battery_voltage_volts"
+SOURCE = "virtual"
 LABELS = {"job": "pocketfarm", "instance": "127.0.0.1:9464"}
 
 
@@ -120,6 +124,21 @@ def test_the_text_is_openmetrics_with_the_exporters_names(state: Path) -> None:
     }
     assert len(times) == len(families[CURRENT].samples) and max(times) > time.time() - 3600
     assert backfill(state, "--device", "A", "--since", "2100-01-01") == "# EOF\n"
+
+
+def test_charts_without_a_prometheus_draw_the_same_samples(state: Path) -> None:
+    """Of all blocks that tell when they were, the newest too; each at its own time, in the panel that asks for it."""
+    panels = {each.title: each for each in boards()["device"].panels}
+    with Ledger(Settings(state=state).ledger) as ledger:
+        own, hours_s = OwnFigures(lambda: ledger, str), 6 * 3600.0
+        for title, name in (("Battery temperature", TEMPERATURE), ("Battery voltage", VOLTAGE)):
+            assert own.knows(panels[title])
+            (line,) = own.lines(panels[title], SOURCE, hours_s)
+            assert line.values == pytest.approx([VALUES[name]] * len(line.at)) and list(line.at) == sorted(line.at)
+            assert BEGAN + AHEAD_S <= line.at[0] < BEGAN + AHEAD_S + SLOT_S and line.at[-1] > time.time() - 600
+            assert own.lines(panels[title], "import", hours_s) == []
+            assert len(own.lines(panels[title], SOURCE, 3600.0)[0].at) < len(line.at)
+        assert not own.knows(panels["Health"]) and not own.knows(panels["Thermal status"])
 
 
 def test_what_a_phone_does_not_tell_has_no_sample() -> None:

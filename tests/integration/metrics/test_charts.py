@@ -10,9 +10,9 @@ from importlib.metadata import version
 
 import pytest
 
-from dashboards.web.charts import Panel, Prometheus, boards, panel
-from dashboards.web.drawing import draw
+from dashboards.web.charts import Panel, Prometheus, boards, draw, panel
 from dashboards.web.marks import marks, recent
+from dashboards.web.own_figures import OwnFigures
 from dashboards.web.tables import listing, written
 from farm.parts.part import free_port
 from orchestrator.errors import ServiceDown, UnknownName
@@ -71,6 +71,28 @@ def test_states_are_bands_from_change_to_change() -> None:
     assert "not ready" in text
     many = draw(PANELS["Health"], [Line(f"phone {n}", (0.0, 60.0), (1.0, 1.0)) for n in range(30)])
     assert "Health (24 of 30)" in many
+
+
+def test_the_farm_s_own_figures_are_those_of_prometheus(farm: Farm) -> None:
+    """Of every panel that takes no Prometheus: the same lines with the same newest values, the same numbers."""
+    server, own = Prometheus(farm.prometheus.url), OwnFigures(lambda: farm.ledger, lambda: farm.exporter_url)
+    assert "ledger and its exporter" in own.told and set(own.sources()) <= set(server.sources())
+    compared = 0
+    for title, of in PANELS.items():
+        for source in own.sources() if own.knows(of) else ():
+            mine = {line.name: line.values[-1] for line in own.lines(of, source, HOUR_S)}
+            theirs = {line.name: line.values[-1] for line in server.lines(of, source, HOUR_S) if line.values}
+            assert mine.items() <= theirs.items(), title
+            compared += len(mine)
+    assert compared > 40
+    numbers = [each for board in boards().values() for each in board.numbers if own.knows(each)]
+    assert {"Jobs waiting", "Parts that answer"} <= {each.title for each in numbers}
+    for each in numbers:
+        assert own.now(each, "virtual") == pytest.approx(server.now(each, "virtual"), abs=30)
+    text = draw(PANELS["Latency, median"], own.lines(PANELS["Latency, median"], "virtual", HOUR_S), own.span(HOUR_S))
+    assert "no figures" not in text and own.span(HOUR_S).marks
+    alone = OwnFigures(lambda: farm.ledger, str)
+    assert not any(map(alone.knows, numbers)) and "exporter" not in alone.told
 
 
 @pytest.mark.parametrize("title", LISTS)

@@ -14,8 +14,10 @@ from starlette.requests import Request
 
 from dashboards.web.access import Access
 from dashboards.web.app import PAGES
+from dashboards.web.contents import Contents
 from dashboards.web.events import Events
 from dashboards.web.look import Watch
+from dashboards.web.own_figures import OwnFigures
 from dashboards.web.renderer import Renderer
 from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
@@ -41,7 +43,8 @@ def asked(path: str, query: str = "") -> Request:
 async def news_after(ledger: Ledger, have: str = "") -> tuple[bytes, dict[str, object]]:
     """A page of the fleet, and the first event after a job was submitted; `have`: of what state, instead of its own."""
     access, watch = Access("t"), Watch(lambda: ledger, no_farm)
-    renderer = Renderer(lambda: ledger, watch, access, PAGES)
+    contents, figures = Contents(lambda: ledger, Path()), OwnFigures(lambda: ledger, str)
+    renderer = Renderer(lambda: ledger, watch, access, PAGES, contents, figures)
     page = bytes((await renderer.shown(asked("/"))).body)
     ledger.submit("first-1", make.many(1), [make.job("first-1")])
     await asyncio.sleep(watch.pause_s)

@@ -10,7 +10,9 @@ from redis import Redis
 
 from dashboards.web.access import Access
 from dashboards.web.app import PAGES
+from dashboards.web.contents import Contents
 from dashboards.web.look import Watch
+from dashboards.web.own_figures import OwnFigures
 from dashboards.web.pages.nights import morning
 from dashboards.web.renderer import Renderer
 from orchestrator.errors import ServiceDown, UnknownName
@@ -42,7 +44,9 @@ def no_farm() -> Redis:
 
 
 def test_nights_are_shown_whatever_became_of_them(ledger: Ledger) -> None:
-    pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES)
+    contents = Contents(lambda: ledger, Path())
+    figures = OwnFigures(lambda: ledger, str)
+    pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, contents, figures)
     _, listed = pages.main("/nights", {}, None)
     assert "did not run" in listed and "under way" in listed and "complete" in listed
     for outcome, night_id in IDS.items():

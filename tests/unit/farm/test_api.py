@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pydantic import BaseModel
 
 from farm import Farm
 from farm.api.command_line import CommandFailed, CommandLine, as_words
-from farm.api.experiment import Experiment
+from farm.api.experiment import Experiment, table_of
 from farm.api.model_files import network_of, write_inputs, write_model
 from farm.api.outputs import compare_outputs, right_outputs
 from farm.api.plot import dots
@@ -200,3 +201,36 @@ def test_a_figure_that_no_result_has_is_named() -> None:
     with pytest.raises(UnknownName, match="no result has a energy_j") as wrong:
         dots(rows, "energy_j")
     assert wrong.value.remedy == "there are: latency"
+
+
+@pytest.mark.parametrize("places", [1, 2, 3])
+def test_a_column_is_a_field_wherever_rows_lack_its_object(places: int, seed: int) -> None:
+    """Rows with and without an interval, and with none at all: the same columns, none of them empty beside others."""
+    pytest.importorskip("pandas")
+    random = Random(seed + places)
+    has = [random.random() < 0.5 for _ in range(6)] if places < 3 else [False] * 6
+    rows = [{"a": n, "interval": {"low": 1.0, "high": 2.0, "level": 0.95} if each else None, "options": {"t": "1"}}
+            for n, each in enumerate(has)]  # fmt: skip
+    table = table_of(rows)
+    assert sorted(table.columns) == ["a", "interval.high", "interval.level", "interval.low", "options.t"]
+    assert list(table["interval.low"].notna()) == has
+    assert table_of([]).empty
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"where": 'gpu == "x'}, "devices.where: device expression, column 8"),
+        ({"where": "battery > 40 lightyears"}, "devices.where: device expression, column 14"),
+        ({"backend": ["opengl"]}, "matrix.backend[0]: "), ({"sampling": {"blocks": 0}}, "sampling.blocks: "),
+        ({"sampling": {"bloks": 3}}, "sampling.bloks: "), ({"name": "a b"}, "name: "),
+    ],
+)  # fmt: skip
+def test_an_error_names_what_was_given_and_no_file_that_nobody_wrote(
+    wrong: dict[str, Any], field: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CommandFailed) as told:
+        Farm(tmp_path).profile("lenet", **wrong)
+    text = str(told.value.args[0])
+    assert text.startswith("the experiment: ") and field in text, text
+    assert "yaml" not in text and str(tmp_path) not in text, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 
-from farm.cli.explain import glossary
+from orchestrator.answers.glossary import glossary
 
 from .conftest import Run
 

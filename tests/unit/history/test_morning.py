@@ -79,6 +79,8 @@ def page(found: Morning) -> str:
 def test_the_page_says_it_all_in_its_head(found: Morning, page: str) -> None:
     assert headline(found) == "The night is partial: 1 worse; 1 better; 1 unknown; 1 device missing."
     text, parsed, words = page, Page(page), " ".join(page.split())
+    relied = f"<b>Usable with care</b>: 1 device missing; 1 of {len(found.night.rows)} rows unknown; and 1 more."
+    assert 0 < words.index(relied) < words.index("The night is partial")
     assert not parsed.open and "script" not in parsed.tags and "http:" not in text and "https:" not in text
     headings = ("What to do next", "What got worse", "What got better")
     following, worse, better = (words.index(f"<h2>{each}") for each in headings)
@@ -112,6 +114,7 @@ def test_the_summary_names_who_could_not_be_told(found: Morning) -> None:
 
 def test_markdown_says_the_same(found: Morning) -> None:
     text = morning_markdown(found)
+    assert text.splitlines()[2].startswith("**Usable with care**: 1 device missing;")
     assert "**The night is partial: 1 worse; 1 better; 1 unknown; 1 device missing.**" in text
     assert "- B VIRTUAL: m opencl fp32, latency: **worse: +" in text and "- D: it is not connected" in text
     assert "C: 3 series +8.0 to" in text or "C: 3 series +7.9 to" in text or "C: 3 series +" in text
@@ -121,6 +124,7 @@ def test_a_night_that_did_not_run_is_as_loud() -> None:
     night = judged(3, [], (), outcome="not_run", began_at=None, problems=("the farm was down",))
     found = of([night])
     text = morning_page(found)
+    assert "<b>Not usable</b>: it did not run." in text
     assert "The night did not run. Nothing is known of it." in text and "the farm was down" in text
     assert 'class="headline bad"' in text and "did not run" in morning_markdown(found)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -265,3 +266,39 @@ def test_margins_and_traces_are_sound_too() -> None:
     for each in (chart.figure, figure):
         draw(each)
         assert_sound(each, "margins or traces")
+
+
+def test_the_climb_of_a_run_is_seen_and_its_times_are_plain(seed: int) -> None:
+    """Runs of minutes or hours that get slower by 4 to 30 %: the blocks climb over a good part of the panel."""
+    random, one = Random(seed), cell(Api.OPENCL)
+    for _ in range(6):
+        climb, pause_s, blocks = random.uniform(0.04, 0.3), random.choice((5.0, 150.0, 900.0)), random.randrange(4, 15)
+        records = []
+        for block in range(blocks):
+            slow = 10 * (1 + climb * block / (blocks - 1))
+            found = record(one, [slow * random.lognormvariate(0, 0.005) for _ in range(20)], block=block)
+            began = round(block * pause_s * 1e9)
+            samples = tuple(each.model_copy(update={"start_ns": each.start_ns + began}) for each in found.samples)
+            records.append(found.model_copy(update={"samples": samples, "started_at": 1e6 + block * pause_s}))
+        whole = built("e", experiment(), cells={one.cell_id: one}, records=records, outcomes={}, now=1e9)
+        (chart,) = charts.drift(whole.summaries, whole.records)
+        draw(chart.figure)
+        (axes,) = chart.figure.axes
+        lines = [line for line in axes.get_lines() if line.get_linestyle() == "-" and len(line.get_xdata()) > 2]
+        levels = [float(np.median(np.asarray(line.get_ydata()))) for line in lines]
+        low, high = axes.get_ylim()
+        assert len(levels) == blocks and (levels[-1] - levels[0]) / (high - low) > 0.055
+        assert all(re.fullmatch(r"\d+(\.\d+)?", label.get_text()) for label in axes.get_xticklabels())
+        assert_sound(chart.figure, f"a climb of {climb:.0%}")
+
+
+def test_blocks_of_power_have_times_below_them(seed: int) -> None:
+    """Blocks of a fifth of a second to a quarter of an hour: at least two marks below each."""
+    random, one = Random(seed), cell(Api.OPENCL)
+    for _ in range(5):
+        each_s, count = math.exp(random.uniform(math.log(0.2), math.log(300))), random.randrange(1, 4)
+        records = [powered(record(one, [5.0] * 6, block=n, token=n + 1), 1.0, 3.0, each_s=each_s) for n in range(count)]
+        whole = built("e", experiment(), cells={one.cell_id: one}, records=records, outcomes={}, now=1e9)
+        (chart,) = charts.power(whole.summaries, whole.records)
+        words = [label.get_text() for label in chart.figure.axes[0].get_xticklabels()]
+        assert words.count("0") == count and len(words) >= 3 * count, (each_s, words)

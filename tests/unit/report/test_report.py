@@ -114,7 +114,8 @@ def test_a_report_leads_to_the_pages_of_its_farm() -> None:
     addresses = [value or "" for name, value in Page(linked).attributes if name == "href"]
     away = {each.removeprefix("http://127.0.0.1:8420/") for each in addresses if not each.startswith("#")}
     middle = next(block for block in whole.blocks if block.block == 2)
-    assert away == {"experiments/e-1", f"devices/{quote(EVIL, safe='')}", f"jobs/{quote(middle.job_id, safe='')}"}
+    linked_to = {f"devices/{quote(EVIL, safe='')}", f"jobs/{quote(middle.job_id, safe='')}"}
+    assert away == {"experiments/e-1", "glossary", *linked_to}
     without = re.sub(r'<a class="to-farm"[^>]*>(.*?)</a>', r"\1", linked)
     assert without.partition("<footer>")[0] == plain.partition("<footer>")[0]
 

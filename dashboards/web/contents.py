@@ -1,0 +1,55 @@
+"""What is told of the results of experiments, gathered once while nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import ModelFileError
+from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.submission.labels import read_labels
+
+if TYPE_CHECKING:
+    from orchestrator.report.content import Content
+
+KEPT = 8
+"""Experiments."""
+State = tuple[str, tuple[tuple[str, int], ...]]
+"""An experiment and how far it is: its results are others when a job has ended."""
+
+
+class Contents:
+    """For pages and reports alike. Threads may share it."""
+
+    def __init__(self, ledger: Callable[[], Ledger], state: Path) -> None:
+        self._ledger, self.state = ledger, state
+        self._kept: dict[State, Content] = {}
+        self._lock = Lock()
+
+    def of(self, row: ExperimentRow) -> Content:
+        """One at a time: gathering takes a core."""
+        from orchestrator.report.gathering import gather
+
+        key = state_of(row)
+        with self._lock:
+            if key not in self._kept:
+                found = gather(self._ledger(), row, self._labels(row))
+                self._kept = dict([*self._kept.items(), (key, found)][-KEPT:])
+            return self._kept[key]
+
+    def _labels(self, row: ExperimentRow) -> tuple[int, ...] | None:
+        """Where they cannot be read, the rest is told without them."""
+        dataset = row.experiment.workload.dataset
+        if dataset is None or dataset.labels_sha256 is None:
+            return None
+        try:
+            return read_labels(Artifacts(self.state).path(dataset.labels_sha256))
+        except ModelFileError:
+            return None
+
+
+def state_of(row: ExperimentRow) -> State:
+    return row.id, tuple(sorted(row.counts.items()))

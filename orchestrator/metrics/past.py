@@ -1,0 +1,62 @@
+"""What the ledger knows of a time over which nobody scraped: results, and what phones sampled in their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.statistics import QUANTITIES, newest_attempts, summarise
+from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.model.record import Outcome
+
+from .backfill import TENTHS, samples
+from .devices import READING
+from .result_families import ResultLabels, result_families
+from .results import options_of
+
+RESULTS = frozenset(quantity.family for quantity in QUANTITIES.values())
+READINGS = frozenset({*READING, *TENTHS})
+MOST_RECORDS = 200
+"""Newest records of an experiment whose samples are read: they are long."""
+
+
+class Point(NamedTuple):
+    """One sample of a series, with the labels that its panels ask for."""
+
+    name: str
+    labels: Mapping[str, str]
+    at: float
+    """Unix time."""
+    value: float
+
+
+def results(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
+    """The figures of an experiment's results as the exporter tells them, each at the end of its newest good block."""
+    blocks = sorted(newest_attempts(ledger.figures(row.id)), key=lambda block: (block.started_at, block.job_id))
+    good = {(block.serial, block.cell_id): block.ended_at for block in blocks if _is_good(block)}
+    cells, sampling = ledger.cells(row.id), row.experiment.sampling
+    for summary in summarise(blocks, cells, mode=sampling.mode, watched=sampling.target_interval is not None):
+        at = good.get((summary.serial, summary.cell_id))
+        if at is None:
+            continue
+        options = options_of(cells[summary.cell_id], sampling.mode)
+        told = (summary.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value)
+        for family in result_families({ResultLabels(*told): (summary, at)}):
+            if family.name in RESULTS:
+                yield from (Point(each.name, each.labels, at, each.value) for each in family.samples)
+
+
+def readings(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
+    """What the phones of an experiment sampled, with what each of them is."""
+    newest = sorted(ledger.figures(row.id), key=lambda block: block.ended_at)[-MOST_RECORDS:]
+    for record in ledger.records_of({block.job_id for block in newest}):
+        if record.clock is not None and record.power:
+            facts = record.device
+            labels = {"serial": facts.serial, "host": facts.host, "model": facts.model, "source": record.source.value}
+            for name, points in samples(record, record.clock).items():
+                yield from (Point(name, labels, at_ms / 1e3, value) for at_ms, value in points)
+
+
+def _is_good(block: BlockFigures) -> bool:
+    return block.role == "work" and block.outcome is Outcome.OK

@@ -1,0 +1,86 @@
+"""The page of an experiment that is over: whether its results may be used, the results, warnings once, downloads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from dashboards.web.access import Access
+from dashboards.web.app import PAGES
+from dashboards.web.contents import Contents
+from dashboards.web.look import Watch
+from dashboards.web.own_figures import OwnFigures
+from dashboards.web.renderer import Renderer
+from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.report.content import Content
+from orchestrator.report.parts import answer, results
+from orchestrator.report.sections import SETUP, sections
+from tests.unit.orchestrator import make
+from tests.unit.report.test_walk import experiment_of
+
+from .test_nights import no_farm
+
+
+class Drawn(Contents):
+    """Of whatever experiment, the results that were drawn."""
+
+    content: Content
+
+    def of(self, row: ExperimentRow) -> Content:
+        return self.content
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """With one experiment that is over, and one that is not."""
+    with Ledger(f"sqlite:///{tmp_path}/ledger.sqlite") as opened:
+        for name in ("e-1", "open-1"):
+            opened.submit(name, make.many(1, name=name), [make.job(name)])
+        opened.cancel("e-1")
+        yield opened
+
+
+def words(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", re.sub("</?b>", "", html))).split())
+
+
+def test_it_says_what_the_terminal_says(ledger: Ledger, tmp_path: Path, seed: int) -> None:
+    """Any results: the first line, each row's texts in their order, each section, every warning in one row."""
+    random, drawn = Random(seed), Drawn(lambda: ledger, tmp_path)
+    figures = OwnFigures(lambda: ledger, str)
+    pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, drawn, figures)
+    for _ in range(8):
+        drawn.content = found = experiment_of(random)
+        page, html = pages.main("/experiments/e-1", {}, None)
+        text, usable = words(html), answer.usable(found)
+        assert not page.live and 'style="' not in html
+        first = text.index(f"{usable[0].upper()}{usable[1:]}." if ":" in usable else f"{usable.capitalize()}.")
+        assert first < text.index("Results") and answer.closing(found) in text
+        for group in results.groups(found):
+            own = text[text.index(f"{group.device.serial} ", first) :]
+            for row in group.rows:
+                told = " ".join(" ".join([*row.texts, *map(str, row.warnings)]).split())
+                assert told in own, told
+        for section in sections(found):
+            assert (f'<h3 id="{section.name}">' in html) == (section.name != SETUP)
+        assert [html.count(f'<tr id="warning{n}">') for n in range(len(found.doubts) + 2)] == [
+            0, *(1 for _ in found.doubts), 0
+        ]  # fmt: skip
+        assert set(re.findall(r'href="#warning(\d+)"', html)) <= {str(n + 1) for n in range(len(found.doubts))}
+        for form in ("csv", "json", "parquet"):
+            assert f'href="/experiments/e-1/samples.{form}"' in html
+    assert 'id="results"' not in pages.main("/experiments/open-1", {}, None)[1]
+
+
+def test_every_page_leads_to_the_glossary(ledger: Ledger, tmp_path: Path) -> None:
+    figures = OwnFigures(lambda: ledger, str)
+    contents = Contents(lambda: ledger, tmp_path)
+    pages = Renderer(lambda: ledger, Watch(lambda: ledger, no_farm), Access("t"), PAGES, contents, figures)
+    page, html = pages.main("/glossary", {}, None)
+    assert page.title == "Glossary" and 'id="set-up"' in html and "farm explain WORD" in html
+    assert "hat happens in a run before its first inference" in html
