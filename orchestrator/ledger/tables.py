@@ -25,7 +25,7 @@ from sqlalchemy import (
     select,
 )  # fmt: skip
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 
 METADATA = MetaData()
 
