@@ -99,6 +99,37 @@ def test_any_row_has_two_lines_and_what_decides_comes_first(width: int, seed: in
             assert decided or line[0].reason in said
 
 
+def test_an_unknown_row_beside_a_clear_interval_says_why(seed: int) -> None:
+    """In every form; of few rows it may be proven."""
+    random, seen = Random(seed), 0
+    for _ in range(30):
+        content = Content("a", "b", compare(*drawn_sides(random)))
+        _, lines = shown(content, 80)
+        below = {title: [each.words for each in own] for title, own in compared.narrow(content, lines)}
+        clear = [row for row in content.rows if row.verdict == "unknown" and _is_clear(row)]
+        seen += len(clear)
+        for each in clear:
+            more = each.interval is not None and each.interval.low > 1
+            way = (
+                {"latency": "slower", "setup": "slower"}.get(each.metric, "more")
+                if more
+                else ({"latency": "faster", "setup": "faster"}.get(each.metric, "less"))
+            )
+            why = f"not proven for a table of {len(content.rows)} rows"
+            for form in (
+                compared.as_html(content),
+                compared.as_markdown(content),
+                compared.as_junit(content, ()).decode(),
+            ):
+                assert f"unknown: {way}, {why}" in form
+            assert any(words.startswith(way) for words in below[f"Unknown: {why}"])
+    assert seen
+
+
+def _is_clear(row: Compared) -> bool:
+    return row.interval is not None and not row.interval.low <= 1 <= row.interval.high
+
+
 def test_a_wide_terminal_has_a_line_a_row(seed: int) -> None:
     content = Content("a", "b", compare(*drawn_sides(Random(seed))))
     text, lines = shown(content, 10_000)
