@@ -8,10 +8,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -31,6 +32,7 @@ from dashboards.web.documents import Documents
 from dashboards.web.look import Watch
 from dashboards.web.renderer import Renderer
 from farm.api import experiment as notebook
+from farm.cli.output import print_rows
 from orchestrator.analysis.comparison import Compared, compare, rows_of, sides_of
 from orchestrator.analysis.statistics import QUANTITIES, Summary, Told, brief_of, told_of
 from orchestrator.errors import ServiceDown
@@ -173,9 +175,12 @@ def in_json(walk: Walk) -> None:
         assert (each["value"], bool(each["not_resolved"])) == (told.value, told.value is None), name
         assert each["interval"] == (told.interval and _ends(told)), name
     medians = {(s.serial, s.backend): _time(s) for s in walk.whole.summaries}
+    rows = {row.device: row for row in walk.rows() if row.metric == "latency"}
     for each in data["side_by_side"]:
-        assert each["speed_up"] == each["over_ms"] / each["ms"]
-        assert each["interval"] is None or each["interval"]["low"] <= each["speed_up"] <= each["interval"]["high"]
+        row, interval = rows[each["serial"]], each["interval"]
+        assert each["speed_up"] == each["over_ms"] / each["ms"] == pytest.approx(row.ratio)
+        ends = (row.interval.low, row.interval.high) if row.interval else ()
+        assert ends == ((pytest.approx(interval["low"]), pytest.approx(interval["high"])) if interval else ())
         assert (medians[each["serial"], each["backend"]], medians[each["serial"], each["over"]]) == (
             each["ms"], each["over_ms"],
         )  # fmt: skip
@@ -250,6 +255,16 @@ def _figure(told: Told | None) -> str:
         return wording.told(told)[0] if told else ""
     text = wording.number(told.value, told.unit)
     return text if told.unit in ("B", "J") else f"{text} {told.unit}"
+
+
+def in_json_of_compare(walk: Walk) -> None:
+    rows, written = walk.rows(), StringIO()
+    with redirect_stdout(written):
+        print_rows(rows)
+    for row, told in zip(rows, json.loads(written.getvalue()), strict=True):
+        assert (told["a"], told["b"], told["ratio"]) == (row.a, row.b, row.ratio)
+        for why, of_json in ((row.unresolved_a, told["unresolved_a"]), (row.unresolved_b, told["unresolved_b"])):
+            assert of_json == (why and json.loads(why.model_dump_json()))
 
 
 def in_html(content: Content) -> dict[Place, tuple[str, str]]:
@@ -335,6 +350,7 @@ OUTPUTS: dict[str, Callable[[Walk], None]] = {
     "table": in_the_table,
     "page": in_the_page,
     "compare": in_a_comparison,
+    "compare: JSON": in_json_of_compare,
     "compare: HTML": partial(in_a_form, in_html),
     "compare: Markdown": partial(in_a_form, in_markdown),
     "compare: JUnit": partial(in_a_form, in_junit),
@@ -404,6 +420,7 @@ FAULTS: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]],
     "another rule": (
         "orchestrator.analysis.statistics.resolution.unresolved", lambda _: lambda *_a, **_m: None, "compare",
     ),
+    "JSON of compare": ("pydantic_core.to_json", of_other_input, "compare: JSON"),
     "HTML": ("orchestrator.report.compared.html.table", of_other_input, "compare: HTML"),
     "Markdown": ("orchestrator.report.compared.markdown.table", of_other_input, "compare: Markdown"),
     "JUnit": ("orchestrator.report.compared.junit.figures", of_other_input, "compare: JUnit"),
