@@ -131,6 +131,5 @@ def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRo
     cells, labels = ledger.cells(row.id), labels_of(settings, row.experiment)
     answers = answers_of(ledger.figures(row.id, ["predictions"]), labels) if labels else {}
     sampling = row.experiment.sampling
-    watched = sampling.target_interval is not None
-    rows = rows_of(ledger.briefs(row.id), cells, sampling.mode, answers, watched=watched)
+    rows = rows_of(ledger.briefs(row.id), cells, sampling.mode, answers, watched=sampling.is_watched)
     return alike([*rows, *excluded_rows(row.exclusions, rows)], row.experiment)

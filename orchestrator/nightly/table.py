@@ -88,8 +88,8 @@ def _gathered(
         seen: set[Key] = set()
         began = len(rows)
         for cell_id, blocks in _by_cell(one.blocks).items():
-            watched = part.sampling.target_interval is not None
-            for row in alike(rows_of(map(brief_of, blocks), one.cells, part.sampling.mode, watched=watched), part):
+            found = rows_of(map(brief_of, blocks), one.cells, part.sampling.mode, watched=part.sampling.is_watched)
+            for row in alike(found, part):
                 key = _key(part.name, row)
                 cells.setdefault(key, {})[row.device, cell_id] = None
                 seen.add(key)

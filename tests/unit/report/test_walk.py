@@ -78,8 +78,7 @@ class Walk(NamedTuple):
     def rows(self) -> tuple[Compared, ...]:
         """What `farm compare --sides backend=opencl,vulkan` compares."""
         sampling, cells = self.whole.experiment.sampling, {each.cell_id: each for each in CELLS.values()}
-        watched = sampling.target_interval is not None
-        rows = rows_of(map(brief_of, self.whole.blocks), cells, sampling.mode, watched=watched)
+        rows = rows_of(map(brief_of, self.whole.blocks), cells, sampling.mode, watched=sampling.is_watched)
         return compare(*sides_of(rows, "backend", *SIDES))
 
     def sides(self) -> dict[Place, tuple[Told | None, Told | None]]:
