@@ -13,6 +13,7 @@ from orchestrator.errors import NoData
 from .experiments import PANEL, ExperimentArgument
 from .farm_access import LATEST, find_measured, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json, say
+from .pairs import WhereOption, where_of
 
 if TYPE_CHECKING:
     from orchestrator.analysis.best import Best, Value
@@ -39,10 +40,7 @@ def best(
             help="Columns that form a group, separated by commas: layer, device, network ...",
         ),
     ] = "device",
-    where: Annotated[
-        list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE", help="Only rows with this value; may be repeated."),
-    ] = None,
+    where: WhereOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -74,7 +72,7 @@ def best(
             measured = measured_runs(ledger.figures(row.id, []), cells, row.experiment.sampling.mode)
     if not measured:
         raise _nothing(row.id, layers=LAYER in columns)
-    found = choose(measured, columns, axis, _pairs(where or []))
+    found = choose(measured, columns, axis, where_of(where))
     if output is not None:
         _write(output, to_choices(found, f"farm best of {row.id}: {axis} with the least and the greatest time"))
     if as_json:
@@ -86,16 +84,6 @@ def best(
 def _write(path: Path, choices: Choices) -> None:
     path.write_text(choices.model_dump_json(indent=1) + "\n")
     say(f"{len(choices.layers)} layers in {path}: name it as `workload.choices`")
-
-
-def _pairs(where: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in where:
-        name, equals, value = text.partition("=")
-        if not (name and equals):
-            raise typer.BadParameter(f"{text!r} is not COLUMN=VALUE", param_hint="--where")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _nothing(experiment_id: str, *, layers: bool) -> NoData:

@@ -18,6 +18,7 @@ from .experiments import PANEL
 from .explain import hint
 from .farm_access import settings_of
 from .output import JsonOption, StateOption, describe, out, print_json, print_rows, say, show_error
+from .pairs import WhereOption, pair, where_of
 from .results import write_whole
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 DIFFERENT, UNUSABLE = 1, 2
 SHOWN_ROWS = 40
 FAIL_ON = ("worse", "missing", "better", "unknown", "nothing")
+OWN = "each metric's own, which every table tells"
 FileOption = Path | None
 
 
@@ -56,10 +58,7 @@ def compare(
             "--sides", metavar="AXIS=X,Y", help="Instead of B: compare two values of an axis (or column) of A."
         ),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option("--where", metavar="COLUMN=VALUE", help="Only configurations with this value; may be repeated."),
-    ] = None,
+    where: WhereOption = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,7 +77,7 @@ def compare(
             "--margin",
             metavar="METRIC=SHARE",
             help="Smaller differences count as the same; may be repeated.",
-            show_default="latency, throughput 2%, setup 10%, memory, accuracy 1%, energy 3%",
+            show_default=OWN,
         ),
     ] = None,
     between: Annotated[
@@ -87,7 +86,7 @@ def compare(
             "--between",
             metavar="METRIC=SHARE",
             help="Standard deviation between nights of one phone, used where too few nights measure it.",
-            show_default="latency, throughput 0.5%, setup 2%, energy 1%, memory 0%",
+            show_default=OWN,
         ),
     ] = None,
     fail_on: Annotated[
@@ -122,7 +121,7 @@ def compare(
     if sum(each is not None for each in (b, sides, save_baseline)) != 1:
         raise typer.BadParameter("give one of B, --sides and --save-baseline", param_hint="B")
     on = _words(fail_on)
-    rules, only_where = _rules(margin or [], between or []), _where(where or [])
+    rules, only_where = _rules(margin or [], between or []), where_of(where)
     with _unusable(as_json=as_json), _all_kept():
         if save_baseline is not None:
             _save(a, only_where, save_baseline, state, as_json=as_json)
@@ -249,18 +248,18 @@ def _write(
 def _show(content: Content, *, every: bool) -> None:
     from orchestrator.report import compared, listing
 
-    out().print(Text(compared.usable(content), style="bold"))
-    section, left = compared.brief(content, SHOWN_ROWS, every=every)
-    if section.rows:
-        out().print(listing.part(section, most=len(section.rows)))
     counts = ", ".join(f"{number} {name}" for name, number in compared.headline(content))
-    out().print(Text(counts, style="bold"))
+    for told in (compared.usable(content), compared.answer(content), counts):
+        out().print(Text(told, style="bold"))
+    lines, left = compared.lines_of(content, SHOWN_ROWS, every=every)
+    if lines:
+        rows, narrow = compared.section(content, lines), list(compared.narrow(content, lines))
+        out().print(listing.part(rows, most=len(lines), narrow=narrow))
     if left:
         out().print(Text(f"{left} rows more that are not the same: --all shows them", style="dim"))
     for note in compared.notes(content):
         out().print(Text(note, style="dim"))
     hint("settled", "detects", "margin")
-    out().print(Text(compared.closing(content), style="bold"))
 
 
 def _end(content: Content, on: frozenset[str]) -> None:
@@ -279,19 +278,8 @@ def _words(text: str) -> frozenset[str]:
     return words
 
 
-def _where(texts: list[str]) -> dict[str, str]:
-    return dict(_pair(text, "--where", "COLUMN=VALUE") for text in texts)
-
-
-def _pair(text: str, option: str, form: str) -> tuple[str, str]:
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not (name and equals and value):
-        raise typer.BadParameter(f"{text!r} is not {form}", param_hint=option)
-    return name, value
-
-
 def _axis(text: str) -> tuple[str, tuple[str, str]]:
-    axis, value = _pair(text, "--sides", "AXIS=X,Y")
+    axis, value = pair(text, "--sides", "AXIS=X,Y")
     values = [each.strip() for each in value.split(",")]
     if len(values) != 2 or not all(values) or values[0] == values[1]:
         raise typer.BadParameter(f"{text!r} is not AXIS=X,Y with two values", param_hint="--sides")
@@ -310,7 +298,7 @@ def _shares(texts: list[str], option: str, least: float) -> dict[str, float]:
 
     found = {}
     for text in texts:
-        metric, value = _pair(text, option, "METRIC=SHARE, such as latency=2%")
+        metric, value = pair(text, option, "METRIC=SHARE, such as latency=2%")
         try:
             found[metric] = parse_share(value)
         except ValueError as e:

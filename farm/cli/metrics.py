@@ -20,6 +20,7 @@ from orchestrator.errors import SetupError
 from .experiments import PANEL
 from .farm_access import open_database, settings_of
 from .output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
+from .pairs import pair
 
 if TYPE_CHECKING:
     from orchestrator.ledger.database import Database
@@ -165,9 +166,9 @@ def _tool(promtool: str, tsdb: Path) -> str:
 
 
 def _label(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name) or name == "serial":
-        raise typer.BadParameter(f"{text!r} is no NAME=VALUE of a label beside `serial`", param_hint="--label")
+    name, value = pair(text, "--label", form := "NAME=VALUE of a label beside `serial`")
+    if not re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", name) or name == "serial":
+        raise typer.BadParameter(f"{text!r} is not {form}", param_hint="--label")
     return name, value
 
 

@@ -130,5 +130,6 @@ def _rows(settings: Settings, ledger: Ledger, row: ExperimentRow) -> list[SideRo
 
     cells, labels = ledger.cells(row.id), labels_of(settings, row.experiment)
     answers = answers_of(ledger.figures(row.id, ["predictions"]), labels) if labels else {}
-    rows = rows_of(ledger.briefs(row.id), cells, row.experiment.sampling.mode, answers)
+    sampling = row.experiment.sampling
+    rows = rows_of(ledger.briefs(row.id), cells, sampling.mode, answers, watched=sampling.is_watched)
     return alike([*rows, *excluded_rows(row.exclusions, rows)], row.experiment)

@@ -31,7 +31,7 @@ from orchestrator.model.record import Outcome
 from .column_types import Time, Word
 from .rows import HostState, JobState
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 
 METADATA = MetaData()
 

@@ -117,9 +117,9 @@ class Results:
         job = readable(f"job {work[0].job_id}", lambda: queries.job(connection, work[0].job_id))
         if job is None:
             return
-        watched = job.sampling.target_interval is not None
-        (summary,) = summarise(blocks, {key.cell_id: job.cell}, mode=job.sampling.mode, watched=watched)
-        options = options_of(job.cell, job.sampling.mode)
+        mode, watched = job.sampling.mode, job.sampling.is_watched
+        (summary,) = summarise(blocks, {key.cell_id: job.cell}, mode=mode, watched=watched)
+        options = options_of(job.cell, mode)
         labels = ResultLabels(
             key.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value
         )

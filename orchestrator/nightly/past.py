@@ -162,8 +162,8 @@ def _by_night(rows: Sequence[SideRow]) -> dict[str, list[SideRow]]:
 
 
 def _rows(ledger: Ledger, experiment_id: str, experiment: Experiment) -> list[SideRow]:
-    cells = ledger.cells(experiment_id)
-    return alike(rows_of(ledger.briefs(experiment_id), cells, experiment.sampling.mode), experiment)
+    briefs, cells, sampling = ledger.briefs(experiment_id), ledger.cells(experiment_id), experiment.sampling
+    return alike(rows_of(briefs, cells, sampling.mode, watched=sampling.is_watched), experiment)
 
 
 def _unsided(row: SideRow) -> SideRow:

@@ -64,9 +64,9 @@ def _line(row: NightRow) -> str:
     metric = " ".join(filter(None, (found.metric, found.basis)))
     cell = f"{found.device}: {found.network} {found.backend} {found.precision}{options}, {metric}"
     text = f"{word_of(row)}: {cell}"
-    if found.ratio is not None:
+    if found.ratio is not None or found.interval is not None:
         within = f" ({found.interval.low - 1:+.1%} to {found.interval.high - 1:+.1%})" if found.interval else ""
-        text += f": {found.ratio - 1:+.1%}{within}"
+        text += f": {'not resolved' if found.ratio is None else f'{found.ratio - 1:+.1%}'}{within}"
     if row.repeated is not None and row.repeated.ratio is not None:
         text += f", repeated: {row.repeated.ratio - 1:+.1%}"
     return text + (f"; {found.reason}" if found.reason else "")

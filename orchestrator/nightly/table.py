@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from orchestrator.analysis.comparison import Compared, Rules, SideRow, alike, compare, excluded_rows, rows_of, sides_of
@@ -87,16 +88,15 @@ def _gathered(
         seen: set[Key] = set()
         began = len(rows)
         for cell_id, blocks in _by_cell(one.blocks).items():
-            for row in alike(rows_of(map(brief_of, blocks), one.cells, part.sampling.mode), part):
+            found = rows_of(map(brief_of, blocks), one.cells, part.sampling.mode, watched=part.sampling.is_watched)
+            for row in alike(found, part):
                 key = _key(part.name, row)
                 cells.setdefault(key, {})[row.device, cell_id] = None
                 seen.add(key)
-                values = {
-                    name: value for name, value in row.values.items() if _asked(night, name) and wanted(key, name)
-                }
+                figures = row.figures(partial(_is_asked, night, partial(wanted, key)))
                 its_night, turn = f"{night.night_id}/{row.device}", start + row.round
                 options = {**row.options, PART: part.name}
-                rows.append(replace(row, night=its_night, round=turn, values=values, options=options))
+                rows.append(replace(row, night=its_night, round=turn, options=options, **figures))
         if one.wave.kind == "first":
             excluded = alike(excluded_rows(one.exclusions, rows[began:]), part)
             rows += [replace(row, options={**row.options, PART: part.name}) for row in excluded]
@@ -106,8 +106,8 @@ def _gathered(
     return rows, {key: tuple(found) for key, found in cells.items()}
 
 
-def _asked(night: Night, name: str) -> bool:
-    return not night.suite.metrics or name.partition("/")[0] in night.suite.metrics
+def _is_asked(night: Night, wanted: Callable[[str], bool], name: str) -> bool:
+    return (not night.suite.metrics or name.partition("/")[0] in night.suite.metrics) and wanted(name)
 
 
 def _by_cell(blocks: Iterable[BlockFigures]) -> dict[str, list[BlockFigures]]:

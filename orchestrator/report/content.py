@@ -108,14 +108,12 @@ def build(
     has a set.
     """
     newest = sorted(newest_attempts(blocks), key=lambda block: (block.started_at, block.job_id))
-    watched = experiment.sampling.target_interval is not None
-    summaries = tuple(
-        with_gains(summarise(newest, cells, mode=experiment.sampling.mode, watched=watched), newest, cells)
-    )
+    mode, watched = experiment.sampling.mode, experiment.sampling.is_watched
+    summaries = tuple(with_gains(summarise(newest, cells, mode=mode, watched=watched), newest, cells))
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})
     agreed = agreements(newest, cells, experiment, labels)
-    mode, searched = experiment.sampling.mode, limits(experiment, newest, cells)
+    searched = limits(experiment, newest, cells)
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import StyleType
 from rich.text import Text
 
-from .section import Section
+from .section import Section, TwoLines
 
 GAP, INDENT = 2, 2
 SHOWN_ROWS = 40
@@ -96,12 +96,21 @@ class Listing:
         style = self._header_style
         return Listing(self._heads[1:], rows, header=self._header, header_style=style, indent=self._indent + INDENT)
 
-    def _widths(self, room: int) -> list[int] | None:
-        """The width of each column; None where not every word would be whole."""
+    def has_room(self, room: int) -> bool:
+        """Whether each row has one line."""
+        natural = list(map(_widest, self._texts()))
+        return self._indent + sum(natural) + GAP * (len(natural) - 1) <= room
+
+    def _texts(self) -> list[tuple[str, ...]]:
+        """Of each column, with its name."""
         table = [_strings(row) for row in self._rows if not isinstance(row, Text)]
         if self._header or not table:
             table.append([head.name * self._header for head in self._heads])
-        columns = list(zip(*table, strict=True))
+        return list(zip(*table, strict=True))
+
+    def _widths(self, room: int) -> list[int] | None:
+        """The width of each column; None where not every word would be whole."""
+        columns = self._texts()
         natural = list(map(_widest, columns))
         if self._indent + sum(natural) + GAP * (len(natural) - 1) <= room:
             return natural
@@ -190,8 +199,44 @@ class Listing:
         yield from _hanging(console, _indented(cell, indent + (INDENT if name.plain else 0)), room)
 
 
-def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
-    """A part of the report; on a terminal long ones are cut."""
+class Either:
+    """Columns where each row has one line; else rows of two lines below titles. Words without room follow, by number.
+    Of a name that is too long the middle is left out."""
+
+    def __init__(self, columns: Listing, groups: Iterable[tuple[str, Iterable[TwoLines]]]) -> None:
+        self._columns, self._groups = columns, groups
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room, below = options.max_width, dict[str, int]()
+        if self._columns.has_room(room):
+            yield self._columns
+            return
+        for title, rows in self._groups:
+            yield from _hanging(console, Text(title, style="bold"), room)
+            for row in rows:
+                style = "yellow" if row.bad else ""
+                yield Text(" " * INDENT + _shortened(row.name, room - INDENT), style=style)
+                told = [row.figures, row.words]
+                line = " " * 2 * INDENT + (" " * GAP).join(filter(None, told))
+                if cell_len(line) > room:
+                    told[1] = f"({below.setdefault(row.words, len(below) + 1)})"
+                    line = " " * 2 * INDENT + (" " * GAP).join(filter(None, told))
+                yield from _hanging(console, Text(line, style=style), room)
+        for words, number in below.items():
+            yield from _hanging(console, Text(f"({number}) {words}", style="dim"), room)
+
+
+def _shortened(text: str, room: int) -> str:
+    if _wide(text) <= room:
+        return text
+    head = (room - 1) // 2
+    return f"{set_cell_size(text, head)}…{set_cell_size(text[::-1], room - 1 - head)[::-1]}"
+
+
+def part(
+    section: Section, most: int = SHOWN_ROWS, narrow: Iterable[tuple[str, Iterable[TwoLines]]] = ()
+) -> RenderableType:
+    """A part of the report; on a terminal long ones are cut. `narrow`: the same where a row has no room in a line."""
     shown = [index for index, column in enumerate(section.columns) if not column.page_only]
     heads = [Head(section.columns[index].name, section.columns[index].number) for index in shown]
     rows = [
@@ -201,7 +246,8 @@ def part(section: Section, most: int = SHOWN_ROWS) -> RenderableType:
     parts: list[RenderableType] = [Text(section.title, style="italic")]
     if section.terminal_note:
         parts.append(Text(section.terminal_note, style="dim"))
-    parts.append(Listing(heads, rows, header_style="dim", by_first=section.columns[0].name == DEVICE))
+    listing = Listing(heads, rows, header_style="dim", by_first=section.columns[0].name == DEVICE)
+    parts.append(Either(listing, narrow) if narrow else listing)
     if len(section.rows) > most:
         parts.append(Text(f"... {len(section.rows) - most} more: farm report shows all"))
     return Group(*parts)

@@ -26,3 +26,12 @@ class Section(NamedTuple):
     """Numbers of rows."""
     terminal_note: str = ""
     """A terminal has room for few notes: only for those without which the table is misread."""
+
+
+class TwoLines(NamedTuple):
+    """A row where there is no room for columns: what it is of; figures, and words that may stand below by number."""
+
+    name: str
+    figures: str
+    words: str
+    bad: bool

@@ -9,6 +9,8 @@ from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
+from orchestrator.analysis.statistics import QUANTITIES, TOO_SHORT, Unresolved, energy_of, median_of
+
 from .accuracy import accuracies
 from .compared import Compared
 from .matching import Match, Pair
@@ -17,6 +19,8 @@ from .ratio import ROUNDING_MS, Design, Estimate, design_of
 from .rows import SideRow
 from .verdict import share_of
 
+EVEN = 1.1
+"""Over the least, the largest of values whose median any rule tells, however alike neighbours are: a shortcut."""
 ORDER = {name: place for place, name in enumerate(METRICS)}
 Differs = dict[str, tuple[str, str]]
 
@@ -126,38 +130,68 @@ def _by_metric(pair: Pair, match: Match) -> dict[str, _Blocks]:
     """The blocks that have each metric."""
     a, b = ([row for row in side if row.values] for side in (pair.a, pair.b))
     names = {tuple(row.values) for side in (a, b) for row in side}
-    if len(names) == 1:
+    void = {name for side in (pair.a, pair.b) for row in side for name in row.uncertainties if name not in row.values}
+    if len(names) == 1 and not void:
         return dict.fromkeys(names.pop(), _Blocks(a, b, match))
     return {
         name: _Blocks([row for row in a if name in row.values], [row for row in b if name in row.values], match)
-        for name in set().union(*names)
+        for name in void.union(*names)
     }
 
 
 def _of_metric(cell: _Cell, name: str, blocks: _Blocks) -> Row:
-    if not all(blocks.sides):
-        return _missing(cell, name)
     told = cell.row(name)
+    told.a, told.unresolved_a = _told(name, blocks.sides[0], cell.pair.a)
+    told.b, told.unresolved_b = _told(name, blocks.sides[1], cell.pair.b)
+    if not all(blocks.sides):
+        why = {"A": told.unresolved_a, "B": told.unresolved_b}
+        too_short = [side for side in why if why[side] is TOO_SHORT]
+        return _too_short(told, too_short, blocks) if too_short else _missing(cell, name)
     told.blocks, told.nights = blocks.blocks, blocks.nights
     a, b = ([row.values[name] for row in side] for side in blocks.sides)
     if min(a) <= 0 or min(b) <= 0:
         told.reason = "a figure of a block is not above zero, so there is no ratio"
         return Row(told)
-    told.a, told.b = median(a), median(b)
+    medians = median(a), median(b)
     if told.metric == "energy" and not blocks.energies_compare:
         told.reason = "the gain of a gauge is not known: energies of different phones do not compare"
         return Row(told)
     if blocks.least < MIN_BLOCKS:
-        told.ratio, told.needs_blocks = told.b / told.a, max(1, MIN_BLOCKS - blocks.least)
+        told.ratio = None if told.a is None or told.b is None else told.b / told.a
+        told.needs_blocks = max(1, MIN_BLOCKS - blocks.least)
         told.reason = f"needs {MIN_BLOCKS} blocks on each side"
     if (design := blocks.design) is None:
         return Row(told)
     figures = Figures(
-        design, itemgetter(*design.a)(a), itemgetter(*design.b)(b), told.b / told.a,
+        design, itemgetter(*design.a)(a), itemgetter(*design.b)(b), medians[1] / medians[0],
         cell.rules.between_nights(told.metric),
-        ROUNDING_MS / told.a if told.metric == "latency" and blocks.whole_ms else 0.0,
+        ROUNDING_MS / medians[0] if told.metric == "latency" and blocks.whole_ms else 0.0,
     )  # fmt: skip
     return Row(told, figures, blocks.share, blocks.phone)
+
+
+def _told(name: str, blocks: Sequence[SideRow], every: Iterable[SideRow]) -> tuple[float | None, Unresolved | None]:
+    """The figure of a side as results tell it, or why they do not: by one rule."""
+    if not blocks:
+        return None, TOO_SHORT if any(name in row.uncertainties for row in every) else None
+    (metric, _, basis), values = name.partition("/"), [row.values[name] for row in blocks]
+    if not QUANTITIES[metric].has_interval or (metric != "energy" and max(values) <= EVEN * min(values)):
+        return median(values), None
+    in_time, watched = sorted(blocks, key=lambda row: row.started_at), any(row.watched for row in blocks)
+    values = [row.values[name] for row in in_time]
+    if metric != "energy":
+        return median_of(values, watched=watched)[::2]
+    known = [row.uncertainties.get(name, (0.0, 0.0)) for row in in_time]  # older baselines have none
+    value, _, why_not = energy_of(values, known, watched=watched, positive=not basis.startswith("net"))
+    return (None, why_not) if why_not else (value, None)
+
+
+def _too_short(told: Compared, sides: Sequence[str], blocks: _Blocks) -> Row:
+    """The row of an energy whose loads were too short on these sides. Where neither has one, it cannot be had."""
+    told.reason = f"loads on {' and '.join(sides)} were too short: needs {TOO_SHORT.needs_load_s:g} s"
+    if not any(blocks.sides):
+        told.verdict, told.missing_on, told.expected = "missing", "both", False
+    return Row(told)
 
 
 def _other_start(name: str, by_name: Mapping[str, _Blocks]) -> bool:

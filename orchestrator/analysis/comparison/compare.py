@@ -80,7 +80,9 @@ def _tell_ratios(group: _Group) -> None:
     lows, highs = np.exp(np.maximum(-700, within.low)), np.exp(np.minimum(700, within.high))
     told = zip(group.rows, np.exp(found.point).tolist(), lows.tolist(), highs.tolist(), strict=True)
     for row, ratio, low, high in told:
-        row.told.ratio, row.told.interval, row.told.method = ratio, Interval(low=low, high=high), found.method
+        told_both = row.told.a is not None and row.told.b is not None
+        row.told.ratio, row.told.method = ratio if told_both else None, found.method
+        row.told.interval = Interval(low=low, high=high)
 
 
 def _moved(groups: Iterable[_Group]) -> Mapping[_Of, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orchestrator.analysis.statistics import Interval
+from orchestrator.analysis.statistics import Interval, Unresolved
 from orchestrator.model.base import STRICT
 
 from .ratio import Method
@@ -30,12 +30,15 @@ class Compared:
     """Which figure of the metric: source and scope of an energy, kind of memory, of set-up."""
     unit: str
     a: float | None = None
-    """Median of the blocks, as in a table of results; share of an accuracy."""
+    """Median of the blocks, as in a table of results; share of an accuracy. None where results do not tell it."""
     b: float | None = None
+    unresolved_a: Unresolved | None = None
+    """Why A has no figure although it was measured."""
+    unresolved_b: Unresolved | None = None
     ratio: float | None = None
-    """B over A: the quotient of these two."""
+    """B over A: the quotient of these two; None where one of them is not told."""
     interval: Interval | None = None
-    """95 % interval of the ratio, of this row alone: it holds the ratio, and verdicts follow from it."""
+    """95 % interval of the ratio, of this row alone: it holds the quotient of medians, and verdicts follow from it."""
     margin: float
     verdict: Verdict
     worse: bool | None = None
@@ -58,3 +61,10 @@ class Compared:
     """Why it is unknown or missing."""
     differs: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Provenance that the sides do not have in common: of A, of B."""
+
+    @property
+    def at_least(self) -> float | None:
+        """The ratio; where that is not told, the end of its interval that is nearer to one."""
+        if self.ratio is not None or self.interval is None:
+            return self.ratio
+        return max(self.interval.low, min(1.0, self.interval.high))

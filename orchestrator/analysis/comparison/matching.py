@@ -97,12 +97,12 @@ def of_metrics(rows: Iterable[SideRow], metrics: Collection[str]) -> list[SideRo
     asked = [
         replace(
             row,
-            values={name: value for name, value in row.values.items() if name.partition("/")[0] in metrics},
+            **row.figures(lambda name: name.partition("/")[0] in metrics),
             right=row.right if "accuracy" in metrics else "",
         )
         for row in rows
     ]
-    return [row for row in asked if row.values or row.right or row.problem or row.excluded]
+    return [row for row in asked if row.values or row.uncertainties or row.right or row.problem or row.excluded]
 
 
 def only(rows: Iterable[SideRow], where: Mapping[str, str]) -> list[SideRow]:

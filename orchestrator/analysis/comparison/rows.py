@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import FiniteFloat
 
@@ -62,6 +62,11 @@ class SideRow:
     """Why there is no block: the cell was excluded from this device beforehand."""
     values: dict[str, FiniteFloat] = field(default_factory=dict)
     """By metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
+    uncertainties: dict[str, list[FiniteFloat]] = field(default_factory=dict)
+    """Of an energy: what repetition makes smaller, and what not. One that `values` lacks is void: its load was too
+    short."""
+    watched: bool = False
+    """Whether blocks were added until intervals were narrow."""
     time: str = "latency"
     """Name among `values` of what it times, with its mode; in a baseline of an older version always this."""
     whole_ms: bool = False
@@ -78,6 +83,11 @@ class SideRow:
     """Which judgement of the same cell in one night this is, from 1: each may spend a share of the errors only; 0: the
     only one."""
 
+    def figures(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
+        """Its fields that hold figures, with those of these names alone."""
+        held: dict[str, dict[str, Any]] = {"values": self.values, "uncertainties": self.uncertainties}
+        return {field: {name: of for name, of in own.items() if wanted(name)} for field, own in held.items()}
+
 
 class Answers(NamedTuple):
     """What a block answered of a set of examples, as a row tells it."""
@@ -91,8 +101,11 @@ def rows_of(
     cells: Mapping[str, Cell],
     mode: Mode = "steady",
     answers: Mapping[int, Answers] | None = None,
+    *,
+    watched: bool = False,
 ) -> list[SideRow]:
-    """Of each job the newest attempt. `answers`: by token, where the workload has a set with labels."""
+    """Of each job the newest attempt. `answers`: by token, where the workload has a set with labels. `watched`: whether
+    blocks were added until intervals were narrow."""
     newest = newest_attempts(blocks)
     ordered = sorted(newest, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
     placed = list(zip(ordered, nights_of(ordered), strict=True))
@@ -103,7 +116,7 @@ def rows_of(
         if block.role == "work"
     ]
     for row in rows:
-        row.canaries_ms = canaries.get(row.night, {})
+        row.canaries_ms, row.watched = canaries.get(row.night, {}), watched
     return rows
 
 
@@ -191,6 +204,7 @@ def _row(block: Brief, cell: _CellText, mode: Mode, answers: Answers | None, nig
         ended_at=block.ended_at,
         problem="" if good else ": ".join(filter(None, (block.outcome, block.cause))),
         values=values if latency is None else {cell.latency: latency, **values},
+        uncertainties=block.uncertainties,
         time=cell.latency,
         whole_ms=block.whole_ms,
         relative_energy=block.relative_energy,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from .brief import Brief, brief_of
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
 from .effect import Effect, detectable
-from .energies import EnergyPerInference, EnergyUse, Figure, energy_uses, reported_energy
+from .energies import TOO_SHORT, EnergyPerInference, EnergyUse, Figure, energy_of, energy_uses, reported_energy
 from .intervals import (
     MIN_BLOCKS,
     Interval,
@@ -23,7 +23,7 @@ from .intervals import (
 from .latency import Latency, latency
 from .modes import ColdStart, Mode, ThrottleBin, Throttling, block_value_ms, cold_start, throttling
 from .quantities import QUANTITIES, Quantity, Told, told_of
-from .resolution import Unresolved, unresolved
+from .resolution import Unresolved, median_of, unresolved
 from .resources import (
     MemoryUse,
     layer_medians,
@@ -43,6 +43,7 @@ __all__ = [
     "MOST_RUNS",
     "QUANTITIES",
     "SERIAL_BLOCKS",
+    "TOO_SHORT",
     "Brief",
     "CanaryVerdict",
     "CanaryWord",
@@ -75,12 +76,14 @@ __all__ = [
     "canary_verdicts",
     "cold_start",
     "detectable",
+    "energy_of",
     "energy_uses",
     "first_result_ms",
     "frames_per_s",
     "latency",
     "layer_medians",
     "median_interval",
+    "median_of",
     "memory_medians",
     "newest_attempts",
     "planned_memory",

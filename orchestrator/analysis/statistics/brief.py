@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.figures import BlockFigures, Value
 from orchestrator.model.record import Outcome
 
-from .energies import is_short
+from .energies import is_short, uncertainty
 from .setup import first_result_ms, total_setup_ms
 from .throughput import frames_per_s
 
@@ -40,6 +40,9 @@ class Brief(NamedTuple):
     relative_energy: bool
     values: dict[str, float]
     """The other figures, by metric and basis."""
+    uncertainties: dict[str, list[float]]
+    """Of an energy: what repetition makes smaller, and what not. One that `values` lacks is void: its load was too
+    short."""
     provenance: dict[str, str]
 
 
@@ -49,6 +52,7 @@ COLUMNS = Brief._fields[: Brief._fields.index("token")]
 
 def brief_of(block: BlockFigures) -> Brief:
     good = block.outcome is _OK
+    energies = dict(_energies(block)) if good else {}
     timed = good and not block.stream and block.times is not None
     return Brief(
         experiment_id=block.experiment_id,
@@ -68,12 +72,13 @@ def brief_of(block: BlockFigures) -> Brief:
         first_result_ms=first_result_ms(block) if timed else None,
         whole_ms=bool(block.times and block.times.whole),
         relative_energy=bool(block.energy and not block.energy.absolute),
-        values=dict(_values(block)) if good else {},
+        values=dict(_values(block, energies)) if good else {},
+        uncertainties={name: list(uncertainty(*each)) for name, each in energies.items()},
         provenance=_provenance(block),
     )
 
 
-def _values(block: BlockFigures) -> Iterator[tuple[str, float]]:
+def _values(block: BlockFigures, energies: dict[str, tuple[Value, float]]) -> Iterator[tuple[str, float]]:
     if block.stream and (rate := frames_per_s(block)) is not None:
         yield "throughput", rate
     if block.setup_ns:
@@ -83,12 +88,19 @@ def _values(block: BlockFigures) -> Iterator[tuple[str, float]]:
         for basis, size_bytes in figures.items():
             if size_bytes:
                 yield f"memory/{basis}", float(size_bytes)
-    if (energy := block.energy) is not None and not is_short(energy):
-        kind = f"{energy.source.value} {energy.scope.value} {energy.name}".strip()
-        estimates = {"net": energy.per_inference_j, "gross": energy.gross_per_inference_j}
-        told = next(((basis, each) for basis, each in estimates.items() if each is not None), None)
-        if told is not None:
-            yield f"energy/{told[0]} {kind}", told[1].value
+    if block.energy is not None and not is_short(block.energy):
+        yield from ((name, estimate.value) for name, (estimate, _) in energies.items())
+
+
+def _energies(block: BlockFigures) -> Iterator[tuple[str, tuple[Value, float]]]:
+    """Net, or where the block did not rest gross, with the uncertainty of its gain."""
+    if (energy := block.energy) is None:
+        return
+    kind = f"{energy.source.value} {energy.scope.value} {energy.name}".strip()
+    if (estimate := energy.per_inference_j) is not None:
+        yield f"energy/net {kind}", (estimate, energy.gain_uncertainty)
+    elif (estimate := energy.gross_per_inference_j) is not None:
+        yield f"energy/gross {kind}", (estimate, energy.gain_uncertainty)
 
 
 def _provenance(block: BlockFigures) -> dict[str, str]:

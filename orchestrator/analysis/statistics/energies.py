@@ -18,6 +18,7 @@ from .intervals import Interval, Method, median_interval, range_coverage
 from .resolution import Unresolved, unresolved
 
 Z = 1.96
+TOO_SHORT = Unresolved(why="short load", needs_load_s=SHORTEST_LOAD_S)
 EnergyKind = tuple[PowerSource, Scope, str]
 """Source, scope, and which gauge, meter or rail."""
 
@@ -106,8 +107,7 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     is long enough."""
     first = energies[0]
     long = [each for each in energies if not is_short(each)]
-    too_short = Unresolved(why="short load", needs_load_s=SHORTEST_LOAD_S)
-    void = Figure(value=None, within=None, total=None, unresolved=too_short)
+    void = Figure(value=None, within=None, total=None, unresolved=TOO_SHORT)
 
     def over_blocks(pick: Callable[[Energy], Value | None], of: Sequence[Energy], *, positive: bool) -> Figure | None:
         found = [(estimate, each.gain_uncertainty) for each in of if (estimate := pick(each)) is not None]
@@ -132,28 +132,42 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
     )
 
 
+def uncertainty(estimate: Value, gain: float) -> tuple[float, float]:
+    """The standard uncertainty of a block's energy without the gain's: what repetition makes smaller, and what not."""
+    random = sqrt(max(0.0, estimate.std**2 - (gain * estimate.value) ** 2 - estimate.systematic**2))
+    return random, estimate.systematic
+
+
 def is_short(energy: Energy) -> bool:
     """Whether the energy is void; with a slow gauge the doubt alone is told of longer loads, whose intervals hold."""
     return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
 
 
 def _figure(found: Sequence[tuple[Value, float]], *, watched: bool, positive: bool) -> Figure:
-    """The median of blocks' estimates, each with the standard uncertainty of its gain as a share.
+    """The median of blocks' estimates, each with the standard uncertainty of its gain as a share."""
+    values, apart = [estimate.value for estimate, _ in found], [uncertainty(*each) for each in found]
+    value, within, why_not = energy_of(values, apart, watched=watched, positive=positive)
+    if why_not:
+        return Figure(value=None, within=None, total=None, unresolved=why_not)
+    gain = Z * max(gain for _, gain in found) * abs(value)
+    return Figure(value=value, within=within, total=_wider(within, value, 0.0, gain, on_logs=True))
+
+
+def energy_of(
+    values: Sequence[float], uncertainties: Sequence[Sequence[float]], *, watched: bool, positive: bool
+) -> tuple[float, Interval, Unresolved | None]:
+    """The median of blocks' energies in order of time, its interval without the gain's part, and why it is not told.
 
     Systematic terms are bounds that no repetition makes smaller: the interval holds its level or more. What cannot be
     below zero is told on the scale of logarithms, where every uncertainty is a factor.
     """
-    values = [estimate.value for estimate, _ in found]
     value = median(values)
-    random = Z * median(_random(estimate, gain) for estimate, gain in found) / sqrt(len(found))
-    systematic = Z * median(estimate.systematic for estimate, _ in found)
-    gain = Z * max(gain for _, gain in found) * abs(value)
+    random = Z * median(random for random, _ in uncertainties) / sqrt(len(values))
+    systematic = Z * median(systematic for _, systematic in uncertainties)
     between = median_interval(values, watched=watched, positive=positive) or _of_too_few(values)
     on_logs = positive and min(value, between.low) > 0
     within = _wider(between, value, random, systematic, on_logs=on_logs)
-    if why_not := unresolved(value, within, len(found), fixed=systematic):
-        return Figure(value=None, within=None, total=None, unresolved=why_not)
-    return Figure(value=value, within=within, total=_wider(within, value, 0.0, gain, on_logs=True))
+    return value, within, unresolved(value, within, len(values), fixed=systematic)
 
 
 def _wider(interval: Interval, value: float, least: float, more: float, *, on_logs: bool) -> Interval:
@@ -178,8 +192,3 @@ def _of_too_few(values: Sequence[float]) -> Interval:
         method=Method.OWN if len(values) == 1 else Method.RANGE,
         conditional=True,
     )
-
-
-def _random(estimate: Value, gain: float) -> float:
-    """What repetition makes smaller."""
-    return sqrt(max(0.0, estimate.std**2 - (gain * estimate.value) ** 2 - estimate.systematic**2))

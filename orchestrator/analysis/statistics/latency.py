@@ -10,8 +10,8 @@ from pydantic import Field
 from orchestrator.analysis.figures import Times
 from orchestrator.model.base import Model
 
-from .intervals import Interval, median_interval
-from .resolution import Unresolved, unresolved
+from .intervals import Interval
+from .resolution import Unresolved, median_of
 
 
 class Latency(Model):
@@ -37,14 +37,12 @@ def latency(blocks: Sequence[Times], *, watched: bool = False) -> Latency | None
     """Statistics of the times of blocks; None of none."""
     if not blocks:
         return None
-    medians = [block.median_ms for block in blocks]
-    middle, interval = median(medians), median_interval(medians, watched=watched)
-    why_not = unresolved(middle, interval, len(blocks))
+    middle, interval, why_not = median_of([block.median_ms for block in blocks], watched=watched)
     return Latency(
         blocks=len(blocks),
         samples=sum(block.count for block in blocks),
-        median_ms=None if why_not else middle,
-        interval_ms=None if why_not else interval,
+        median_ms=middle,
+        interval_ms=interval,
         unresolved=why_not,
         mad_ms=median(block.mad_ms for block in blocks),
         min_ms=min(block.min_ms for block in blocks),

@@ -9,8 +9,8 @@ from typing import Literal
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 
-from .intervals import Interval, median_interval
-from .resolution import Unresolved, unresolved
+from .intervals import Interval
+from .resolution import Unresolved, median_of
 from .setup import first_result_ms, total_setup_ms
 
 Mode = Literal["steady", "cold", "sustained"]
@@ -68,13 +68,11 @@ def cold_start(blocks: Sequence[BlockFigures], *, watched: bool = False) -> Cold
     found = [block for block in blocks if block.times]
     if not found:
         return None
-    totals = [first_result_ms(block) for block in found]
-    middle, interval = median(totals), median_interval(totals, watched=watched)
-    why_not = unresolved(middle, interval, len(found))
+    middle, interval, why_not = median_of([first_result_ms(block) for block in found], watched=watched)
     return ColdStart(
         blocks=len(found),
-        total_ms=None if why_not else middle,
-        interval_ms=None if why_not else interval,
+        total_ms=middle,
+        interval_ms=interval,
         unresolved=why_not,
         setup_ms=median(map(total_setup_ms, found)),
         first_ms=median(block.first_timed_ms for block in found),

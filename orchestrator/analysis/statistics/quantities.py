@@ -25,6 +25,8 @@ class Quantity(NamedTuple):
     base: float = 1.0
     """One unit in the base unit."""
     help: str = ""
+    has_interval: bool = True
+    """Whether it is told with its interval, and so may not be resolved."""
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -37,11 +39,11 @@ QUANTITIES: dict[str, Quantity] = {
     "throughput": Quantity("1/s", "farm_results_throughput_frames_per_second", 1.0, "Frames per second of streams."),
     "setup": Quantity(
         "ms", "farm_results_setup_seconds", 1e-3,
-        "From a fresh process to its first inference, by state: cold, warm, cached, none.",
+        "From a fresh process to its first inference, by state: cold, warm, cached, none.", has_interval=False,
     ),
     "memory": Quantity(
         "B", "farm_results_memory_bytes", 1.0,
-        "Memory: `device` is the agent's own allocations, `process` its VmHWM, `pss` its Pss.",
+        "Memory: `device` is the agent's own allocations, `process` its VmHWM, `pss` its Pss.", has_interval=False,
     ),
     "energy": Quantity(
         "J", "farm_results_energy_per_inference_joules", 1.0,

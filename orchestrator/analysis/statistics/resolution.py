@@ -6,12 +6,14 @@ energy is, may truly be near zero: then only its bound is told.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
-from typing import Literal
+from statistics import median
+from typing import Literal, NamedTuple
 
 from orchestrator.model.base import Model
 
-from .intervals import MIN_BLOCKS, Interval
+from .intervals import MIN_BLOCKS, Interval, median_interval
 
 MOST_HALF_WIDTH = 0.5
 """Of a figure that is told, as a share of it."""
@@ -48,3 +50,18 @@ def unresolved(value: float, interval: Interval | None, blocks: int, fixed: floa
         below=max(0.0, interval.high),
         needs_blocks=needs if needs is not None and needs <= MOST_BLOCKS else None,
     )
+
+
+class Median(NamedTuple):
+    """The median over blocks with its interval; both None where it is not told."""
+
+    value: float | None
+    interval: Interval | None
+    unresolved: Unresolved | None
+
+
+def median_of(values: Sequence[float], *, watched: bool = False) -> Median:
+    """The median of at least one block's times or rates, in order of time. `watched`: as intervals have it."""
+    middle, interval = median(values), median_interval(values, watched=watched)
+    why_not = unresolved(middle, interval, len(values))
+    return Median(None, None, why_not) if why_not else Median(middle, interval, None)

@@ -6,7 +6,6 @@ It is no latency, nor the inverse of one: the frames of a stream overlap, and th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 
 from pydantic import Field
 
@@ -14,8 +13,8 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.job import Cell
 
-from .intervals import Interval, median_interval
-from .resolution import Unresolved, unresolved
+from .intervals import Interval
+from .resolution import Unresolved, median_of
 
 
 class Throughput(Model):
@@ -64,15 +63,14 @@ def throughput(blocks: Sequence[BlockFigures], cell: Cell, *, watched: bool = Fa
     frames = max((of.frames for of in found), default=1)
     if frames == 1:
         return None
-    middle, interval = median(rates), median_interval(rates, watched=watched)
-    why_not = unresolved(middle, interval, len(found))
+    middle, interval, why_not = median_of(rates, watched=watched)
     return Throughput(
         blocks=len(found),
         samples=sum(of.samples for of in found),
         frames=frames,
         batch=cell.batch or 1,
-        frames_per_s=None if why_not else middle,
-        interval_per_s=None if why_not else interval,
+        frames_per_s=middle,
+        interval_per_s=interval,
         unresolved=why_not,
         slowest_per_s=min(of.slowest_per_s for of in found),
     )

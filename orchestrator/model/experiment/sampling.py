@@ -62,6 +62,11 @@ class Sampling(Model):
             raise ValueError("mode `cold` has no warm-up and one inference: leave out `warmup` and `samples`")
         return {**data, "warmup": 0, "samples": 1}
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether blocks are added until intervals are narrow: such intervals are wider."""
+        return self.target_interval is not None
+
     @model_validator(mode="after")
     def _consistent(self) -> Sampling:
         if self.target_interval is not None and self.max_blocks < self.blocks:

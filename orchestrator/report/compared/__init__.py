@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from .content import Content, FailOn, closing, fails, headline, notes, usable
+from .content import Content, answer, fails, headline, notes, usable
 from .html import as_html
 from .junit import as_junit
 from .markdown import as_markdown
-from .table import brief, table
+from .table import lines_of, narrow, section, table
 
 __all__ = [
     "Content",
-    "FailOn",
+    "answer",
     "as_html",
     "as_junit",
     "as_markdown",
-    "brief",
-    "closing",
     "fails",
     "headline",
+    "lines_of",
+    "narrow",
     "notes",
+    "section",
     "table",
     "usable",
 ]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from statistics import median
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from orchestrator.analysis.comparison import METRICS, Compared, Rules
 from orchestrator.model.device import Source
 from orchestrator.report import wording
 
-FailOn = Literal["worse", "missing", "better", "unknown"]
-RANKS = ("worse", "missing", "better", "unknown", "same", "unavailable")
-"""Words of a row, in the order in which they are told."""
+TITLES = {
+    "worse": "Worse", "missing": "On one side only", "better": "Better", "unknown": "Unknown", "same": "Same",
+    "unavailable": "Cannot be had",
+}  # fmt: skip
+"""Words of a row, in the order in which they are told, with the titles over such rows."""
+RANKS = tuple(TITLES)
 
 
 class Content(NamedTuple):
@@ -59,34 +61,30 @@ def usable(content: Content) -> str:
     """The first line: `usable`, `usable with care`, `not usable`, and why."""
     counts, rows = Counter(map(word, content.rows)), len(content.rows)
     decided = counts["worse"] + counts["better"] + counts["same"]
-    if not any(row.ratio is not None for row in content.rows):
+    if not any(map(_on_both, content.rows)):
         return "not usable: nothing was measured on both sides"
     told = [f"{counts[each]} of {rows} rows are {each}" for each in ("unknown", "missing") if counts[each]]
     return f"usable with care: {'; '.join(told)}" if told else f"usable: {wording.counted(decided, 'row')} decided"
 
 
-def closing(content: Content) -> str:
-    """The last line: in what B differs, metric by metric, or that nothing is proven."""
+def answer(content: Content) -> str:
+    """The second line: in what B differs, metric by metric, or that nothing is proven."""
     told = []
     for metric in METRICS:
-        own = [row for row in content.rows if row.metric == metric and row.ratio is not None]
+        own = [row for row in content.rows if row.metric == metric and _on_both(row)]
         for worse in (True, False):
             found = [row for row in own if row.verdict == "different" and row.worse is worse]
             if found:
                 how = "worse" if worse else "better"
                 where = f"{len(found)} of {len(own)} rows"
-                told.append(f"{metric.capitalize()} of B is {how} in {where}: {_times(found)} times A's.")
+                ratios = [row.ratio for row in found if row.ratio is not None]
+                times = wording.times(ratios, [row.interval for row in found])
+                told.append(f"{metric.capitalize()} of B is {how} in {where}: {times} times A's.")
     return " ".join(told) or "No difference between A and B is proven."
 
 
-def _times(rows: Sequence[Compared]) -> str:
-    """`2.7 (1.4 to 5.3)`: the middle ratio, from the lowest to the highest end of the intervals."""
-    ends = [row.interval for row in rows if row.interval]
-    low, high = min(each.low for each in ends), max(each.high for each in ends)
-    middle = median(row.ratio for row in rows if row.ratio is not None)
-    places = wording.decimals(middle, (high - low) / 2 or None, 5)
-    texts = (wording.rounded(each, places) for each in (middle, low, high))
-    return "{} ({} to {})".format(*texts)
+def _on_both(row: Compared) -> bool:
+    return row.ratio is not None or row.interval is not None
 
 
 def notes(content: Content) -> list[str]:
@@ -146,6 +144,7 @@ def device(row: Compared) -> str:
     return f"{row.device} {told}" if told.isupper() else row.device
 
 
-def cell(row: Compared) -> str:
-    options = "".join(f" {name}={value}" for name, value in row.options.items())
+def cell(row: Compared, unsaid: Collection[tuple[str, str]] = ()) -> str:
+    """Network, backend, precision and options. `unsaid`: options that stand elsewhere."""
+    options = "".join(f" {name}={value}" for name, value in row.options.items() if (name, value) not in unsaid)
     return f"{row.network} {row.backend} {row.precision}{options}"

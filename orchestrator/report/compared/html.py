@@ -7,17 +7,10 @@ from pathlib import Path
 
 from orchestrator.report.parts.links import Links
 
-from .content import RANKS, Content, headline, notes, ordered, word
+from .content import TITLES, Content, answer, headline, notes, ordered, usable, word
 from .table import table
 
 FOLDER = Path(__file__).parent.parent
-TITLES = {
-    "worse": "Worse", "missing": "On one side only", "better": "Better", "unknown": "Unknown", "same": "Same",
-    "unavailable": "Cannot be had",
-}  # fmt: skip
-"""Of the groups of rows, in the order in which they stand."""
-
-
 MOST_EXPERIMENTS = 12
 
 
@@ -39,7 +32,7 @@ def as_html(content: Content, pages: str = "") -> str:
     def device(serial: str, text: str) -> str:
         return str(links.device(serial, text)) if serial in content.serials else escaped(text)
 
-    groups: dict[str, list[tuple[bool, Markup]]] = {rank: [] for rank in RANKS}
+    groups: dict[str, list[tuple[bool, Markup]]] = {rank: [] for rank in TITLES}
     for number, (row, texts) in enumerate(zip(ordered(content.rows), section.rows, strict=True)):
         # a loop of the template takes three times as long
         cells = Markup(form % (device(row.device, texts[0]), *map(escaped, texts[1:])))  # noqa: S704
@@ -55,6 +48,7 @@ def as_html(content: Content, pages: str = "") -> str:
         a=content.a,
         b=content.b,
         css=Markup((FOLDER / "report.css").read_text()),  # noqa: S704  (our own file)
+        told=(usable(content), answer(content)),
         facts=headline(content),
         notes=notes(content),
         section=section,

@@ -7,10 +7,9 @@ from collections.abc import Collection
 from xml.etree import ElementTree
 
 from orchestrator.analysis.comparison import Compared
-from orchestrator.report import wording
 
 from .content import Content, cell, device, fails, notes
-from .table import verdict_words
+from .table import figures, verdict_words
 
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -37,10 +36,10 @@ def as_junit(content: Content, on: Collection[str]) -> bytes:
 
 
 def _detail(row: Compared) -> str:
+    found = dict(zip(("A", "B", "ratio", "95 % interval"), figures(row), strict=True))
+    told = ", ".join(f"{name} {text}" for name, text in found.items() if text)
     lines = [f"{name}: A {a}, B {b}" for name, (a, b) in row.differs.items()]
-    if row.interval is not None and row.ratio is not None:
-        lines.insert(0, "ratio {}, 95 % interval {}".format(*wording.ratio(row.ratio, row.interval)))
-    return "\n".join([*lines, *filter(None, [row.reason])])
+    return "\n".join(filter(None, [told, *lines, row.reason]))
 
 
 def _text(text: str) -> str:

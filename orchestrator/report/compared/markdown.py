@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from .content import Content, headline, notes
+from .content import Content, answer, headline, notes, usable
 from .table import table
 
 
@@ -14,6 +14,8 @@ def as_markdown(content: Content) -> str:
     counts = ", ".join(f"{number} {name}" for name, number in headline(content))
     lines = [
         f"## Comparison of {plain(content.a)} (A) with {plain(content.b)} (B)",
+        "",
+        f"**{plain(usable(content))}.** {plain(answer(content))}",
         "",
         counts,
         "",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from typing import Literal
+
 from orchestrator.analysis.comparison import Compared
 from orchestrator.analysis.statistics.resolution import MOST_BLOCKS
 from orchestrator.report import wording
-from orchestrator.report.section import Column, Section
+from orchestrator.report.section import Column, Section, TwoLines
 
-from .content import Content, cell, device, ordered, word
+from .content import TITLES, Content, cell, device, ordered, word
 
 COLUMNS = (
     Column("device"), Column("configuration"), Column("metric"), Column("A", True), Column("B", True),
@@ -17,12 +21,12 @@ COLUMNS = (
 
 def table(content: Content) -> Section:
     """What is different or missing first; those rows are marked."""
-    return _section(content, [[row] for row in ordered(content.rows)])
+    return section(content, [[row] for row in ordered(content.rows)])
 
 
-def brief(content: Content, most: int, *, every: bool) -> tuple[Section, int]:
-    """The same for a terminal, and how many lines it leaves out: metrics of a cell that are missing for one reason
-    share a line. `most`: lines; `every`: all of them, those that are the same too."""
+def lines_of(content: Content, most: int, *, every: bool) -> tuple[list[list[Compared]], int]:
+    """The rows of each line for a terminal, and how many lines are left out: metrics of a cell that are missing for one
+    reason share a line. `most`: lines; `every`: all of them, those that are the same too."""
     lines: dict[tuple[object, ...], list[Compared]] = {}
     for number, row in enumerate(ordered(content.rows)):
         missing = row.verdict == "missing"
@@ -30,39 +34,68 @@ def brief(content: Content, most: int, *, every: bool) -> tuple[Section, int]:
         if every or word(row) not in ("same", "unavailable"):
             lines.setdefault(key, []).append(row)
     shown = list(lines.values())[: None if every else most]
-    return _section(content, shown), len(lines) - len(shown)
+    return shown, len(lines) - len(shown)
 
 
-def _section(content: Content, lines: list[list[Compared]]) -> Section:
-    rows = [line[0] for line in lines]
+def section(content: Content, lines: Sequence[Sequence[Compared]]) -> Section:
     return Section(
         name="compared",
         title=f"A {content.a}, B {content.b}",
         note="",
         columns=COLUMNS,
         rows=tuple(_texts(len(content.rows), *line) for line in lines),
-        bad=frozenset(number for number, row in enumerate(rows) if word(row) in ("worse", "missing")),
+        bad=frozenset(number for number, line in enumerate(lines) if is_bad(line[0])),
     )
 
 
-def _texts(rows: int, row: Compared, *others: Compared) -> tuple[str, ...]:
-    if others:
-        return device(row), cell(row), f"{len(others) + 1} metrics", "", "", "", "", verdict_words(row, rows)
-    ratio, interval = ("", "") if row.ratio is None else wording.ratio(row.ratio, row.interval)
-    return (
-        device(row),
-        cell(row),
-        f"{row.metric} {row.basis}".strip(),
-        figure(row, row.a),
-        figure(row, row.b),
-        ratio,
-        interval,
-        verdict_words(row, rows),
-    )
+def narrow(content: Content, lines: Sequence[Sequence[Compared]]) -> Iterator[tuple[str, list[TwoLines]]]:
+    """The same for a terminal that is too narrow for it: by verdict, with what is true of all rows in the title."""
+    options = [set(row.options.items()) for row in content.rows]
+    shared = set.intersection(*options) if len(options) > 1 else set()
+    if shared:
+        yield f"every configuration: {' '.join(f'{name}={value}' for name, value in sorted(shared))}", []
+    for rank, own in groupby(lines, key=lambda line: word(line[0])):
+        unproven = f": {_unproven(len(content.rows))}" if rank == "unknown" else ""
+        yield f"{TITLES[rank]}{unproven}", [_two_lines(line, shared) for line in own]
 
 
-def figure(row: Compared, value: float | None) -> str:
-    """With its unit."""
+def _two_lines(line: Sequence[Compared], shared: Collection[tuple[str, str]]) -> TwoLines:
+    row = line[0]
+    a, b, ratio, interval = ("",) * 4 if len(line) > 1 else figures(row, why=False)
+    told = (" to ".join(filter(None, (a, b))), f"{ratio} {interval}".strip())
+    name = f"{device(row)}  {cell(row, shared)}  {_metric(line)}"
+    return TwoLines(name, "  ".join(filter(None, told)), said(row), is_bad(row))
+
+
+def is_bad(row: Compared) -> bool:
+    return word(row) in ("worse", "missing")
+
+
+def _texts(rows: int, *line: Compared) -> tuple[str, ...]:
+    told = ("",) * 4 if len(line) > 1 else figures(line[0])
+    return device(line[0]), cell(line[0]), _metric(line), *told, verdict_words(line[0], rows)
+
+
+def _metric(line: Sequence[Compared]) -> str:
+    return f"{len(line)} metrics" if len(line) > 1 else f"{line[0].metric} {line[0].basis}".strip()
+
+
+def figures(row: Compared, *, why: bool = True) -> tuple[str, str, str, str]:
+    """What both sides came to, the ratio and its interval. `why`: with the reason why a side is not told."""
+    ratio = interval = ""
+    if row.ratio is not None:
+        ratio, interval = wording.ratio(row.ratio, row.interval)
+    elif row.interval is not None:
+        _, interval = wording.ratio(row.interval.low, row.interval)
+    return figure(row, "A", why=why), figure(row, "B", why=why), ratio, interval
+
+
+def figure(row: Compared, side: Literal["A", "B"], *, why: bool = False) -> str:
+    """What a side came to, with its unit; `not resolved` or `too short` where results say so."""
+    value, unresolved = (row.a, row.unresolved_a) if side == "A" else (row.b, row.unresolved_b)
+    if unresolved is not None:
+        text, reason = wording.figure(None, None, unresolved, row.unit)
+        return f"{text} ({reason})" if why else text
     if value is None:
         return ""
     if row.unit == "share":
@@ -74,16 +107,32 @@ def figure(row: Compared, value: float | None) -> str:
 def verdict_words(row: Compared, rows: int) -> str:
     """`worse: +5.1 %`, `same within 2 %`, `unknown: needs 7 more blocks`, `missing on B: ...`. `rows`: of the whole
     table, for which a difference has to be proven."""
+    name, text = word(row), said(row, f", {_unproven(rows)}")
+    between = " " if name in ("same", "missing") else ": "
+    return f"{'cannot be had' if name == 'unavailable' else name}{between}{text}"
+
+
+def _unproven(rows: int) -> str:
+    return f"not proven for a table of {wording.counted(rows, 'row')}"
+
+
+def said(row: Compared, unproven: str = "") -> str:
+    """The same below a title that names the verdict."""
     if row.verdict == "same":
-        return f"same within {100 * row.margin:g} %"
-    if word(row) == "unavailable":
-        return f"cannot be had: {row.reason}"
+        return f"within {100 * row.margin:g} %"
     if row.verdict == "missing":
-        return f"missing on {row.missing_on}: {row.reason}"
-    if row.verdict == "different" and row.ratio is not None:
-        return f"{word(row)}: {wording.change(row.ratio, row.interval)}"
-    seems = f"{direction(row)}, not proven for a table of {wording.counted(rows, 'row')}; " if direction(row) else ""
-    return f"unknown: {seems}{_needs(row)}"
+        return f"on {row.missing_on}: {row.reason}" if row.expected else row.reason
+    if row.verdict == "different":
+        return size(row)
+    way = direction(row)
+    return "; ".join(filter(None, (way and f"{way}{unproven}", _needs(row))))
+
+
+def size(row: Compared) -> str:
+    """`+5.1 %` of a row with an interval; from end to end of that where the ratio is not told."""
+    if row.ratio is None and row.interval is not None:
+        return " to ".join(wording.change(end, row.interval) for end in (row.interval.low, row.interval.high))
+    return "" if row.ratio is None else wording.change(row.ratio, row.interval)
 
 
 def direction(row: Compared) -> str:

@@ -61,9 +61,9 @@ def _square(row: NightRow) -> Square:
 
 
 def _style(row: Compared, what: str) -> str:
-    if row.ratio is None or row.ratio <= 0:
+    if not (ratio := row.at_least):
         return ""
-    up = log(row.ratio) * (1 if METRICS[row.metric].more_is_worse else -1)
+    up = log(ratio) * (1 if METRICS[row.metric].more_is_worse else -1)
     share = min(1.0, abs(up) / (FULL * row.margin)) * (1.0 if what in ("worse", "better") else 0.4)
     colour = "--worse" if up > 0 else "--better"
     return f"background:color-mix(in srgb, var({colour}) {100 * share:.0f}%, transparent)"
@@ -90,12 +90,13 @@ def ratio_picture(row: NightRow, scale: float) -> Markup:
     band, low, middle = _x(1 + found.margin, scale), _x(1 - found.margin, scale), HEIGHT_PX / 2
     what = row.said
     colour = f"var(--{what})" if what in ("worse", "better") else "var(--muted)"
-    line = f'<line x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="2"/>'
+    ends = f'x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{middle}" y2="{middle}"' if x else ""
+    line = f'<line {ends} stroke="{colour}" stroke-width="2"/>' if x else ""
     return Markup(  # noqa: S704  (figures and colours of ours alone)
         f'<svg class="ratio" role="img" aria-label="ratio {found.ratio:.3f}" viewBox="0 0 {WIDTH_PX} {HEIGHT_PX}">'
         f'<rect x="{low:.1f}" width="{band - low:.1f}" y="0" height="{HEIGHT_PX}" fill="var(--line)" opacity=".5"/>'
         f'<line x1="{WIDTH_PX / 2}" x2="{WIDTH_PX / 2}" y1="0" y2="{HEIGHT_PX}" stroke="var(--muted)"/>'
-        f'{line if x else ""}<circle cx="{_x(found.ratio, scale):.1f}" cy="{middle}" r="4" fill="{colour}"/></svg>'
+        f'{line}<circle cx="{_x(found.ratio, scale):.1f}" cy="{middle}" r="4" fill="{colour}"/></svg>'
     )
 
 

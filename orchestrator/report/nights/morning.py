@@ -265,7 +265,7 @@ def _counted(number: int, name: str) -> str:
 
 def _size(row: NightRow) -> float:
     """By how much it is worse."""
-    ratio = row.compared.ratio
+    ratio = row.compared.at_least
     return 0.0 if ratio is None else (ratio - 1) * (1 if METRICS[row.compared.metric].more_is_worse else -1)
 
 

@@ -86,15 +86,15 @@ def _group(found: Morning, name: str, rows: list[NightRow], scale: float, links:
 
 def levels(row: NightRow) -> str:
     """`9.03 ms to 9.76 ms`; empty where a side lacks it."""
-    sides = [figure(row.compared, value) for value in (row.compared.a, row.compared.b)]
-    return " to ".join(sides) if all(sides) else ""
+    a, b = figure(row.compared, "A"), figure(row.compared, "B")
+    return f"{a} to {b}" if a and b else ""
 
 
 def words(row: NightRow, rows: int) -> str:
     """The verdict with its interval, and what the repetition said."""
     found = row.compared
     text = verdict_words(found, rows)
-    if found.interval is not None and found.verdict == "different":
+    if found.interval is not None and found.ratio is not None and found.verdict == "different":
         text += f" ({_end(found, found.interval.low)} to {_end(found, found.interval.high)})"
     if row.repeated is not None and row.repeated.ratio is not None:
         text += f"; repeated: {wording.change(row.repeated.ratio, row.repeated.interval)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from orchestrator.analysis.comparison.backends import SideBySide, side_by_side
 from orchestrator.analysis.comparison.cell_blocks import Ratio
@@ -70,7 +69,7 @@ def _faster(rows: Sequence[SideBySide]) -> Iterator[str]:
         losses = [(serial, ratio) for serial, _, ratio in found if ratio.proves_more]
         for first, second, own in ((one, other, wins), (other, one, losses)):
             if own:
-                times = _times([ratio for _, ratio in own])
+                times = wording.times([ratio.point for _, ratio in own], [ratio.interval for _, ratio in own])
                 yield f"{NAMES[first]} is {times} times as fast as {NAMES[second]} on {len(own)} of {whole}."
         if not wins and not losses:
             yield f"{NAMES[one]} and {NAMES[other]} are not told apart on any of {whole}."
@@ -85,14 +84,6 @@ def _counted(serials: Sequence[str], rows: int) -> str:
     """By devices where each has one row, else by configurations."""
     devices = len(set(serials))
     return wording.counted(devices, "device") if devices == rows else f"{rows} configurations"
-
-
-def _times(ratios: Sequence[Ratio]) -> str:
-    """`2.7 (1.4 to 5.3)`: the middle one, and from the lowest to the highest end of the intervals."""
-    ends = [ratio.interval for ratio in ratios if ratio.interval]
-    low, high, middle = min(e.low for e in ends), max(e.high for e in ends), median(ratio.point for ratio in ratios)
-    places = wording.decimals(middle, (high - low) / 2)
-    return f"{wording.rounded(middle, places)} ({wording.rounded(low, places)} to {wording.rounded(high, places)})"
 
 
 def _measured(summaries: Sequence[Summary]) -> str:

@@ -14,6 +14,7 @@ from .intervals import (
     percent_interval,
     ratio,
     session_note,
+    times,
     told,
 )
 from .names import Naming, cell, few, naming, short_name, without
@@ -78,6 +79,7 @@ __all__ = [
     "short_name",
     "short_source",
     "source_word",
+    "times",
     "told",
     "unreal_note",
     "usable",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from statistics import median
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.statistics import SERIAL_BLOCKS
@@ -42,15 +43,33 @@ def ratio(value: float, interval: Interval | None) -> tuple[str, str]:
     """`2.71` and `[2.62, 2.80]`: the digits follow the interval."""
     if interval is None:
         return rounded(value, decimals(value)), ""
-    places = decimals(value, interval.half_width, RATIO_DIGITS if interval.half_width else 3)
-    low, high = (rounded(end, places) for end in (interval.low, interval.high))
-    return rounded(value, places), f"[{low}, {high}]{level(interval)}"
+    text, low, high = _ratios(value, interval.low, interval.high)
+    return text, f"[{low}, {high}]{level(interval)}"
+
+
+def times(ratios: Collection[float], intervals: Iterable[Interval | None]) -> str:
+    """`2.7 (1.4 to 5.3)`: the middle ratio, and from the lowest to the highest end of the intervals; these alone
+    without a ratio."""
+    known = [each for each in intervals if each is not None]
+    low, high = min(each.low for each in known), max(each.high for each in known)
+    text, *ends = _ratios(median(ratios or (low, high)), low, high)
+    return f"{text} ({ends[0]} to {ends[1]})" if ratios else " to ".join(ends)
+
+
+def _ratios(value: float, low: float, high: float) -> list[str]:
+    """As many digits as the interval allows; two of each where it is wider than the ratio itself."""
+    half = (high - low) / 2
+    places, least = decimals(value, half or None, RATIO_DIGITS if half else 3), decimals(value, significant=2)
+    if places >= least:
+        return [rounded(each, places) for each in (value, low, high)]
+    return [rounded(each, min(least + 1, decimals(each, significant=2))) for each in (value, low, high)]
 
 
 def change(ratio_: float, interval: Interval | None) -> str:
     """`+5.1 %` of a ratio of 1.051; digits follow the interval."""
     percent_ = 100 * (ratio_ - 1)
     places = min(1, decimals(percent_, 100 * interval.half_width if interval else None, RATIO_DIGITS))
+    places = places if round(percent_, places) else 0
     return f"{round(percent_, places):+.{max(0, places)}f} %"
 
 

@@ -25,11 +25,15 @@ class Row(NamedTuple):
     brief: str
 
 
-@given(st.lists(st.tuples(st.dictionaries(MARKS, st.floats(0, 9)), st.dictionaries(MARKS, MARKS)), max_size=6))
-def test_rows_share_a_provenance_only_where_it_is_the_same(told: list[tuple[dict[str, float], dict[str, str]]]) -> None:
+VALUES, PROVENANCE = st.dictionaries(MARKS, st.floats(0, 9)), st.dictionaries(MARKS, MARKS)
+UNCERTAINTIES = st.dictionaries(MARKS, st.lists(st.floats(0, 9), min_size=2, max_size=2))
+
+
+@given(st.lists(st.tuples(VALUES, UNCERTAINTIES, PROVENANCE), max_size=6))
+def test_rows_share_a_provenance_only_where_it_is_the_same(told: list[tuple[Any, ...]]) -> None:
     known: dict[str, dict[str, str]] = {}
-    for values, provenance in told + told:
+    for parts in told + told:
         first = ("e", "j", "c", "s", "phone", "ok", 1.0)
-        rest: tuple[Any, ...] = (1, 2, "work", "m", 2.0, "", None, None, False, False, values, provenance)
+        rest: tuple[Any, ...] = (1, 2, "work", "m", 2.0, "", None, None, False, False, *parts)
         row: Any = Row(*first, json.dumps(rest, separators=(",", ":")))
         assert packing.brief(row, known) == Brief(*(*first, *rest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isclose
+from math import exp, isclose
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from benchmarks.statistics.simulated_blocks import SHAPES, Shape, blocks_ms, truth_ms
 from benchmarks.statistics.sticking import staying
-from orchestrator.analysis.statistics import Method, median_interval, serial_correlation
+from orchestrator.analysis.statistics import Interval, Method, median_interval, serial_correlation
 from orchestrator.analysis.statistics.intervals import LEVEL, MOST_INTERPOLATED
 from orchestrator.analysis.statistics.serial import ALLOWANCE, alike_doubt, effective_blocks
+from orchestrator.report import wording
 
 NORMAL = SHAPES[0]
 ALIKE = Shape("AR(0.6)", "normal", 0.03, correlation=0.6)
@@ -149,3 +150,17 @@ def test_alike_blocks_are_doubted_and_independent_ones_are_not(seed: int) -> Non
     assert alike_doubt([]) is None and alike_doubt([3.0] * 9) is None
     doubt = alike_doubt([float(number) for number in range(10)])
     assert doubt is not None and doubt.detail.endswith("10 blocks tell as much as 1 independent ones")
+
+
+def test_a_ratio_is_told_however_wide_its_interval_is(seed: int) -> None:
+    """Never as zero, nor with digits that the interval does not allow."""
+    generator = np.random.default_rng(seed)
+    for _ in range(2000):
+        value, spread = (min(600.0, float(each)) for each in np.exp(generator.normal(0, [1.5, 1.5])))
+        interval = Interval(low=value * exp(-spread), high=value * exp(spread))
+        text, ends = wording.ratio(value, interval)
+        assert float(text) == pytest.approx(value, rel=0.051) and "[-" not in ends
+        wide = interval.half_width > 0.5 * value
+        assert not wide or len(text.replace(".", "").strip("0")) <= 3 or value > 100
+        told = wording.times([value], [interval])
+        assert told.startswith(f"{text} (") and float(told.split(" to ")[1].rstrip(")")) >= 0.9 * value

@@ -1,50 +1,115 @@
-"""The walk: every quantity of every result through every output is one number under one name, none below zero."""
+"""The walk: every quantity of every result through every output is one number under one name, none below zero; and a
+fault in one output alone is found there, and nowhere else."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from io import StringIO
+from itertools import pairwise
+from pathlib import Path
 from random import Random
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
+from redis import Redis
+from rich.console import RenderableType
+from starlette.requests import Request
 
-from farm.api.experiment import row_of
+from dashboards.web import tables
+from dashboards.web.access import Access
+from dashboards.web.app import PAGES
+from dashboards.web.documents import Documents
+from dashboards.web.look import Watch
+from dashboards.web.renderer import Renderer
+from farm.api import experiment as notebook
+from farm.cli.output import print_rows
 from orchestrator.analysis.comparison import Compared, compare, rows_of, sides_of
 from orchestrator.analysis.statistics import QUANTITIES, Summary, Told, brief_of, told_of
+from orchestrator.errors import ServiceDown
+from orchestrator.ledger import Ledger
 from orchestrator.metrics.result_families import ResultLabels, result_families
 from orchestrator.model.device import Api, Source
 from orchestrator.model.event import Memory
+from orchestrator.model.experiment import Experiment, Sampling, Workload
 from orchestrator.model.record import Record
-from orchestrator.report import console, export, wording
+from orchestrator.report import compared, console, export, listing, wording
+from orchestrator.report.compared.content import RANKS, Content, word
 from orchestrator.report.html import render
+from tests.unit.history.made import judged, kept
+from tests.unit.orchestrator import make
+from tests.widths import UNBOUNDED, drawn
 
-from .records import Whole, built, cell, experiment, powered, record, steps_of
+from .records import Whole, built, cell, powered, record, steps_of
 
 SERIALS = ("phone-1", "phone-2", "phone-3")
-CELLS = {api: cell(api) for api in (Api.OPENCL, Api.VULKAN)}
+SIDES = (Api.OPENCL, Api.VULKAN)
+CELLS = {api: cell(api) for api in SIDES}
 COLUMNS = {
     "latency": "median_ms", "throughput": "frames_per_s", "power load": "load_power_w",
-    **{f"setup {state}": f"setup_{state}_ms" for state in ("warm", "cached")},
+    **{f"setup {state}": f"setup_{state}_ms" for state in ("cold", "warm", "cached")},
     **{f"memory {kind}": f"memory_{kind}_bytes" for kind in ("device", "process", "pss")},
 }  # fmt: skip
+Place = tuple[str, str, str]
+"""Serial, backend, name of the quantity."""
+
+
+class Walk(NamedTuple):
+    """An experiment with a ledger that has it; its cells differ in their backend."""
+
+    whole: Whole
+    ledger: Ledger
+    state: Path
+
+    def told(self) -> Iterator[tuple[Summary, Told, str]]:
+        for summary in self.whole.summaries:
+            for told in told_of(summary):
+                yield summary, told, f"{told.metric} {told.basis}".strip()
+
+    def rows(self) -> tuple[Compared, ...]:
+        """What `farm compare --sides backend=opencl,vulkan` compares."""
+        sampling, cells = self.whole.experiment.sampling, {each.cell_id: each for each in CELLS.values()}
+        rows = rows_of(map(brief_of, self.whole.blocks), cells, sampling.mode, watched=sampling.is_watched)
+        return compare(*sides_of(rows, "backend", *SIDES))
+
+    def sides(self) -> dict[Place, tuple[Told | None, Told | None]]:
+        """What results tell of both backends, of what can be compared, by its name there."""
+        cold = self.whole.experiment.sampling.mode == "cold"
+        found: dict[Place, dict[str, Told]] = {}
+        for summary, told, name in self.told():
+            name = {"latency": "", "first result": "latency cold start"}.get(name, name) if cold else name
+            net = summary.energy_per_inference and summary.energy_per_inference.basis
+            if name and told.metric != "power" and (told.metric != "energy" or told.labels["basis"] == net):
+                found.setdefault((summary.serial, "", name), {})[summary.backend] = told
+        return {place: (own.get(SIDES[0]), own.get(SIDES[1])) for place, own in found.items()}
 
 
 def experiment_of(random: Random) -> Whole:
     """Few blocks or many, even or wide, with gross ones, energies of short loads, power near that at rest."""
-    records = [one for serial in SERIALS for one in _of_phone(serial, random)]
+    mode = random.choice(("steady", "steady", "cold"))
+    target = {"target_interval": "5 %", "max_blocks": 60} if random.random() < 0.3 else {}
+    sampling = Sampling.model_validate({"mode": mode, "blocks": 3, **target})
+    records = [one for serial in SERIALS for one in _of_phone(serial, random, cold=mode == "cold")]
     cells = {each.cell_id: each for each in CELLS.values()}
-    return built("e-1", experiment(), cells=cells, records=records, outcomes={"ok": len(records)}, now=1e9)
+    of = Experiment(name="first", workload=Workload(network="lenet"), sampling=sampling)
+    return built("e-1", of, cells=cells, records=records, outcomes={"ok": len(records)}, now=1e9)
 
 
-def _of_phone(serial: str, random: Random) -> list[Record]:
+def _of_phone(serial: str, random: Random, *, cold: bool) -> list[Record]:
     count, spread, gross = random.randrange(1, 9), random.choice((0.002, 0.05, 0.6)), random.random() < 0.3
-    load_s = random.choice((0.5, 5.0, 35.0, 35.0))
+    load_s = {api: random.choice((0.5, 5.0, 35.0, 35.0)) for api in SIDES}
     idle_w, net_w = random.uniform(0.2, 1.5), random.choice((0.02, 0.5, 3.0))
     return [
-        _block(serial, api, block, 2 * block + turn, spread, gross, load_s, idle_w, net_w, random)
+        _block(serial, api, block, 2 * block + turn, spread, gross, load_s[api], idle_w, net_w, random, cold=cold)
         for block in range(count)
         for turn, api in enumerate(CELLS)
     ]
@@ -52,11 +117,12 @@ def _of_phone(serial: str, random: Random) -> list[Record]:
 
 def _block(
     serial: str, api: Api, block: int, at: int, spread: float, gross: bool, load_s: float, idle_w: float, net_w: float,
-    random: Random,
+    random: Random, *, cold: bool,
 ) -> Record:  # fmt: skip
     slow = random.lognormvariate(0, spread) * (4.0 if gross and random.random() < 0.2 else 1.0)
-    timed = [slow * random.lognormvariate(1 + (api is Api.VULKAN), 0.05) for _ in range(6)]
+    timed = [slow * random.lognormvariate(1 + (api is Api.VULKAN), 0.05) for _ in range(1 if cold else 6)]
     plain = record(CELLS[api], timed, block=block, serial=serial, token=at + 1, source=Source.PHONE)
+    plain = plain.model_copy(update={"samples": plain.samples[1:]}) if cold else plain
     noise = [random.gauss(0, random.choice((0.01, 0.5))) for _ in range(101)]
     found = powered(plain, idle_w, idle_w + net_w * random.lognormvariate(0, spread), each_s=load_s, noise=noise)
     steps = steps_of({"context": 3.0, "build": random.uniform(20, 60)}, cached=block > 0 and random.random() < 0.7)
@@ -68,50 +134,242 @@ def _block(
     return found.model_copy(update={"setup": steps, "memory": memory, **started})
 
 
-def test_a_quantity_is_one_number_in_every_output(seed: int) -> None:
-    random = Random(seed)
-    for _ in range(12):
-        whole = experiment_of(random)
-        data = json.loads(json.dumps(export.as_data(whole)))
-        text, compared = printed(whole), _compared(whole)
-        for summary, told_json in zip(whole.summaries, data["summaries"], strict=True):
-            samples, row = exposed(summary), row_of(told_json)
-            assert len(told_of(summary)) == len(told_json["quantities"])
-            for told, of_json in zip(told_of(summary), told_json["quantities"], strict=True):
-                name = f"{told.metric} {told.basis}".strip()
-                check_told(told, name)
-                assert (of_json["value"], bool(of_json["not_resolved"])) == (told.value, told.value is None), name
-                assert of_json["interval"] == (told.interval and _ends(told)), name
-                assert samples.get((QUANTITIES[told.metric].family, told.basis)) == told.value, name
-                if (column := COLUMNS.get(name)) is not None:
-                    assert row[column] == told.value, name
-                beside = compared.get((summary.serial, summary.backend, told.metric, told.basis))
-                if beside is not None and told.value is not None:
-                    assert beside == pytest.approx(told.value, rel=1e-12), name
-            in_table(text, summary)
-        for each in data["side_by_side"]:
-            assert each["speed_up"] == each["over_ms"] / each["ms"]
-            assert each["interval"] is None or each["interval"]["low"] <= each["speed_up"] <= each["interval"]["high"]
-            medians = {
-                s.backend: s.latency.median_ms for s in whole.summaries if s.serial == each["serial"] and s.latency
-            }
-            assert (medians[each["backend"]], medians[each["over"]]) == (each["ms"], each["over_ms"])
-        assert not re.search(r"\[-|-\d[\d.]* (m|µ)?[JW]\b", text), "no bound is below zero"
-        assert text.startswith(data["usable"]) and " ".join(text.split()).endswith(" ".join(data["closing"].split()))
+@pytest.fixture(scope="module")
+def walks(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[list[Walk]]:
+    random, state, found = Random(seed), tmp_path_factory.mktemp("walk"), []
+    with ExitStack() as stack:
+        for number in range(4):
+            ledger = stack.enter_context(Ledger(f"sqlite:///{state}/{number}.sqlite"))
+            found.append(Walk(experiment_of(random), ledger, state))
+            _keep(found[-1])
+        yield found
 
 
-def test_the_page_shows_what_the_table_shows(seed: int) -> None:
-    whole = experiment_of(Random(seed))
-    page = render(whole)
-    for summary in whole.summaries:
+def _keep(walk: Walk) -> None:
+    """The records, and the comparison as a night of a suite."""
+    whole, cells = walk.whole, {each.cell_id: each for each in CELLS.values()}
+    jobs = [
+        make.job("e-1", each.block, (each.device.serial,)).model_copy(
+            update={"cell": cells[each.cell_id], "sampling": whole.experiment.sampling}
+        )
+        for each in whole.records
+    ]
+    assert walk.ledger.submit("e-1", whole.experiment, jobs)
+    for job, each in zip(jobs, whole.records, strict=True):
+        begun = walk.ledger.begin_attempt(job.job_id, each.device.serial, "lab", 60.0)
+        assert begun is not None
+        update = {"job_id": job.job_id, "attempt": begun.attempt, "token": begun.token}
+        walk.ledger.keep(each.model_copy(update=update))
+    kept(walk.ledger, [judged(1, list(walk.rows()), SERIALS)])
+
+
+# What each output tells
+
+
+def in_json(walk: Walk) -> None:
+    data = json.loads(json.dumps(export.as_data(walk.whole)))
+    told_json = [each for summary in data["summaries"] for each in summary["quantities"]]
+    for (_, told, name), each in zip(walk.told(), told_json, strict=True):
+        assert f"{each['metric']} {each['basis']}".strip() == name
+        assert (each["value"], bool(each["not_resolved"])) == (told.value, told.value is None), name
+        assert each["interval"] == (told.interval and _ends(told)), name
+    medians = {(s.serial, s.backend): _time(s) for s in walk.whole.summaries}
+    rows = {row.device: row for row in walk.rows() if row.metric == "latency"}
+    for each in data["side_by_side"]:
+        row, interval = rows[each["serial"]], each["interval"]
+        assert each["speed_up"] == each["over_ms"] / each["ms"] == pytest.approx(row.ratio)
+        ends = (row.interval.low, row.interval.high) if row.interval else ()
+        assert ends == ((pytest.approx(interval["low"]), pytest.approx(interval["high"])) if interval else ())
+        assert (medians[each["serial"], each["backend"]], medians[each["serial"], each["over"]]) == (
+            each["ms"], each["over_ms"],
+        )  # fmt: skip
+
+
+def _time(summary: Summary) -> float | None:
+    return summary.cold.total_ms if summary.cold else summary.latency and summary.latency.median_ms
+
+
+def in_pandas(walk: Walk) -> None:
+    rows = [notebook.row_of(each) for each in json.loads(json.dumps(export.as_data(walk.whole)))["summaries"]]
+    by_place = {(row["device"], row["backend"]): row for row in rows}
+    for summary, told, name in walk.told():
+        if (column := COLUMNS.get(name)) is not None:
+            assert by_place[summary.serial, summary.backend][column] == told.value, name
+
+
+def in_prometheus(walk: Walk) -> None:
+    exposed = {(each.serial, each.backend): _samples(each) for each in walk.whole.summaries}
+    for summary, told, name in walk.told():
+        family = QUANTITIES[told.metric].family
+        assert exposed[summary.serial, summary.backend].get((family, told.basis)) == told.value, name
+
+
+def in_the_table(walk: Walk) -> None:
+    text = drawn(console.render(walk.whole), 220)
+    for summary in walk.whole.summaries:
+        own = text[text.index(f"\n{summary.serial} ") :]
+        line = next(each for each in own.splitlines() if each.strip().startswith(f"{summary.backend} "))
         for told in told_of(summary):
-            if (told.metric, told.basis) == ("latency", ""):
-                for words in wording.told(told):
-                    assert words in page
-        value, interval = wording.energy(summary.energy_per_inference)
-        assert f"<b>{value}</b><small>{interval}</small>" in page
+            assert told.metric != "latency" or all(words in line for words in wording.told(told)), line
+    assert not re.search(r"\[-|-\d[\d.]* (m|µ)?[JW]\b", text), "no bound is below zero"
+
+
+def in_the_page(walk: Walk, page: str = "") -> None:
+    page, expected = page or render(walk.whole), []
+    for summary in walk.whole.summaries:
+        value, interval = next(wording.told(told) for told in told_of(summary) if told.metric == "latency")
+        expected += [(value, interval or "too few blocks"), wording.energy(summary.energy_per_inference)]
         assert wording.setup(summary.setup) in page
+    shown = re.findall(r'<td class="n"><b>([^<]*)</b>(?:<span[^>]*></span>)?<small>([^<]*)</small>', page)
+    assert shown == expected
     assert not re.search(r"\[-\d|>-\d[\d.]* (m|µ)?[JW]\b", page)
+
+
+def in_a_comparison(walk: Walk) -> None:
+    """Each figure that results tell of a side, and no other."""
+    rows = {(row.device, "", f"{row.metric} {row.basis}".strip()): row for row in walk.rows()}
+    for place, sides in walk.sides().items():
+        if (row := rows.pop(place, None)) is None:
+            assert place[2].startswith("setup") and None in sides, "a start that the other side had in another way"
+            continue
+        for told, value, why in zip(sides, (row.a, row.b), (row.unresolved_a, row.unresolved_b), strict=True):
+            assert why == (told and told.unresolved), place
+            assert value == (told and told.value and pytest.approx(told.value, rel=1e-12)), place
+        both = row.a is not None and row.b is not None
+        assert row.ratio is None or (both and row.b and row.a and row.ratio == pytest.approx(row.b / row.a)), place
+    assert not rows
+
+
+def in_a_form(read: Callable[[Content], dict[Place, tuple[str, str]]], walk: Walk) -> None:
+    """What a form of a comparison shows of both sides."""
+    shown = read(Content("a", "b", walk.rows()))
+    for place, sides in walk.sides().items():
+        for told, text in zip(sides, shown.get(place, ()), strict=False):
+            assert text.partition(" (")[0] == _figure(told), place
+    assert shown, "the form tells something"
+
+
+def _figure(told: Told | None) -> str:
+    if told is None or told.value is None:
+        return wording.told(told)[0] if told else ""
+    text = wording.number(told.value, told.unit)
+    return text if told.unit in ("B", "J") else f"{text} {told.unit}"
+
+
+def in_json_of_compare(walk: Walk) -> None:
+    rows, written = walk.rows(), StringIO()
+    with redirect_stdout(written):
+        print_rows(rows)
+    for row, told in zip(rows, json.loads(written.getvalue()), strict=True):
+        assert (told["a"], told["b"], told["ratio"]) == (row.a, row.b, row.ratio)
+        for why, of_json in ((row.unresolved_a, told["unresolved_a"]), (row.unresolved_b, told["unresolved_b"])):
+            assert of_json == (why and json.loads(why.model_dump_json()))
+
+
+def in_html(content: Content) -> dict[Place, tuple[str, str]]:
+    rows = re.findall(r"<tr[^>]*>(<td>.*)</tr>", compared.as_html(content))
+    return dict(_placed(re.findall(r"<td[^>]*>(.*?)</td>", row)) for row in rows)
+
+
+def in_markdown(content: Content) -> dict[Place, tuple[str, str]]:
+    rows = [line.strip("| ").split(" | ") for line in compared.as_markdown(content).splitlines() if "| lenet" in line]
+    return dict(_placed([cell.replace("\\", "") for cell in row]) for row in rows)
+
+
+def _placed(cells: list[str]) -> tuple[Place, tuple[str, str]]:
+    return (cells[0], "", cells[2]), (cells[3].strip(), cells[4].strip())
+
+
+def in_junit(content: Content) -> dict[Place, tuple[str, str]]:
+    found = {}
+    for case in ElementTree.fromstring(compared.as_junit(content, RANKS)).iter("testcase"):
+        text = next(iter(case)).text or ""
+        a, b = (re.search(rf"(?:^|, ){side} ((?:\([^)]*\)|[^,\n(])*)", text) for side in "AB")
+        name = case.attrib["name"].split(" fp32 ")[1]
+        found[case.attrib["classname"], "", name] = (a[1].strip() if a else "", b[1].strip() if b else "")
+    return found
+
+
+def in_lines(width: int, content: Content) -> dict[Place, tuple[str, str]]:
+    """Of rows that both sides have: a wide terminal's, or two lines each at 80 columns."""
+    lines, _ = compared.lines_of(content, 0, every=True)
+    part: RenderableType = listing.part(
+        compared.section(content, lines), len(lines), list(compared.narrow(content, lines))
+    )
+    shown = drawn(part, width).splitlines()
+    if width == UNBOUNDED:
+        rows = [re.split(r"\s{2,}", line) for line in shown if "lenet" in line]
+        return dict(_placed(row) for row in rows if len(row) > 5)
+    found = {}
+    for name, told in pairwise(shown):
+        if (place := re.fullmatch(r"  (phone-\d)  lenet \S+ fp32  (.+)", name)) and " to " in told:
+            a, b = re.split(r"\s{2,}", told.strip())[0].split(" to ")
+            found[place[1], "", place[2]] = (a, b)
+    return found
+
+
+def on_the_farms_report(walk: Walk) -> None:
+    in_the_page(walk, _sent(walk, "report", "e-1"))
+
+
+def on_the_morning_page(walk: Walk) -> None:
+    page, sides = _sent(walk, "morning", "nightly@001"), walk.sides()
+    for row in walk.rows():
+        a, b = sides[row.device, "", f"{row.metric} {row.basis}".strip()]
+        if a and b and word(row) in ("worse", "better", "unknown"):
+            assert f"{_figure(a)} to {_figure(b)}" in page, row
+
+
+def on_the_pages_of_nights(walk: Walk) -> None:
+    """As many rows of each kind as the command line says."""
+    counts, pages = Counter(map(word, walk.rows())), _pages(walk)
+    listed = re.search(r'<tr id="l-nightly@001">.*?</tr>', pages.main("/nights", {}, None)[1])
+    assert listed
+    numbers = list(map(int, re.findall(r'<td class="n[^"]*">(\d+)', listed[0])))
+    assert numbers == [*(counts[each] for each in ("worse", "better", "unknown", "missing")), 0]
+    _, page = pages.main("/nights/nightly@001", {}, None)
+    tiles = {name: int(count) for count, name in re.findall(r"<b>(\d+)</b><span>([a-z ]+)</span>", page)}
+    assert tiles == counts
+
+
+def on_charts(walk: Walk) -> None:
+    """What Prometheus has, as a page lists it."""
+    for _, told, name in walk.told():
+        unit = {"ms": "s", "J": "joule"}.get(told.unit)
+        if told.value is not None and unit is not None and told.value < 1e4:
+            number, shown_in = tables.written(told.value * QUANTITIES[told.metric].base, unit).split()
+            factor = {"m": 1e-3, "µ": 1e-6}.get(shown_in[0], 1.0) if unit == "joule" else 1.0
+            assert float(number) * factor == pytest.approx(told.value, rel=0.006, abs=5e-10), name
+
+
+OUTPUTS: dict[str, Callable[[Walk], None]] = {
+    "json": in_json,
+    "pandas": in_pandas,
+    "prometheus": in_prometheus,
+    "table": in_the_table,
+    "page": in_the_page,
+    "compare": in_a_comparison,
+    "compare: JSON": in_json_of_compare,
+    "compare: HTML": partial(in_a_form, in_html),
+    "compare: Markdown": partial(in_a_form, in_markdown),
+    "compare: JUnit": partial(in_a_form, in_junit),
+    "compare: wide": partial(in_a_form, partial(in_lines, UNBOUNDED)),
+    "compare: narrow": partial(in_a_form, partial(in_lines, 80)),
+    "web: report": on_the_farms_report,
+    "web: morning": on_the_morning_page,
+    "web: nights": on_the_pages_of_nights,
+    "web: charts": on_charts,
+}
+DRAWN = ("page", "web: report")
+"""Those with charts, which take seconds."""
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_quantity_is_one_number_in_every_output(output: str, walks: list[Walk]) -> None:
+    for walk in walks[: 1 if output in DRAWN else None]:
+        for _, told, name in walk.told():
+            check_told(told, name)
+        OUTPUTS[output](walk)
 
 
 def check_told(told: Told, name: str) -> None:
@@ -122,16 +380,79 @@ def check_told(told: Told, name: str) -> None:
         assert 0 < told.interval.low <= told.value <= told.interval.high, name
 
 
-def in_table(text: str, summary: Summary) -> None:
-    """The row of the result: below its device's name."""
-    own = text[text.index(f"\n{summary.serial} ") :]
-    line = next(line for line in own.splitlines() if line.strip().startswith(f"{summary.backend} {summary.precision}"))
-    for told in told_of(summary):
-        if told.metric == "latency":
-            assert all(words in line for words in wording.told(told)), line
+# Faults, each in one output alone
 
 
-def exposed(summary: Summary) -> dict[tuple[str, str], float]:
+def higher(found: Any) -> Any:
+    """Another estimate, whatever holds it."""
+    match found:
+        case Told(value=float() as value):
+            return replace(found, value=1.1 * value)
+        case Compared():
+            return replace(found, a=found.a and 1.1 * found.a, b=found.b and 1.1 * found.b)
+        case Content():
+            return found._replace(rows=tuple(map(higher, found.rows)))
+        case tuple() | list():
+            return type(found)(map(higher, found))
+        case dict():
+            return {name: higher(each) for name, each in found.items()}
+        case float():
+            return 1.1 * found
+    return found
+
+
+def of_other_input(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, **more: original(*map(higher, given), **more)
+
+
+def with_other_answer(original: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *given, **more: higher(original(*given, **more))
+
+
+FAULTS: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]], str]] = {
+    "json": ("orchestrator.report.export.told_of", with_other_answer, "json"),
+    "pandas": ("farm.api.experiment._value", with_other_answer, "pandas"),
+    "prometheus": ("orchestrator.metrics.result_families.told_of", with_other_answer, "prometheus"),
+    "table": ("orchestrator.report.console.told_of", with_other_answer, "table"),
+    "page": ("orchestrator.report.html.told_of", with_other_answer, "page"),
+    "another median": ("orchestrator.analysis.comparison.cell_rows.median", lambda _: fmean, "compare"),
+    "another rule": (
+        "orchestrator.analysis.statistics.resolution.unresolved", lambda _: lambda *_a, **_m: None, "compare",
+    ),
+    "JSON of compare": ("pydantic_core.to_json", of_other_input, "compare: JSON"),
+    "HTML": ("orchestrator.report.compared.html.table", of_other_input, "compare: HTML"),
+    "Markdown": ("orchestrator.report.compared.markdown.table", of_other_input, "compare: Markdown"),
+    "JUnit": ("orchestrator.report.compared.junit.figures", of_other_input, "compare: JUnit"),
+    "wide": ("orchestrator.report.compared.table._texts", of_other_input, "compare: wide"),
+    "narrow": ("orchestrator.report.compared.table._two_lines", of_other_input, "compare: narrow"),
+    "report": ("orchestrator.report.html.told_of", with_other_answer, "web: report"),
+    "morning": ("orchestrator.report.nights.page.figure", of_other_input, "web: morning"),
+    "nights": ("dashboards.web.pages.nights.Counter", lambda _: lambda rows: Counter([*rows, "worse"]), "web: nights"),
+    "charts": ("orchestrator.report.wording.joules", of_other_input, "web: charts"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_one_output_is_found(fault: str, walks: list[Walk], monkeypatch: pytest.MonkeyPatch) -> None:
+    target, change, output = FAULTS[fault]
+    where, _, name = target.rpartition(".")
+    module = import_module(where)
+    monkeypatch.setattr(module, name, change(getattr(module, name)))
+    assert any(_fails(OUTPUTS[output], walk) for walk in walks)
+
+
+def _fails(output: Callable[[Walk], None], walk: Walk) -> bool:
+    try:
+        output(walk)
+    except AssertionError:
+        return True
+    return False
+
+
+# Reading what outputs show
+
+
+def _samples(summary: Summary) -> dict[tuple[str, str], float]:
     """Value in the quantity's unit, by family and basis."""
     base = {each.family: each.base for each in QUANTITIES.values()}
     labels = ResultLabels(summary.serial, summary.workload, summary.backend, summary.precision, "", "phone")
@@ -146,27 +467,20 @@ def exposed(summary: Summary) -> dict[tuple[str, str], float]:
     return found
 
 
-def _compared(whole: Whole) -> dict[tuple[str, str, str, str], float]:
-    """Of each device, backend, metric and basis what `farm compare --sides backend=...` says."""
-    rows = rows_of(map(brief_of, whole.blocks), {each.cell_id: each for each in CELLS.values()})
-    sides = tuple(map(str, CELLS))
-    found: dict[tuple[str, str, str, str], float] = {}
-    for row in compare(*sides_of(rows, "backend", *sides)):
-        assert row.ratio is None or row.a is None or row.b is None or row.ratio == pytest.approx(row.b / row.a)
-        found |= {(row.device, side, row.metric, row.basis): at for side, at in zip(sides, _of(row), strict=True) if at}
-    return found
-
-
-def _of(row: Compared) -> tuple[float | None, float | None]:
-    return row.a, row.b
-
-
 def _ends(told: Told) -> dict[str, Any]:
     assert told.interval is not None
     return {"low": told.interval.low, "high": told.interval.high, "level": told.interval.level}
 
 
-def printed(content: Whole) -> str:
-    buffer = StringIO()
-    Console(file=buffer, width=220).print(console.render(content))
-    return buffer.getvalue()
+def _pages(walk: Walk) -> Renderer:
+    def no_farm() -> Redis:
+        raise ServiceDown("no farm runs")
+
+    return Renderer(lambda: walk.ledger, Watch(lambda: walk.ledger, no_farm), Access("t"), PAGES)
+
+
+def _sent(walk: Walk, what: str, of: str) -> str:
+    """A page of the farm that is a document."""
+    documents = Documents(lambda: walk.ledger, walk.state, _pages(walk))
+    asked = Request({"type": "http", "method": "GET", "path": "/", "headers": [], "path_params": {"id": of}})
+    return bytes(asyncio.run(getattr(documents, what)(asked)).body).decode()
