@@ -30,7 +30,7 @@ def publish(redis: Redis, decided: Mapping[str, str]) -> None:
 
 
 def in_one_place(announced: Iterable[Device], decided: Mapping[str, str]) -> list[Device]:
-    """Return one device for each serial, by serial: that of the host that has it, which says who announces it as well."""
+    """Return one device for each serial, by serial: that of the host that has it, which says who else announces it."""
     by_serial: dict[str, list[Device]] = defaultdict(list)
     for device in announced:
         by_serial[device.serial].append(device)
@@ -46,7 +46,9 @@ def _one(announced: list[Device], owner: str) -> Device:
             f"run `farm host drain {owner}`"
         )
     elif rivals:
-        why = f"device conflict: host {rivals[0]} has a device of this serial too, and is refused; disconnect one of them"
+        why = (
+            f"device conflict: host {rivals[0]} has a device of this serial too, and is refused; disconnect one of them"
+        )
     else:
         return first
     reason = "; ".join(filter(None, (first.state.reason, why)))

@@ -71,7 +71,8 @@ def misfit(kind: TypeEngine[Any], value: object) -> bool:
     allowed, most = stored(kind), largest(kind)
     if value is None or (allowed and type(value) not in allowed):
         return value is not None
-    return (most is not None and not -most < value < most) or (isinstance(kind, Word) and value not in kind.words)
+    is_far = most is not None and isinstance(value, int | float) and not -most < value < most
+    return is_far or (isinstance(kind, Word) and value not in kind.words)
 
 
 def unreadable(table: Table, dialect: str, names: Iterable[str] = ()) -> ColumnElement[bool]:

@@ -100,4 +100,4 @@ def _differences(now: Mapping[str, str], before: Mapping[str, str]) -> dict[str,
     """Serial -> host, for those whose host is another one; empty where there is none any more."""
     if now == before:
         return {}
-    return {serial: now.get(serial, "") for serial in now.keys() | before.keys() if now.get(serial) != before.get(serial)}
+    return {of: now.get(of, "") for of in now.keys() | before.keys() if now.get(of) != before.get(of)}

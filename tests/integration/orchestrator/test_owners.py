@@ -1,4 +1,4 @@
-"""Whose a phone is, whatever hosts say, Redis forgets or schedulers begin anew: drawn histories of two or three hosts."""
+"""Whose a phone is, whatever hosts say, Redis forgets or schedulers begin anew, in drawn histories of hosts."""
 
 from __future__ import annotations
 
