@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from orchestrator import spec
+from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
+from orchestrator.analysis.reproduction import figures_of
 from orchestrator.model.experiment import Study, StudyTable
 
 ROOT = Path(__file__).parents[3]
@@ -134,3 +137,12 @@ def _formula(text: str, known: dict[str, float]) -> float:
 def test_the_tables_are_there_cell_by_cell(path: Path) -> None:
     cells = [value for part in study(path).cells for row in part.rows.values() for value in row if value is not None]
     assert len(cells) >= LEAST[path.stem[-1]]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("study_*.yaml")), ids=lambda path: path.stem)
+def test_each_file_measures_enough_blocks_for_its_verdicts(path: Path) -> None:
+    asked = spec.load(path)
+    assert asked.published is not None and asked.published.read.source
+    proportions = any(one.place.over or one.table.base or one.metric == "best" for one in figures_of(asked.published))
+    orders = any(each.expect for each in asked.published.findings)
+    assert asked.sampling.blocks >= MIN_BLOCKS or not (proportions or orders)
