@@ -11,6 +11,7 @@ from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode
 from orchestrator.model.base import Model
+from orchestrator.model.device import Source
 from orchestrator.model.experiment import Finding, Published
 from orchestrator.model.job import Cell
 
@@ -154,6 +155,10 @@ class _Judge:
             return _nothing(ours.why_not)
         base = next((one for one in line if _is_base(one, figure)), None)
         if base is None or base is figure:
+            if ours.blocks and device.source == Source.PHONE and device.named_in(self._published.read) == figure.device:
+                theirs = figure.value * figure.scale
+                there = Ours(theirs, [each._replace(value=theirs) for each in ours.blocks])
+                return ours, _proportion(there, ours, around(1, figure.table.tolerance))
             return ours, Judged("not comparable", "the size of a figure of another device says nothing")
         other = self._finder.measured(metric, device, base.keys)
         if other.value is None:

@@ -150,6 +150,17 @@ def test_few_blocks_decide_nothing(blocks: int) -> None:
     assert all("needs 5 blocks" in one.why for one in judged)
 
 
+@pytest.mark.parametrize(("precise_ms", "verdict"), [(400, "reproduced"), (480, "not decided"), (600, "different")])
+def test_a_phone_of_the_published_model_is_judged_by_size_too(precise_ms: float, verdict: str) -> None:
+    records = [
+        record(PRECISE, [precise_ms * (1 + 0.04 * noise)] * 3, block=block, token=block + 1, model=S7)
+        for block, noise in enumerate((-2, 0, 2, -1, 1))
+    ]
+    records = [each.model_copy(update={"source": Source.PHONE}) for each in records]
+    found = {one.column: one.verdict for one in beside(reported(whole(S7_ROW), [PRECISE], records))}
+    assert found["precise"] == verdict and found["sequential"] == SIZE
+
+
 POWERED = {
     "table": "V", "title": "power", "columns": {"baseline": "mW", "load": "mW", "above": "mW"},
     "rows": {"S7": [173.18, 1552.51, 1379.33]},
@@ -161,7 +172,8 @@ def test_power_of_a_virtual_phone_is_modelled_and_a_recording_is_played_back() -
     against = {"table": "V", "row": "S7", "column": "load", "but": "another sum"}
     study = {"devices": {"S7": ["SM-G930*"]}, "cells": [POWERED], "contradictions": [against]}
     one = cell()
-    records = [powered(record(one, [100.0] * 10, block=b, token=b + 1), 0.5, 2.0 + b / 100) for b in range(5)]
+    made = [record(one, [100.0] * 10, block=b, token=b + 1, model="PC") for b in range(5)]
+    records = [powered(each, 0.5, 2.0 + b / 100) for b, each in enumerate(made)]
     for source, verdict in (("virtual", "modelled"), ("replay", "played back"), ("phone", SIZE)):
         own = [each.model_copy(update={"source": Source(source)}) for each in records]
         content = reported({"study": dict(study), "tables": [{"table": "V", "columns": heads}]}, [one], own)
