@@ -112,7 +112,7 @@ def published(content: Content) -> Iterator[Section]:
     beside = () if found is None else found.beside
     for number, table in enumerate(dict.fromkeys(one.table for one in beside)):
         own_rows = [one for one in beside if one.table == table]
-        yield _beside(f"published-{number}", f"Published and ours: {table or 'findings'}", own_rows)
+        yield _beside(f"published-{number}", table or "findings", own_rows)
 
 
 def _stands_in(counted: tuple[str, object]) -> bool:
@@ -127,13 +127,14 @@ RULE = (
     "nowhere."
 )
 NOTHING = (("no result yet", *("0",) * len(get_args(Verdict))),)
-BESIDE_COLUMNS = (
-    Column("device"), Column("row"), Column("column"), Column("published", True), Column("ours", True),
-    Column("ratio", True), Column("verdict"), Column("because"), Column("our configuration", page_only=True),
-)  # fmt: skip
 
 
 def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
+    theirs = "logged" if found[0].logged else "published"
+    columns = (
+        Column("device"), Column("row"), Column("column"), Column(theirs, True), Column("ours", True),
+        Column("ratio", True), Column("verdict"), Column("because"), Column("our configuration", page_only=True),
+    )  # fmt: skip
     rows = tuple(
         (
             _of(f"{one.serial} {one.source}") + (" (the published model)" if one.same_model else ""),
@@ -145,7 +146,7 @@ def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
         for one in found
     )  # fmt: skip
     bad = frozenset(number for number, one in enumerate(found) if one.verdict == "different")
-    return Section(name, title, "", BESIDE_COLUMNS, rows, bad)
+    return Section(name, f"{theirs.capitalize()} and ours: {title}", "", columns, rows, bad)
 
 
 def _figure(value: float) -> str:

@@ -44,6 +44,8 @@ class Beside(Model):
     """The device; empty where it is not said."""
     published: float | None = None
     """None of a finding."""
+    logged: bool = False
+    """Whether theirs is of the authors' own logs, which the text does not have."""
     serial: str
     """Ours."""
     source: str = ""
@@ -118,8 +120,8 @@ class _Judge:
             why = "; ".join(filter(None, (CIRCULAR.get(verdict, judged.why), _against(figure.contradiction(study)))))
             yield Beside(
                 table=figure.title, row=_row(figure), column=figure.column, metric=figure.metric, unit=figure.unit,
-                published_on=figure.device, published=figure.value, serial=device.serial, source=device.source,
-                same_model=same_model, ours=value, cell=ours.cell,
+                published_on=figure.device, published=figure.value, logged=figure.part in study.logs,
+                serial=device.serial, source=device.source, same_model=same_model, ours=value, cell=ours.cell,
                 ratio=None if value is None or not figure.value else value / figure.value,
                 verdict=verdict or judged.verdict, why=why,
             )  # fmt: skip

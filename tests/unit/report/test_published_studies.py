@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import product, repeat
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +17,7 @@ from orchestrator import spec
 from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
 from orchestrator.analysis.reproduction import figures_of
 from orchestrator.model.experiment import Study, StudyTable
+from tests.integration.farm.authors_phone import logged
 
 ROOT = Path(__file__).parents[3]
 TEXTS = ROOT.parent / "shared" / "seeds"
@@ -137,6 +139,22 @@ def _formula(text: str, known: dict[str, float]) -> float:
 def test_the_tables_are_there_cell_by_cell(path: Path) -> None:
     cells = [value for part in study(path).cells for row in part.rows.values() for value in row if value is not None]
     assert len(cells) >= LEAST[path.stem[-1]]
+
+
+def test_logged_figures_are_those_of_the_logs() -> None:
+    """Of each layer the least mean of any g, summed up by fire module."""
+    folder = ROOT.parent / "shared" / "data" / "mobile_convnet" / "galaxy_s7"
+    if not folder.is_dir():
+        pytest.skip("the authors' data (shared/data/mobile_convnet) are not on this machine")
+    (table,) = study(FILES[-1]).logs
+    files = {"Precise Parallel": "logs/[0-9]*.txt", "Imprecise Parallel": "logs_imprecise/[0-9]*.txt"}
+    for row, pattern in {"Sequential": "logs/sequential.txt", **files}.items():
+        runs = [{name: fmean(ms) for name, ms in logged(path).items()} for path in folder.glob(pattern)]
+        best = {name: min(run[name] for run in runs if name in run) for run in runs for name in run}
+        for (column, _), value in zip(table.columns.items(), table.rows[row], strict=True):
+            prefix = column.lower().replace(" ", "")
+            parts = [ms for name, ms in best.items() if name == prefix or name.startswith(f"{prefix}_")]
+            assert value == pytest.approx(sum(parts), abs=0.0051), (row, column)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("study_*.yaml")), ids=lambda path: path.stem)

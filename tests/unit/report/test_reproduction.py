@@ -280,6 +280,10 @@ def test_the_report_counts_them_by_device_and_says_where_ours_is_from() -> None:
     data = export.as_data(content)["reproduction"]
     assert data["beside"][0]["published"] == 12.0
     assert data["counts"] == {"phone-1 virtual": {"reproduced": 3, "not comparable": 1}}
+    asked = whole(S7_ROW)
+    asked["study"]["logs"] = asked["study"].pop("cells")
+    logged = part(measured(asked, ours), "published-0")
+    assert (logged.title, logged.columns[3].name) == ("Logged and ours: whole (table VI)", "logged")
     page = render(content)
     assert "Published, not measured here: Somebody, 2016" in page and "Published and ours: whole (table VI)" in page
     assert "no result yet" in printed(measured(whole(S7_ROW), [], model=S7))
