@@ -222,7 +222,7 @@ def test_study_a_searches_the_limits_of_every_device(up: Up, cli: Cli) -> None:
         ("virtual", "modelled"), ("workstation", "not comparable"),
     }  # fmt: skip
     times = {each["ours"] for each in beside if each["metric"] == "limit_time"}
-    assert sorted(times) == pytest.approx(sorted(one["largest"]["median_ms"] / 6e4 for one in data["limits"]))
+    assert sorted(times) == pytest.approx(sorted(one["largest"]["median_ms"] / 1e3 for one in data["limits"]))
     text = read(up, cli)
     for words in ("Limits of the devices", "1,062,600", "Published", "Falcao", "and where devices gave up"):
         assert words in text
