@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import exp
 
 from orchestrator.analysis.agreement import Agreement
 from orchestrator.analysis.comparison.backends import PaysFrom
@@ -198,7 +199,8 @@ class _Judge:
 def _proportion(base: Ours, own: Ours, wanted: Range, theirs: float | None = None, over: str = "") -> Judged:
     """Ours over what it is compared with, against what agrees with the publication."""
     quotient = (own.value or 0) / (base.value or 1)
-    there = "" if theirs is None else f"{theirs:.3g} times{over} there, "
+    agree = " to ".join(f"{exp(edge):.3g}" for edge in wanted)
+    there = "" if theirs is None else f"{theirs:.3g} times{over} there, {agree} agree; "
     return judge_ratio(ratio(base, own), wanted, f"{there}{quotient:.3g} times in ours")
 
 
