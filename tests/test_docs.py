@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from benchmarks.engine.zoo import coverage
 from farm.cli.app import application
@@ -22,7 +23,7 @@ from kernels.frontend.onnx.written import STANDARD
 from kernels.frontend.onnx.written.runtime import RUNTIME
 from orchestrator import nightly, spec
 from orchestrator.expansion.device_selection.facts import FACTS
-from orchestrator.model.experiment import Experiment
+from orchestrator.model.experiment import Experiment, Published
 from tests.source_tree import ROOT, modules
 
 COMMANDS = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
@@ -114,7 +115,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").rglob("*.yaml")), ids=name_of)
 def test_example_experiment_loads(path: Path) -> None:
-    assert (nightly.load if path.parent.name == "suites" else spec.load)(path).name
+    if path.parent.name == "published":
+        assert spec.load_study(path).source
+    else:
+        assert (nightly.load if path.parent.name == "suites" else spec.load)(path).name
 
 
 def test_experiments_in_documents_are_valid() -> None:
@@ -122,6 +126,11 @@ def test_experiments_in_documents_are_valid() -> None:
     assert experiments
     for text in experiments:
         assert spec.parse(text, "a document").name
+
+
+def test_published_figures_in_documents_fit_what_stands_beside_them() -> None:
+    study, beside = (yaml.safe_load(text) for text in blocks(ROOT / "docs/howto/published-figures.md", "yaml"))
+    assert Published.model_validate({**beside["published"], "study": study}).tables
 
 
 def test_the_first_experiment_is_one_file() -> None:

@@ -18,6 +18,7 @@ FILES = (
     ("workload", "training", "dataset", "inputs"),
     ("workload", "training", "dataset", "labels"),
     ("strategy", "file"),
+    ("published", "study"),
     ("sides", "*", "onnx"),
     ("sides", "*", "agent"),
 )

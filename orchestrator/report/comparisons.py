@@ -100,36 +100,41 @@ def published(content: Content) -> Iterator[Section]:
     if asked is None:
         return
     note = f"{asked.note} Other devices, other days: figures of theirs, none of ours.".strip()
-    title = f"Published, not measured here: {asked.source}"
-    told = Section("published", title, note, tuple(map(Column, asked.columns)), asked.rows, terminal_note=note)
-    if content.reproduction is None:
-        yield told
-        return
+    title = f"Published, not measured here: {asked.read.source}"
+    words = get_args(Verdict)
+    found = content.reproduction
+    counts = {} if found is None else found.counts
     rows = tuple(
-        (_of(name), *(str(counts.get(word, 0)) for word in get_args(Verdict)))
-        for name, counts in content.reproduction.counts.items()
+        (_of(name), *(str(own.get(word, 0)) for word in words)) for name, own in sorted(counts.items(), key=_stands_in)
     )
-    heads = (Column("device"), *(Column(word, True) for word in get_args(Verdict)))
-    yield Section("published", title, f"{note} {SHAPE}", heads, rows or NOTHING, terminal_note=note)
-    for number, table in enumerate((*asked.tables, None)):
-        own = [one for one in content.reproduction.beside if one.table == (table.title if table else "")]
-        name = table.title if table else "findings"
-        yield _beside(f"published-{number}", f"Published and ours: {name}", own)
-    yield told._replace(name="published-told", title="Published beside that", note="", terminal_note="")
+    heads = (Column("device"), *(Column(word, True) for word in words))
+    yield Section("published", title, f"{note} {RULE}", heads, rows or NOTHING, terminal_note=note)
+    beside = () if found is None else found.beside
+    for number, table in enumerate(dict.fromkeys(one.table for one in beside)):
+        own_rows = [one for one in beside if one.table == table]
+        yield _beside(f"published-{number}", table or "findings", own_rows)
 
 
-SHAPE = (
-    "Of the shape, figure by figure. Reproduced: the same wins, by the same order of ratio (within the square root of "
-    "ten), or the same value is best. Within noise: ours does not tell. Not comparable: the reason is beside it."
+def _stands_in(counted: tuple[str, object]) -> bool:
+    """Whether something stood in for the device; those that measured come first."""
+    return counted[0].endswith((" virtual", " replay", " import"))
+
+
+RULE = (
+    "Ours has a 95 % interval, theirs a tolerance: 1.25 times a proportion, and never past half the way to no "
+    "difference. Reproduced: the interval lies within. Different: it lies outside. Not decided: neither, or too few "
+    "blocks. Not comparable: the reason is beside it. What was modelled from such figures, or played back, is counted "
+    "nowhere."
 )
 NOTHING = (("no result yet", *("0",) * len(get_args(Verdict))),)
-BESIDE_COLUMNS = (
-    Column("device"), Column("row"), Column("column"), Column("published", True), Column("ours", True),
-    Column("ratio", True), Column("shape"), Column("because"), Column("our configuration", page_only=True),
-)  # fmt: skip
 
 
 def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
+    theirs = "logged" if found[0].logged else "published"
+    columns = (
+        Column("device"), Column("row"), Column("column"), Column(theirs, True), Column("ours", True),
+        Column("ratio", True), Column("verdict"), Column("because"), Column("our configuration", page_only=True),
+    )  # fmt: skip
     rows = tuple(
         (
             _of(f"{one.serial} {one.source}") + (" (the published model)" if one.same_model else ""),
@@ -141,7 +146,7 @@ def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
         for one in found
     )  # fmt: skip
     bad = frozenset(number for number, one in enumerate(found) if one.verdict == "different")
-    return Section(name, title, "", BESIDE_COLUMNS, rows, bad)
+    return Section(name, f"{theirs.capitalize()} and ours: {title}", "", columns, rows, bad)
 
 
 def _figure(value: float) -> str:

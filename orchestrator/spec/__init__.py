@@ -9,27 +9,41 @@ from pydantic import ValidationError
 
 from orchestrator.errors import SpecError, StableError
 from orchestrator.expansion import device_selection as select
-from orchestrator.model.experiment import Conditions, Experiment, why_taken
+from orchestrator.model import problem
+from orchestrator.model.experiment import Conditions, Experiment, Published, Study, why_taken
 
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate
 from .yaml_tree import YamlTree, read
 
 Refused = TypeVar("Refused", bound=StableError)
 
-__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "located", "parse", "taken_names"]
+__all__ = ["MAX_BYTES", "Problem", "SpecProblems", "load", "load_study", "located", "parse", "taken_names"]
 
 
 def load(path: Path) -> Experiment:
-    """Read and validate an experiment file. Raises SpecError with all problems."""
-    return parse(read_text(path), str(path))
+    """Read and validate an experiment file and its study's. Raises SpecError with all problems."""
+    found = parse(read_text(path), str(path))
+    if found.published is None or not isinstance(found.published.study, str):
+        return found
+    study = load_study(path.parent / found.published.study)
+    own = study.only(table.table for table in found.published.tables)
+    try:
+        published = Published.model_validate({**dict(found.published), "study": study})
+    except ValidationError as e:
+        raise located(SpecError("published: " + problem.describe(e.errors()[0])), path) from e
+    return found.model_copy(update={"published": published.model_copy(update={"study": own})})
+
+
+def load_study(path: Path) -> Study:
+    """Read and validate a study's file. Raises SpecError with all problems."""
+    return validate(read_text(path), Study, str(path), "a study is a mapping: `source: ...`, `cells: ...`")
 
 
 def parse(text: str, file: str = "experiment") -> Experiment:
     """Validate an experiment's text; `file` names it in errors. Raises SpecError with all problems."""
     wanted = "an experiment is a mapping: `name: ...`, `workload: ...`"
-    return validate(
-        text, Experiment, file, wanted, lambda tree: [*_selection(tree), *taken_names(tree), *_impossible(tree)]
-    )
+    checks = (_selection, taken_names, _impossible, _own_figures)
+    return validate(text, Experiment, file, wanted, lambda tree: [found for check in checks for found in check(tree)])
 
 
 def located(error: Refused, file: Path) -> Refused:
@@ -68,3 +82,10 @@ def _impossible(tree: YamlTree) -> list[Problem]:
         return []
     found = [(("conditions", *path), why) for path, why in wanted.impossible()]
     return [Problem(tree.place(path), dotted(path), why) for path, why in found]
+
+
+def _own_figures(tree: YamlTree) -> list[Problem]:
+    path = ("published", "source")
+    if at(tree.data, path) is None:
+        return []
+    return [Problem(tree.key_place(path), dotted(path), "figures are in a study's file: give `published.study`")]

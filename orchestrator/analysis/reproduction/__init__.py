@@ -1,13 +1,9 @@
-"""Set published figures beside ours, and judge whether their shape is reproduced. Pure.
-
-Devices differ, so no absolute figure is judged: who wins, by which order of ratio, which value of an axis is best, and
-where a crossover lies.
-"""
+"""Set published figures beside ours, and judge whether they are reproduced (`judgement.py` has the rule). Pure."""
 
 from __future__ import annotations
 
 from .figure import figures_of
-from .judgement import NOT_COMPARABLE, Beside, Reproduction, Verdict, counted
-from .reproduce import reproduce
+from .judgement import Verdict
+from .reproduce import Beside, Reproduction, reproduce
 
-__all__ = ["NOT_COMPARABLE", "Beside", "Reproduction", "Verdict", "counted", "figures_of", "reproduce"]
+__all__ = ["Beside", "Reproduction", "Verdict", "figures_of", "reproduce"]

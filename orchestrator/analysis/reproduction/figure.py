@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from orchestrator.model.experiment import Published, PublishedTable
+from orchestrator.model.device import Source
+from orchestrator.model.experiment import Place, Published, PublishedTable, Study, StudyTable
 from orchestrator.model.experiment.published import UNITS
+
+MODELLED = ("energy", "load_power", "idle_power", "net_power", "limit", "limit_time")
+"""What a virtual phone has from its profile, of which published figures are a part."""
 
 
 class Figure(NamedTuple):
-    """One cell of a published table."""
+    """One cell of a study's table that is set beside ours."""
 
     table: PublishedTable
+    part: StudyTable
     row: str
     column: str
-    metric: str
-    keys: Mapping[str, Any]
+    place: Place
     value: float
+
+    @property
+    def metric(self) -> str:
+        return self.place.metric or self.table.metric
+
+    @property
+    def keys(self) -> Mapping[str, Any]:
+        return self.place.at
 
     @property
     def device(self) -> str:
@@ -26,23 +38,34 @@ class Figure(NamedTuple):
         return str(self.keys.get("device", ""))
 
     @property
-    def line(self) -> str:
-        """Figures of one line are compared with each other."""
-        return {"columns": self.row, "rows": self.column, "cells": f"{self.row}\n{self.column}"}[self.table.compare]
+    def unit(self) -> str:
+        return self.part.columns[self.column]
 
     @property
     def scale(self) -> float:
-        """Of its unit in ours."""
-        return UNITS.get(self.metric, {}).get(self.table.unit, 1.0)
+        """How much of ours its unit is."""
+        return 1.0 if self.place.over else UNITS[self.metric][self.unit]
+
+    @property
+    def title(self) -> str:
+        name = self.table.table
+        return f"{self.part.title} ({name if ' ' in name else f'table {name}'})"
+
+    def contradiction(self, study: Study) -> str:
+        """What the text says against it; empty where nothing does."""
+        found = (
+            each.but
+            for each in study.contradictions
+            if each.table == self.table.table and each.row in ("", self.row) and each.column in ("", self.column)
+        )
+        return "; ".join(found)
 
 
-def figures_of(table: PublishedTable) -> Iterator[Figure]:
-    """Those that were published, row by row."""
-    for row in table.rows:
-        for column, value in zip(table.columns, row.values, strict=True):
-            if value is not None:
-                keys = {**table.at, **row.at, **column.at}
-                yield Figure(table, row.name, column.name, column.metric or table.metric, keys, value)
+def figures_of(published: Published) -> Iterator[Figure]:
+    """All that are set beside ours, part by part of each table."""
+    for table in published.tables:
+        for part in published.read.called(table.table):
+            yield from (Figure(table, part, *found) for found in table.figures(part, published.read.devices))
 
 
 class OurDevice(NamedTuple):
@@ -52,11 +75,20 @@ class OurDevice(NamedTuple):
     source: str
     model: str
 
-    def named_in(self, published: Published) -> str:
+    def named_in(self, study: Study) -> str:
         """The published device of the same model; empty where there is none."""
-        patterns = {name: (name, *models) for name, models in published.devices.items()}
-        return next((name for name, each in patterns.items() if _is_one(self.model, each)), "")
+        model = self.model.lower()
+        return next(
+            (
+                name
+                for name, models in study.devices.items()
+                if any(fnmatchcase(model, pattern.lower()) for pattern in (name, *models))
+            ),
+            "",
+        )
 
-
-def _is_one(model: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in patterns)
+    def circular(self, metric: str, same_model: bool) -> str:
+        """The verdict on a figure that ours may be made from; empty where it cannot be."""
+        if self.source == Source.REPLAY or (self.source == Source.IMPORT and same_model):
+            return "played back"
+        return "modelled" if self.source == Source.VIRTUAL and metric in MODELLED else ""

@@ -1,68 +1,34 @@
-"""`Beside`: a published figure and ours, and whether the shape is the same."""
+"""Judge one figure of ours against a published one, by one rule.
+
+Ours has a 95 % interval, theirs a tolerance. Reproduced: the interval lies within the tolerance. Different: it lies
+outside. Else it is not decided, and so it is with too few blocks. Proportions are judged, the best value of an axis,
+counts of examples, and orders; never the size of a figure of another device.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from math import log
+from math import ceil, exp, inf, isfinite, log
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from orchestrator.analysis.best import Best
+from orchestrator.analysis.comparison.backends import PaysFrom
+from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import Estimate
-from orchestrator.analysis.comparison.verdict import bounds
-from orchestrator.model.base import Model
+from orchestrator.analysis.comparison.verdict import CONFIDENCE, POWER, bounds
+from orchestrator.analysis.student_t import t_quantiles
 
-from .figure import Figure, OurDevice
-from .ours import Ours, ratio
-
-Verdict = Literal["reproduced", "within noise", "different", "not comparable"]
-NOT_COMPARABLE: Verdict = "not comparable"
-ORDER = 10**0.5
-"""Ratios whose quotient is at most so large have the same order."""
-ALIKE = 1.25
-"""Ratio up to which two are about the same."""
-
-
-class Beside(Model):
-    """One published figure, and what one of our devices has to set against it."""
-
-    table: str
-    """Its title; empty of a finding."""
-    row: str
-    column: str
-    metric: str
-    unit: str
-    published_on: str
-    """The device; empty where it is not said."""
-    published: float | None
-    """None of a finding."""
-    serial: str
-    """Ours; empty where none of ours measured anything."""
-    source: str = ""
-    same_model: bool = False
-    """Whether ours is of the model that was published, real or virtual."""
-    ours: float | None = None
-    """In the published unit."""
-    cell: str = ""
-    ratio: float | None = None
-    """Ours over theirs."""
-    verdict: Verdict
-    why: str
-
-
-class Reproduction(Model):
-    """Everything that was published beside everything of ours that it can be set against."""
-
-    beside: tuple[Beside, ...]
-    counts: dict[str, dict[Verdict, int]]
-    """By our device and source: figures and findings of each verdict."""
-
-
-def counted(found: Sequence[Beside]) -> Reproduction:
-    counts: dict[str, Counter[Verdict]] = {}
-    for each in found:
-        counts.setdefault(f"{each.serial} {each.source}".strip(), Counter())[each.verdict] += 1
-    return Reproduction(beside=tuple(found), counts={name: dict(own) for name, own in counts.items()})
+Verdict = Literal["reproduced", "different", "not decided", "not comparable"]
+CIRCULAR = {
+    "modelled": "modelled from such a figure: a virtual phone has it from its profile",
+    "played back": "a recording, which may be that of the publication",
+}
+"""Verdicts that count in no score: ours may be made from theirs."""
+CHANGED = 0.001
+"""Share of examples up to which predictions count as the same."""
+MANY = (*range(1, 11), 12, 15, 20, 30, 50, 100, 200, 500, 1000)
 
 
 class Judged(NamedTuple):
@@ -70,115 +36,91 @@ class Judged(NamedTuple):
     why: str
 
 
-def judge_line(line: Sequence[tuple[Figure, Ours]]) -> list[Judged]:
-    """Each figure of a line against the one that wins there, among those that we have."""
-    had = [(figure, ours) for figure, ours in line if ours.value is not None]
-    if len(had) < 2:
-        alone = Judged(NOT_COMPARABLE, "ours has no other figure of its line, and one alone has no shape")
-        return [Judged(NOT_COMPARABLE, ours.why_not) if ours.value is None else alone for _, ours in line]
-    won, at = min(had, key=lambda pair: pair[0].value * pair[0].scale)
-    leader, ahead = min(had, key=lambda pair: pair[1].value or 0)
-    return [
-        Judged(NOT_COMPARABLE, ours.why_not)
-        if ours.value is None
-        else _winner(leader, at, ahead, won)
-        if figure is won
-        else judge_ratio(figure.value * figure.scale / (won.value * won.scale), at, ours, over=_name(won, figure))
-        for figure, ours in line
-    ]
+class Range(NamedTuple):
+    """Logarithms of ratios that agree with what was published."""
+
+    low: float
+    high: float
 
 
-def _winner(leader: Figure, at: Ours, ahead: Ours, won: Figure) -> Judged:
-    if leader is won:
-        return Judged("reproduced", "is least in ours too")
-    if is_resolved(found := ratio(ahead, at)) is False:
-        return Judged("within noise", f"ours does not tell it from {_name(leader, won)}" + _few(found))
-    return Judged("different", f"in ours {_name(leader, won)} is least")
+def around(theirs: float, tolerance: float) -> Range:
+    """Up to `tolerance` times a ratio of theirs, and never past half the way to no difference."""
+    middle = log(theirs)
+    width = min(log(tolerance), abs(middle) / 2) if middle else log(tolerance)
+    return Range(middle - width, middle + width)
 
 
-def judge_ratio(theirs: float, base: Ours, ours: Ours, over: str) -> Judged:
-    """A ratio of two figures of theirs against that of ours: the side of one, and its order."""
-    assert base.value and ours.value
-    found, quotient = ratio(base, ours), ours.value / base.value
-    text = f"{theirs:.3g} times {over} there, {quotient:.3g} times in ours"
-    if is_resolved(found) is False:
-        return Judged("within noise", text + _few(found))
-    if (theirs > 1) != (quotient > 1):
+ORDERS = {"less": Range(-inf, 0), "more": Range(0, inf), "alike": around(1, 1.25)}
+
+
+def judge_ratio(found: Estimate | None, wanted: Range, text: str) -> Judged:
+    """An estimate of the logarithm of ours; `text` tells both."""
+    if found is None or min(found.blocks) < MIN_BLOCKS:
+        return Judged("not decided", f"{text}; that needs {MIN_BLOCKS} blocks of each")
+    low, high = (each.item() for each in bounds(found))
+    text += f" [{exp(low):.3g}, {exp(high):.3g}]"
+    if wanted.low < low and high < wanted.high:
+        return Judged("reproduced", text)
+    if high < wanted.low or wanted.high < low:
         return Judged("different", text)
-    if not 1 / ORDER <= quotient / theirs <= ORDER:
-        return Judged("different", f"{text}: the same side, another order")
-    return Judged("reproduced", text)
+    return Judged("not decided", f"{text}; {_more_blocks(found, wanted)}")
+
+
+def _more_blocks(found: Estimate, wanted: Range) -> str:
+    """How many would decide it in four of five cases, if the ratio is what it seems."""
+    room = min(abs(found.centre.item() - edge) for edge in wanted if isfinite(edge))
+    for more in MANY:
+        std, freedom = (each.item() for each in found.after(np.array([more]), np.array([0])))
+        spread = sum(t_quantiles(share, np.array([freedom])).item() for share in ((1 + CONFIDENCE) / 2, POWER))
+        if spread * std < room:
+            return f"{more} more blocks of each may decide"
+    return "no number of blocks may decide"
 
 
 def judge_best(published: float, best: Best) -> Judged:
     """The published optimum of an axis against ours."""
-    values = {float(each.value): each.value for each in best.values}
+    values = {float(each.value): each for each in best.values}
     if published not in values:
-        known = ", ".join(str(values[each]) for each in sorted(values))
-        return Judged(NOT_COMPARABLE, f"{best.axis}={published:g} was not measured; ours has {known}")
-    if float(best.best) == published:
-        return Judged("reproduced", "equal" if best.resolved else "equal, though others are not told from it")
-    slower = next(each.median_ms for each in best.values if float(each.value) == published) / best.median_ms
-    text = f"{best.best} in ours, which is {slower:.3g} times as fast as {published:g}"
-    if values[published] in best.tied_with or best.reason:
-        return Judged("within noise", f"{text}; {best.reason or 'the two are not told apart'}")
-    return Judged("different", text)
+        known = ", ".join(str(values[each].value) for each in sorted(values))
+        return Judged("not comparable", f"{best.axis}={published:g} was not measured; ours has {known}")
+    theirs = values[published]
+    if best.reason or theirs.value in best.tied_with:
+        return Judged("not decided", best.reason or f"ours does not tell {best.best} from {theirs.value}")
+    if theirs.value != best.best:
+        faster = theirs.median_ms / best.median_ms
+        return Judged("different", f"{best.best} in ours, which is {faster:.3g} times as fast as {theirs.value}")
+    if best.tied_with:
+        return Judged("not decided", f"equal, but ours does not tell it from {best.tied_with[0]}")
+    return Judged("reproduced", "equal")
 
 
-def judge_count(published: float, ours: int, of: int) -> Judged:
-    """None, or some: how many of another set says nothing."""
-    return Judged("reproduced" if (published == 0) == (ours == 0) else "different", f"{ours} of {of} in ours")
+def judge_all_same(same: int, of: int) -> Judged:
+    """Whether predictions change, where those of theirs did not: by the interval of Clopper and Pearson."""
+    from scipy.special import betaincinv
+
+    changed, beyond = of - same, (1 - CONFIDENCE) / 2
+    low = betaincinv(changed, same + 1, beyond) if changed else 0.0
+    high = betaincinv(changed + 1, same, 1 - beyond) if same else 1.0
+    text = f"{changed} of {of} changed in ours, {100 * low:.2g} to {100 * high:.2g} %"
+    if high <= CHANGED:
+        return Judged("reproduced", text)
+    if low > CHANGED:
+        return Judged("different", text)
+    enough = ceil(log(beyond) / log(1 - CHANGED))
+    return Judged("not decided", f"{text}; without a change {enough} examples decide")
 
 
-def judge_finding(expect: str, of: Ours, over: Ours) -> Judged:
-    """`of` against `over`: less, more, or about the same."""
-    for one in (of, over):
-        if one.value is None:
-            return Judged(NOT_COMPARABLE, one.why_not)
-    assert of.value and over.value
-    found, quotient = ratio(over, of), of.value / over.value
-    text = f"{quotient:.3g} times in ours"
-    if expect == "alike":
-        return Judged("reproduced" if abs(log(quotient)) <= log(ALIKE) else "different", text)
-    if is_resolved(found) is False:
-        return Judged("within noise", text + _few(found))
-    return Judged("reproduced" if (quotient < 1) == (expect == "less") else "different", text)
-
-
-def beside(figure: Figure, device: OurDevice, ours: Ours, judged: Judged, *, same_model: bool) -> Beside:
-    """The figure in a report's words and units."""
-    value = None if ours.value is None else ours.value / figure.scale
-    return Beside(
-        table=figure.table.title,
-        row=figure.row,
-        column=figure.column,
-        metric=figure.metric,
-        unit=figure.table.unit,
-        published_on=figure.device,
-        published=figure.value,
-        serial=device.serial,
-        source=device.source,
-        same_model=same_model,
-        ours=value,
-        cell=ours.cell,
-        ratio=None if value is None or not figure.value else value / figure.value,
-        verdict=judged.verdict,
-        why=judged.why,
-    )
-
-
-def is_resolved(found: Estimate | None) -> bool:
-    """Whether the 95 % interval of a ratio leaves out one; not where blocks are too few for an interval."""
-    if found is None:
-        return False
-    low, high = (each.item() for each in bounds(found))
-    return not low <= 0 <= high
-
-
-def _few(found: Estimate | None) -> str:
-    return "" if found else " (too few blocks for an interval)"
-
-
-def _name(figure: Figure, beside: Figure) -> str:
-    """In the words that tell two figures of one line apart."""
-    return figure.column if figure.row == beside.row else figure.row
+def judge_crossing(pays: Sequence[PaysFrom]) -> Judged:
+    """Behind at the smallest size, ahead from some size on, as the first of them shows it."""
+    if not pays:
+        return Judged("not comparable", "it was not measured at two sizes on both")
+    sizes, ratios, lead = pays[0].sizes, pays[0].ratios, pays[0].lead_at
+    within = [ratio.interval for ratio in (ratios[0], ratios[-1])]
+    behind = [interval is not None and interval.high < 1 for interval in within]
+    if behind[1]:
+        return Judged("different", f"behind up to {sizes[-1]}")
+    if lead == 0:
+        return Judged("different", f"ahead from {sizes[0]}, the smallest")
+    if behind[0] and lead < len(sizes):
+        return Judged("reproduced", f"ahead from {sizes[lead]}, not yet at {sizes[lead - 1]}")
+    return Judged("not decided", "the intervals at the smallest and the largest size do not tell who is ahead")

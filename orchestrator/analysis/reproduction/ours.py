@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from math import fsum
-from statistics import median
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
+from kernels.frontend.networks import BUILT_IN
 from orchestrator.analysis.best import Best, choose, measured_layers, measured_runs
 from orchestrator.analysis.comparison.metrics import METRICS
 from orchestrator.analysis.comparison.ratio import Block, Estimate, estimate
@@ -48,23 +49,33 @@ class Finder:
         self._good = [(block, night) for block, night in good if block.outcome is Outcome.OK]
         self.devices = list(dict.fromkeys(OurDevice(b.serial, b.source.value, b.model) for b, _ in self._good))
 
-    def time(self, device: OurDevice, keys: Keys) -> Ours:
-        """Latency, or time per frame; of the layers or networks that the keys name, together."""
-        return self.measured("latency", device, keys)
-
     def measured(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
         """Of the cells that have the keys the least one; of limits the largest."""
-        if metric in ("limit", "limit_time"):
-            return self._limit(metric, device, keys)
+        limit = metric in ("limit", "limit_time")
+        return self._limit(metric, device, keys) if limit else self._least(metric, device, keys)
+
+    def gain(self, metric: str, device: OurDevice, keys: Keys, over: Keys) -> tuple[Ours, Ours]:
+        """Two figures of which the second over the first says how many times as good it is; of networks with `*` one,
+        and the mean of how many times that is with each of all such networks."""
         pattern = str(keys.get("network", ""))
-        if "*" not in pattern:
-            return self._least(metric, device, keys)
-        names = dict.fromkeys(cell.workload.label for cell in self._cells.values())
-        wanted = [name for name in names if fnmatchcase(name, pattern)]
-        parts = [self._least(metric, device, {**keys, "network": name}) for name in wanted]
-        if missing := [name for name, part in zip(wanted, parts, strict=True) if part.value is None] or not parts:
-            return Ours(None, why_not=f"of {len(wanted)} networks {missing} have no figure")
-        return Ours(fsum(part.value or 0 for part in parts), _added(parts), f"{len(parts)} networks")
+        names = [name for name in BUILT_IN if fnmatchcase(name, pattern)] if "*" in pattern else []
+        if not names:
+            return self.measured(metric, device, keys), self.measured(metric, device, over)
+        pairs = [
+            (
+                self._least(metric, device, {**keys, "network": one}),
+                self._least(metric, device, {**over, "network": one}),
+            )
+            for one in names
+        ]
+        had = [(fast, slow) for fast, slow in pairs if fast.value and slow.value]
+        if len(had) < len(names):
+            return Ours(None, why_not=f"a mean over {len(names)} networks, of which ours has {len(had)}"), Ours(None)
+        rounds = [_by_round(fast, slow) for fast, slow in had]
+        shared = [key for key in rounds[0] if all(key in each for each in rounds)]
+        means = [rounds[0][key][0]._replace(value=fmean(each[key][1] for each in rounds)) for key in shared]
+        mean = fmean((slow.value or 0) / (fast.value or 1) for fast, slow in had)
+        return Ours(1.0, [each._replace(value=1.0) for each in means], f"{len(names)} networks"), Ours(mean, means)
 
     def best(self, device: OurDevice, keys: Keys, axis: str) -> Best | str:
         """The best value of an axis with all others, or why there is none."""
@@ -140,6 +151,12 @@ def _energy_j(block: BlockFigures) -> float | None:
     return of.value if of else None
 
 
+def _net_power_w(block: BlockFigures) -> float | None:
+    if not block.energy or not block.energy.idle_power_w:
+        return None
+    return block.energy.load_power_w.value - block.energy.idle_power_w.value
+
+
 WHOLE = ("latency", "energy")
 """Metrics of which a sum of some layers is no figure of the network."""
 
@@ -154,6 +171,7 @@ READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {
     "energy": _energy_j,
     "load_power": lambda block: block.energy.load_power_w.value if block.energy else None,
     "idle_power": lambda block: block.energy.idle_power_w.value if block.energy and block.energy.idle_power_w else None,
+    "net_power": _net_power_w,
     "memory": lambda block: float(block.memory.device_peak_bytes) if block.memory else None,
 }
 """How a figure of each metric is read from a block, in our units."""
@@ -173,13 +191,8 @@ def _median(blocks: Sequence[Block]) -> float:
     return median(block.value for block in blocks)
 
 
-def _added(parts: Sequence[Ours]) -> list[Block]:
-    """Sums by round, of the rounds that all parts have."""
-    by_round = [{(block.night, block.round): block for block in part.blocks} for part in parts]
-    shared = set.intersection(*(set(each) for each in by_round))
-    return [
-        each[key]._replace(value=fsum(other[key].value for other in by_round))
-        for each in by_round[:1]
-        for key in each
-        if key in shared
-    ]
+def _by_round(fast: Ours, slow: Ours) -> dict[tuple[str, int], tuple[Block, float]]:
+    """A block of each round that both have, and how many times the first was as fast there."""
+    other = {(block.night, block.round): block.value for block in slow.blocks}
+    own = {(block.night, block.round): block for block in fast.blocks}
+    return {key: (block, other[key] / block.value) for key, block in own.items() if key in other}

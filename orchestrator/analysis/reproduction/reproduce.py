@@ -2,34 +2,72 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import exp
 
 from orchestrator.analysis.agreement import Agreement
-from orchestrator.analysis.best import Best
 from orchestrator.analysis.comparison.backends import PaysFrom
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode
-from orchestrator.model.experiment import Finding, Published, PublishedTable
+from orchestrator.model.base import Model
+from orchestrator.model.device import Source
+from orchestrator.model.experiment import Finding, Published
 from orchestrator.model.job import Cell
 
 from .figure import Figure, OurDevice, figures_of
 from .judgement import (
-    NOT_COMPARABLE,
-    Beside,
+    CIRCULAR,
+    ORDERS,
     Judged,
-    Reproduction,
-    beside,
-    counted,
+    Range,
+    Verdict,
+    around,
+    judge_all_same,
     judge_best,
-    judge_count,
-    judge_finding,
-    judge_line,
+    judge_crossing,
     judge_ratio,
 )
-from .ours import Finder, Ours
+from .ours import Finder, Ours, ratio
 
-NOBODY = OurDevice("", "", "")
+
+class Beside(Model):
+    """One published figure, and what one of our devices has to set against it."""
+
+    table: str
+    """Its title; empty of a finding."""
+    row: str
+    column: str = ""
+    metric: str
+    unit: str = ""
+    published_on: str = ""
+    """The device; empty where it is not said."""
+    published: float | None = None
+    """None of a finding."""
+    logged: bool = False
+    """Whether theirs is of the authors' own logs, which the text does not have."""
+    serial: str
+    """Ours."""
+    source: str = ""
+    same_model: bool = False
+    """Whether ours is of the model that was published, real or virtual."""
+    ours: float | None = None
+    """In the published unit."""
+    cell: str = ""
+    ratio: float | None = None
+    """Ours over theirs."""
+    verdict: str
+    """A `Verdict`, or one of `CIRCULAR`, which count in no score."""
+    why: str
+
+
+class Reproduction(Model):
+    """Everything that was published beside everything of ours that it can be set against."""
+
+    beside: tuple[Beside, ...]
+    counts: dict[str, dict[Verdict, int]]
+    """By our device and source: figures and findings of each verdict."""
 
 
 def reproduce(
@@ -42,132 +80,144 @@ def reproduce(
     agreements: Sequence[Agreement] = (),
     limits: Sequence[Limit] = (),
 ) -> Reproduction | None:
-    """None where nothing with keys is published, or nothing of ours went well.
+    """None where nothing with keys is published.
 
     A device of a published model is set beside that one's figures only, any other beside everything. `pays`: for
-    findings of a crossover. `agreements`: for predictions that changed. `limits`: for
-    those of devices.
+    findings of a crossover. `agreements`: for predictions that stay the same. `limits`: for those of devices.
     """
     if published is None or not (published.tables or published.findings):
         return None
     finder = Finder(blocks, cells, mode, limits)
-    return counted(
-        [
-            each
-            for device in finder.devices
-            for each in (
-                *_tables(published, finder, device, cells, agreements),
-                *(_finding(finding, finder, device, pays) for finding in published.findings),
-            )
-        ]
-    )
+    judge = _Judge(published, finder, cells, agreements, pays)
+    found = [each for device in finder.devices for each in (*judge.figures(device), *judge.findings(device))]
+    counts: dict[str, Counter[Verdict]] = {f"{one.serial} {one.source}": Counter() for one in finder.devices}
+    for each in found:
+        if each.verdict not in CIRCULAR:
+            counts[f"{each.serial} {each.source}"][each.verdict] += 1  # type: ignore[index]
+    return Reproduction(beside=tuple(found), counts={name: dict(own) for name, own in counts.items()})
 
 
-def _tables(
-    published: Published, finder: Finder, device: OurDevice, cells: Mapping[str, Cell], agreements: Sequence[Agreement]
-) -> Iterator[Beside]:
-    named = device.named_in(published)
-    for table in published.tables:
-        lines: dict[str, list[Figure]] = {}
-        for one in figures_of(table):
-            if not named or one.device in (named, ""):
-                lines.setdefault(one.line, []).append(one)
-        for line in lines.values():
-            for figure, (ours, judged) in _judged_line(table, line, finder, device, cells, agreements):
-                yield beside(figure, device, ours, judged, same_model=bool(named) and figure.device == named)
+class _Judge:
+    def __init__(
+        self,
+        published: Published,
+        finder: Finder,
+        cells: Mapping[str, Cell],
+        agreements: Sequence[Agreement],
+        pays: Sequence[PaysFrom],
+    ) -> None:
+        self._published, self._finder, self._cells = published, finder, cells
+        self._agreements, self._pays = agreements, pays
+
+    def figures(self, device: OurDevice) -> Iterator[Beside]:
+        study = self._published.read
+        named = device.named_in(study)
+        own = [one for one in figures_of(self._published) if not named or one.device in (named, "")]
+        for figure in own:
+            ours, judged = self._figure(figure, device, own)
+            value = None if ours.value is None else ours.value / figure.scale
+            same_model = bool(named) and figure.device == named
+            verdict = device.circular(figure.metric, same_model) if value is not None else ""
+            why = "; ".join(filter(None, (CIRCULAR.get(verdict, judged.why), _against(figure.contradiction(study)))))
+            yield Beside(
+                table=figure.title, row=_row(figure), column=figure.column, metric=figure.metric, unit=figure.unit,
+                published_on=figure.device, published=figure.value, logged=figure.part in study.logs,
+                serial=device.serial, source=device.source, same_model=same_model, ours=value, cell=ours.cell,
+                ratio=None if value is None or not figure.value else value / figure.value,
+                verdict=verdict or judged.verdict, why=why,
+            )  # fmt: skip
+
+    def findings(self, device: OurDevice) -> Iterator[Beside]:
+        for finding in self._published.findings:
+            ours, judged = self._finding(finding, device)
+            decided = judged.verdict != "not comparable"
+            verdict = device.circular(finding.metric, same_model=True) if decided else ""
+            yield Beside(
+                table="", row=finding.text, metric=finding.metric, serial=device.serial, source=device.source,
+                cell=ours.cell, verdict=verdict or judged.verdict, why=CIRCULAR.get(verdict, judged.why),
+            )  # fmt: skip
+
+    def _figure(self, figure: Figure, device: OurDevice, line: Sequence[Figure]) -> tuple[Ours, Judged]:
+        metric, keys = figure.metric, figure.keys
+        if metric == "best":
+            best = self._finder.best(device, keys, figure.table.axis)
+            if isinstance(best, str):
+                return _nothing(best)
+            return Ours(float(best.best)), judge_best(figure.value, best)
+        if metric == "same_predictions":
+            return self._same(figure, device)
+        if figure.place.over:
+            own, over = self._finder.gain(metric, device, keys, {**keys, **figure.place.over})
+            if own.value is None or over.value is None:
+                return _nothing(own.why_not or f"what it is over: {over.why_not}")
+            wanted = around(figure.value, figure.table.tolerance)
+            gain = Ours(over.value / own.value, cell=f"{own.cell} over {over.cell}")
+            return gain, _proportion(own, over, wanted, figure.value, "")
+        ours = self._finder.measured(metric, device, keys)
+        if ours.value is None:
+            return _nothing(ours.why_not)
+        base = next((one for one in line if _is_base(one, figure)), None)
+        if base is None or base is figure:
+            if ours.blocks and device.source == Source.PHONE and device.named_in(self._published.read) == figure.device:
+                theirs = figure.value * figure.scale
+                there = Ours(theirs, [each._replace(value=theirs) for each in ours.blocks])
+                return ours, _proportion(there, ours, around(1, figure.table.tolerance))
+            return ours, Judged("not comparable", "the size of a figure of another device says nothing")
+        other = self._finder.measured(metric, device, base.keys)
+        if other.value is None:
+            return ours, Judged("not comparable", f"{figure.table.base}: {other.why_not}")
+        theirs = figure.value / base.value
+        wanted = around(theirs, figure.table.tolerance)
+        return ours, _proportion(other, ours, wanted, theirs, f" {figure.table.base}")
+
+    def _same(self, figure: Figure, device: OurDevice) -> tuple[Ours, Judged]:
+        """A set that several devices shared out is judged once, with the first of them."""
+        for row in (row for one in self._agreements for row in one.rows):
+            cell = self._cells.get(row.result.cell_id)
+            fits = cell is not None and str(cell.precision) == figure.keys.get("precision")
+            if fits and cell and row.comparison and device.serial in row.result.serials:
+                if device.serial != row.result.serials[0]:
+                    return _nothing(f"counted with {row.result.serials[0]}")
+                same = row.comparison.same
+                return Ours(float(same.count), cell=cell.label), judge_all_same(same.count, same.of)
+        return _nothing("no such predictions, or nothing to compare them with")
+
+    def _finding(self, finding: Finding, device: OurDevice) -> tuple[Ours, Judged]:
+        if not finding.expect:
+            return _nothing("told in words; nothing that this experiment measures shows it")
+        if finding.expect == "crosses":
+            wanted = (finding.operation, str(finding.of.get("backend")), device.serial)
+            found = [one for one in self._pays if (one.operation, one.backend, one.serial) == wanted]
+            return Ours(None), judge_crossing(found)
+        of = self._finder.measured(finding.metric, device, finding.of)
+        over = self._finder.measured(finding.metric, device, {**finding.of, **finding.over})
+        if of.value is None or over.value is None:
+            return _nothing(of.why_not or over.why_not)
+        return of, _proportion(over, of, ORDERS[finding.expect])
 
 
-def _judged_line(
-    table: PublishedTable,
-    line: Sequence[Figure],
-    finder: Finder,
-    device: OurDevice,
-    cells: Mapping[str, Cell],
-    agreements: Sequence[Agreement],
-) -> list[tuple[Figure, tuple[Ours, Judged]]]:
-    if table.compare == "cells":
-        return [(figure, _alone(figure, finder, device, cells, agreements)) for figure in line]
-    ours = [_of_line(figure, finder, device) for figure in line]
-    judged = judge_line(list(zip(line, ours, strict=True)))
-    return list(zip(line, zip(ours, judged, strict=True), strict=True))
+def _proportion(base: Ours, own: Ours, wanted: Range, theirs: float | None = None, over: str = "") -> Judged:
+    """Ours over what it is compared with, against what agrees with the publication."""
+    quotient = (own.value or 0) / (base.value or 1)
+    agree = " to ".join(f"{exp(edge):.3g}" for edge in wanted)
+    there = "" if theirs is None else f"{theirs:.3g} times{over} there, {agree} agree; "
+    return judge_ratio(ratio(base, own), wanted, f"{there}{quotient:.3g} times in ours")
 
 
-def _of_line(figure: Figure, finder: Finder, device: OurDevice) -> Ours:
-    if figure.metric in ("other", "best", "speed_up", "changed_predictions"):
-        return Ours(
-            None, why_not="no figure of the farm stands for it" if figure.metric == "other" else "stands for itself"
-        )
-    return finder.measured(figure.metric, device, figure.keys)
+def _is_base(one: Figure, figure: Figure) -> bool:
+    """Whether it is the figure in whose proportion the other is judged."""
+    same = one.table is figure.table and one.part is figure.part and not one.place.over and one.metric == figure.metric
+    beside = (one.row, figure.column) == (figure.table.base, one.column)
+    return same and (beside or (one.column, figure.row) == (figure.table.base, one.row))
 
 
-def _alone(
-    figure: Figure, finder: Finder, device: OurDevice, cells: Mapping[str, Cell], agreements: Sequence[Agreement]
-) -> tuple[Ours, Judged]:
-    if figure.metric == "speed_up":
-        return _speed_up(figure, finder, device)
-    if figure.metric == "best":
-        return _best(figure, finder.best(device, figure.keys, figure.table.axis))
-    if figure.metric == "changed_predictions":
-        return _changed(figure, device, cells, agreements)
-    ours = _of_line(figure, finder, device)
-    return ours, Judged(NOT_COMPARABLE, ours.why_not or "an absolute figure of another device has no shape")
+def _nothing(why: str) -> tuple[Ours, Judged]:
+    return Ours(None, why_not=why), Judged("not comparable", why)
 
 
-def _speed_up(figure: Figure, finder: Finder, device: OurDevice) -> tuple[Ours, Judged]:
-    fast = finder.time(device, figure.keys)
-    slow = finder.time(device, {**figure.keys, **figure.table.over})
-    if fast.value is None or slow.value is None:
-        why = fast.why_not or f"what it is over: {slow.why_not}"
-        return Ours(None, why_not=why), Judged(NOT_COMPARABLE, why)
-    judged = judge_ratio(figure.value, fast, slow, over="as fast")
-    return Ours(slow.value / fast.value, cell=f"{fast.cell} over {slow.cell}"), judged
+def _against(contradiction: str) -> str:
+    return f"the text contradicts itself: {contradiction}" if contradiction else ""
 
 
-def _best(figure: Figure, found: Best | str) -> tuple[Ours, Judged]:
-    if isinstance(found, str):
-        return Ours(None, why_not=found), Judged(NOT_COMPARABLE, found)
-    return Ours(float(found.best)), judge_best(figure.value, found)
-
-
-def _changed(
-    figure: Figure, device: OurDevice, cells: Mapping[str, Cell], agreements: Sequence[Agreement]
-) -> tuple[Ours, Judged]:
-    """Whether any prediction changed; one that did, of however many, is another finding."""
-    for row in (row for one in agreements for row in one.rows):
-        cell = cells.get(row.result.cell_id)
-        fits = cell is not None and str(cell.precision) == figure.keys.get("precision")
-        if fits and cell and row.comparison and device.serial in row.result.serials:
-            changed = len(row.comparison.changed)
-            judged = judge_count(figure.value, changed, row.comparison.same.of)
-            return Ours(float(changed), cell=cell.label), judged
-    why = "no such predictions, or nothing to compare them with"
-    return Ours(None, why_not=why), Judged(NOT_COMPARABLE, why)
-
-
-def _finding(finding: Finding, finder: Finder, device: OurDevice, pays: Sequence[PaysFrom]) -> Beside:
-    ours = Ours(None)
-    if not finding.expect:
-        judged = Judged(NOT_COMPARABLE, "told in words; nothing that this experiment measures shows it")
-    elif finding.expect == "crosses":
-        judged = _crossing(finding, device, pays)
-    else:
-        of = finder.measured(finding.metric, device, finding.of)
-        over = finder.measured(finding.metric, device, {**finding.of, **finding.over})
-        judged = judge_finding(finding.expect, of, over)
-        ours = of
-    return Beside(
-        table="", row=finding.text, column="", metric=finding.metric, unit="", published_on="", published=None,
-        serial=device.serial, source=device.source, cell=ours.cell, verdict=judged.verdict, why=judged.why,
-    )  # fmt: skip
-
-
-def _crossing(finding: Finding, device: OurDevice, pays: Sequence[PaysFrom]) -> Judged:
-    wanted = (finding.operation, str(finding.of.get("backend")), device.serial)
-    for one in pays:
-        if (one.operation, one.backend, one.serial) == wanted:
-            if one.lead_at == len(one.sizes):
-                return Judged("different", f"behind up to {one.sizes[-1]}")
-            if one.lead_at == 0:
-                return Judged("different", f"ahead from {one.sizes[0]}, the smallest")
-            return Judged("reproduced", f"ahead from {one.sizes[one.lead_at]}, not yet at {one.sizes[one.lead_at - 1]}")
-    return Judged(NOT_COMPARABLE, f"{finding.operation} was not measured at two sizes on both")
+def _row(figure: Figure) -> str:
+    return f"{figure.part.device}: {figure.row}" if figure.part.device else figure.row

@@ -7,10 +7,11 @@ from .experiment import DeviceChoice, Experiment, Name, why_taken
 from .matrix import Matrix
 from .measure import Measure, Quantity
 from .placement_rules import PlacementRules, PolicyName
-from .published import Finding, Published, PublishedTable
+from .published import Finding, Place, Published, PublishedTable
 from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
 from .sides import BASELINE, CANDIDATE, Side, SideName, Sides
 from .strategy import LimitSearch, StrategyChoice
+from .study import Study, StudyTable
 from .training import Training, TrainingSet
 from .workload import Workload
 
@@ -32,6 +33,7 @@ __all__ = [
     "Matrix",
     "Measure",
     "Name",
+    "Place",
     "PlacementRules",
     "PolicyName",
     "Published",
@@ -43,6 +45,8 @@ __all__ = [
     "SideName",
     "Sides",
     "StrategyChoice",
+    "Study",
+    "StudyTable",
     "Training",
     "TrainingSet",
     "Workload",

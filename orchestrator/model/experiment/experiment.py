@@ -66,7 +66,16 @@ class Experiment(Model):
     strategy: StrategyChoice | None = Field(default=None, exclude_if=lambda value: value is None)
     """Which jobs follow by results, where that is more than the matrix and its blocks."""
     published: Published | None = None
-    """Figures of a publication, shown beside the results and never counted among them."""
+    """Figures of a study, shown beside the results and never counted among them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_its_study(cls, data: object) -> object:
+        """Experiments of older ledgers have figures of their own, which nobody checked: they are told no more."""
+        match data:
+            case {"published": {"source": _}, **rest}:
+                return rest
+        return data
 
     @model_validator(mode="before")
     @classmethod

@@ -1,41 +1,34 @@
-"""Published figures that a report sets beside ours, with their source."""
+"""What a report sets beside a study's figures: where an experiment has their counterparts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from orchestrator.model.axes import MATRIX_AXES
 from orchestrator.model.base import Model
 
 from .matrix import Matrix
+from .study import Study, StudyTable
 
-
-def _as_written(value: Any) -> Any:
-    """YAML reads `52.7` as a number; a figure is quoted as it was printed."""
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-Text = Annotated[str, BeforeValidator(_as_written, json_schema_input_type=float | str)]
 PublishedMetric = Literal[
     "latency",
     "setup",
     "energy",
     "load_power",
     "idle_power",
+    "net_power",
     "memory",
-    "speed_up",
     "best",
-    "changed_predictions",
+    "same_predictions",
     "limit",
     "limit_time",
-    "other",
 ]
-"""What a figure is of. `latency`: of an inference, a frame, or the layers that are named; `speed_up`: over `over`;
-`best`: the value of `axis` with the least latency; `limit`: the largest value that ran in a limit search;
-`limit_time`: of an inference, or an epoch of training, there; `other`: what the farm does not measure."""
+"""What a figure is of. `latency`: of an inference, a frame, or the layers that are named; `net_power`: load above idle;
+`best`: the value of `axis` with the least latency; `same_predictions`: examples with the same class; `limit`: the
+largest value that ran in a limit search; `limit_time`: of an inference, or an epoch of training, there."""
 
 UNITS: Mapping[str, Mapping[str, float]] = {
     "latency": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
@@ -43,14 +36,16 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "energy": {"mJ": 1e-3, "J": 1.0, "mWh": 3.6, "Wh": 3600.0},
     "load_power": {"mW": 1e-3, "W": 1.0},
     "idle_power": {"mW": 1e-3, "W": 1.0},
+    "net_power": {"mW": 1e-3, "W": 1.0},
     "memory": {"B": 1.0, "MB": 1e6, "GB": 1e9},
-    "speed_up": {"x": 1.0},
     "best": {"": 1.0},
-    "changed_predictions": {"": 1.0},
+    "same_predictions": {"": 1.0},
     "limit": {"": 1.0},
     "limit_time": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
 }
-"""Of each metric its units, in ours: ms, J, W, B. `other` takes any."""
+"""Of each metric its units, in ours: ms, J, W, B."""
+GAIN = "x"
+"""The unit of a figure that is over another."""
 
 PLACES = ("device", "network", "layer", "backend", "precision")
 """Keys beside the axes. A network or layer with `*` is the sum over those that it matches."""
@@ -74,56 +69,72 @@ Keys = Annotated[dict[str, int | float | str | bool], AfterValidator(_known)]
 counts."""
 
 
-class Heading(Model):
-    """A column, and what all figures in it have in common."""
+class Place(Model):
+    """What all figures of a table's column or row have in common."""
 
-    name: str
     at: Keys = Field(default_factory=dict)
+    over: Keys = Field(default_factory=dict)
+    """Of a figure that says how many times as good: the keys of what it is over, beside those that both share."""
     metric: PublishedMetric | None = None
     """Instead of the table's."""
 
 
-class Line(Model):
-    """A row, and what all figures in it have in common."""
-
-    name: str
-    at: Keys = Field(default_factory=dict)
-    values: tuple[FiniteFloat | None, ...]
-    """One for each column; null where nothing was published."""
-
-
 class PublishedTable(Model):
-    """Figures of one kind. The keys of a figure are those of its table, row and column together."""
+    """A table of the study, and where we have its figures. The keys of one are those of table, row and column together;
+    a row that is called like a device is of that device."""
 
-    title: str = Field(min_length=1)
+    table: str
     metric: PublishedMetric = "latency"
-    unit: str = ""
     at: Keys = Field(default_factory=dict)
-    over: Keys = Field(default_factory=dict)
-    """With `speed_up`: the keys of what it is over, beside those that a figure shares with it."""
     axis: str = ""
     """With `best`: whose value the figures are. A chart over this axis shows the published figures of other metrics."""
-    compare: Literal["columns", "rows", "cells"] = "columns"
-    """What the shape is of: the columns of a row against each other, the rows of a column, or each configuration by
-    itself."""
-    columns: tuple[Heading, ...] = Field(min_length=1)
-    rows: tuple[Line, ...] = Field(min_length=1)
+    base: str = ""
+    """The row or column to which the others are judged in proportion."""
+    tolerance: float = Field(default=1.25, gt=1, le=2)
+    """By how many times a proportion may be off; never past half the way to no difference."""
+    columns: dict[str, Place] = Field(min_length=1)
+    """Those that are set beside ours."""
+    rows: dict[str, Place] = Field(default_factory=dict)
+    """Those that are set beside ours; empty: all."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> PublishedTable:
-        for number, row in enumerate(self.rows, 1):
-            if len(row.values) != len(self.columns):
-                raise ValueError(f"row {number} has {len(row.values)} figures for {len(self.columns)} columns")
-        metrics = {column.metric or self.metric for column in self.columns}
-        for metric in metrics:
-            if metric in UNITS and self.unit not in UNITS[metric]:
-                known = ", ".join(UNITS[metric])
-                raise ValueError(f"{self.title}: {metric} has no unit {self.unit!r}; it has {known or 'none'}")
-        if ("best" in metrics) and self.axis not in MATRIX_AXES:
-            raise ValueError(f"{self.title}: `best` needs `axis`, the one whose best value the figures are")
-        if "speed_up" in metrics and not self.over:
-            raise ValueError(f"{self.title}: `speed_up` needs `over`, the keys of what it is over")
-        return self
+    def figures(self, part: StudyTable, devices: Mapping[str, object]) -> Iterator[tuple[str, str, Place, float]]:
+        """Row, column, place and value of each figure of a part of the table."""
+        for row, values in part.rows.items():
+            if self.rows and row not in self.rows:
+                continue
+            device = part.device or (row if row in devices else "")
+            own = self.rows.get(row, Place())
+            for column, value in zip(part.columns, values, strict=True):
+                if value is not None and (head := self.columns.get(column)):
+                    at = {**self.at, **({"device": device} if device else {}), **own.at, **head.at}
+                    metric = head.metric or own.metric or self.metric
+                    yield row, column, Place(at=at, over={**own.over, **head.over}, metric=metric), value
+
+    def check(self, study: Study) -> None:
+        """Raises ValueError where the study has no such table, row, column or unit."""
+        parts = study.called(self.table)
+        if not parts:
+            known = ", ".join(dict.fromkeys(each.table for each in (*study.cells, *study.logs)))
+            raise ValueError(f"{study.source} has no table {self.table!r}; it has {known}")
+        columns = {name: unit for part in parts for name, unit in part.columns.items()}
+        rows = {name for part in parts for name in part.rows}
+        strange = [name for name in self.columns if name not in columns] + [n for n in self.rows if n not in rows]
+        if self.base and self.base not in {*columns, *rows}:
+            strange.append(self.base)
+        if strange:
+            raise ValueError(f"table {self.table} has no {strange[0]!r}; it has {', '.join([*columns, *rows])}")
+        for part in parts:
+            for _, column, place, _ in self.figures(part, study.devices):
+                known_units = {GAIN: 1.0} if place.over else UNITS[place.metric or self.metric]
+                if columns[column] not in known_units:
+                    raise ValueError(
+                        f"table {self.table}, {column}: {place.metric} has no unit {columns[column]!r}; "
+                        f"it has {', '.join(known_units) or 'none'}"
+                    )
+                if place.metric == "best" and self.axis not in MATRIX_AXES:
+                    raise ValueError(
+                        f"table {self.table}: `best` needs `axis`, the one whose best value the figures are"
+                    )
 
 
 class Finding(Model):
@@ -149,34 +160,28 @@ class Finding(Model):
 
 
 class Published(Model):
-    """Figures and findings of a publication."""
+    """A study's figures and findings, and what of ours stands beside them."""
 
-    source: str = Field(min_length=1)
-    """Who published it, and when."""
+    study: Study | str
+    """The study's file, relative to the experiment's; once that is read, what it holds."""
     note: str = ""
     """What was measured there, and how it compares."""
-    devices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Devices of the publication by name, with patterns of their model's name: `Galaxy S7: [SM-G930*]`."""
     tables: tuple[PublishedTable, ...] = ()
     findings: tuple[Finding, ...] = ()
-    columns: tuple[str, ...] = ()
-    """Of figures that nothing is set beside."""
-    rows: tuple[tuple[Text, ...], ...] = ()
-    """One text for each column; empty where nothing was published."""
+
+    @property
+    def read(self) -> Study:
+        return self.study if isinstance(self.study, Study) else Study(source=self.study)
 
     @property
     def by_layer(self) -> bool:
         """Whether a figure is of a layer: then results by layer are needed."""
-        tables = self.tables
-        keys = [table.at for table in tables]
-        keys += [part.at for table in tables for parts in (table.rows, table.columns) for part in parts]
-        return any("layer" in at for at in keys)
+        places = [place.at for table in self.tables for place in (*table.columns.values(), *table.rows.values())]
+        return any("layer" in at for at in (*places, *(table.at for table in self.tables)))
 
     @model_validator(mode="after")
-    def _as_wide_as_its_head(self) -> Published:
-        if not (self.tables or self.findings or self.rows):
-            raise ValueError("give `tables`, `findings`, or `columns` with `rows`")
-        for number, row in enumerate(self.rows, 1):
-            if len(row) != len(self.columns):
-                raise ValueError(f"row {number} has {len(row)} texts for {len(self.columns)} columns")
+    def _of_the_study(self) -> Published:
+        if isinstance(self.study, Study):
+            for table in self.tables:
+                table.check(self.study)
         return self

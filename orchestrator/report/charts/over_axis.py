@@ -85,13 +85,12 @@ def _long(curves: Curves) -> Curves:
 def _theirs(published: Published | None, axis: str) -> dict[str, list[tuple[float, float]]]:
     """Published times that have a value of the axis, in ms, curve by curve."""
     found: dict[str, list[tuple[float, float]]] = {}
-    for table in published.tables if published else ():
-        for figure in figures_of(table):
-            at = figure.keys.get(axis)
-            if figure.metric == "latency" and isinstance(at, int | float):
-                along_rows = any(axis in row.at for row in table.rows)
-                name = f"published: {figure.column if along_rows else figure.row}"
-                found.setdefault(name, []).append((float(at), figure.value * figure.scale))
+    for figure in figures_of(published) if published else ():
+        at = figure.keys.get(axis)
+        if figure.metric == "latency" and not figure.place.over and isinstance(at, int | float):
+            along_rows = any(axis in row.at for row in figure.table.rows.values())
+            name = f"published: {figure.column if along_rows else figure.row}"
+            found.setdefault(name, []).append((float(at), figure.value * figure.scale))
     return {name: sorted(points) for name, points in found.items()}
 
 

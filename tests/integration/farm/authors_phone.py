@@ -18,7 +18,8 @@ Logged = dict[str, list[float]]
 def recording(folder: Path, to: Path) -> Path:
     """`folder`: `galaxy_s7` of the data. Layers by g and one CPU thread, with the power of both loads.
 
-    Whole networks with the best g of each layer are not in the logs: their times are those of table VI.
+    Whole networks with the best g of each layer are not in the logs: their times are those of table VI. A log has the
+    layers that g fits, of which a sum is no network.
     """
     by_g = [
         {"at": {"api": "opencl", "precision": precision, "granularity": int(path.stem)}, "layers": means(logged(path))}
@@ -38,7 +39,7 @@ def recording(folder: Path, to: Path) -> Path:
         {"at": {"api": "opencl", "precision": "fp32"}, "latency_ms": [436.71]},
         {"at": {"api": "opencl", "precision": "imprecise"}, "latency_ms": [207.1]},
     ]
-    network = {"power": power(folder, "Parallel"), "cells": cells, "layers_are_all": True}
+    network = {"power": power(folder, "Parallel"), "cells": cells}
     idle = [plain(folder, name) for name in ("Baseline", "Baseline2")]
     to.write_text(
         json.dumps(

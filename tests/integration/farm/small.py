@@ -42,6 +42,8 @@ def small(path: Path, folder: Path) -> Path:
         search["most"] = WIDEST
     if choices := asked["workload"].get("choices"):
         shutil.copy(path.with_name(choices), folder)
+    if published := asked.get("published"):
+        published["study"] = str(path.parent / published["study"])
     copy = folder / path.name
     copy.write_text(yaml.safe_dump(asked, sort_keys=False))
     return copy

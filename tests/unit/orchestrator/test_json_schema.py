@@ -104,7 +104,7 @@ def test_a_matrix_is_right_where_it_is_taken_and_wrong_elsewhere(matrix: dict[st
         {"matrix": {"backend": "opencl", "fuse": False, "threads": 2, "memory_budget": "2 GB"}},
         {"matrix": {"fuse": ["bias", "concat"]}},
         {"workload": {"onnx": "a.onnx", "dataset": {"inputs": "a.npy", "mean": 0.5, "scale": [2, 3]}}},
-        {"published": {"source": "a", "columns": ["ms"], "rows": [[52.7], ["fast"]]}},
+        {"published": {"study": "a.yaml", "tables": [{"table": "II", "columns": {"time": {}}}]}},
     ],
 )
 def test_what_is_taken_is_right(more: dict[str, Any]) -> None:

@@ -6,10 +6,12 @@ import random
 from pathlib import Path
 
 import pytest
+import yaml
 
 from orchestrator import spec
 from orchestrator.errors import SpecError
 from orchestrator.model.device import Api
+from orchestrator.model.experiment import Experiment
 from orchestrator.model.quantity import parse_bytes, parse_seconds
 
 GOOD = """
@@ -38,6 +40,31 @@ def test_a_good_file(tmp_path: Path) -> None:
     assert experiment.sampling.deadline == 90.0
     assert experiment.conditions.free_storage == 2**30
     assert experiment.measure.power_period == pytest.approx(0.05)
+
+
+def test_a_studys_file_is_read_with_the_experiment(tmp_path: Path) -> None:
+    """Of it the tables that are named; what is wrong is told with the file that has it."""
+    path, study = tmp_path / "mine.yaml", tmp_path / "study.yaml"
+    published = "published: {study: study.yaml, tables: [{table: II, columns: {time: {}}}]}\n"
+    path.write_text(GOOD + published)
+    with pytest.raises(SpecError, match=r"study\.yaml: cannot be read"):
+        spec.load(path)
+    tables = "".join(f"- {{table: {n}, title: t, columns: {{time: s}}, rows: {{A: [1h1m1s]}}}}\n" for n in ("I", "II"))
+    study.write_text(f"source: somebody\ncells:\n{tables}")
+    found = spec.load(path).published
+    assert found is not None and [(each.table, each.rows) for each in found.read.cells] == [("II", {"A": (3661.0,)})]
+    study.write_text(study.read_text().replace("time: s", "times: s"))
+    with pytest.raises(SpecError, match=r"mine.yaml:9:12: published: table II has no 'time'; it has times"):
+        spec.load(path)
+    study.write_text(study.read_text().replace("source", "sauce"))
+    with pytest.raises(spec.SpecProblems, match=r"study.yaml:1:1: sauce: unknown field; did you mean `source`"):
+        spec.load(path)
+
+
+def test_figures_of_their_own_are_refused_in_files_and_left_out_of_old_ledgers() -> None:
+    old = GOOD + "published: {source: somebody, columns: [ms], rows: [[52.7]]}\n"
+    assert "give `published.study`" in problems(old)["published.source"]
+    assert Experiment.model_validate(yaml.safe_load(old)).published is None
 
 
 def test_every_problem_is_listed_with_its_place() -> None:

@@ -25,16 +25,12 @@ ASKED = Experiment.model_validate(
         "matrix": {"backend": "cpu"},
         "strategy": {"limit_search": {"dimension": "hidden.0", "tolerance": "30 %", "most": 128}},
         "published": {
-            "source": "study A",
-            "tables": [
-                {
-                    "title": "table III",
-                    "metric": "limit",
-                    "compare": "cells",
-                    "columns": [{"name": "N"}],
-                    "rows": [{"name": "Adreno 330", "at": {"device": "Adreno 330"}, "values": [160]}],
-                }
-            ],
+            "study": {
+                "source": "study A",
+                "devices": {"mGPU1": []},
+                "cells": [{"table": "III", "title": "limit", "columns": {"N": ""}, "rows": {"mGPU1": [160]}}],
+            },
+            "tables": [{"table": "III", "metric": "limit", "columns": {"N": {}}}],
         },
     }
 )
@@ -87,7 +83,7 @@ def test_a_published_limit_stands_beside_ours() -> None:
     found = content().reproduction
     assert found is not None
     ours = {each.serial: (each.published, each.ours, each.ratio, each.verdict) for each in found.beside}
-    assert ours["A"] == (160, 80, 0.5, "not comparable") and ours["B"][1] == 128
+    assert ours["A"] == (160, 80, 0.5, "modelled") and ours["B"][1] == 128
     assert ours["C"][1] is None, "it still searches"
 
 
