@@ -26,17 +26,17 @@ class Contents:
 
     def __init__(self, ledger: Callable[[], Ledger], state: Path) -> None:
         self._ledger, self.state = ledger, state
-        self._kept: dict[State, Content] = {}
+        self._kept: dict[tuple[State, bool], Content] = {}
         self._lock = Lock()
 
-    def of(self, row: ExperimentRow) -> Content:
-        """One at a time: gathering takes a core."""
+    def of(self, row: ExperimentRow, *, layers: bool = False) -> Content:
+        """One at a time: gathering takes a core. `layers`: as reports have them, which are long to read."""
         from orchestrator.report.gathering import gather
 
-        key = state_of(row)
+        key = (state_of(row), layers)
         with self._lock:
             if key not in self._kept:
-                found = gather(self._ledger(), row, self._labels(row))
+                found = gather(self._ledger(), row, self._labels(row), layers=layers)
                 self._kept = dict([*self._kept.items(), (key, found)][-KEPT:])
             return self._kept[key]
 

@@ -94,7 +94,7 @@ class Documents:
         key = state_of(row)
         with self._lock:
             if key not in self._kept:
-                page = report_page(self._contents.of(row), ledger, "/")
+                page = report_page(self._contents.of(row, layers=True), ledger, "/")
                 self._kept = dict([*self._kept.items(), (key, page)][-KEPT:])
             return self._kept[key]
 

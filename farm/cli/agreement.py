@@ -10,6 +10,7 @@ from rich.text import Text
 from orchestrator.errors import NoData
 
 from .experiments import PANEL, ExperimentArgument
+from .explain import hint
 from .farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json
 
@@ -63,6 +64,7 @@ def agreement(
         print_json({"experiment": row.id, "finished": row.finished, "agreements": found})
     else:
         _show(row, found, changed)
+        hint("base", "margin", "set")
 
 
 def _no_set(experiment_id: str) -> NoData:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from orchestrator.errors import NoData
 
 from .experiments import PANEL, ExperimentArgument
+from .explain import hint
 from .farm_access import LATEST, find_measured, open_ledger, settings_of
 from .output import JsonOption, StateOption, log, out, print_json, say
 from .pairs import WhereOption, where_of
@@ -79,6 +80,7 @@ def best(
         print_json(found)
     else:
         _show(found, columns, axis)
+        hint("axis", "interval")
 
 
 def _write(path: Path, choices: Choices) -> None:

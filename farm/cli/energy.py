@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from .experiments import PANEL
+from .explain import hint
 from .output import JsonOption, log, out, print_json
 from .results import write_whole
 
@@ -88,6 +89,7 @@ def energy(
         print_json(as_data(found))
     else:
         _show(found)
+        hint("gross", "net", "warning")
 
 
 def _told(time_unit: str | None, column: str | None, volts: float | None) -> Told:

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from . import completion
 from .experiments import PANEL
+from .explain import hint
 from .farm_access import open_ledger, settings_of
 from .output import JsonOption, StateOption, out, print_json, say
 from .results import write_whole
@@ -65,6 +66,7 @@ def history(
         print_json(found)
     else:
         _show(found, every=every)
+        hint("side", "night", "configuration")
 
 
 def _show(found: History, *, every: bool) -> None:

@@ -11,6 +11,7 @@ import typer
 from orchestrator.errors import NoData
 
 from .experiments import PANEL
+from .explain import hint
 from .farm_access import open_ledger, settings_of
 from .output import JsonOption, StateOption, out, print_json, say
 from .results import write_whole
@@ -73,6 +74,7 @@ def morning(
         print_json({**first, "night": found.night, "told": told})
     elif output is None and markdown is None and not tell:
         out().print(nights.morning_markdown(found), markup=False, highlight=False, soft_wrap=True)
+        hint("settled", "side", "canary")
     for each in told:
         say(f"{each.to}: {each.error or 'told'}")
     if any(each.error for each in told):

@@ -59,7 +59,7 @@ def ran(ledger: Ledger, jobs: Sequence[Job], failing: int = -1) -> None:
 def test_the_table_says_what_agrees_what_is_right_and_what_changed(farm: Farm, ledger: Ledger, tmp_path: Path) -> None:
     ran(ledger, submitted(ledger, tmp_path, LABELS))
     code, out, err = farm("agreement", "--changed", "2")
-    assert (code, err) == (0, "")
+    assert code == 0 and err.startswith("what a word means: `farm explain WORD`")
     assert "Agreement of predictions with cpu fp32 on A VIRTUAL" in out
     (row,) = [line.split() for line in out.splitlines() if "[68.7" in line]
     assert " ".join(row) == "cpu fp16 25 88.00 88.00 88.00 [68.78, 97.45] 3 1 : 1"

@@ -31,7 +31,7 @@ class Drawn(Contents):
 
     content: Content
 
-    def of(self, row: ExperimentRow) -> Content:
+    def of(self, row: ExperimentRow, *, layers: bool = False) -> Content:
         return self.content
 
 
