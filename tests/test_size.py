@@ -13,13 +13,13 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 43_200,
-    "orchestrator": 46_700,  # 3_100 of them: readings that cannot be, quantities, what queues and leases may lose
+    "orchestrator": 47_150,  # 3_550: readings and rows that cannot be, quantities, what may be lost, imports in pieces
     "workers": 14_000,
     "device_agent": 25_900,
     "farm": 12_300,  # 500: sizes of models, figures for papers, the glossary, requests that never end
     "dashboards": 4_250,
     "benchmarks": 13_900,
-    "tests": 68_600,  # 3_700: each kind of fault drawn at random
+    "tests": 68_800,  # 3_900: each kind of fault drawn at random
 }
 
 
