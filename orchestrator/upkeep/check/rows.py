@@ -78,7 +78,7 @@ def _job_check(connection: Connection, found: Sequence[AnyRow]) -> Check:
     """One reader for all, or, where it stumbles over one of them, one for each."""
     try:
         shared = JobReader(connection, found)
-    except (ValueError, LookupError):
+    except (ValueError, LookupError, TypeError):
         shared = None
 
     def check(row: AnyRow) -> None:
