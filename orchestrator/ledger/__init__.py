@@ -7,7 +7,7 @@ budget is used up.
 
 from .attempts import Start
 from .figures import Apart, Renewed
-from .imports import Imported
+from .incoming.imports import Imported
 from .ledger import Ledger
 from .queue.listed import AttemptRow, JobPage, ListedJob
 from .queue.news import WaitingLane

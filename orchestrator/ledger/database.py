@@ -44,7 +44,7 @@ from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.system.private_files import make_file, make_private
 
 from . import schema
-from .row_guard import guard
+from .guard.row_guard import guard
 from .tables import ATTEMPTS, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS
 
 log = logging.getLogger(__name__)

@@ -22,12 +22,14 @@ from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 
-from . import attempts, experiments, figures, imports, queries, records, templates, unseen
+from . import attempts, experiments, figures, queries, records, templates
 from .attempts import Note, Prepared, Start
 from .database import Database
 from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
-from .imports import Imported
+from .guard import unseen
+from .incoming import imports
+from .incoming.imports import Imported
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
 from .queue.histories import Served, served

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
-from .column_types import Time, Word
+from .guard.column_types import Time, Word
 from .rows import HostState, JobState
 
 SCHEMA_VERSION = 20

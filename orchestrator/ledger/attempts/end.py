@@ -10,9 +10,9 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from orchestrator.ledger.blame import KILLS_WORKER, NOT_THE_JOB, died_alone, verdict_on
 from orchestrator.ledger.database import count_up, execute_many
-from orchestrator.ledger.health import absolve_host, forgive, update_health
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import AnyRow, JobState
+from orchestrator.ledger.said.health import absolve_host, forgive, update_health
 from orchestrator.ledger.tables import ATTEMPTS, JOBS
 from orchestrator.model.record import Outcome
 

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Executable, select
 
-from orchestrator.ledger import health
 from orchestrator.ledger.rows import Hold, HostRow, Quarantine
 from orchestrator.ledger.tables import DEVICE_HEALTH, HOLDS, HOST_HEALTH, HOSTS
 
-from . import holds, hosts
+from . import health, holds, hosts
 
 
 class Bars(NamedTuple):

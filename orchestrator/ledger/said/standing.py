@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from sqlalchemy import Table
 
-from orchestrator.ledger import health
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import Hold, HostRow, HostState, Quarantine
 from orchestrator.ledger.tables import DEVICE_HEALTH, HOST_HEALTH
 
-from . import holds, hosts
+from . import health, holds, hosts
 from .bars import Bars, bars
 
 

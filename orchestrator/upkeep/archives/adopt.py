@@ -20,7 +20,7 @@ from orchestrator.ledger.attempts import record_columns
 from orchestrator.ledger.database import Database, count_up
 from orchestrator.ledger.experiments import is_there
 from orchestrator.ledger.figures import packing
-from orchestrator.ledger.pieces import Pieces, coming, pieces
+from orchestrator.ledger.incoming.pieces import Pieces, coming, pieces
 from orchestrator.ledger.records import stored
 from orchestrator.ledger.rows import pack_json
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, RECORDS, TEMPLATES

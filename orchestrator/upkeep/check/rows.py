@@ -13,15 +13,14 @@ from sqlalchemy import Connection, Table
 
 from orchestrator.analysis.figures import FIGURES_VERSION
 from orchestrator.errors import Unreadable
-from orchestrator.ledger.column_types import misfit
 from orchestrator.ledger.figures import packing
+from orchestrator.ledger.guard.column_types import misfit
 from orchestrator.ledger.lanes import candidates_of
 from orchestrator.ledger.records import stored
-from orchestrator.ledger.rows import AnyRow, HostState, JobState, read_row, unpack
+from orchestrator.ledger.rows import AnyRow, read_row, unpack
 from orchestrator.ledger.templates import JobReader
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.record import Outcome
 
 from .fault import PUT_BACK, RECOMPUTE, Fault
 
@@ -79,21 +78,16 @@ def _job_check(connection: Connection, found: Sequence[AnyRow]) -> Check:
     """One reader for all, or, where it stumbles over one of them, one for each."""
     try:
         shared = JobReader(connection, found)
-    except (ValueError, LookupError):
+    except (ValueError, LookupError, TypeError):
         shared = None
 
     def check(row: AnyRow) -> None:
-        JobState(row.state)
-        if row.outcome:
-            Outcome(row.outcome)
         (shared or JobReader(connection, [row])).read(row)
 
     return check
 
 
 def _attempt(row: AnyRow) -> None:
-    if row.outcome:
-        Outcome(row.outcome)
     if (row.ended_at is None) != (row.outcome == ""):
         raise ValueError("it has ended without an outcome, or the other way round")
 
@@ -125,10 +119,6 @@ def _dead_record(row: AnyRow) -> None:
     _same(row, {"id": hashlib.sha256(row.body).hexdigest()[:16]})
 
 
-def _host(row: AnyRow) -> None:
-    HostState(row.state)
-
-
 READERS: dict[str, Check] = {
     "experiments": _experiment,
     "choices": _choice,
@@ -137,6 +127,5 @@ READERS: dict[str, Check] = {
     "records": _record,
     "figures": _figures,
     "dead_records": _dead_record,
-    "hosts": _host,
 }
 """Of the other tables every column is read, and nothing more."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Table, select, tuple_
 
 from orchestrator.errors import ServiceDown
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.row_guard import UNGUARDED
+from orchestrator.ledger.guard.row_guard import UNGUARDED
 from orchestrator.ledger.tables import METADATA
 
 from . import relations, rows, storage

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sqlalchemy import Connection, text
 
-from orchestrator.ledger.pieces import coming
+from orchestrator.ledger.incoming.pieces import coming
 from orchestrator.ledger.tables import SCHEMA_VERSION
 
 from .fault import PUT_BACK, Fault

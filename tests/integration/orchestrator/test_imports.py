@@ -14,8 +14,9 @@ from sqlalchemy import func, select
 
 from orchestrator.errors import TableError
 from orchestrator.exchange.samples import import_samples
-from orchestrator.ledger import Ledger, pieces
+from orchestrator.ledger import Ledger
 from orchestrator.ledger.attempts import counted
+from orchestrator.ledger.incoming import pieces
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, LANES, RECORDS, TEMPLATES
 from orchestrator.metrics.results import Results
 from orchestrator.model.device import Source
@@ -142,7 +143,7 @@ def test_nobody_waits_for_an_import_and_nobody_sees_half_of_it(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from orchestrator.ledger import pieces
+from orchestrator.ledger.incoming import pieces
 from tests.integration.orchestrator.test_imports import stored
 left = [int(sys.argv[3])]
 def rest(self):

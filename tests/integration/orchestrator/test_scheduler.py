@@ -172,7 +172,7 @@ def test_a_dead_worker_costs_one_attempt(
     assert set(ledger.standing.bars().faults) == {"lab"}
     an_hour_ago = time.time() - 3600.0
     with monkeypatch.context() as back:
-        back.setattr("orchestrator.ledger.health.time.time", lambda: an_hour_ago)
+        back.setattr("orchestrator.ledger.said.health.time.time", lambda: an_hour_ago)
         assert ledger.standing.bars().faults == {}, "a clock that was put back closes no host"
     host.announce()
     (new,) = scheduler.tick().placed

@@ -37,6 +37,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.upkeep.check import check
 from tests.unit.orchestrator import make
 
 from .hosts import Host
@@ -302,6 +303,8 @@ def test_any_column_of_any_row_costs_that_row_alone(
     good = make.many(2, name="good")
     ledger.submit("good-1", good, expand(good, "good-1", host.devices[:1]).jobs)
     what = damaged_at_random(farm, chance, "good-1")
+    with closing(Database(farm.ledger)) as database:
+        assert [looked.at for looked in check(database)], "the check goes through to its end"
     with Ledger(farm.ledger, rest_s=0.0) as fresh:
         until_over(Scheduler(farm, fresh, redis), fresh, host, "good-1")
         assert ledger.counts("good-1")["ok"] == 2, what

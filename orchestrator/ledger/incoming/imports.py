@@ -9,16 +9,16 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, update
 
+from orchestrator.ledger import experiments, figures, templates
+from orchestrator.ledger.attempts import record_columns
+from orchestrator.ledger.database import Database, count_up
+from orchestrator.ledger.rows import JobState
+from orchestrator.ledger.tables import ATTEMPTS, JOBS, RECORDS
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import ForeignJob
 from orchestrator.model.record import Record
 
-from . import experiments, figures, templates
-from .attempts import record_columns
-from .database import Database, count_up
 from .pieces import pieces
-from .rows import JobState
-from .tables import ATTEMPTS, JOBS, RECORDS
 
 AT_ONCE = 100
 """Blocks: a fraction of a second's writing."""

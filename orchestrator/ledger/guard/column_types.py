@@ -66,7 +66,7 @@ def largest(kind: TypeEngine[Any]) -> float | None:
     return LARGEST if isinstance(kind, Float) else None
 
 
-def misfit(kind: TypeEngine[Any], value: object) -> bool:
+def misfit(kind: TypeEngine[Any], value: Any) -> bool:
     """Whether a column of SQLite holds what its type cannot."""
     allowed, most = stored(kind), largest(kind)
     if value is None or (allowed and type(value) not in allowed):

@@ -7,13 +7,13 @@ import time
 from sqlalchemy import ColumnElement, Connection, Table, or_, select, update
 
 from orchestrator.errors import Unreadable
+from orchestrator.ledger.database import count_up, parts
+from orchestrator.ledger.queue import changes
+from orchestrator.ledger.rows import JobState
+from orchestrator.ledger.tables import ATTEMPTS, CHOICES, EXPERIMENTS, JOBS, LANES, TEMPLATES
 from orchestrator.model.record import Outcome
 
 from .column_types import unreadable
-from .database import count_up, parts
-from .queue import changes
-from .rows import JobState
-from .tables import ATTEMPTS, CHOICES, EXPERIMENTS, JOBS, LANES, TEMPLATES
 
 _OVER = (JobState.DONE, JobState.CANCELLED)
 _UNDER_WAY = (JobState.PLACED, JobState.RUNNING)

@@ -13,12 +13,11 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Table, bindparam, delete, insert, select, update
 
+from orchestrator.ledger.blame import HOST, NOT_THE_DEVICE
+from orchestrator.ledger.database import padded
+from orchestrator.ledger.rows import AnyRow, Quarantine
+from orchestrator.ledger.tables import DEVICE_HEALTH, HOST_HEALTH
 from orchestrator.model.record import Outcome
-
-from .blame import HOST, NOT_THE_DEVICE
-from .database import padded
-from .rows import AnyRow, Quarantine
-from .tables import DEVICE_HEALTH, HOST_HEALTH
 
 MAX_TERM_S = 3600.0
 """No quarantine is longer: somebody may have mended the phone."""

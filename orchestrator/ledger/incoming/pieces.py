@@ -15,9 +15,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from .attempts import counted
-from .database import Database
-from .tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, LANES, RECORDS, TEMPLATES
+from orchestrator.ledger.attempts import counted
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, LANES, RECORDS, TEMPLATES
 
 LASTS_S = 0.2
 REST_S = 0.12

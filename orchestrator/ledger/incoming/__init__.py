@@ -1,0 +1,1 @@
+"""Store what was measured elsewhere: imports and archives, in pieces between which others write."""
