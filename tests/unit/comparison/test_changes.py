@@ -75,8 +75,8 @@ def wandering(generator: np.random.Generator, count: int) -> np.ndarray:
 
 
 def test_a_level_that_wanders_has_no_step_but_that_which_it_has(seed: int) -> None:
-    """2 % of such series of sixty values have one, by tests of means alone 78 %; 99 % of steps of six deviations in them
-    are found."""
+    """2 % of such series of sixty values have one, by tests of means alone 78 %; of steps of six deviations in them are
+    99 % found."""
     generator, found, false = np.random.default_rng(seed), 0, 0
     for _ in range(60):
         values = wandering(generator, 60)
