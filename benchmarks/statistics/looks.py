@@ -34,6 +34,7 @@ from benchmarks.statistics.nights import (
     SLOWER,
     World,
     alike,
+    harm,
     left_over,
     ordered,
     row,
@@ -54,6 +55,8 @@ WORLDS = (
     World(noise=0.01, shape="outliers"),
     World(noise=0.02),
     *(World(noise=0.005, left=left) for left in (0.04, 0.08)),
+    World(noise=0.007, gross=0.01),
+    World(noise=0.007, gross=0.01, throttled=0.15),
 )
 
 
@@ -190,8 +193,12 @@ def measured(
     for phone in range(PHONES):
         cells = [cell for cell in range(CELLS) if (f"phone-{phone}", f"network-{cell}") in (wave.cells or ())]
         places = list(ordered(wave.blocks, 4, 2, cells))
+        if not places:
+            continue
         left = 1 + world.left * left_over(places)
-        noise = alike(random, world, len(places)) if places else ()
+        noise = alike(random, world, len(places))
+        if world.gross or world.throttled:
+            noise = noise + harm(random, world, len(places))
         for place, (turn, side, cell) in enumerate(places):
             truth = (10.0 + 7 * cell + phone) * (ratios[phone] if side else 1.0) * day[f"phone-{phone}"]
             warm = 1 + world.heat * (1 - np.exp(-place / (0.3 * len(places))))

@@ -129,7 +129,7 @@ def _of_the_phone(row: Row, found: Estimate, point: float, moved: float) -> str:
         return f"{OF_PHONE} ({exp(row.phone) - 1:+.0%} of their time)" if is_its and row.told.metric in BY_TIME else ""
     if found.method != "nights" or min(found.nights) > 1 or abs(point) > AS_NIGHTS_DO * moved:
         return ""
-    row.told.needs_nights, row.told.needs_blocks = 1, found.unit_blocks
+    row.told.needs_nights = 1
     most = f"{exp(moved) - 1:.0%}"
     return f"nights of these devices move by up to {most} by themselves: compare one night more, or with canaries"
 

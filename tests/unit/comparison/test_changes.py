@@ -75,15 +75,15 @@ def wandering(generator: np.random.Generator, count: int) -> np.ndarray:
 
 
 def test_a_level_that_wanders_has_no_step_but_that_which_it_has(seed: int) -> None:
-    """4 % of such series of sixty values have one, by tests of means alone 70 %; of steps of six deviations 90 %
-    are found in them."""
+    """2 % of such series of sixty values have one, by tests of means alone 78 %; of steps of six deviations in them are
+    99 % found."""
     generator, found, false = np.random.default_rng(seed), 0, 0
     for _ in range(60):
         values = wandering(generator, 60)
         false += bool(places(change_points((100 + values).tolist())))
         values[30:] += 6 * generator.choice([-1, 1])
         found += any(abs(place - 30) <= 1 for place in places(change_points((100 + values).tolist())))
-    assert false <= 10 and found >= 45
+    assert false <= 8 and found >= 54
 
 
 def test_a_step_of_many_ticks_is_told_by_few_values(seed: int) -> None:

@@ -105,7 +105,7 @@ def test_a_night_that_is_slow_as_nights_of_these_phones_are_is_unknown(seed: int
         factor = float(generator.uniform(1.12, 1.3))
         told = compare(*sides(generator, factor, calm=False))
         assert {each.verdict for each in told} <= {"unknown", "same"}
-        assert (told[0].needs_nights, told[0].needs_blocks) == (1, BLOCKS) and "by themselves" in told[0].reason
+        assert told[0].needs_nights == 1 and "by themselves" in told[0].reason
         vouched = {"canaries_ms": {"canary": 5.0}}
         for more in ({"calm": True}, {"calm": False, "after": 2}, {"calm": False, **vouched}):
             own = compare(*sides(generator, factor, **more))[0]  # type: ignore[arg-type]
