@@ -77,9 +77,7 @@ class Experiment:
 
     def best(self, axis: str, **options: Option) -> pd.DataFrame:
         """`farm best`: the best value of an axis in every group, and its ratio to the next."""
-        import pandas as pd
-
-        return pd.json_normalize(self.at.answer("best", self.id, axis=axis, **options))
+        return table_of(self.at.answer("best", self.id, axis=axis, **options))
 
     def report(self) -> Page:
         """The whole report with its charts; a notebook shows it in place, `save` writes the file."""
@@ -116,6 +114,15 @@ class Page:
 
     def _repr_html_(self) -> str:
         return f'<iframe srcdoc="{escape(self.html)}" width="100%" height="{PAGE_PX}" style="border:0"></iframe>'
+
+
+def table_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """A row for each of these; of what nests a column for each part, such as `interval.low`."""
+    import pandas as pd
+
+    table = pd.json_normalize(rows)
+    nested = {name.partition(".")[0] for name in table if "." in name}
+    return table.drop(columns=[name for name in table if name in nested])
 
 
 def row_of(summary: dict[str, Any]) -> dict[str, Any]:

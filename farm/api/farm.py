@@ -16,7 +16,7 @@ import numpy as np
 from orchestrator.errors import ModelFileError
 
 from .command_line import CommandLine, Option
-from .experiment import Experiment
+from .experiment import Experiment, table_of
 from .model_files import Inputs, Model, network_of, write_inputs, write_model
 from .spec_files import with_files
 
@@ -165,10 +165,8 @@ class Farm:
 
         Two experiments, or one with `sides="backend=opencl,vulkan"`.
         """
-        import pandas as pd
-
         names = [each.id if isinstance(each, Experiment) else each for each in (a, b) if each is not None]
-        return pd.json_normalize(self.at.answer("compare", *names, **options))
+        return table_of(self.at.answer("compare", *names, **options))
 
     def command(self, *words: str, **options: Option) -> Any:
         """Any other command of `farm`: what it answers with --json, e.g. `command("hold", "phone-3", for_="2 h")`."""
