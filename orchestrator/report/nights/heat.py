@@ -18,7 +18,9 @@ FULL = 5.0
 """Margins beyond which a colour is full."""
 MOST_COLUMNS, MOST_MAPS = 40, 6
 WIDTH_PX, HEIGHT_PX = 180, 18
-MARKS = {"worse": "▲", "better": "▼", "unknown": "?", "not confirmed": "?", "missing": "–", "same": ""}
+MARKS = {
+    "worse": "▲", "better": "▼", "unknown": "?", "not confirmed": "?", "missing": "–", "unavailable": "·", "same": "",
+}  # fmt: skip
 
 
 class Square(NamedTuple):

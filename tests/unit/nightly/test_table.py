@@ -25,7 +25,7 @@ from orchestrator.nightly import Night, Suite, Wave
 from orchestrator.nightly.plan import bare
 from orchestrator.nightly.summary import counts, headline
 from orchestrator.nightly.table import Measured, table
-from orchestrator.report.nights import morning
+from orchestrator.report.nights import morning, morning_page
 from orchestrator.report.nights.morning import tiles
 from tests.unit.orchestrator import make
 
@@ -117,8 +117,9 @@ def test_missing_is_what_should_have_been_measured_and_nothing_else(seed: int) -
     assert len(rows) == expected.total()
     lost = expected["missing"]
     assert f"{lost} rows missing" in headline(found) if lost else "missing" not in headline(found)
-    shown = tiles(morning(found, history("s", [Column(id=found.night_id, at=found.due_at)], [])))
-    assert [number for name, number, _ in shown if name.startswith("row")] == [str(lost)]
+    told = morning(found, history("s", [Column(id=found.night_id, at=found.due_at)], []))
+    assert [number for name, number, _ in tiles(told) if name.startswith("row")] == [str(lost)]
+    assert morning_page(told).count('title="unavailable"') == expected["unavailable"]
 
 
 def _block(of: Cell, turn: int, fate: str, late: bool) -> BlockFigures:

@@ -264,6 +264,9 @@ def in_json_of_compare(walk: Walk) -> None:
         assert (told["a"], told["b"], told["ratio"]) == (row.a, row.b, row.ratio)
         for why, of_json in ((row.unresolved_a, told["unresolved_a"]), (row.unresolved_b, told["unresolved_b"])):
             assert of_json == (why and json.loads(why.model_dump_json()))
+    table = notebook.table_of(json.loads(written.getvalue()))
+    assert [None if each != each else each for each in table["a"]] == [row.a for row in rows]
+    assert not {name.partition(".")[0] for name in table if "." in name} & set(table), "a column beside its parts"
 
 
 def in_html(content: Content) -> dict[Place, tuple[str, str]]:
