@@ -25,8 +25,6 @@ _JOINED = re.compile(_SERIES + r"(?: \* on \(serial\) group_left \([^)]*\) farm_
 """Series of one name, by labels of their own and of their devices. What else a panel may ask takes a Prometheus."""
 _NUMBER = re.compile(rf"sum\({_SERIES}\)|(?P<age>time\(\) - )(?P<of>\w+)")
 _MATCHER = re.compile(r'(\w+)(=~|!=|!~|=)"([^"]*)"')
-_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class OwnFigures:
@@ -118,9 +116,11 @@ def _scraped(url: str, name: str) -> list[tuple[dict[str, str], float]]:
 @lru_cache(2)
 def _all(url: str, _: int) -> list[tuple[str, dict[str, str], float]]:
     """Every sample of the exporter; none where it is away."""
+    from prometheus_client.parser import text_string_to_metric_families
+
     try:
         with urllib.request.urlopen(url, timeout=REPLY_S) as reply:  # noqa: S310  (the farm's own setting)
             text = reply.read().decode()
     except (OSError, ValueError):
         return []
-    return [(name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _SAMPLE.findall(text)]
+    return [(each.name, each.labels, each.value) for of in text_string_to_metric_families(text) for each in of.samples]

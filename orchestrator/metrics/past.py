@@ -36,7 +36,7 @@ def results(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
     blocks = sorted(newest_attempts(ledger.figures(row.id)), key=lambda block: (block.started_at, block.job_id))
     good = {(block.serial, block.cell_id): block.ended_at for block in blocks if _is_good(block)}
     cells, sampling = ledger.cells(row.id), row.experiment.sampling
-    for summary in summarise(blocks, cells, mode=sampling.mode, watched=sampling.target_interval is not None):
+    for summary in summarise(blocks, cells, mode=sampling.mode, watched=sampling.is_watched):
         at = good.get((summary.serial, summary.cell_id))
         if at is None:
             continue
