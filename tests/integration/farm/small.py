@@ -30,7 +30,7 @@ def small(path: Path, folder: Path) -> Path:
     asked["matrix"] = {axis: _first(axis, values) for axis, values in asked["matrix"].items()}
     devices = asked["devices"]
     devices["where"] = " and ".join(f"({where})" for where in (devices.get("where"), 'source == "virtual"') if where)
-    if devices["count"] == "all":
+    if devices.get("count") == "all":
         devices["count"] = 1
     sampling = asked["sampling"]
     sampling |= {name: min(sampling[name], most) for name, most in MOST.items() if name in sampling}
