@@ -29,7 +29,8 @@ def small(path: Path, folder: Path) -> Path:
     asked["workload"] = {name: _smaller(value) for name, value in asked["workload"].items()}
     asked["matrix"] = {axis: _first(axis, values) for axis, values in asked["matrix"].items()}
     devices = asked["devices"]
-    devices["where"] = " and ".join(f"({where})" for where in (devices.get("where"), 'source == "virtual"') if where)
+    wheres = [devices.get("where", ""), 'source == "virtual"']
+    devices["where"] = " and ".join(f"({each})" for each in wheres if each and "profile ==" not in each)
     if devices.get("count") == "all":
         devices["count"] = 1
     sampling = asked["sampling"]
