@@ -1,4 +1,4 @@
-"""What is told of the results of experiments, gathered once while nothing changes."""
+"""Gather what is told of the results of experiments, once while nothing changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ State = tuple[str, tuple[tuple[str, int], ...]]
 
 
 class Contents:
-    """For pages and reports alike. Threads may share it."""
+    """The contents of pages and reports. Threads may share them."""
 
     def __init__(self, ledger: Callable[[], Ledger], state: Path) -> None:
         self._ledger, self.state = ledger, state

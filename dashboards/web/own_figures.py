@@ -28,7 +28,7 @@ _MATCHER = re.compile(r'(\w+)(=~|!=|!~|=)"([^"]*)"')
 
 
 class OwnFigures:
-    """In place of a Prometheus, for those panels that ask for plain series."""
+    """The source of panels that ask for plain series, in place of a Prometheus."""
 
     hours = 24
     """Which are shown first."""

@@ -89,7 +89,7 @@ def _twice(tensor: Any) -> Any:
 
 
 def _by_parameter(module: Any, of: Sequence[Any]) -> Any:
-    """What is meant of each positional argument, as `forward` takes them."""
+    """Return what is meant of each positional argument, in the order in which `forward` takes them."""
     rest = next(
         (each for each in signature(module.forward).parameters.values() if each.kind is each.VAR_POSITIONAL), None
     )

@@ -28,8 +28,8 @@ class NoRoom(Exception):
 
 
 class Room:
-    """Of one disk, for one process; asked on its event loop alone. What hosts sent today is in a file: who starts the
-    process anew has sent it all the same."""
+    """The room on one disk, for one process; asked on its event loop alone. What hosts sent today is in a file, and
+    counts after a restart too."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._apart, self._file = folder, 0, folder / SENT

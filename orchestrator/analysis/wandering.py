@@ -1,4 +1,4 @@
-"""How much likelier a series is by a step at a place than by a level that wanders.
+"""Tell how much likelier a series is by a step at a place than by a level that wanders.
 
 A level that goes its own way, as temperature and age do, stands higher on one side of almost any place, so that tests
 of means call it steps. Here values are noise around a random walk (A. C. Harvey, "Forecasting, Structural Time Series
@@ -22,7 +22,7 @@ BY_VALUES, FEW = 4.2, 3.6
 
 
 def least_evidence(count: int) -> float:
-    """What a step in a series of so many values must have."""
+    """Return what a step in a series of so many values must have."""
     return BY_VALUES * log(max(FEW, count) / FEW)
 
 

@@ -1,4 +1,4 @@
-"""What the words of the farm's outputs mean."""
+"""Read what the words of the farm's outputs mean."""
 
 from __future__ import annotations
 

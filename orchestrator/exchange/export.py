@@ -12,7 +12,7 @@ from .row_files import Form, write
 
 
 def measured(ledger: Ledger, experiment_id: str) -> What:
-    """What there is to write: samples, unless every record has layers alone (as imports may)."""
+    """Return what there is to write: samples, unless every record has layers alone (as imports may)."""
     blocks = ledger.figures(experiment_id)
     sampled = any(block.times or block.first_ns != 0 for block in blocks)
     return "layers" if any(block.pass_ms is not None for block in blocks) and not sampled else "samples"

@@ -99,7 +99,7 @@ class Database:
 
     @contextmanager
     def unchecked(self) -> Iterator[Callable[[], AbstractContextManager[Connection]]]:
-        """What begins transactions in which a row may name one that is not there yet (SQLite). One process at a time
+        """Return what begins transactions in which a row may name one that is not there yet (SQLite). One process at a time
         has it; another waits."""
         lock = Path(f"{self._engine.url.database}.coming")
         make_file(lock)

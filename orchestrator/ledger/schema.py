@@ -80,7 +80,7 @@ def _columns(connection: Connection) -> dict[str, set[str]]:
 
 
 def _version(connection: Connection) -> int | None:
-    """Of the counter or, where that is there and cannot be read, of Alembic's table."""
+    """Return the version of the counter or, where that is there and cannot be read, of Alembic's table."""
     is_it = COUNTERS.c.name == "schema"
     counted = connection.scalar(select(COUNTERS.c.value).where(is_it))
     if counted is None and connection.scalar(select(COUNTERS.c.name).where(is_it)) is not None:

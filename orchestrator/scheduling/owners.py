@@ -58,17 +58,17 @@ class Owners:
         return owner
 
     def _keeps(self, owner: str, said: Collection[str]) -> bool:
-        """Whether an owner that says nothing of its device keeps it from those who do."""
+        """Tell whether an owner that says nothing of its device keeps it from those who do."""
         row = self._hosts.get(owner)
         in_service = row is None or row.state is HostState.ACTIVE
         return owner not in self.alive and in_service and all(self._is_foreign(host) for host in said)
 
     def _is_foreign(self, host: str) -> bool:
-        """Whether it came with a secret of its own: the farm's own machine has none."""
+        """Tell whether it came with a secret of its own: the farm's own machine has none."""
         return host in self._hosts and bool(self._hosts[host].secret_sha256)
 
     def _rank(self, host: str) -> tuple[bool, float, str]:
-        """Where nobody had the device: the farm's own machine, then the host that was added first."""
+        """Put the farm's own machine first, then the host that was added first: nobody had the device."""
         return self._is_foreign(host), self._hosts[host].since if host in self._hosts else 0.0, host
 
     def overdue(self, said: Container[str]) -> list[str]:

@@ -59,7 +59,7 @@ def experiment(asked: Asked) -> Page:
 
 
 def _results(content: Content) -> dict[str, Any]:
-    """What `farm results` prints, by the functions that it uses."""
+    """Show what `farm results` prints, by the functions that it uses."""
     from orchestrator.report.parts import answer, results
     from orchestrator.report.sections import SETUP, sections
 

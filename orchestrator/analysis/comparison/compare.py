@@ -86,7 +86,7 @@ def _tell_ratios(group: _Group) -> None:
 
 
 def _moved(groups: Iterable[_Group]) -> Mapping[_Of, float]:
-    """By what figures are of, the logarithm by which any night of any device moved furthest."""
+    """Return the logarithm by which any night of any device moved furthest, by what figures are of."""
     found: dict[_Of, float] = {}
     for group in groups:
         for row, move in zip(group.rows, () if group.found.moved is None else group.found.moved.tolist(), strict=False):

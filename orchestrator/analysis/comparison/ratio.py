@@ -115,8 +115,8 @@ class Estimate:
     unit_blocks: int = 1
     """Blocks of a unit: of a night those that it has."""
     moved: Array | None = None
-    """Of each row how far the night lies from the median of its side that lies furthest; None where nights are not what
-    is compared."""
+    """How far the night of each row that lies furthest lies from the median of its side; None where nights are not
+    compared."""
 
 
 def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float = 0.0) -> Estimate | None:

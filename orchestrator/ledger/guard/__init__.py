@@ -1,1 +1,1 @@
-"""What a row must be so that the farm can read it, and what becomes of one that is not."""
+"""Say what a row must be so that the farm can read it, and leave out one that is not."""

@@ -67,7 +67,7 @@ def largest(kind: TypeEngine[Any]) -> float | None:
 
 
 def misfit(kind: TypeEngine[Any], value: Any) -> bool:
-    """Whether a column of SQLite holds what its type cannot."""
+    """Tell whether a column of SQLite holds what its type cannot."""
     allowed, most = stored(kind), largest(kind)
     if value is None or (allowed and type(value) not in allowed):
         return value is not None

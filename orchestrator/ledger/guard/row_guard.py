@@ -47,7 +47,7 @@ def guard(engine: Engine, found: Callable[[], object]) -> None:
 
 
 class Guard(CursorFetchStrategy):
-    """Of one statement's rows."""
+    """The guard of one statement's rows."""
 
     __slots__ = ("_columns", "_kinds", "_known", "_ranges", "_tell", "_words")
 

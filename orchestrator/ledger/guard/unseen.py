@@ -20,7 +20,7 @@ _UNDER_WAY = (JobState.PLACED, JobState.RUNNING)
 
 
 def unseen(connection: Connection) -> list[str]:
-    """Their ids."""
+    """Return the ids of such jobs."""
     return list(connection.scalars(select(JOBS.c.id).where(_unseen(connection.dialect.name))))
 
 

@@ -49,7 +49,7 @@ def section(content: Content, lines: Sequence[Sequence[Compared]]) -> Section:
 
 
 def narrow(content: Content, lines: Sequence[Sequence[Compared]]) -> Iterator[tuple[str, list[TwoLines]]]:
-    """The same for a terminal that is too narrow for it: by verdict, with what is true of all rows in the title."""
+    """The table for a terminal that is too narrow: by verdict, with what is true of all rows in the title."""
     options = [set(row.options.items()) for row in content.rows]
     shared = set.intersection(*options) if len(options) > 1 else set()
     if shared:
@@ -81,7 +81,7 @@ def _metric(line: Sequence[Compared]) -> str:
 
 
 def figures(row: Compared, *, why: bool = True) -> tuple[str, str, str, str]:
-    """What both sides came to, the ratio and its interval. `why`: with the reason why a side is not told."""
+    """Tell what both sides came to, the ratio and its interval. `why`: with the reason why a side is not told."""
     ratio = interval = ""
     if row.ratio is not None:
         ratio, interval = wording.ratio(row.ratio, row.interval)
@@ -91,7 +91,7 @@ def figures(row: Compared, *, why: bool = True) -> tuple[str, str, str, str]:
 
 
 def figure(row: Compared, side: Literal["A", "B"], *, why: bool = False) -> str:
-    """What a side came to, with its unit; `not resolved` or `too short` where results say so."""
+    """Tell what a side came to, with its unit; `not resolved` or `too short` where results say so."""
     value, unresolved = (row.a, row.unresolved_a) if side == "A" else (row.b, row.unresolved_b)
     if unresolved is not None:
         text, reason = wording.figure(None, None, unresolved, row.unit)

@@ -101,12 +101,12 @@ def _median(summary: Summary) -> tuple[str, str]:
 
 
 def _ran_everywhere_on(summaries: Sequence[Summary]) -> list[str]:
-    """What stands below no device's name, because it is the same on all that have the backend."""
+    """Return what stands below no device's name, because it is the same on all that have the backend."""
     devices = [list(own) for _, own in groupby(summaries, key=lambda summary: summary.serial)]
     told = [set(wording.ran_on(own)) for own in devices]
     return [line for line in wording.ran_on(summaries) if all(line in each or not _has(line, each) for each in told)]
 
 
 def _has(line: str, lines: Iterable[str]) -> bool:
-    """Whether one of the lines is of the same backend."""
+    """Tell whether one of the lines is of the same backend."""
     return any(each.partition(":")[0] == line.partition(":")[0] for each in lines)

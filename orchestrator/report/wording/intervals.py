@@ -57,7 +57,7 @@ def times(ratios: Collection[float], intervals: Iterable[Interval | None]) -> st
 
 
 def _ratios(value: float, low: float, high: float) -> list[str]:
-    """As many digits as the interval allows; two of each where it is wider than the ratio itself."""
+    """Tell a ratio with as many digits as the interval allows; two of each where it is wider than the ratio itself."""
     half = (high - low) / 2
     places, least = decimals(value, half or None, RATIO_DIGITS if half else 3), decimals(value, significant=2)
     if places >= least:

@@ -63,7 +63,7 @@ def adopt(database: Database, file: Path) -> Adopted:
 
 
 def _tokens_of(file: Path, experiments: set[str]) -> list[int]:
-    """Those of these experiments, as the file has them."""
+    """Return those of these experiments, as the file has them."""
     rows = rows_of(file, ("experiment_id", "attempt_row")) if experiments else iter(())
     mine = (row["attempt_row"] for row in rows if row["experiment_id"] in experiments and row["attempt_row"])
     return [int(json.loads(row)["token"]) for row in mine]

@@ -33,7 +33,7 @@ _BY_ROWS = frozenset(
 Lanes = dict[str, tuple[str, ...]]
 """By a tensor of the first lane that of every lane."""
 Readers = dict[str, list[tuple[int, Node]]]
-"""By a tensor the nodes that read it, with their places."""
+"""Tensor -> the nodes that read it, with their places."""
 
 
 def join_lanes(to: Context, outputs: Iterable[str]) -> None:
