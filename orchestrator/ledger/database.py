@@ -99,8 +99,8 @@ class Database:
 
     @contextmanager
     def unchecked(self) -> Iterator[Callable[[], AbstractContextManager[Connection]]]:
-        """Return what begins transactions in which a row may name one that is not there yet (SQLite). One process at a time
-        has it; another waits."""
+        """Give what begins transactions in which a row may name one that is not there yet (SQLite). One process at a
+        time has it; another waits."""
         lock = Path(f"{self._engine.url.database}.coming")
         make_file(lock)
         engine = _engine(self._url, checked=False)
