@@ -230,7 +230,7 @@ def test_figures_that_cannot_be_read_are_left_out_of_the_decision(
     finished_round(ledger, experiment(blocks=3, target_interval=0.05, max_blocks=9))
     damage(farm, "update figures set body = 'damaged' where job_id = (select min(job_id) from figures)")
     assert FurtherJobs(ledger, NO_FILES).run() >= 1, "whichever cell it was of, the decision is made"
-    assert "the figures of attempt 1 at job" in caplog.text and "judging_failed" not in caplog.text
+    assert "figures.body 'damaged' cannot be read" in caplog.text and "judging_failed" not in caplog.text
 
 
 def test_an_experiment_that_cannot_be_judged_ends_with_what_it_has(

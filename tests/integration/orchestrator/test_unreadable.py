@@ -311,7 +311,14 @@ def test_any_column_of_any_row_costs_that_row_alone(
         readable_nights(fresh.nights.of())
         list_runs(fresh)
         pages = make_app(
-            Pages(lambda: fresh, lambda: redis, Access("token"), Deeds(farm, lambda: fresh, lambda: redis), farm.state)
+            Pages(
+                lambda: fresh,
+                lambda: redis,
+                Access("token"),
+                Deeds(farm, lambda: fresh, lambda: redis),
+                farm.state,
+                lambda: "",
+            )
         )
         jobs = [job_id for number in range(3) for job_id in ids_of(farm, f"bad-{number}")]
         for path in ("/", "/queue", "/experiments", "/experiments/good-1", "/experiments/bad-1", "/nights", "/hosts",
