@@ -8,7 +8,7 @@ import pytest
 
 from .outputs import KINDS, SILENT
 
-DRAWS = 200
+DRAWS = 100
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "block"])

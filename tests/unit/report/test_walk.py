@@ -28,8 +28,10 @@ from starlette.requests import Request
 from dashboards.web import tables
 from dashboards.web.access import Access
 from dashboards.web.app import PAGES
+from dashboards.web.contents import Contents
 from dashboards.web.documents import Documents
 from dashboards.web.look import Watch
+from dashboards.web.own_figures import OwnFigures
 from dashboards.web.renderer import Renderer
 from farm.api import experiment as notebook
 from farm.cli.output import print_rows
@@ -416,7 +418,7 @@ FAULTS: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]],
     "json": ("orchestrator.report.export.told_of", with_other_answer, "json"),
     "pandas": ("farm.api.experiment._value", with_other_answer, "pandas"),
     "prometheus": ("orchestrator.metrics.result_families.told_of", with_other_answer, "prometheus"),
-    "table": ("orchestrator.report.console.told_of", with_other_answer, "table"),
+    "table": ("orchestrator.report.parts.results.told_of", with_other_answer, "table"),
     "page": ("orchestrator.report.html.told_of", with_other_answer, "page"),
     "another median": ("orchestrator.analysis.comparison.cell_rows.median", lambda _: fmean, "compare"),
     "another rule": (
@@ -479,11 +481,13 @@ def _pages(walk: Walk) -> Renderer:
     def no_farm() -> Redis:
         raise ServiceDown("no farm runs")
 
-    return Renderer(lambda: walk.ledger, Watch(lambda: walk.ledger, no_farm), Access("t"), PAGES)
+    contents, figures = Contents(lambda: walk.ledger, walk.state), OwnFigures(lambda: walk.ledger, lambda: "")
+    return Renderer(lambda: walk.ledger, Watch(lambda: walk.ledger, no_farm), Access("t"), PAGES, contents, figures)
 
 
 def _sent(walk: Walk, what: str, of: str) -> str:
     """A page of the farm that is a document."""
-    documents = Documents(lambda: walk.ledger, walk.state, _pages(walk))
+    contents, figures = Contents(lambda: walk.ledger, walk.state), OwnFigures(lambda: walk.ledger, lambda: "")
+    documents = Documents(lambda: walk.ledger, contents, _pages(walk), figures)
     asked = Request({"type": "http", "method": "GET", "path": "/", "headers": [], "path_params": {"id": of}})
     return bytes(asyncio.run(getattr(documents, what)(asked)).body).decode()
