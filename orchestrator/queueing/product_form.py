@@ -59,15 +59,13 @@ def gordon_newell(clients: int, think_s: float, stations: Sequence[Station]) -> 
         )
         for each in stations
     ]
-    whole = reduce(_joined, factors, thinking)
-    throughput = pace * float(whole[-2] / whole[-1])
-    found = []
+    throughput, found = 0.0, []
     for at, (station, own) in enumerate(zip(stations, factors, strict=True)):
-        others = reduce(_joined, (each for number, each in enumerate(factors) if number != at), thinking)
-        shares = own * others[::-1]
-        shares /= shares.sum()
-        busy = float(shares @ np.minimum(counts, station.servers))
+        others = reduce(_joined, (each for number, each in enumerate(factors) if number != at), thinking)[::-1]
+        throughput = pace * float(own[:-1] @ others[1:]) / float(own @ others)
+        shares = own * others / float(own @ others)  # so many are here
         waiting = float(shares @ np.maximum(counts - station.servers, 0))
+        busy = float(shares @ np.minimum(counts, station.servers))
         found.append(Visit(waiting / (throughput * station.visits), busy / station.servers, waiting))
     return throughput, found
 

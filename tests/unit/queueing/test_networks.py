@@ -23,6 +23,7 @@ from orchestrator.queueing.oracle import theory_of
 from orchestrator.queueing.product_form import Station, gordon_newell, jackson
 from orchestrator.queueing.requests import DONE
 from orchestrator.queueing.spec import ClosedArrivals, PolicyChoice, QueueingSpec
+from orchestrator.queueing.spec.stations import mean_visits
 from orchestrator.queueing.theory import Theory
 from tests.source_tree import ROOT
 from tests.unit.queueing.make import make, run
@@ -121,11 +122,11 @@ def apart(figures: ClassFigures, line: Theory) -> list[float]:
     pairs = [(figures.sojourn_s.mean, line.sojourn_s), (figures.utilisation, line.utilisation)]
     if line.queue_length > 0.02:
         pairs += [(figures.waiting_s.mean, line.waiting_s), (figures.queue_length, line.queue_length)]
-    found = []
-    for each, told in pairs:
-        assert each.value is not None and each.low is not None and each.high is not None
-        found.append(2 * abs(each.value - told) / (each.high - each.low))
-    return found
+    return [
+        2 * abs(each.value - told) / (each.high - each.low)
+        for each, told in pairs
+        if each.value is not None and each.low is not None and each.high is not None
+    ]
 
 
 def test_simulated_networks_agree_with_theory(seed: int) -> None:
@@ -135,8 +136,8 @@ def test_simulated_networks_agree_with_theory(seed: int) -> None:
         spec = drawn(random.Random(f"{seed} {len(found)}"), clients=clients)
         busy = next(line.utilisation for line in network_theory(spec) if line.part == "all")
         own = sum(spec.mean_service_s(group, spec.classes[0]) for group in spec.servers)
-        spec = spec.model_copy(update={"duration": 4000 * own / busy / spec.server_count})
-        told = measure(spec, [run(spec, seed + number) for number in range(5)])
+        spec = spec.model_copy(update={"duration": 1700 * own / busy / spec.server_count})
+        told = measure(spec, [run(spec, seed + number) for number in range(12)])
         lines, parts = theory_of(spec), dict(told.parts)
         assert {line.part for line in lines} == set(parts)
         for line in lines:
@@ -144,7 +145,7 @@ def test_simulated_networks_agree_with_theory(seed: int) -> None:
         slower = spec.servers[0].model_copy(update={"speed": 0.8 * spec.servers[0].speed})
         for line in theory_of(spec.model_copy(update={"servers": (slower, *spec.servers[1:])})):
             wrong += apart(parts[line.part], line)
-    assert max(found) < 4 and np.mean(np.array(found) <= 1) > 0.6, found
+    assert len(found) > 20 and max(found) < 4 and np.mean(np.array(found) <= 1) > 0.6, found
     assert max(wrong) > 4  # theory of servers that are a fifth slower is not that of these runs
 
 
@@ -168,7 +169,10 @@ def test_each_station_serves_its_line_in_order(seed: int) -> None:
         assert (whole.column("outcome") == DONE).all() and whole.waiting_s.min() >= 0
         counts = np.array([len(each) for each in found.visits]) / len(whole)
         shares = np.bincount(whole.column("kind").astype(int)) / len(whole)
-        assert counts == pytest.approx(shares @ np.array(spec.visits()), rel=0.15, abs=0.1)
+        expected = shares @ np.array(spec.visits())
+        again = [mean_visits(spec.stations, each.name)[at] for at, each in enumerate(spec.stations)]
+        deviation = np.sqrt(expected * (2 * np.array(again) - 1) / len(whole))
+        assert (abs(counts - expected) < 5 * deviation).all()
 
 
 def test_a_network_has_the_same_requests_under_every_policy(seed: int) -> None:
@@ -254,7 +258,7 @@ def test_a_network_is_told_with_its_stations(tmp_path: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert main(["queue", str(short), "--simulate", "--rates", "0.5,1.2", "--json"]) == 0
     half, above = json.loads(capsys.readouterr().out)["points"]
-    assert half["offered_per_s"] == pytest.approx(0.5 * 300 / (1 / 0.9875), rel=0.2)
+    assert half["offered_per_s"] == pytest.approx(0.5 * 300 * (1 - 0.25 * 0.05))  # phones are the narrowest
     assert "above capacity" in above["doubts"][0]
 
 
