@@ -151,17 +151,14 @@ class QueueingSpec(Model):
         """Raise ValueError where more comes to a station than it can serve, for ever, as far as the spec tells."""
         times = [group.service.get(each.name, each.service) for group in self.servers for each in self.classes]
         rated = all(hasattr(each.arrivals, "rate") for each in self.classes)
-        told = all(each is not None and (not isinstance(each, Samples) or each.values_s) for each in times)
-        if not rated or not told or self.limits.queue is not None or self.limits.drop_late:
+        known = all(each is not None and (not isinstance(each, Samples) or each.values_s) for each in times)
+        if not rated or not known or self.limits.queue is not None or self.limits.drop_late:
             return
         rate = sum(self.offered_rates().values())
-        for name, (most, _) in self.station_capacities().items():
+        for name, (most, visits) in self.station_capacities().items():
             if rate >= most:
-                told_rate = f"{rate:.4g} requests/s come, and it can serve no more than {most:.4g}"
-                raise ValueError(
-                    f"station {name} is unstable: {told_rate} of them with the visits that each makes: "
-                    "give it more servers, or `limits: {queue: N}`"
-                )
+                told = f"{rate * visits:.4g} visits/s come, and it can serve {most * visits:.4g} at most"
+                raise ValueError(f"station {name} is unstable: {told}: more servers, or `limits: {{queue: N}}`")
 
     @property
     def open(self) -> bool:

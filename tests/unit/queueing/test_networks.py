@@ -196,7 +196,7 @@ def test_a_network_has_the_same_requests_under_every_policy(seed: int) -> None:
         ([PHONE, PHONE], {}, "each station needs its own"),
         ([{**PHONE, "name": "leave"}], {}, "no station can be called leave"),
         ([{**PHONE, "next": {"phone": 0.5, "leave": 0.5}}], {"servers": GROUPS[:1], "rate": 101.0},
-         "station phone is unstable: 101 requests/s come, and it can serve no more than 100 "),
+         "station phone is unstable: 202 visits/s come, and it can serve 200 at most"),
         ([PHONE, SERVER], {"enters": "phon"}, "a class enters at phon, which is no station: did you mean phone"),
         ([], {"enters": "phone"}, "enters at a station, and there are none"),
     ],
