@@ -185,6 +185,8 @@ def _capacity(spec: QueueingSpec, residents: Sequence[Resident]) -> float:
 
 def check_possible(spec: QueueingSpec) -> None:
     """Raises Unsupported, SpecError."""
+    if spec.stations:
+        raise Unsupported("networks of stations are simulated alone", remedy="add --simulate")
     highest = max(each.priority for each in spec.classes)
     if spec.preemption != "none" and (whole := [e for e in spec.classes if e.priority < highest and not e.inferences]):
         raise Unsupported(

@@ -85,19 +85,21 @@ def capacity_line(name: str, found: Capacity, source: str, as_json: bool, runs: 
 
 
 def show_measured(spec: QueueingSpec, measured: Measured, source: str = "simulated") -> None:
+    from orchestrator.queueing.network_oracle import no_product_form
     from orchestrator.queueing.oracle import theory_of
     from orchestrator.report.listing import Head, Listing
 
     heads = [Head(name, True) for name in ("requests", "mean ms", "p50", "p90", "p99", "p99.9", "queue", "drops")]
     rows: list[Any] = []
     lines = theory_of(spec)
-    parts = [*measured.classes.items()] if len(measured.classes) > 1 else []
-    for name, each in [*parts, ("all", measured.total)]:
+    for name, each in measured.parts:
         rows += _rows(name, each)
-        rows += [_theory_row(line) for line in lines if (line.of_class or "all") == name]
+        rows += [_theory_row(line) for line in lines if line.part == name]
     out().print(Listing(("class", "time", *heads), rows, header_style="dim", by_first=True))
     out().print(_summary(measured), markup=False, soft_wrap=True)
     say(f"{source}; warm-up left out: {measured.cut_s:.3g} s of {spec.duration:g} s")
+    for reason in no_product_form(spec) if spec.stations else ():
+        say(f"no theory beside it: {reason}")
     for doubt in measured.doubts:
         say(f"warning: {doubt}")
 
@@ -121,7 +123,7 @@ def _theory_row(line: Theory) -> tuple[str, ...]:
     p99 = "" if line.sojourn_p99_s is None else f"{line.sojourn_p99_s * MS_PER_S:.4g}"
     mean = f"{line.sojourn_s * MS_PER_S:.4g}"
     queued, drops = f"{line.queue_length:.4g}", f"{100 * line.drop_share:.3g} %"
-    return (escape(line.of_class or "all"), f"[dim]sojourn, {line.name}[/]", "", mean, "", "", p99, "", queued, drops)
+    return (escape(line.part), f"[dim]sojourn, {line.name}[/]", "", mean, "", "", p99, "", queued, drops)
 
 
 def _text(figure: Figure, scale: float = 1.0, unit: str = "") -> str:

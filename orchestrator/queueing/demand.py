@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from .arrivals import arrival_times
 from .dispatch import Request
 from .draws import Draws, draws_of
-from .spec import ClosedArrivals, QueueingSpec
+from .spec import LEAVE, ClosedArrivals, QueueingSpec
 
-STREAMS = 3
-"""Seeds that each class takes: of its arrivals, sizes and think times."""
+STREAMS = 4
+"""Seeds that each class takes: of its arrivals, sizes, think times and routes."""
 
 
 class Demand:
@@ -33,8 +35,13 @@ class Demand:
         ]
         self._thinks = [
             draws_of(each.arrivals.think, random) if isinstance(each.arrivals, ClosedArrivals) else None
-            for each, random in zip(spec.classes, randoms[2 * count :], strict=True)
+            for each, random in zip(spec.classes, randoms[2 * count : 3 * count], strict=True)
         ]
+        self._walks = randoms[3 * count :]
+        names = [each.name for each in spec.stations]
+        self._entries = [names.index(spec.entry(each)) for each in spec.classes] if names else []
+        self._onward = [[names.index(to) if to != LEAVE else -1 for to in each.next] for each in spec.stations]
+        self._shares = [list(accumulate(each.next.values())) for each in spec.stations]
         self._number = 0
 
     def request(self, kind: int, at: float, client: int) -> Request:
@@ -46,8 +53,25 @@ class Demand:
         if of.deadline is not None:
             request.deadline = at + of.deadline
         if sizes is not None:
-            request.size_s, request.expected_s = next(sizes), of.service.mean  # type: ignore[union-attr]
+            request.expected_s = of.service.mean  # type: ignore[union-attr]
+        if self._entries:
+            request.route = [(station, None if sizes is None else next(sizes)) for station in self._walk(kind)][::-1]
+        elif sizes is not None:
+            request.size_s = next(sizes)
         return request
+
+    def visit(self, whole: Request, now: float) -> Request:
+        """The next visit on a request's route."""
+        self._number += 1
+        return whole.visit(self._number, now)
+
+    def _walk(self, kind: int) -> Iterator[int]:
+        """The stations that a request comes to, drawn when it arrives: they are the same under every policy."""
+        station = self._entries[kind]
+        while station >= 0:
+            yield station
+            shares = self._shares[station]
+            station = self._onward[station][bisect(shares, self._walks[kind].random() * shares[-1])]
 
     def think_s(self, kind: int) -> float | None:
         """How long a client of a closed loop thinks now; None for other classes."""

@@ -11,6 +11,7 @@ import numpy as np
 from .learnt import Body
 from .measured import TimesUsed
 from .measures import Measured, measure, spanning
+from .network_oracle import no_product_form
 from .oracle import theory_of
 from .policies import make_policy
 from .requests import Run
@@ -66,9 +67,11 @@ def as_data(
         "source": source,
         "policy": spec.policy.name or spec.policy.file,
         "classes": {name: each.model_dump() for name, each in measured.classes.items()},
+        "stations": {name: each.model_dump() for name, each in measured.stations.items()},
         "all": measured.total.model_dump(),
         "warm_up_s": measured.cut_s,
         "theory": [vars(each) for each in theory_of(spec)],
+        "no_theory": no_product_form(spec) if spec.stations else [],
         "times": [vars(each) for each in used],
         "learnt": [{**vars(each), "heat": each.heat.model_dump() if each.heat else None} for each in bodies],
         "doubts": list(measured.doubts),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .network_oracle import network_theory
+from .product_form import Station, gordon_newell
 from .spec import ClosedArrivals, Exponential, Fixed, QueueingSpec, RequestClass
 from .spec.arrivals import PoissonArrivals
-from .theory import Theory, machine_repair, md1, mg1, mm1, mm1k, mmc, power_of_d, priority_mm1
+from .theory import Theory, md1, mg1, mm1, mm1k, mmc, power_of_d, priority_mm1
 
 ONE_LINE = ("fifo", "edf", "fastest_first")
 OWN_LINES = ("jsq", "power_of_d", "round_robin", "least_expected_work", "energy_aware")
@@ -16,7 +18,9 @@ MANY = 20
 
 
 def theory_of(spec: QueueingSpec) -> list[Theory]:
-    """For all, or for each class; empty where nothing here applies, or the load allows no steady state."""
+    """For all, by class or by station; empty where nothing here applies, or the load allows no steady state."""
+    if spec.stations:
+        return network_theory(spec)
     if not _plain(spec):
         return []
     first = spec.classes[0]
@@ -32,7 +36,8 @@ def theory_of(spec: QueueingSpec) -> list[Theory]:
 def _plain(spec: QueueingSpec) -> bool:
     """One kind of server, nothing that a formula does not know."""
     group = spec.servers[0]
-    odd = group.heat or group.setup or group.service or spec.overhead or spec.batch.size > 1 or spec.limits.drop_late
+    odd = group.heat or group.setup or group.travel or group.service or spec.overhead
+    odd = odd or spec.batch.size > 1 or spec.limits.drop_late
     return len(spec.servers) == 1 and not odd and not spec.policy.options.keys() - {"d"}
 
 
@@ -59,12 +64,12 @@ def _open(spec: QueueingSpec, of: RequestClass, rate: float) -> list[Theory]:
 
 def _closed(spec: QueueingSpec, of: RequestClass) -> list[Theory]:
     assert isinstance(of.arrivals, ClosedArrivals)
-    exponential = isinstance(of.service, Exponential) and isinstance(of.arrivals.think, Exponential)
-    if not exponential or spec.policy.name != "fifo" or spec.limits.queue is not None:
+    if not isinstance(of.service, Exponential) or spec.policy.name != "fifo" or spec.limits.queue is not None:
         return []
     group = spec.servers[0]
-    mean, think = spec.mean_service_s(group, of), of.arrivals.think.mean
-    return [machine_repair(of.arrivals.clients, think, mean, group.count)]
+    mean = spec.mean_service_s(group, of)
+    _, (told,) = gordon_newell(of.arrivals.clients, of.arrivals.think.mean, [Station(1.0, mean, group.count)])
+    return [Theory("M/M/c//N", told.waiting_s, told.waiting_s + mean, told.utilisation, told.queue_length)]
 
 
 def _priorities(spec: QueueingSpec) -> list[Theory]:

@@ -113,3 +113,5 @@ class Run:
     end."""
     doubts: tuple[str, ...] = ()
     """What befell the run itself."""
+    visits: tuple[Requests, ...] = ()
+    """Of a network, by station: a row for each visit, which is meant to arrive when it enters the station."""

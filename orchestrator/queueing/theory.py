@@ -23,6 +23,13 @@ class Theory:
     sojourn_p99_s: float | None = None
     of_class: str | None = None
     """The class that it speaks of; None: all."""
+    of_station: str | None = None
+    """The station of a network; its times are of one visit."""
+
+    @property
+    def part(self) -> str:
+        """The part of a table that it stands below, as `Measured.parts` names it."""
+        return f"at {self.of_station}" if self.of_station is not None else self.of_class or "all"
 
 
 def mg1(rate: float, mean_s: float, scv: float, name: str = "M/G/1") -> Theory:
@@ -82,18 +89,6 @@ def priority_mm1(rates: list[float], means_s: list[float], *, preemptive: bool) 
         name = "M/M/1, preemptive priority" if preemptive else "M/M/1, priority"
         found.append(Theory(name, waiting, sojourn, loads[k], rate * waiting))
     return found
-
-
-def machine_repair(clients: int, think_s: float, mean_s: float, servers: int = 1) -> Theory:
-    """`clients` who think and are served, both exponential (the closed loop, M/M/c//N)."""
-    weights = [1.0]
-    for n in range(clients):
-        weights.append(weights[-1] * (clients - n) / think_s * mean_s / min(n + 1, servers))
-    shares = [weight / sum(weights) for weight in weights]
-    busy = sum(min(n, servers) * share for n, share in enumerate(shares))
-    queue = sum(max(0, n - servers) * share for n, share in enumerate(shares))
-    throughput = busy / mean_s
-    return Theory("M/M/c//N", queue / throughput, queue / throughput + mean_s, busy / servers, queue)
 
 
 def power_of_d(rate: float, mean_s: float, servers: int, d: int) -> Theory:

@@ -22,10 +22,13 @@ class Request:
         "left",
         "number",
         "priority",
+        "route",
         "served_s",
         "size_s",
         "started",
+        "station",
         "travel_s",
+        "whole",
     )
 
     def __init__(self, number: int, kind: int, intended: float) -> None:
@@ -50,6 +53,28 @@ class Request:
         """Whose times its own was drawn from, and that time: where servers have times of their own."""
         self.client = -1
         """Of a closed loop."""
+        self.station = 0
+        """Where it is served."""
+        self.route: list[tuple[int, float | None]] = []
+        """Of a network: the stations that are still to be visited, the next one last, and its size at each."""
+        self.whole: Request | None = None
+        """Whose visit to a station this is; None: of a request that is served once."""
+
+    def visit(self, number: int, now: float) -> Request:
+        """The next visit on its route, which begins now."""
+        found = Request(number, self.kind, now)
+        found.station, found.size_s = self.route.pop()
+        found.priority, found.deadline, found.expected_s = self.priority, self.deadline, self.expected_s
+        found.whole = self
+        return found
+
+    def add(self, visit: Request) -> None:
+        """Count what a visit took, which is over."""
+        self.served_s += visit.served_s
+        self.energy_j += visit.energy_j
+        self.travel_s += visit.travel_s
+        if math.isnan(self.started):
+            self.started = visit.started
 
     def row(self, ended: float, server: int, outcome: int, travel_s: float) -> tuple[float, ...]:
         """Its row of the table of requests, as `COLUMNS` names them."""

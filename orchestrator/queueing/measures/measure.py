@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -35,6 +35,15 @@ class Measured:
     cut_s: float
     """How much of each run was left out."""
     doubts: tuple[str, ...]
+    stations: dict[str, ClassFigures] = field(default_factory=dict)
+    """Of a network: figures of the visits to each station."""
+
+    @property
+    def parts(self) -> list[tuple[str, ClassFigures]]:
+        """What a table tells, in its order: classes where there are several, stations, all."""
+        classes = self.classes.items() if len(self.classes) > 1 else ()
+        stations = [(f"at {name}", each) for name, each in self.stations.items()]
+        return [*classes, *stations, ("all", self.total)]
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,9 @@ class _Stretch:
     def requests(self, kind: int | None) -> Requests:
         found = self.run.requests.between(self.begin, self.end)
         return found if kind is None else found.of(found.column("kind") == kind)
+
+    def visits(self, station: int) -> Requests:
+        return self.run.visits[station].between(self.begin, self.end)
 
 
 @dataclass(frozen=True)
@@ -69,9 +81,17 @@ def measure(spec: QueueingSpec, runs: Sequence[Run]) -> Measured:
     length = sum(run.duration_s - cut for run in runs)
     parts = [_Stretch(run, cut, run.duration_s) for run in runs] if len(runs) > 1 else _batches(runs[0], cut)
     data = _Data(spec, parts, len(runs) == 1, length / memory if memory > 0 else math.inf)
-    classes = {each.name: ClassFigures(**_figures(data, kind)) for kind, each in enumerate(spec.classes)}
+    classes = {
+        each.name: ClassFigures(**_figures(data, [part.requests(kind) for part in parts], spec.server_count))
+        for kind, each in enumerate(spec.classes)
+    }
+    stations = {
+        each.name: ClassFigures(**_figures(data, [part.visits(at) for part in parts], spec.servers_at(at)))
+        for at, each in enumerate(spec.stations)
+    }
+    whole = _figures(data, [part.requests(None) for part in parts], spec.server_count, of_all=True)
     doubts = (*(told for run in runs for told in run.doubts), *doubts_of(runs, cut, memory))
-    return Measured(classes, Totals(**_figures(data, None)), cut, doubts)
+    return Measured(classes, Totals(**whole), cut, doubts, stations)
 
 
 def _batches(run: Run, begin: float) -> list[_Stretch]:
@@ -79,11 +99,10 @@ def _batches(run: Run, begin: float) -> list[_Stretch]:
     return [_Stretch(run, begin, end) for begin, end in pairwise(edges)]
 
 
-def _figures(data: _Data, kind: int | None) -> dict[str, object]:
-    servers = data.spec.server_count
-    requests = [each.requests(kind) for each in data.parts]
+def _figures(data: _Data, requests: list[Requests], servers: int, *, of_all: bool = False) -> dict[str, object]:
+    """`requests`: of each part."""
     sums = [sums_of(own, part.begin, part.end, servers) for own, part in zip(requests, data.parts, strict=True)]
-    if kind is None:
+    if of_all:
         for own, part in zip(sums, data.parts, strict=True):
             own.update(sums_over_course(part.run, part.begin, part.end, data.spec))
     served = sum(len(each.done) for each in requests)

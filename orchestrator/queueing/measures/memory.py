@@ -24,12 +24,16 @@ def memory_s(spec: QueueingSpec, runs: Sequence[Run], cut_s: float) -> float:
     """
     kept = [run.requests.between(cut_s, run.duration_s) for run in runs]
     served = np.concatenate([each.done.column("served_s") for each in kept])
-    found = _stated(spec) or _measured(spec, runs, cut_s, float(served.sum()))
-    if found is None:
+    if spec.stations:
+        found = _of_stations(spec, runs, cut_s)
+    else:
+        alone = _stated(spec) or _measured(spec, runs, cut_s, float(served.sum()))
+        found = [alone] if alone is not None else []
+    if not found:
         return 0.0
     gaps = np.concatenate([np.diff(each.column("intended")) for each in kept])
     vary = max(1.0, (_scv(gaps) + _scv(served)) / 2)
-    queue_s = vary * relaxation_s(*found, _most(spec, found[0]))
+    queue_s = vary * max(relaxation_s(*each, _most(spec, each[0])) for each in found)
     return max(queue_s, *(_round_s(each.arrivals) for each in spec.classes))
 
 
@@ -43,6 +47,22 @@ def _stated(spec: QueueingSpec) -> tuple[float, float] | None:
         return None
     mean_s = 1 / spec.capacity()
     return mean_s, mean_s * sum(spec.offered_rates().values())
+
+
+def _of_stations(spec: QueueingSpec, runs: Sequence[Run], cut_s: float) -> list[tuple[float, float]]:
+    """The same of each station. One that serves a request several times forgets as much later."""
+    if _stated(spec) is not None:
+        rate = sum(spec.offered_rates().values())
+        return [(1 / most / min(1.0, visits), rate / most) for most, visits in spec.station_capacities().values()]
+    found = []
+    for at in range(len(spec.stations)):
+        kept = [run.visits[at].between(cut_s, run.duration_s) for run in runs]
+        busy_s, count = sum(float(each.column("served_s").sum()) for each in kept), sum(map(len, kept))
+        if busy_s > 0:
+            again = max(1.0, count / sum(len(run.requests.between(cut_s, run.duration_s)) for run in runs))
+            load = busy_s / spec.servers_at(at) / sum(run.duration_s - cut_s for run in runs)
+            found.append((again * busy_s / count / spec.servers_at(at), load))
+    return found
 
 
 def _measured(spec: QueueingSpec, runs: Sequence[Run], cut_s: float, served_s: float) -> tuple[float, float] | None:

@@ -22,13 +22,14 @@ def spanning(measured: Measured, others: Sequence[Measured], because: str) -> Me
     if not others:
         return measured
     classes = {name: _span(each, [other.classes[name] for other in others]) for name, each in measured.classes.items()}
+    at = {name: _span(each, [other.stations[name] for other in others]) for name, each in measured.stations.items()}
     doubts = [
         f"{because}: {name} of the sojourn from {min(values):.3g} to {max(values):.3g} s, not {values[0]:.3g} s alone"
         for name in ("mean", "p99")
         if (values := _values(name, measured, *others)) and max(values) - min(values) > WIDE * values[0]
     ]
     total = _span(measured.total, [other.total for other in others])
-    return replace(measured, classes=classes, total=total, doubts=(*measured.doubts, *doubts))
+    return replace(measured, classes=classes, stations=at, total=total, doubts=(*measured.doubts, *doubts))
 
 
 def _values(name: str, *all_of_them: Measured) -> list[float]:

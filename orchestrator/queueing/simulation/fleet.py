@@ -21,11 +21,12 @@ class SimulatedServer:
 
     __slots__ = (
         *("_busy_s", "_group", "_times", "_travels", "_warm_until"),
-        *("began", "ends", "epoch", "heat", "server", "travel_s"),
+        *("began", "ends", "epoch", "heat", "server", "station", "travel_s"),
     )
 
-    def __init__(self, server: Server, times: ServiceTimes, travels: Draws | None) -> None:
+    def __init__(self, server: Server, times: ServiceTimes, travels: Draws | None, station: int) -> None:
         group = times.group
+        self.station = station
         self.server, self._group, self._times = server, group, times
         self.heat = HeatModel(group.heat) if group.heat else None
         server.thermometer = self.heat
@@ -95,7 +96,10 @@ class Fleet:
             group.name: draws_of(group.travel, np.random.default_rng(each)) if group.travel else None
             for group, each in own
         }
-        self.servers = [SimulatedServer(server, times, travels[times.group.name]) for server, times in made]
+        self.servers = [
+            SimulatedServer(server, times, travels[times.group.name], spec.stands_at(times.group))
+            for server, times in made
+        ]
 
     def note(self, at: float, waiting: int, waited_s: float) -> None:
         """A point of the course."""

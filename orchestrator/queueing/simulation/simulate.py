@@ -38,8 +38,11 @@ class _Simulation:
         self._demand = Demand(spec, seeds)
         self._rules = rules_of(spec)
         self._fleet = Fleet(spec, policy_seed.spawn(1)[0])
-        policy = make_policy(spec.policy, int(policy_seed.generate_state(1)[0]))
-        self._dispatcher = Dispatcher([each.server for each in self._fleet.servers], policy, self._rules, self)
+        self._dispatchers: list[Dispatcher] = []
+        for at, state in enumerate(policy_seed.generate_state(max(1, len(spec.stations))).tolist()):
+            own = [each.server for each in self._fleet.servers if each.station == at]
+            self._dispatchers.append(Dispatcher(own, make_policy(spec.policy, state), self._rules, self))
+        self._visits = [Rows() for _ in spec.stations]
         self._events: list[tuple[float, int, Act, Any, int]] = []
         self._number = 0
         self._rows = Rows()
@@ -56,29 +59,32 @@ class _Simulation:
                     self._plan(at, self._arrive, kind, client)
             else:
                 self._plan_next(kind)
-        course, dispatcher = self._fleet.course, self._dispatcher
+        course, waiting = self._fleet.course, 0
         step = self._spec.duration / POINTS
         next_point = step
         last = waited_s = 0.0
         while events:
             now, _, act, subject, extra = heappop(events)
             while now >= next_point and next_point <= self._spec.duration + step / 2:
-                waited_at_point = waited_s + dispatcher.waiting * (next_point - last)
-                self._fleet.note(next_point, dispatcher.waiting, waited_at_point)
+                self._fleet.note(next_point, waiting, waited_s + waiting * (next_point - last))
                 next_point = step * (len(course.at) + 1)
-            waited_s += dispatcher.waiting * (now - last)
+            waited_s += waiting * (now - last)
             last = now
             act(now, subject, extra)
-        if dispatcher.waiting:
+            waiting = sum(each.waiting for each in self._dispatchers)
+        if waiting:
             raise SpecError(
-                f"policy {self._spec.policy.name or self._spec.policy.file} lets {dispatcher.waiting} requests "
+                f"policy {self._spec.policy.name or self._spec.policy.file} lets {waiting} requests "
                 "wait for ever, though nothing more happens",
                 remedy="look at what it waits for: a phone never gets cooler than its ambient temperature",
             )
         while len(course.at) < POINTS:
             self._fleet.note(step * (len(course.at) + 1), 0, waited_s)
         doubts = tuple(filter(None, (server.beyond for server in self._fleet.servers)))
-        return Run(self._rows.table(), course, self._spec.duration, waited_s, self._preemptions, doubts=doubts)
+        visits = tuple(each.table() for each in self._visits)
+        return Run(
+            self._rows.table(), course, self._spec.duration, waited_s, self._preemptions, doubts=doubts, visits=visits
+        )
 
     def _plan(self, at: float, act: Act, subject: int | Request, extra: int = 0) -> None:
         self._number += 1
@@ -99,11 +105,17 @@ class _Simulation:
             self._admitting_until = max(now, self._admitting_until) + self._spec.overhead
             self._plan(self._admitting_until, self._admit, request)
         else:
-            self._dispatcher.arrive(request, now)
+            self._enter(request, now)
 
     def _admit(self, now: float, request: Request, _: int) -> None:
         request.admitted = now
-        self._dispatcher.arrive(request, now)
+        self._enter(request, now)
+
+    def _enter(self, request: Request, now: float) -> None:
+        """To the next station on its route, or to the servers where there is no network."""
+        if request.route:
+            request = self._demand.visit(request, now)
+        self._dispatchers[request.station].arrive(request, now)
 
     def _end(self, now: float, index: int, epoch: int) -> None:
         server = self._fleet.servers[index]
@@ -111,19 +123,28 @@ class _Simulation:
             return  # it was interrupted
         batch, served_s = server.server.running, server.served_s(now)
         server.rest(now)
-        energy_j = server.energy_j(now) / len(batch)
+        energy_j, travel_s = server.energy_j(now) / len(batch), server.travel_s
+        self._dispatchers[server.station].finished(server.server, now)
         for request in batch:
             request.served_s += served_s
             request.energy_j += energy_j
-            self._over(request, now, index, DONE, server.travel_s)
-        self._dispatcher.finished(server.server, now)
+            self._over(request, now, index, DONE, travel_s)
 
     def _look(self, now: float, _: int, __: int) -> None:
         if now >= self._look_at:
             self._look_at = float("inf")
-            self._dispatcher.look(now)
+            for each in self._dispatchers:
+                each.look(now)
 
     def _over(self, request: Request, now: float, server: int, outcome: int, travel_s: float = 0.0) -> None:
+        if (whole := request.whole) is not None:
+            request.travel_s = travel_s
+            self._visits[request.station].add(request.row(now, server, outcome, travel_s))
+            whole.add(request)
+            if outcome == DONE and whole.route:
+                self._enter(whole, now)
+                return
+            request, travel_s = whole, whole.travel_s
         self._rows.add(request.row(now, server, outcome, travel_s))
         think_s = self._demand.think_s(request.kind)
         if think_s is not None:
@@ -155,7 +176,7 @@ class _Simulation:
             inferences = self._spec.classes[request.kind].inferences or 1
             left = round((body.ends - now) / (body.ends - body.began) * request.left * inferences)
             self._interrupt(body.server, left / inferences, now)
-            self._dispatcher.interrupted(body.server, now)
+            self._dispatchers[body.station].interrupted(body.server, now)
 
     def _interrupt(self, server: Server, left: float, now: float) -> None:
         body, request = self._fleet.servers[server.index], server.running[0]

@@ -7,8 +7,10 @@ from .distributions import Distribution, Exponential, Fixed, Gamma, LedgerCell, 
 from .inference import Inference
 from .queueing import Batch, Limits, PolicyChoice, QueueingSpec, RequestClass, Target, load, parse
 from .servers import Heat, Power, ServerGroup, ThrottleStep
+from .stations import LEAVE, Station
 
 __all__ = [
+    "LEAVE",
     "Arrivals",
     "Batch",
     "ClosedArrivals",
@@ -27,6 +29,7 @@ __all__ = [
     "RequestClass",
     "Samples",
     "ServerGroup",
+    "Station",
     "Target",
     "ThrottleStep",
     "TraceArrivals",

@@ -18,6 +18,7 @@ from .arrivals import Arrivals, ClosedArrivals, TraceArrivals, faster
 from .distributions import Distribution, Samples
 from .inference import Inference
 from .servers import ServerGroup
+from .stations import Station, check_network, mean_visits
 
 WANTED = "a queueing spec is a mapping: `name: ...`, `servers: [...]`, `classes: [...]`, `policy: {name: fifo}`"
 
@@ -41,6 +42,8 @@ class RequestClass(Model):
     """Higher goes first, before the policy's order."""
     deadline: Seconds | None = None
     """After the intended arrival; a request that ends later has missed it."""
+    enters: Name | None = None
+    """The station at which its requests enter a network; not given: the first."""
 
 
 class PolicyChoice(Model):
@@ -94,6 +97,9 @@ class QueueingSpec(Model):
     description: str = ""
     servers: tuple[ServerGroup, ...] = Field(min_length=1)
     classes: tuple[RequestClass, ...] = Field(min_length=1, max_length=100)
+    stations: tuple[Station, ...] = Field(default=(), max_length=100)
+    """A network, in simulations: each has lines of its own under the policy, and requests go from one to another. Each
+    visit draws its own service time. Not given: all servers are one station, which requests visit once."""
     policy: PolicyChoice = PolicyChoice(name="fifo")
     limits: Limits = Limits()
     batch: Batch = Batch()
@@ -117,8 +123,8 @@ class QueueingSpec(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> QueueingSpec:
-        for kind, names in (("server", [s.name for s in self.servers]), ("class", [c.name for c in self.classes])):
-            if len(set(names)) != len(names):
+        for kind, entries in (("server", self.servers), ("class", self.classes), ("station", self.stations)):
+            if len({each.name for each in entries}) != len(entries):
                 raise ValueError(f"two entries of one name: each {kind} needs its own")
         classes = {each.name for each in self.classes}
         for server in self.servers:
@@ -133,7 +139,26 @@ class QueueingSpec(Model):
             raise ValueError("requests of several `inferences` are not served in batches: leave out one of the two")
         if isinstance(self.warm_up, float) and self.warm_up >= self.duration:
             raise ValueError(f"warm_up of {self.warm_up:g} s leaves nothing of {self.duration:g} s")
+        if self.stations:
+            entered = {self.entry(each) for each in self.classes}
+            check_network(self.stations, [each.name for each in self.servers], entered)
+            self._check_stable()
+        elif entering := [each.name for each in self.classes if each.enters is not None]:
+            raise ValueError(f"class {entering[0]} enters at a station, and there are none: give `stations`")
         return self
+
+    def _check_stable(self) -> None:
+        """Raise ValueError where more comes to a station than it can serve, for ever, as far as the spec tells."""
+        times = [group.service.get(each.name, each.service) for group in self.servers for each in self.classes]
+        rated = all(hasattr(each.arrivals, "rate") for each in self.classes)
+        known = all(each is not None and (not isinstance(each, Samples) or each.values_s) for each in times)
+        if not rated or not known or self.limits.queue is not None or self.limits.drop_late:
+            return
+        rate = sum(self.offered_rates().values())
+        for name, (most, visits) in self.station_capacities().items():
+            if rate >= most:
+                told = f"{rate * visits:.4g} visits/s come, and it can serve {most * visits:.4g} at most"
+                raise ValueError(f"station {name} is unstable: {told}: more servers, or `limits: {{queue: N}}`")
 
     @property
     def open(self) -> bool:
@@ -188,15 +213,48 @@ class QueueingSpec(Model):
             found[each.name] = each.arrivals.rate
         return found
 
+    def entry(self, of: RequestClass) -> str:
+        """The station at which requests of a class enter."""
+        return of.enters or self.stations[0].name
+
+    def stands_at(self, group: ServerGroup) -> int:
+        """The number of a group's station."""
+        return next((at for at, each in enumerate(self.stations) if group.name in each.servers), 0)
+
+    def groups_at(self, station: int) -> list[ServerGroup]:
+        """The groups of a station, by its number."""
+        return [group for group in self.servers if self.stands_at(group) == station]
+
+    def servers_at(self, station: int) -> int:
+        return sum(group.count for group in self.groups_at(station))
+
+    def visits(self) -> list[list[float]]:
+        """By class and station: how often a request comes there on average; once where there is no network."""
+        if not self.stations:
+            return [[1.0] for _ in self.classes]
+        return [mean_visits(self.stations, self.entry(each)) for each in self.classes]
+
     def capacity(self) -> float:
-        """Requests a second of this mix that all servers, always busy with full batches, can serve."""
+        """Requests a second of this mix that can be served where servers are always busy with full batches: all of
+        them, or in a network those of the station that is the narrowest."""
+        return min(most for most, _ in self.station_capacities().values())
+
+    def station_capacities(self) -> dict[str, tuple[float, float]]:
+        """By station the same of its servers, and how often a request of this mix comes there."""
         rates = self.offered_rates()
-        total = sum(rates.values())
+        shares = [rates[each.name] / sum(rates.values()) for each in self.classes]
         full = self.batch.size / (1 + self.batch.marginal * (self.batch.size - 1))
-        return full * sum(
-            group.count / sum(rates[each.name] / total * self.mean_service_s(group, each) for each in self.classes)
-            for group in self.servers
-        )
+        visits = self.visits()
+        found = {}
+        for at, name in enumerate([each.name for each in self.stations] or [""]):
+            coming = [share * own[at] for share, own in zip(shares, visits, strict=True)]
+            most = sum(
+                group.count
+                / sum(c * self.mean_service_s(group, of) for c, of in zip(coming, self.classes, strict=True))
+                for group in self.groups_at(at)
+            )
+            found[name] = (full * most, sum(coming))
+        return found
 
     def at_rate(self, rate: float) -> QueueingSpec:
         """The same mix with so many requests a second in all."""

@@ -37,7 +37,7 @@ def load_curve(points: Sequence[tuple[Point, list[Theory]]]) -> Chart:
         for part, colour in zip(PARTS, PALETTE, strict=False):
             figures = [getattr(point.figures.sojourn_s, part) for point, _ in points]
             _with_interval(axes, loads, figures, colour, part)
-        told = [(point.load, line.sojourn_s) for point, lines in points for line in lines if line.of_class is None]
+        told = [(point.load, line.sojourn_s) for point, lines in points for line in lines if line.part == "all"]
         if told:
             axes.plot(*zip(*((x, MS_PER_S * y) for x, y in told), strict=True), "x", color=MUTED, label="theory, mean")
         logarithmic(axes.yaxis)

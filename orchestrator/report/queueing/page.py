@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from orchestrator.queueing.capacity import Point
 from orchestrator.queueing.measures import Figure, Measured, Quantiles
+from orchestrator.queueing.network_oracle import no_product_form
 from orchestrator.queueing.oracle import theory_of
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.spec import QueueingSpec
@@ -58,6 +59,8 @@ def queueing_page(told: Told, pages: str = "") -> str:
     known: devices lead there."""
     links = Links(pages)
     points = [(each, theory_of(told.spec.at_rate(each.offered_per_s))) for each in told.curve]
+    reasons = no_product_form(told.spec) if told.spec.stations else ()
+    note = f" Theory says nothing: {'; '.join(reasons)}." if reasons else ""
     drawn = {
         "load": charts.load_curve(points) if points else None,
         "pareto": charts.pareto(told.policies) if told.policies else None,
@@ -71,7 +74,7 @@ def queueing_page(told: Told, pages: str = "") -> str:
         source=told.source,
         unreal=any(each in told.source for each in UNREAL),
         facts=_facts(told),
-        times=Section("times", "Waiting, service and sojourn", "", TIMES, tuple(_times(told))),
+        times=Section("times", "Waiting, service and sojourn", note, TIMES, tuple(_times(told))),
         curve=Section("curve", "Offered against carried load", "", CURVE, tuple(map(_point, told.curve))),
         policies=Section("policies", "Policies", "", POLICIES, tuple(_policy(*each) for each in told.policies)),
         servers=Section("servers", "Servers", "", SERVERS, tuple(_server(links, *each) for each in told.servers)),
@@ -114,14 +117,13 @@ def _facts(told: Told) -> list[tuple[str, str]]:
 def _times(told: Told) -> list[tuple[str, ...]]:
     lines = theory_of(told.spec)
     rows: list[tuple[str, ...]] = []
-    parts = list(told.measured.classes.items()) if len(told.measured.classes) > 1 else []
-    for name, each in [*parts, ("all", told.measured.total)]:
+    for name, each in told.measured.parts:
         for label, times in (("waiting", each.waiting_s), ("service", each.service_s), ("sojourn", each.sojourn_s)):
             first = label == "waiting"
             others = (_text(each.queue_length), _text(each.drop_share, 100, " %")) if first else ("", "")
             rows.append((name, label, str(each.requests) if first else "", *_quantiles(times), *others))
         for line in lines:
-            if (line.of_class or "all") == name:
+            if line.part == name:
                 p99 = "" if line.sojourn_p99_s is None else f"{line.sojourn_p99_s * MS_PER_S:.4g}"
                 mean, drops = f"{line.sojourn_s * MS_PER_S:.4g}", f"{100 * line.drop_share:.3g} %"
                 rows.append(

@@ -40,10 +40,17 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     ]
     if not batch:
         classes[0]["inferences"] = draw(st.sampled_from([None, 3]))
+    servers = servers[: draw(st.integers(1, 2))]
+    stations: list[dict[str, Any]] = []
+    if len(servers) == 2 and draw(st.booleans()):
+        stations.append({"name": "first", "servers": ["fast"], "next": {"second": 0.5, "first": 0.2, "leave": 0.3}})
+        stations.append({"name": "second", "servers": ["slow"], "next": {"first": 0.1, "leave": 0.9}})
+        classes[1]["enters"] = draw(st.sampled_from(["first", "second"]))
     limits = {"queue": draw(st.sampled_from([None, 0, 5])), "drop_late": draw(st.booleans())}
     return {
         "classes": classes,
-        "servers": servers[: draw(st.integers(1, 2))],
+        "servers": servers,
+        "stations": stations,
         "batch": batch,
         "preemption": "none" if batch else draw(st.sampled_from(["none", "resume", "restart"])),
         "policy": {"name": draw(st.sampled_from(sorted(POLICIES)))},
@@ -65,7 +72,7 @@ def test_requests_are_conserved_and_little_holds(data: dict[str, Any], seed: int
     done = rows.column("outcome") == DONE
     assert set(rows.column("outcome")) <= {DONE, FULL, LATE}
     open_ones = rows.column("kind") == 0
-    child = np.random.SeedSequence(seed).spawn(1 + 3 * len(spec.classes))[1]
+    child = np.random.SeedSequence(seed).spawn(2)[1]
     meant = arrival_times(spec.classes[0].arrivals, "a", np.random.default_rng(child))
     assert np.allclose(np.sort(intended[open_ones]), [at for at, _ in zip(meant, range(open_ones.sum()), strict=False)])
     assert next(meant, 1.0) >= 1.0  # each that arrived in time is there, once
@@ -79,10 +86,16 @@ def test_requests_are_conserved_and_little_holds(data: dict[str, Any], seed: int
     assert found.waited_s == pytest.approx(waited, abs=1e-6)
 
     # no server serves two at once, and none is idle before its own time
-    if spec.preemption == "none":
-        for index in set(rows.column("server")[done]):
-            mine = np.unique(np.stack([started, ended], axis=1)[done & (rows.column("server") == index)], axis=0)
+    served_at = [visits.done for visits in found.visits or (rows,)]
+    for visits in served_at if spec.preemption == "none" else ():
+        for index in set(visits.column("server")):
+            own = visits.of(visits.column("server") == index)
+            mine = np.unique(np.stack([own.column("started"), own.column("ended")], axis=1), axis=0)
             assert (mine[1:, 0] >= mine[:-1, 1] - 1e-9).all()
+    assert sum(float(visits.column("served_s").sum()) for visits in found.visits) == pytest.approx(
+        served.sum() if found.visits else 0
+    )
+    assert sum(map(len, served_at)) >= done.sum()
 
 
 def test_a_seed_gives_the_same_run_again_and_another_seed_another() -> None:

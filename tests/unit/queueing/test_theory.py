@@ -10,6 +10,7 @@ import pytest
 from orchestrator.queueing import theory
 from orchestrator.queueing.measures import ClassFigures, Figure, Measured
 from orchestrator.queueing.oracle import theory_of
+from orchestrator.queueing.product_form import Station, gordon_newell
 from orchestrator.queueing.spec import QueueingSpec
 from tests.unit.queueing.make import EXPONENTIAL, make, measured, request_class
 
@@ -98,7 +99,7 @@ def test_formulas_meet_where_they_must() -> None:
     assert theory.mm1k(70, 0.01, 400).waiting_s == pytest.approx(theory.mm1(70, 0.01).waiting_s)
     assert theory.priority_mm1([70], [0.01], preemptive=True)[0].sojourn_s == pytest.approx(1 / 30)
     assert theory.power_of_d(70, 0.01, 1, 1).sojourn_s == pytest.approx(1 / 30)
-    assert theory.machine_repair(1, 0.05, 0.01).waiting_s == pytest.approx(0)
+    assert gordon_newell(1, 0.05, [Station(1, 0.01, 1)])[1][0].waiting_s == pytest.approx(0)
     assert theory.erlang_c(2, 1.0) == pytest.approx(1 / 3)  # Kleinrock's textbook value
 
 
@@ -109,6 +110,7 @@ def test_formulas_meet_where_they_must() -> None:
         {"batch": {"size": 2}},
         {"overhead": "1 ms"},
         {"policy": {"name": "sjf"}},
+        {"servers": [{"name": "s", "travel": FIXED}]},
     ],
     ids=str,
 )

@@ -6,10 +6,12 @@ import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import pytest
 
 from orchestrator.queueing.capacity import load_curve
 from orchestrator.queueing.experiment import compare_policies
 from orchestrator.queueing.measures import measure
+from orchestrator.queueing.oracle import theory_of
 from orchestrator.queueing.requests import Requests, Run
 from orchestrator.queueing.spec import QueueingSpec
 from orchestrator.report.queueing import Told, charts, queueing_page
@@ -26,6 +28,16 @@ def small(**more: object) -> QueueingSpec:
 def told(spec: QueueingSpec, **more: object) -> Told:
     ran = run(spec)
     return Told(spec, "simulated", measure(spec, [ran]), [ran], **more)  # type: ignore[arg-type]
+
+
+def test_theory_of_a_network_is_a_cross_at_each_load() -> None:
+    """Of whole requests, as the curve is; stations have rows of the table alone."""
+    stations = [{"name": "one", "servers": ["p"], "next": {"two": 1.0}}, {"name": "two", "servers": ["q"]}]
+    spec = make(servers=[{"name": "p"}, {"name": "q"}], stations=stations, duration="10 s")
+    points = [(each, theory_of(spec.at_rate(each.offered_per_s))) for each in load_curve(spec, [0.3, 0.6])]
+    lines = charts.load_curve(points).figure.axes[0].get_lines()
+    (crosses,) = [line for line in lines if line.get_label() == "theory, mean"]
+    assert crosses.get_ydata() == pytest.approx([2 * 1000 / 70, 2 * 1000 / 40])  # two M/M/1, of 30 and of 60 a second
 
 
 def test_everything_that_was_asked_is_told() -> None:
