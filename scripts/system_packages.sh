@@ -66,7 +66,7 @@ apt_install() {
 }
 
 tell_about_services() {
-  services=$(printf '%s\n' "$@" | grep -xE 'redis-server|postgresql|prometheus' | xargs)
+  services=$(printf '%s\n' "$@" | grep -xE 'redis-server|postgresql|prometheus|prometheus-alertmanager' | xargs)
   [ -z "$services" ] || say "no service of these packages was started; to keep them off after a reboot as well:
   sudo systemctl disable $services"
 }

@@ -30,6 +30,7 @@ VARIABLES = {
         'label_values({__name__=~"farm_device_info|farm_results_blocks", source="$source"}, serial)',
         "",
     ),
+    "experiment": ("Experiment", 'label_values(farm_results_blocks{source="$source"}, experiment)', ""),
     "network": ("Network", 'label_values(farm_results_blocks{source="$source", serial=~"$serial"}, network)', ""),
 }
 """Name -> label, what Grafana offers, description."""

@@ -1,4 +1,4 @@
-"""One device or a few: battery, heat, clocks."""
+"""One device or a few: queue, battery, heat, clocks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,30 @@ from .panels import BATTERY, BATTERY_TEMPERATURE, HEALTH, LEASED, TEMPERATURES, 
 BOARD = Board(
     uid="pocketfarm-device",
     title="Device",
-    description="Battery, heat and clocks of the chosen devices, beside what they did.",
+    description="Queue, battery, heat and clocks of the chosen devices, beside what they did.",
     variables=("source", "host", "serial"),
     rows=(
         Row(
             "State",
             (
-                replace(HEALTH, width=12, height=5),
-                replace(LEASED, width=12, height=5),
+                replace(HEALTH, height=6),
+                replace(LEASED, height=6),
+                Panel(
+                    "steps",
+                    "Jobs",
+                    "Jobs that the device may be given, is given and runs; others may run some of those that wait.",
+                    (
+                        (
+                            (
+                                "farm_device_jobs * on (serial) group_left (host, model, source) "
+                                'farm_device_info{host=~"$host", serial=~"$serial", source="$source"}'
+                            ),
+                            "{{serial}} {{model}} {{state}}",
+                        ),
+                    ),
+                    height=6,
+                    least=0,
+                ),
             ),
         ),
         Row(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from .board import Board, Row
 from .panel import Panel
-from .panels import BATTERY_TEMPERATURE, TEMPERATURES, THERMAL_STATUS, one_stat
+from .panels import BATTERY_TEMPERATURE, RESULT, TEMPERATURES, THERMAL_STATUS, of_results
 
-ENERGY = "farm_results_energy_per_inference_joules"
-CHOSEN = ', serial=~"$serial", network=~"$network"'
+METER = " ({{power_source}}, {{scope}}, gain {{gain}})"
+
+
+def _energy(stat: str) -> str:
+    """Return a statistic as a column: rows are joined where all labels agree, so without `stat`."""
+    return f"max without (stat) ({of_results('energy_per_inference_joules', stat=stat)})"
+
 
 BOARD = Board(
     uid="pocketfarm-energy",
     title="Energy and thermal",
     description="Energy per inference with its interval, power, and the heat that it makes.",
-    variables=("source", "host", "serial", "network"),
+    variables=("source", "host", "serial", "network", "experiment"),
     rows=(
         Row(
             "Energy: $network on $source devices",
@@ -25,18 +30,7 @@ BOARD = Board(
                         "Net of the idle power before and after the load. Figures of different power sources "
                         "and scopes do not compare; with a relative gain they compare on one device only."
                     ),
-                    (
-                        (
-                            (
-                                'farm_results_energy_per_inference_joules{source="$source", serial=~"$serial", '
-                                'network=~"$network", basis="net", stat="median"}'
-                            ),
-                            (
-                                "{{serial}} {{network}} {{backend}} {{precision}} {{options}} ({{power_source}}, "
-                                "{{scope}}, gain {{gain}})"
-                            ),
-                        ),
-                    ),
+                    ((of_results("energy_per_inference_joules", basis="net", stat="median"), RESULT + METER),),
                     unit="joule",
                     width=12,
                     least=0,
@@ -45,18 +39,7 @@ BOARD = Board(
                     "lines",
                     "Energy per inference, gross",
                     "Including the idle power. Do not compare it with net figures.",
-                    (
-                        (
-                            (
-                                'farm_results_energy_per_inference_joules{source="$source", serial=~"$serial", '
-                                'network=~"$network", basis="gross", stat="median"}'
-                            ),
-                            (
-                                "{{serial}} {{network}} {{backend}} {{precision}} {{options}} ({{power_source}}, "
-                                "{{scope}}, gain {{gain}})"
-                            ),
-                        ),
-                    ),
+                    ((of_results("energy_per_inference_joules", basis="gross", stat="median"), RESULT + METER),),
                     unit="joule",
                     width=12,
                     least=0,
@@ -65,18 +48,7 @@ BOARD = Board(
                     "lines",
                     "Power under load",
                     "Mean power of the load, by source of power.",
-                    (
-                        (
-                            (
-                                'farm_results_power_watts{source="$source", serial=~"$serial", network=~"$network", '
-                                'phase="load", stat="median"}'
-                            ),
-                            (
-                                "{{serial}} {{network}} {{backend}} {{precision}} {{options}} ({{power_source}}, "
-                                "{{scope}}, gain {{gain}})"
-                            ),
-                        ),
-                    ),
+                    ((of_results("power_watts", phase="load", stat="median"), RESULT + METER),),
                     unit="watt",
                     least=0,
                 ),
@@ -84,18 +56,7 @@ BOARD = Board(
                     "lines",
                     "Idle power",
                     "Mean power of the rests before and after the load.",
-                    (
-                        (
-                            (
-                                'farm_results_power_watts{source="$source", serial=~"$serial", network=~"$network", '
-                                'phase="idle", stat="median"}'
-                            ),
-                            (
-                                "{{serial}} {{network}} {{backend}} {{precision}} {{options}} ({{power_source}}, "
-                                "{{scope}}, gain {{gain}})"
-                            ),
-                        ),
-                    ),
+                    ((of_results("power_watts", phase="idle", stat="median"), RESULT + METER),),
                     unit="watt",
                     least=0,
                 ),
@@ -107,9 +68,9 @@ BOARD = Board(
                         "says whether the idle power is in it."
                     ),
                     (
-                        (one_stat(ENERGY, "median", CHOSEN), "median"),
-                        (one_stat(ENERGY, "interval_low", CHOSEN), "low"),
-                        (one_stat(ENERGY, "interval_high", CHOSEN), "high"),
+                        (_energy("median"), "median"),
+                        (_energy("interval_low"), "low"),
+                        (_energy("interval_high"), "high"),
                     ),
                     hidden=("Time", "instance", "job", "__name__", "source"),
                     unit="joule",

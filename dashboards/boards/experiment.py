@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import limits
 from .board import Board, Row
 from .panel import Panel
+from .panels import RESULT, of_results
 
 
 def _training(title: str, what: str, family: str, unit: str = "percentunit") -> Panel:
@@ -22,8 +23,8 @@ def _training(title: str, what: str, family: str, unit: str = "percentunit") -> 
 BOARD = Board(
     uid="pocketfarm-experiment",
     title="Experiment",
-    description="The newest figures of each result, with verdicts and warnings.",
-    variables=("source", "serial", "network"),
+    description="The newest figures of each result of each experiment, with verdicts and warnings.",
+    variables=("source", "serial", "network", "experiment"),
     rows=(
         Row(
             "Results: $network on $source devices",
@@ -32,15 +33,7 @@ BOARD = Board(
                     "lines",
                     "Latency, median",
                     "Latest figures of each result: median over blocks of their medians.",
-                    (
-                        (
-                            (
-                                'farm_results_latency_seconds{source="$source", serial=~"$serial", '
-                                'network=~"$network", stat="median"}'
-                            ),
-                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
-                        ),
-                    ),
+                    ((of_results("latency_seconds", stat="median"), RESULT),),
                     unit="s",
                     width=12,
                     least=0,
@@ -49,15 +42,7 @@ BOARD = Board(
                     "lines",
                     "Latency, 90th percentile",
                     "Of all timed samples of the latest figures.",
-                    (
-                        (
-                            (
-                                'farm_results_latency_seconds{source="$source", serial=~"$serial", '
-                                'network=~"$network", stat="p90"}'
-                            ),
-                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
-                        ),
-                    ),
+                    ((of_results("latency_seconds", stat="p90"), RESULT),),
                     unit="s",
                     width=12,
                     least=0,
@@ -66,15 +51,7 @@ BOARD = Board(
                     "lines",
                     "Throughput",
                     "Frames per second of streams (`sampling.frames`), which have no latency.",
-                    (
-                        (
-                            (
-                                'farm_results_throughput_frames_per_second{source="$source", serial=~"$serial", '
-                                'network=~"$network", stat="median"}'
-                            ),
-                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
-                        ),
-                    ),
+                    ((of_results("throughput_frames_per_second", stat="median"), RESULT),),
                     unit="suffix: frames/s",
                     width=12,
                     least=0,
@@ -83,15 +60,7 @@ BOARD = Board(
                     "lines",
                     "Set-up",
                     "From a fresh process to its first inference, by state of caches: median over blocks.",
-                    (
-                        (
-                            (
-                                'farm_results_setup_seconds{source="$source", serial=~"$serial", network=~"$network", '
-                                'stat="median"}'
-                            ),
-                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}} {{state}}",
-                        ),
-                    ),
+                    ((of_results("setup_seconds", stat="median"), RESULT + " {{state}}"),),
                     unit="s",
                     width=12,
                     least=0,
@@ -100,15 +69,7 @@ BOARD = Board(
                     "lines",
                     "Memory on the device",
                     "The agent's own allocations, at their peak.",
-                    (
-                        (
-                            (
-                                'farm_results_memory_bytes{source="$source", serial=~"$serial", network=~"$network", '
-                                'kind="device", stat="median"}'
-                            ),
-                            "{{serial}} {{network}} {{backend}} {{precision}} {{options}}",
-                        ),
-                    ),
+                    ((of_results("memory_bytes", kind="device", stat="median"), RESULT),),
                     unit="bytes",
                     width=12,
                     least=0,
@@ -118,20 +79,8 @@ BOARD = Board(
                     "Latest figures",
                     "Age of the figures; a result that is not measured any more stays with its last ones.",
                     (
-                        (
-                            (
-                                'farm_results_latency_seconds{source="$source", serial=~"$serial", '
-                                'network=~"$network", stat="median"}'
-                            ),
-                            "median",
-                        ),
-                        (
-                            (
-                                'time() - farm_results_timestamp_seconds{source="$source", serial=~"$serial", '
-                                'network=~"$network"}'
-                            ),
-                            "age",
-                        ),
+                        (of_results("latency_seconds", stat="median"), "median"),
+                        ("time() - " + of_results("timestamp_seconds"), "age"),
                     ),
                     width=12,
                     unit="s",
@@ -152,8 +101,9 @@ BOARD = Board(
                     "Median and 90th percentile, over devices, of their medians.",
                     (
                         (
-                            'network:farm_results_latency_seconds:quantile{source="$source", network=~"$network"}',
-                            "{{network}} {{backend}} {{precision}} {{options}} quantile {{quantile}}",
+                            'network:farm_results_latency_seconds:quantile{source="$source", network=~"$network", '
+                            'experiment=~"$experiment"}',
+                            "{{experiment}} {{network}} {{backend}} {{precision}} {{options}} quantile {{quantile}}",
                         ),
                     ),
                     unit="s",
@@ -181,8 +131,8 @@ BOARD = Board(
                         " results` words them, with what to do."
                     ),
                     (
-                        ('farm_results_verdict{source="$source", serial=~"$serial", network=~"$network"} == 1', ""),
-                        ('farm_results_doubts{source="$source", serial=~"$serial", network=~"$network"}', "warnings"),
+                        (of_results("verdict") + " == 1", ""),
+                        (of_results("doubts"), "warnings"),
                     ),
                     width=16,
                     hidden=("Time", "instance", "job", "__name__", "stat", "source"),

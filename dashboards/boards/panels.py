@@ -6,9 +6,19 @@ from . import limits
 from .panel import Panel
 
 
-def one_stat(family: str, stat: str, more: str = "") -> str:
+def one_stat(family: str, stat: str) -> str:
     """A statistic of a family as a column of a table, whose rows are joined where all labels agree: without `stat`."""
-    return f'max without (stat) ({family}{{source="$source", stat="{stat}"{more}}})'
+    return f'max without (stat) ({family}{{source="$source", stat="{stat}"}})'
+
+
+RESULT = "{{experiment}} {{serial}} {{network}} {{backend}} {{precision}} {{options}}"
+
+
+def of_results(family: str, **labels: str) -> str:
+    """Return the query of what is chosen in a family of results."""
+    own = "".join(f', {name}="{value}"' for name, value in labels.items())
+    chosen = 'source="$source", serial=~"$serial", network=~"$network", experiment=~"$experiment"'
+    return f"farm_results_{family}{{{chosen}{own}}}"
 
 
 ALERTS = Panel(

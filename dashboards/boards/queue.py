@@ -9,6 +9,12 @@ from .board import Board, Row
 from .panel import Panel
 from .panels import DEVICES_READY, JOBS_WAITING, OLDEST_JOB_WAITS_FOR
 
+
+def _of_devices(states: str) -> str:
+    chosen = 'on (serial) group_left (source) farm_device_info{source="$source"}'
+    return f'sum by (serial) (farm_device_jobs{{state=~"{states}"}} * {chosen})'
+
+
 BOARD = Board(
     uid="pocketfarm-queue",
     title="Queue",
@@ -41,6 +47,24 @@ BOARD = Board(
                     ),
                     (("sum by (reason) (farm_jobs_waiting) > 0", "{{reason}}"),),
                     unit="short",
+                ),
+                Panel(
+                    "stacked",
+                    "Jobs by experiment",
+                    "Jobs that wait or run, of each experiment by name.",
+                    (
+                        (
+                            'sum by (experiment, state) (farm_experiment_jobs{state=~"waiting|placed|running"}) > 0',
+                            "{{experiment}} {{state}}",
+                        ),
+                    ),
+                ),
+                Panel(
+                    "table",
+                    "Jobs by device",
+                    "A job that several devices may run waits at each of them: the column does not add up.",
+                    ((_of_devices("waiting"), "waiting"), (_of_devices("placed|running"), "at work")),
+                    order=("serial", "waiting", "at work"),
                 ),
                 Panel("stacked", "Sessions", "What the workers do now.", (("farm_sessions", "{{phase}}"),)),
             ),

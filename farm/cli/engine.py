@@ -97,9 +97,12 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 def plan(
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write the plan to.")],
     options: Options,
     model: ModelArgument = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder to write the plan to.", show_default="none"),
+    ] = None,
     network: NetworkOption = None,
     seed: SeedOption = 1,
     size: SizeOption = None,
@@ -130,7 +133,8 @@ def plan(
     state: StateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile a model and write the plan that the agent would run: plan.json, weights, kernel sources.
+    """Compile a model and print what its plan needs; with `--output`, write the plan that the agent would run:
+    plan.json, weights, kernel sources.
 
     Without `--device`, limits of a device are not checked. `--check` needs neither a phone nor the agent; its exit
     status is 1 if an output is wrong.
@@ -150,7 +154,8 @@ def plan(
         if tuned:
             options = TunedChoices(settings_of(state).state).options(options, limits, facts, lambda: graph)
     bundle = compile_graph(graph, options, limits)
-    bundle.write(output)
+    if output is not None:
+        bundle.write(output)
     checked = plan_check.check_plan(bundle, graph, seed) if check else None
     from . import plan_memory
     from .plan_summary import as_data, render
@@ -166,7 +171,8 @@ def plan(
         out().print(render(bundle.plan))
         if savings:
             out().print("", plan_memory.render(saved))
-        log().print(f"written to {output}")
+        if output is not None:
+            log().print(f"written to {output}")
         if checked:
             out().print(plan_check.render(checked))
     if checked and not checked.ok:

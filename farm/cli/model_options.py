@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from kernels.frontend.load import Size
     from kernels.ir.graph import Graph
 
-ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL.onnx", help="ONNX file.", show_default=False)]
+ModelArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="MODEL.onnx", help="ONNX file, or the name of a built-in network.", show_default=False),
+]
 NetworkOption = Annotated[
     str | None,
     typer.Option(
@@ -54,13 +57,16 @@ def load_graph(
 ) -> Graph:
     """The graph that a command was given, with the sizes asked for or `given` by an input.
 
-    Raises UsageError for both a file and a network or neither, and the compiler's errors.
+    A word without a suffix that is no file is a built-in network's name. Raises UsageError for both a file and a
+    network or neither, and the compiler's errors.
     """
     from kernels.frontend.input_file import NOTHING_GIVEN
     from kernels.frontend.load import load_workload
 
     if (model is None) == (network is None):
         raise typer.BadParameter("give either a MODEL.onnx or --network NAME (`farm networks` lists them)")
+    if model is not None and not model.suffix and len(model.parts) == 1 and not model.is_file():
+        network, model = model.name, None
     return load_workload(
         network=network, onnx=model, seed=seed, batch=batch, sizes=sizes_in(size or ()), given=given or NOTHING_GIVEN
     )

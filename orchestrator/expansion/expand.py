@@ -5,7 +5,7 @@ Every cell on every matching device in every block is either a job or an exclusi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -255,12 +255,22 @@ def _cells(experiment: Experiment) -> tuple[list[Cell], list[Exclusion]]:
         if why := point.conflict:
             exclusions.append(Exclusion.of("", point, why))
         elif cell.cell_id in cells:
-            unused = [f"{name}: {why}" for name, why in point.unused.items()]
-            reason = "; ".join([*unused, f"the same as `{cell.label}`, which is run once"])
-            exclusions.append(Exclusion.of("", point, reason))
+            exclusions.append(Exclusion.of("", point, _why_once(point.unused, cell.label)))
         else:
             cells[cell.cell_id] = cell
     return list(cells.values()), exclusions
+
+
+def _why_once(unused: Mapping[str, str], label: str) -> str:
+    """Return why a point is not run beside the cell that it comes to. Points whose same axes make no difference have
+    the same words, so that people read them in one line."""
+    axes_of: dict[str, list[str]] = {}
+    for name, why in unused.items():
+        axes_of.setdefault(why, []).append(name)
+    told = [f"{', '.join(names)}: {why.replace('means', 'mean', 1) if len(names) > 1 else why}"
+            for why, names in axes_of.items()]  # fmt: skip
+    once = f"run once without {'them' if len(unused) > 1 else 'it'}"
+    return "; ".join([*told, once]) if told else f"the same as `{label}`, which is run once"
 
 
 def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Exclusion]]:

@@ -12,8 +12,7 @@ from orchestrator.model.record import Outcome
 
 from .backfill import TENTHS, samples
 from .devices import READING
-from .result_families import ResultLabels, result_families
-from .results import options_of
+from .result_families import labels_of, result_families
 
 RESULTS = frozenset(quantity.family for quantity in QUANTITIES.values())
 READINGS = frozenset({*READING, *TENTHS})
@@ -40,9 +39,8 @@ def results(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
         at = good.get((summary.serial, summary.cell_id))
         if at is None:
             continue
-        options = options_of(cells[summary.cell_id], sampling.mode)
-        told = (summary.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value)
-        for family in result_families({ResultLabels(*told): (summary, at)}):
+        labels = labels_of(summary, cells[summary.cell_id], sampling.mode, row.experiment.name)
+        for family in result_families({labels: (summary, at)}):
             if family.name in RESULTS:
                 yield from (Point(each.name, each.labels, at, each.value) for each in family.samples)
 

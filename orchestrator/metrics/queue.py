@@ -18,18 +18,21 @@ from orchestrator.ledger.database import padded
 from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState, readable
 from orchestrator.ledger.tables import (
+    ATTEMPTS,
+    CHOICE_DEVICES,
     DEAD_RECORDS,
     DEVICE_HEALTH,
     EXPERIMENTS,
     HOLDS,
     HOST_HEALTH,
     JOBS,
+    LANES,
     RECORDS,
 )
 from orchestrator.model.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50
-"""Experiments that get series of their own: the newest ones."""
+"""Experiments that get series of their own: so many of the newest ones, and of those under way."""
 NIGHTLY, NIGHTLY_S, MAX_NIGHTLY = "nightly", 30 * 86_400.0, 200
 """And those with this word in their name (alerts watch them), submitted so long ago at most, the newest ones."""
 
@@ -39,6 +42,7 @@ def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | N
     yield _jobs(connection)
     yield _waiting(explain(waiting_in_brief(connection, reasons or ()), reasons))
     yield _oldest_waiting(connection)
+    yield _of_devices(connection)
     yield from _attempts(connection)
     yield _records(connection)
     yield _dead_records(connection)
@@ -79,6 +83,30 @@ def _oldest_waiting(connection: Connection) -> Metric:
     oldest = connection.scalar(select(func.min(EXPERIMENTS.c.submitted_at)).where(EXPERIMENTS.c.sequence.in_(waiting)))
     if oldest is not None:
         family.add_metric([], oldest)
+    return family
+
+
+def _of_devices(connection: Connection) -> Metric:
+    """A device that has no job to do or to expect has no series."""
+    family = GaugeMetricFamily(
+        "farm_device_jobs",
+        "Jobs that a device works on (placed, running), and those that it may be given (waiting).",
+        labels=("serial", "state"),
+    )
+    open_ = (ATTEMPTS.c.ended_at.is_(None), JOBS.c.state.in_((JobState.PLACED, JobState.RUNNING)))
+    at_work = select(ATTEMPTS.c.serial, JOBS.c.state, func.count()).join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
+    counts = {
+        row[:2]: row[2] for row in connection.execute(at_work.where(*open_).group_by(ATTEMPTS.c.serial, JOBS.c.state))
+    }
+    of_lane = select(LANES.c.choice_id, func.count().label("jobs")).join(JOBS, JOBS.c.lane_id == LANES.c.id)
+    chosen = of_lane.where(JOBS.c.state == JobState.WAITING).group_by(LANES.c.choice_id).subquery()
+    waiting = select(CHOICE_DEVICES.c.serial, func.sum(chosen.c.jobs))
+    joined = waiting.join(chosen, chosen.c.choice_id == CHOICE_DEVICES.c.choice_id)
+    for serial, jobs in connection.execute(joined.group_by(CHOICE_DEVICES.c.serial)):
+        counts[serial, JobState.WAITING] = int(jobs)
+    for serial in sorted({serial for serial, _ in counts}):
+        for state in (JobState.WAITING, JobState.PLACED, JobState.RUNNING):
+            family.add_metric([serial, state], counts.get((serial, state), 0))
     return family
 
 
@@ -143,14 +171,16 @@ def _held(connection: Connection) -> Metric:
 
 def _experiments(connection: Connection) -> Iterator[Metric]:
     """Progress and latest good result of the newest experiments, by name: runs of one name are one series."""
-    columns = (EXPERIMENTS.c.id, EXPERIMENTS.c.spec, EXPERIMENTS.c.submitted_at)
+    columns = (EXPERIMENTS.c.id, EXPERIMENTS.c.spec, EXPERIMENTS.c.submitted_at, EXPERIMENTS.c.sequence)
     newest = select(*columns).order_by(EXPERIMENTS.c.sequence.desc())
     nightly = EXPERIMENTS.c.spec.contains(NIGHTLY) & (EXPERIMENTS.c.submitted_at > time.time() - NIGHTLY_S)
-    every = connection.execute(newest.limit(MAX_EXPERIMENTS)).all()
+    open_job = select(JOBS.c.id).where(JOBS.c.experiment == EXPERIMENTS.c.sequence, JOBS.c.state.in_(OPEN))
+    every = [*connection.execute(newest.limit(MAX_EXPERIMENTS)),
+             *connection.execute(newest.where(open_job.exists()).limit(MAX_EXPERIMENTS))]  # fmt: skip
     further = connection.execute(newest.where(nightly).limit(MAX_NIGHTLY)).all()
-    rows = {row.id: row for row in (*every, *further)}
     first = {row.id for row in every}
-    found = ((row.id, readable(f"experiment {row.id}", partial(_name, row.spec))) for row in rows.values())
+    rows = {row.id: row for row in sorted((*every, *further), key=lambda row: -row.sequence)}
+    found = ((row.id, readable(f"experiment {row.id}", partial(name_in, row.spec))) for row in rows.values())
     names = {each: name for each, name in found if name is not None and (each in first or NIGHTLY in name)}
     states = _states(connection, names)
     yield _progress(states, names)
@@ -162,7 +192,8 @@ def _experiments(connection: Connection) -> Iterator[Metric]:
     yield _latest_results(connection, names)
 
 
-def _name(spec: str) -> str:
+def name_in(spec: str) -> str:
+    """Return the name in an experiment's stored specification."""
     return str(json.loads(spec)["name"])
 
 

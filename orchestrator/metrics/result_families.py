@@ -9,11 +9,12 @@ from typing import NamedTuple
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from orchestrator.analysis.statistics import QUANTITIES, Interval, Summary, Verdict, told_of
+from orchestrator.model.job import AnyCell
 from orchestrator.model.record import DoubtCode, Outcome
 
 
 class ResultLabels(NamedTuple):
-    """Labels of a result."""
+    """Labels of a result. Runs of one experiment are one series; experiments of different names never share one."""
 
     serial: str
     network: str
@@ -21,6 +22,7 @@ class ResultLabels(NamedTuple):
     precision: str
     options: str
     source: str
+    experiment: str
 
 
 Latest = Mapping[ResultLabels, tuple[Summary, float]]
@@ -33,6 +35,16 @@ OF_METRIC = {
     "setup": ("state",), "memory": ("kind",), "energy": (*POWER_LABELS, "basis"), "power": (*POWER_LABELS, "phase"),
 }  # fmt: skip
 """Labels that tell figures of one metric apart."""
+
+
+def labels_of(summary: Summary, cell: AnyCell, mode: str, experiment: str) -> ResultLabels:
+    """Return a result's labels. Its options are the cell's; before them stands what was timed, where that is no
+    inference of the steady state: a cold start must not take the place of it, nor an epoch of a training."""
+    timed = "training" if cell.workload.training else mode
+    first = [] if timed == "steady" else [f"mode={timed}"]
+    options = " ".join([*first, *(f"{name}={value}" for name, value in sorted(cell.options.items()))])
+    measured = (summary.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value)
+    return ResultLabels(*measured, experiment)
 
 
 def result_families(latest: Latest) -> Iterator[Metric]:

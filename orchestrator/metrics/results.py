@@ -1,4 +1,5 @@
-"""Results as time series: the latest figures of each result (device, network, backend, precision, options).
+"""Results as time series: the latest figures of each result (device, network, backend, precision, options) in each
+experiment.
 
 The ledger's new records are followed by their keys; where a cell of an experiment has news on a device, the figures of
 its blocks are read again and summarised by the function that the report uses
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,15 +21,18 @@ from orchestrator.analysis.statistics import Summary, summarise
 from orchestrator.ledger import figures, queries
 from orchestrator.ledger.rows import readable
 from orchestrator.ledger.tables import EXPERIMENTS, RECORDS
-from orchestrator.model.job import AnyCell
 from orchestrator.model.record import Outcome
 
-from .result_families import ResultLabels, agents_family, result_families
+from .queue import name_in
+from .result_families import ResultLabels, agents_family, labels_of, result_families
 
 log = logging.getLogger(__name__)
 
 MAX_RESULTS = 1000
 """Series are kept for the results that were measured last."""
+MAX_EXPERIMENTS = 5
+"""Of one result, the experiments that measured it last have series: where a script names each experiment anew, these
+must not take the places of other results."""
 MAX_RECORDS = 5000
 """Newest records that a starting exporter looks at."""
 MAX_BLOCKS = 200
@@ -82,10 +87,18 @@ class Results:
         while self._due and time.monotonic() < end:
             key = max(self._due, key=lambda key: self._due[key])
             self._renew(connection, key, self._due.pop(key))
-        newest = sorted(self._latest, key=lambda each: self._latest[each].kept_at, reverse=True)
-        for labels in newest[MAX_RESULTS:]:
-            del self._latest[labels]
-            self._families = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Keep what was measured last, within both bounds."""
+        room, experiments = MAX_RESULTS, Counter[tuple[str, ...]]()
+        for labels in sorted(self._latest, key=lambda each: self._latest[each].kept_at, reverse=True):
+            experiments[labels[:-1]] += 1
+            if room and experiments[labels[:-1]] <= MAX_EXPERIMENTS:
+                room -= 1
+            else:
+                del self._latest[labels]
+                self._families = None
 
     def _follow(self, connection: Connection) -> None:
         columns = (RECORDS.c.experiment_id, RECORDS.c.serial, RECORDS.c.cell_id, RECORDS.c.source)
@@ -115,14 +128,13 @@ class Results:
         if not work:
             return  # a canary is no result
         job = readable(f"job {work[0].job_id}", lambda: queries.job(connection, work[0].job_id))
-        if job is None:
+        spec = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == key.experiment_id))
+        name = readable(f"experiment {key.experiment_id}", lambda: name_in(spec or ""))
+        if job is None or name is None:
             return
         mode, watched = job.sampling.mode, job.sampling.is_watched
         (summary,) = summarise(blocks, {key.cell_id: job.cell}, mode=mode, watched=watched)
-        options = options_of(job.cell, mode)
-        labels = ResultLabels(
-            key.serial, summary.workload, summary.backend, summary.precision, options, summary.source.value
-        )
+        labels = labels_of(summary, job.cell, mode, name)
         known = self._latest.get(labels)
         if known is None or known.kept_at <= kept_at:
             kept = summary.model_copy(update={"layers": (), "planned": (), "conditions": (), "reasons": ()})
@@ -137,11 +149,3 @@ class Results:
             latest = {each: (found.summary, found.measured_at) for each, found in self._latest.items()}
             self._families = [*result_families(latest), agents_family(each.agent for each in self._latest.values())]
         return self._families
-
-
-def options_of(cell: AnyCell, mode: str) -> str:
-    """Those of a cell; before them what was timed, where that is no inference of the steady state: a cold start must
-    not take the place of it, nor an epoch of a training."""
-    timed = "training" if cell.workload.training else mode
-    first = [] if timed == "steady" else [f"mode={timed}"]
-    return " ".join([*first, *(f"{name}={value}" for name, value in sorted(cell.options.items()))])

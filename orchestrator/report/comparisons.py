@@ -108,7 +108,9 @@ def published(content: Content) -> Iterator[Section]:
         (_of(name), *(str(own.get(word, 0)) for word in words)) for name, own in sorted(counts.items(), key=_stands_in)
     )
     heads = (Column("device"), *(Column(word, True) for word in words))
-    yield Section("published", title, f"{note} {RULE}", heads, rows or NOTHING, terminal_note=note)
+    if not rows:
+        heads, rows = (Column("beside ours"),), ((("nothing of it" if found is None else "no result yet"),),)
+    yield Section("published", title, f"{note} {RULE}" if found else note, heads, rows, terminal_note=note)
     beside = () if found is None else found.beside
     for number, table in enumerate(dict.fromkeys(one.table for one in beside)):
         own_rows = [one for one in beside if one.table == table]
@@ -126,7 +128,6 @@ RULE = (
     "blocks. Not comparable: the reason is beside it. What was modelled from such figures, or played back, is counted "
     "nowhere."
 )
-NOTHING = (("no result yet", *("0",) * len(get_args(Verdict))),)
 
 
 def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
@@ -135,7 +136,7 @@ def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
         Column("device"), Column("row"), Column("column"), Column(theirs, True), Column("ours", True),
         Column("ratio", True), Column("verdict"), Column("because"), Column("our configuration", page_only=True),
     )  # fmt: skip
-    rows = tuple(
+    rows = [
         (
             _of(f"{one.serial} {one.source}") + (" (the published model)" if one.same_model else ""),
             one.row, one.column,
@@ -144,9 +145,17 @@ def _beside(name: str, title: str, found: Sequence[Beside]) -> Section:
             "" if one.ratio is None else f"{one.ratio:.3g}", one.verdict, one.why, one.cell,
         )
         for one in found
-    )  # fmt: skip
+    ]  # fmt: skip
+    title = f"{theirs.capitalize()} and ours: {title}"
+    if all(one.verdict == "not comparable" for one in found):  # said once, and not in each row
+        reasons = {one.why for one in found}
+        silent = {"verdict", "because"} if len(reasons) == 1 else {"verdict"}
+        shown = [n for n, column in enumerate(columns) if column.name not in silent and any(row[n] for row in rows)]
+        note = f"Nothing of it is compared: {reasons.pop()}." if len(reasons) == 1 else "Nothing of it is compared."
+        texts = tuple(tuple(row[n] for n in shown) for row in rows)
+        return Section(name, title, note, tuple(columns[n] for n in shown), texts, terminal_note=note)
     bad = frozenset(number for number, one in enumerate(found) if one.verdict == "different")
-    return Section(name, f"{theirs.capitalize()} and ours: {title}", "", columns, rows, bad)
+    return Section(name, title, "", columns, tuple(rows), bad)
 
 
 def _figure(value: float) -> str:

@@ -28,8 +28,8 @@ TEXT = (ROOT / "compose.yaml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 KEYS = {
-    "build", "command", "depends_on", "device_cgroup_rules", "environment", "healthcheck", "image", "init",
-    "network_mode", "ports", "restart", "stop_grace_period", "volumes",
+    "build", "command", "depends_on", "device_cgroup_rules", "entrypoint", "environment", "healthcheck", "image",
+    "init", "network_mode", "ports", "restart", "stop_grace_period", "volumes",
 }  # fmt: skip
 each_service = pytest.mark.parametrize("name", SERVICES)
 
@@ -40,7 +40,18 @@ def mounts(name: str) -> list[tuple[str, str]]:
 
 
 def test_brings_up_what_it_should() -> None:
-    wanted = {"redis", "postgres", "prometheus", "grafana", "scheduler", "nightly", "exporter", "worker", "web"}
+    wanted = {
+        "redis",
+        "postgres",
+        "prometheus",
+        "alertmanager",
+        "grafana",
+        "scheduler",
+        "nightly",
+        "exporter",
+        "worker",
+        "web",
+    }
     assert wanted <= set(SERVICES)
     assert {key for key in COMPOSE if not key.startswith("x-")} == {"name", "services", "volumes"}
 
@@ -187,8 +198,15 @@ def test_prometheus_finds_its_files() -> None:
     folder = Path(targets["prometheus.yml"]).parent
     assert all(targets[name] == str(folder / name) for name in config["rule_files"])
     assert Path(targets["targets.compose.yml"]).name == config["scrape_configs"][0]["file_sd_configs"][0]["files"][0]
+    assert (
+        Path(targets["alertmanagers.compose.yml"]).name
+        == config["alerting"]["alertmanagers"][0]["file_sd_configs"][0]["files"][0]
+    )
     (where,) = yaml.safe_load((ROOT / "dashboards" / "targets.compose.yml").read_text())
     assert where["targets"] == [f"exporter:{SERVICES['exporter']['environment']['FARM_EXPORTER_PORT']}"]
+    (where,) = yaml.safe_load((ROOT / "dashboards" / "alertmanagers.compose.yml").read_text())
+    (port,) = SERVICES["alertmanager"]["ports"]
+    assert where["targets"] == [f"alertmanager:{port.rpartition(':')[2]}"]
 
 
 def test_docker_accepts_it(tmp_path: Path) -> None:

@@ -162,18 +162,21 @@ def queueing_run(
     return keep_run(ledger, spec, [LiveRun(replace(run(spec, seed), doubts=doubts), began_at)], servers, [[], []])
 
 
-def submit(ledger: Ledger, name: str, serials: list[str], network: str = "squeezenet_v1_0", **more: Any) -> None:
-    """An experiment NAME-1: two backends, three blocks, on each of these devices. `more`: parts of the experiment."""
+def submit(
+    ledger: Ledger, name: str, serials: list[str], network: str = "squeezenet_v1_0", run: int = 1, **more: Any
+) -> None:
+    """An experiment NAME-RUN: two backends, three blocks, on each of these devices. `more`: parts of the experiment."""
     experiment = Experiment(**{"name": name, "workload": Workload(network=network), **more})
     jobs = [
         Job(
-            experiment_id=f"{name}-1", cell=Cell(workload=experiment.workload, backend=api, precision=Precision.FP32),
+            experiment_id=f"{name}-{run}",
+            cell=Cell(workload=experiment.workload, backend=api, precision=Precision.FP32),
             block=block, candidates=(serial,), sampling=experiment.sampling, conditions=experiment.conditions,
             measure=experiment.measure,
         )
         for api in (Api.OPENCL, Api.VULKAN) for serial in serials for block in range(BLOCKS)
     ]  # fmt: skip
-    assert ledger.submit(f"{name}-1", experiment, jobs)
+    assert ledger.submit(f"{name}-{run}", experiment, jobs)
 
 
 def finish(ledger: Ledger, job: Job, content: Content, rng: random.Random, *, inferences: int = 1) -> Record:

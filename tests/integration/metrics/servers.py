@@ -63,8 +63,9 @@ def scraped(address: str) -> str:
 class Prometheus:
     """A running Prometheus."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, port: int, alertmanagers: Path) -> None:
+        """`alertmanagers`: its file of them, which it reads again when that changes."""
+        self.url, self.alertmanagers = f"http://127.0.0.1:{port}", alertmanagers
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The result of an instant query."""
@@ -92,20 +93,25 @@ def prometheus(folder: Path, exporter_url: str) -> Iterator[Prometheus]:
     for usual, quicker in paces.items():
         text = text.replace(usual, quicker)
     (folder / "prometheus.yml").write_text(text)
-    for name in ("rules.yml", "alerts.yml"):
+    for name in ("rules.yml", "alerts.yml", "alertmanagers.yml"):
         (folder / name).write_text((DASHBOARDS / name).read_text())
     target = urllib.parse.urlsplit(exporter_url).netloc
     (folder / "targets.yml").write_text((DASHBOARDS / "targets.yml").read_text().replace("127.0.0.1:9464", target))
-    argv = [binary, f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
-    server = Server([*argv, f"--web.listen-address=127.0.0.1:{port}"], folder / "prometheus.log", lambda: _ready(port))
+    argv = [
+        binary,
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--rules.alert.resend-delay=1s",
+    ]
+    server = Server([*argv, f"--web.listen-address=127.0.0.1:{port}"], folder / "prometheus.log", lambda: ready(port))
     server.start()
     try:
-        yield Prometheus(port)
+        yield Prometheus(port, folder / "alertmanagers.yml")
     finally:
         server.stop()
 
 
-def _ready(port: int) -> bool:
+def ready(port: int) -> bool:
     try:
         return bool(get(f"http://127.0.0.1:{port}/-/ready"))
     except OSError:

@@ -110,6 +110,21 @@ def test_queue(farm: Farm, samples: Samples) -> None:
     assert value(samples, "farm_host_quarantined_timestamp_seconds", host="attic") <= time.time()
 
 
+def test_the_queue_of_a_device_and_of_an_experiment(farm: Farm, samples: Samples) -> None:
+    """Each job of the farm's content is for one device: both add up to the same."""
+    at_work = {each.serial for each in farm.content.leased}
+    queued = {each.facts.serial: value(samples, "farm_device_jobs", serial=each.facts.serial, state="waiting")
+              for each in farm.content.devices}  # fmt: skip
+    assert queued == {serial: 2 * BLOCKS - (serial in at_work) for serial in queued}
+    for state in ("waiting", "placed"):
+        of_devices = sum(
+            at for (name, own), at in samples.items() if name == "farm_device_jobs" and ("state", state) in own
+        )
+        assert of_devices == value(samples, "farm_experiment_jobs", experiment="first", state=state)
+        assert of_devices == value(samples, "farm_jobs", state=state)
+    assert {value(samples, "farm_device_jobs", serial=serial, state="placed") for serial in at_work} == {1}
+
+
 def test_only_experiments_under_way_have_progress(samples: Samples) -> None:
     shown = {dict(labels)["experiment"] for name, labels in samples if name == "farm_experiment_jobs"}
     assert shown == {"first"}

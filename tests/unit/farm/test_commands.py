@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import sqlite3
 import subprocess
@@ -373,6 +374,21 @@ def test_plan_is_written_and_summarised(farm: Run, tmp_path: Path) -> None:
     assert "MFLOP" in text
     assert "1 step between layers" in text
     assert "ip1" in facts["movements"][1]["why"]
+
+
+def test_a_built_in_network_needs_no_option_and_a_plan_no_folder(
+    farm: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """A file of that name is the file; a folder is none."""
+    monkeypatch.chdir(tmp_path)
+    name = random.Random(seed).choice(["lenet", "conv3x3_8", "matmul_16", "cifar10_quick", "pynet_full"])
+    (tmp_path / name).mkdir()
+    found = [farm("plan", *words, "--json") for words in ((name,), ("--network", name))]
+    assert found[0] == found[1] and json.loads(found[0][1])["folder"] is None and not any((tmp_path / name).iterdir())
+    code, _, err = farm("plan", f"{name}x")
+    assert code == 1 and f"did you mean {name!r}" in err
+    (tmp_path / "lenetx").write_bytes(b"no model")
+    assert "lenetx" in farm("plan", "lenetx")[2] and "built in" not in farm("plan", "lenetx")[2]
 
 
 @pytest.mark.parametrize("kind", ["experiment", "suite", "record", "event", "plan"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import product
 from math import prod
@@ -17,8 +18,10 @@ from orchestrator.model.axes import AXES as AXES_BY_NAME
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
+from orchestrator.report.wording import group_exclusions
 
 from . import make
+from .test_axes import VALUES
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +30,7 @@ def subsets(values: list) -> st.SearchStrategy[tuple]:
     return st.lists(st.sampled_from(values), min_size=1, max_size=len(values), unique=True).map(tuple)
 
 
+GPU_ALONE = [name for name, axis in AXES_BY_NAME.items() if "cpu" not in axis.backends and name in VALUES]
 AXES = st.builds(
     Matrix,
     network=st.none() | subsets(["a", "b"]),
@@ -142,11 +146,22 @@ def test_exclusions_tell_their_reasons() -> None:
     unknown = unknown.model_copy(update={"facts": unknown.facts.model_copy(update={"apis": ()})})
     expansion = expand(experiment, "e", [make.device("A"), unknown])
     assert [(e.serial, e.reason) for e in expansion.exclusions] == [
-        ("", f"threads: {gpu_alone('opencl', 'none')}; the same as `squeezenet_v1_0 opencl fp16`, which is run once"),
+        ("", f"threads: {gpu_alone('opencl', 'none')}; run once without it"),
         ("A", "the device's opencl has no fp16 (it has fp32)"),
         ("U", "its APIs are not known (unauthorized: accept the key on the phone)"),
     ]
     assert expansion.jobs == ()
+
+
+@given(st.sets(st.sampled_from(GPU_ALONE), min_size=1, max_size=3), subsets(["a", "b"]), subsets(list(Precision)))
+def test_axes_that_mean_nothing_are_told_in_one_line(
+    names: set[str], networks: tuple[str, ...], precisions: tuple[Precision, ...]
+) -> None:
+    values = {name: VALUES[name][-2:] for name in names}
+    matrix = Matrix.model_validate({"network": networks, "backend": (Api.CPU,), "precision": precisions, **values})
+    found = expand(make.experiment(matrix=matrix), "e", [make.device("A", make.api(Api.CPU))]).exclusions
+    (told,) = (each for each in group_exclusions(found) if "run once" in each.reason)
+    assert names <= set(re.findall(r"\w+", told.reason)) and told.reason.count("nothing on cpu") == 1
 
 
 def test_a_selection_that_matches_nothing_lists_the_devices() -> None:

@@ -289,6 +289,17 @@ def test_the_report_counts_them_by_device_and_says_where_ours_is_from() -> None:
     assert "no result yet" in printed(measured(whole(S7_ROW), [], model=S7))
 
 
+def test_where_nothing_is_compared_that_is_said_once_and_not_in_each_cell() -> None:
+    ours = [(cell("vulkan"), times(3))]
+    content = measured(whole(S7_ROW), ours)
+    table, text = part(content, "published-0"), printed(content)
+    assert not {"verdict", "because", "ratio", "ours"} & {column.name for column in table.columns}
+    assert {row[2] for row in table.rows} == {"sequential", "precise", "imprecise", "speed-up"}
+    told = "Nothing of it is compared: no configuration of this experiment is that."
+    assert table.note == table.terminal_note == told and " ".join(text.split()).count(told) == 1
+    assert part(measured({**whole(S7_ROW), "tables": []}, ours), "published").rows == (("nothing of it",),)
+
+
 def test_a_published_curve_lies_in_the_chart_over_its_axis() -> None:
     theirs = {"4": [400], "8": [300], "16": [350]}
     study = {"cells": [{"table": "g", "title": "over g", "columns": {"S7": "ms"}, "rows": theirs}]}

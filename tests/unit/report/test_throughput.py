@@ -95,7 +95,7 @@ def test_blocks_are_added_for_the_throughput() -> None:
 def test_exported_series_keep_the_two_apart() -> None:
     def exported(of: Cell, records: list[Record]) -> dict[str, float]:
         (summary,) = summarised(records, {of.cell_id: of})
-        families = result_families({ResultLabels("A", "n", "b", "p", "", "virtual"): (summary, 1.0)})
+        families = result_families({ResultLabels("A", "n", "b", "p", "", "virtual", "e"): (summary, 1.0)})
         return {sample.name: sample.value for family in families for sample in family.samples if sample.value}
 
     of = stream_cell(frames=50, batch=2)

@@ -460,7 +460,7 @@ def _fails(output: Callable[[Walk], None], walk: Walk) -> bool:
 def _samples(summary: Summary) -> dict[tuple[str, str], float]:
     """Value in the quantity's unit, by family and basis."""
     base = {each.family: each.base for each in QUANTITIES.values()}
-    labels = ResultLabels(summary.serial, summary.workload, summary.backend, summary.precision, "", "phone")
+    labels = ResultLabels(summary.serial, summary.workload, summary.backend, summary.precision, "", "phone", "e")
     found = {}
     for family in result_families({labels: (summary, 1.0)}):
         for sample in family.samples:
