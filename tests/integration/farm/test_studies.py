@@ -235,7 +235,7 @@ def test_study_a_trains_on_every_device(up: Up, cli: Cli, name: str, backend: st
         pytest.importorskip("sklearn")
     asked = asked_of(name)
     asked["workload"]["training"] |= {"epochs": 8, "pretraining": 2}
-    asked["workload"]["parameters"] |= {"hidden": [40, 20]}
+    asked["workload"]["parameters"] = {"hidden": [40, 20], "inputs": 64}
     asked["sampling"] = {"deadline": "2 min"}
     asked["workload"]["training"]["learning_rate"] = 0.1  # at the study's, rounding is magnified
     asked["matrix"]["backend"] = [backend]
