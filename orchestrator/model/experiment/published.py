@@ -44,8 +44,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "limit_time": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
 }
 """Of each metric its units, in ours: ms, J, W, B."""
-GAIN = "x"
-"""The unit of a figure that is over another."""
+GAIN, PERCENT = "x", "%"
+"""Units of a figure that is over another: how many times as good, or how much of the other."""
 
 PLACES = ("device", "network", "layer", "backend", "precision")
 """Keys beside the axes. A network or layer with `*` is the sum over those that it matches."""
@@ -74,7 +74,8 @@ class Place(Model):
 
     at: Keys = Field(default_factory=dict)
     over: Keys = Field(default_factory=dict)
-    """Of a figure that says how many times as good: the keys of what it is over, beside those that both share."""
+    """Of a figure that says how many times as good: the keys of what it is over, beside those that both share. With
+    `device` that is another device of the experiment (see `Finding`)."""
     metric: PublishedMetric | None = None
     """Instead of the table's."""
 
@@ -125,7 +126,7 @@ class PublishedTable(Model):
             raise ValueError(f"table {self.table} has no {strange[0]!r}; it has {', '.join([*columns, *rows])}")
         for part in parts:
             for _, column, place, _ in self.figures(part, study.devices):
-                known_units = {GAIN: 1.0} if place.over else UNITS[place.metric or self.metric]
+                known_units = {GAIN: 1.0, PERCENT: 1.0} if place.over else UNITS[place.metric or self.metric]
                 if columns[column] not in known_units:
                     raise ValueError(
                         f"table {self.table}, {column}: {place.metric} has no unit {columns[column]!r}; "
@@ -143,16 +144,23 @@ class Finding(Model):
     text: str = Field(min_length=1)
     metric: PublishedMetric = "latency"
     of: Keys = Field(default_factory=dict)
-    expect: Literal["", "less", "more", "alike", "crosses"] = ""
+    expect: Literal["", "less", "more", "alike", "crosses", "by_memory"] = ""
     """`of` against `over`. `crosses`: `of` is behind at the smallest size of `operation` and ahead from some size on;
-    empty: nothing that this experiment measures shows it."""
+    `by_memory`: devices of which the driver tells more memory have a larger `limit`; empty: nothing that this
+    experiment measures shows it."""
     over: Keys = Field(default_factory=dict)
+    """Beside the keys of `of`. With `device` in either, devices of the experiment are compared: a device of the study,
+    a model such as `SM-G930*`, `phone` or `workstation`."""
+    times: float = Field(default=1.0, gt=0)
+    """How many times `over` is the bound of `less` and `more`, and the middle of `alike`."""
     operation: str = ""
     """With `crosses`: the family of workloads, e.g. `matmul`."""
 
     @model_validator(mode="after")
     def _comparable(self) -> Finding:
-        if self.expect and not (self.of and self.over):
+        if (self.expect == "by_memory") != (self.metric == "limit"):
+            raise ValueError(f"{self.text!r}: give `metric: limit` and `expect: by_memory` together")
+        if self.expect not in ("", "by_memory") and not (self.of and self.over):
             raise ValueError(f"{self.text!r}: `expect` compares `of` with `over`: give both")
         if (self.expect == "crosses") != bool(self.operation):
             raise ValueError(f"{self.text!r}: give `expect: crosses` and `operation` together")
