@@ -33,7 +33,7 @@ Status Training::build(SetupLog& log) {
   for (size_t i = stage_; i < plan_.stages.size(); ++i)
     if (auto error = backend_.run_batches(plan_.stages[i], 1)) return error;
   if (auto error = write_variables(*kept, plan_, backend_)) return error;
-  log.record("build", start_ns, "a batch of each stage, undone");
+  log.record("build", start_ns, "a batch of each stage, put back");
   return kOk;
 }
 

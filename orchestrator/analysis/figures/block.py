@@ -218,6 +218,8 @@ class BlockFigures(Model):
     course: Course | None = None
     """In mode `sustained`."""
     per_layer: PerLayer | None = None
+    psnr_db: float | None = None
+    """The least of its outputs against the reference; None where they are equal, or were not compared."""
     trained: Trained | None = None
     """Where the workload is a training."""
     predictions: Predictions | None = None

@@ -65,6 +65,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         energy=_energy(energy),
         course=course_of(timed) if sustained else None,
         per_layer=_per_layer(record),
+        psnr_db=min((each.psnr_db for each in record.checks if each.psnr_db is not None), default=None),
         trained=_trained(record, energy),
         predictions=record.predictions,
     )

@@ -14,7 +14,7 @@ from orchestrator.analysis.best import Best, choose, measured_layers, measured_r
 from orchestrator.analysis.comparison.metrics import METRICS
 from orchestrator.analysis.comparison.ratio import Block, Estimate, estimate
 from orchestrator.analysis.comparison.rows import nights_of
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
 from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode, block_value_ms, frames_per_s, newest_attempts, total_setup_ms
 from orchestrator.errors import NoData, NotComparable, UnknownName
@@ -130,7 +130,7 @@ class Finder:
         parts = ""
         for block, night in self._good:
             if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
-                if metric in WHOLE and "layer" not in keys and (parts := _in_parts(block)):
+                if metric in WHOLE and ("layer" not in keys or metric == "share") and (parts := _in_parts(block)):
                     continue
                 value = read(block)
                 if value is not None and value > 0:
@@ -145,6 +145,8 @@ class Finder:
         return Ours(_median(found[best]), found[best], cells[best].label)
 
     def _reader(self, metric: str, layer: str) -> Callable[[BlockFigures], float | None]:
+        if metric == "share":
+            return partial(_share, pattern=layer)
         if metric == "latency":
             return partial(_layers_ms, pattern=layer) if layer else partial(_time_ms, mode=self._mode)
         return READERS[metric]
@@ -166,8 +168,24 @@ def _time_ms(block: BlockFigures, mode: Mode) -> float | None:
 
 def _layers_ms(block: BlockFigures, pattern: str) -> float | None:
     layers = block.per_layer.layers if block.per_layer else {}
-    times = [time.mean_ms for name, time in layers.items() if fnmatchcase(name, pattern)]
+    wanted = pattern.split("|")
+    times = [time.mean_ms for name, time in layers.items() if any(fnmatchcase(name, one) for one in wanted)]
     return fsum(times) if times else None
+
+
+def _share(block: BlockFigures, pattern: str) -> float | None:
+    own, whole = _layers_ms(block, pattern), _layers_ms(block, "*")
+    return 100 * own / whole if own and whole else None
+
+
+CALL = ("allocate", "descriptors", "record", "input", "readback")
+"""Steps of the set-up that depend on an input, in study P's words; weights (`upload`) do not."""
+
+
+def _call_ms(block: BlockFigures, *, inference: bool) -> float | None:
+    steps = fsum(block.setup_ns.get(name, 0) for name in CALL) / NS_PER_MS
+    took = block.times.median_ms if block.times else None
+    return None if not block.setup_ns or took is None else steps + (took if inference else 0.0)
 
 
 def _energy_j(block: BlockFigures) -> float | None:
@@ -185,7 +203,7 @@ def _net_power_w(block: BlockFigures) -> float | None:
     return block.energy.load_power_w.value - block.energy.idle_power_w.value
 
 
-WHOLE = ("latency", "energy")
+WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
 
 
@@ -196,6 +214,9 @@ def _in_parts(block: BlockFigures) -> str:
 
 READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {
     "setup": lambda block: total_setup_ms(block) if block.setup_ns else None,
+    "call": partial(_call_ms, inference=True),
+    "call_setup": partial(_call_ms, inference=False),
+    "psnr": lambda block: block.psnr_db,
     "energy": _energy_j,
     "load_power": lambda block: block.energy.load_power_w.value if block.energy else None,
     "idle_power": lambda block: block.energy.idle_power_w.value if block.energy and block.energy.idle_power_w else None,

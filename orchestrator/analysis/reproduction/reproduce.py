@@ -216,6 +216,8 @@ class _Judge:
             return _nothing(f"no {finding.over['device']} beside it in this experiment")
         of = self._finder.measured(finding.metric, device, finding.of)
         over = self._finder.measured(finding.metric, other, {**finding.of, **finding.over})
+        if finding.than is not None:
+            over = Ours(finding.than, [each._replace(value=finding.than) for each in of.blocks])
         if of.value is None or over.value is None:
             return _nothing(of.why_not or f"what it is over: {over.why_not}")
         named = of if other == device else of._replace(cell=f"{of.cell} over {other.serial}")

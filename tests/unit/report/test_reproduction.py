@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from orchestrator.analysis.reproduction import Beside
 from orchestrator.analysis.reproduction.judgement import Bounds, judge_by_memory
 from orchestrator.model.device import Api, Precision, Source
-from orchestrator.model.event import Layer
+from orchestrator.model.event import Layer, Setup
 from orchestrator.model.experiment import Published, Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Doubt, DoubtCode, Record
+from orchestrator.model.record import Doubt, DoubtCode, OutputCheck, Record
 from orchestrator.report import charts, export
 from orchestrator.report.drawing import to_svg
 from orchestrator.report.html import render
@@ -274,6 +274,39 @@ def test_limits_are_ordered_by_memory(seed: int) -> None:
         wide = grow[0]._replace(not_run=1000 * sizes[-1] + 1)
         assert judge_by_memory(wide, grow[1:]).verdict == "not decided"
         assert judge_by_memory(grow[0], [grow[0]]).verdict == "not comparable"
+
+
+def test_shares_calls_and_signals_stand_beside(seed: int) -> None:
+    """A share is of the time of all layers, a call an inference with what its inputs need, by random times."""
+    draw = np.random.default_rng(seed)
+    ms = {name: int(draw.integers(1, 50)) for name in ("conv1", "conv1.pad", "image", "pool")}
+    steps = {
+        name: int(draw.integers(1, 50)) for name in ("context", "build", "upload", "allocate", "input", "readback")
+    }
+    one, made = cell(), []
+    for block, noise in enumerate(NOISE):
+        layers = tuple(
+            Layer(seq=0, t_ns=0, index=i, layer=name, program="p", duration_ns=round(each * noise * MS))
+            for i, (name, each) in enumerate(ms.items())
+        )
+        setup = tuple(Setup(seq=0, t_ns=0, step=n, start_ns=0, duration_ns=each * MS) for n, each in steps.items())  # type: ignore[arg-type]
+        checks = tuple(
+            OutputCheck(name="y", max_abs_difference=1, tolerance=2, ok=True, psnr_db=db) for db in (64.0, 40.0, None)
+        )
+        of = record(one, [100.0] * 3, block=block, token=block + 1)
+        made.append(of.model_copy(update={"layers": layers, "setup": setup, "checks": checks}))
+    figures = {"table": "4-1", "title": "all", "columns": {"share": "%", "call": "ms", "preparing": "ms", "PSNR": "dB"},
+               "rows": {"kit": [77.1, 1, 1, 36]}}  # fmt: skip
+    heads: dict[str, Any] = {"share": {"metric": "share", "at": {"layer": "*1|image"}}, "call": {"metric": "call"},
+                             "preparing": {"metric": "call_setup"}, "PSNR": {"metric": "psnr"}}  # fmt: skip
+    seen = [{"text": f"{than}", "metric": "psnr", "of": {"backend": "opencl"}, "expect": "more", "than": than}
+            for than in (30, 50)]  # fmt: skip
+    asked = {"study": {"cells": [figures]}, "tables": [{"table": "4-1", "columns": heads}], "findings": seen}
+    found = beside(reported(asked, [one], made))
+    each_call = steps["allocate"] + steps["input"] + steps["readback"]
+    share = 100 * (ms["conv1"] + ms["image"]) / sum(ms.values())
+    assert [each.ours for each in found[:4]] == pytest.approx([share, each_call + 100, each_call, 40], rel=1e-6)
+    assert [each.verdict for each in found[4:]] == ["reproduced", "different"]
 
 
 BEST = {
