@@ -7,6 +7,7 @@ from .throttling import LatencyChange, latency_change
 from .trace import Trace, energy_j, plain_mean_w, time_mean_w
 from .uncertainty import estimate, integrate_j
 from .validity import find_invalid
+from .windows import stage_windows
 
 __all__ = [
     "BlockEnergy",
@@ -27,6 +28,7 @@ __all__ = [
     "latency_change",
     "plain_mean_w",
     "series_trace",
+    "stage_windows",
     "time_mean_w",
     "why_no_energy",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pydantic import Field
@@ -21,12 +22,33 @@ from .idle import Idle, idle_under
 from .lag import in_time, settle_s
 from .sources import Origin, Wanted, calibration, origins
 from .step import find_step
+from .trace import Trace
 from .uncertainty import estimate
-from .windows import Window, active_window, inferences_in, integral, phase_window, rest_windows
+from .windows import (
+    StageWindow,
+    Window,
+    active_window,
+    inferences_in,
+    integral,
+    measured_window,
+    rest_windows,
+    stage_windows,
+)
+
+
+class StageEnergy(Model):
+    """Energy of the epochs of one stage of a training, with what lies between them."""
+
+    name: str
+    epochs: int = Field(ge=1)
+    length_s: float
+    net_j: float | None
+    """None without a rest, or where the trace does not cover the stage."""
 
 
 class BlockEnergy(Model):
-    """Energy of the load phase. Intervals are 95 % and contain the gain's uncertainty, `within` ones do not."""
+    """Energy of the load phase, of a training of its last stage. Intervals are 95 % and contain the gain's uncertainty,
+    `within` ones do not."""
 
     source: PowerSource
     scope: Scope
@@ -52,13 +74,15 @@ class BlockEnergy(Model):
     """At the time of the load."""
     idle_change_w: float | None
     """Idle power after less before; None without both rests."""
+    stages: tuple[StageEnergy, ...] = ()
+    """Of a training."""
     charge: ChargeCheck | None = None
     doubts: tuple[Doubt, ...] = ()
 
 
 def block_energy(record: Record, source: Wanted = "auto") -> BlockEnergy | None:
     """Energy of a block by one source; None where the record lacks the source, or the source the load phase."""
-    load = phase_window(record, "load")
+    load = measured_window(record)
     for origin in origins(record, source) if load else ():
         try:
             return _block(record, origin, load) if load else None
@@ -71,7 +95,7 @@ def why_no_energy(record: Record, source: Wanted = "auto") -> str:
     """Why `block_energy` has none."""
     if lost := next((series.lost for series in record.series if series.lost), ""):
         return lost
-    if (load := phase_window(record, "load")) is None:
+    if (load := measured_window(record)) is None:
         return "the block has no load phase"
     for origin in origins(record, source):
         try:
@@ -118,8 +142,8 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
     idle = idle_under(trace, rests, load, whole.mean_w, settled_s)
     net, count = _net(gross, idle, load), inferences_in(record, load)
     checked = charge_check(record) if origin.source is PowerSource.GAUGE else None
-    trains = any(sample.stage for sample in record.samples)  # whose stages differ in what they take
-    step = None if trains else find_step(trace, load, settled_s)
+    stages = tuple(_stage(trace, rests, each, settled_s) for each in stage_windows(record))
+    step = None if stages else find_step(trace, load, settled_s)
     seen = Seen(whole.mean_w, aliased, late_s, None if idle is None else idle.mean_w, step)
     return BlockEnergy(
         source=origin.source,
@@ -137,9 +161,19 @@ def _block(record: Record, origin: Origin, load: Window) -> BlockEnergy:
         load_power_w=gross.over(load.length_s, gain),
         idle_power_w=None if idle is None else _Parts(idle.mean_w, idle.random_w, idle.systematic_w).over(1, gain),
         idle_change_w=None if idle is None else idle.change_w,
+        stages=stages,
         charge=checked,
         doubts=find_energy_doubts(record, origin, load, checked, seen),
     )
+
+
+def _stage(trace: Trace, rests: Sequence[Window], stage: StageWindow, settled_s: float) -> StageEnergy:
+    net_j, length_s = None, stage.window.length_s
+    with suppress(StableError):
+        whole = integral(trace, stage.window, settled_s)
+        idle = idle_under(trace, rests, stage.window, whole.mean_w, settled_s)
+        net_j = None if idle is None else whole.value_j - idle.mean_w * length_s
+    return StageEnergy(name=stage.name, epochs=stage.epochs, length_s=length_s, net_j=net_j)
 
 
 def _net(gross: _Parts, idle: Idle | None, load: Window) -> _Parts | None:

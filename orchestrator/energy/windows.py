@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
 
 from orchestrator.model.event import PhaseName, Power
 from orchestrator.model.record import Record
@@ -67,6 +69,30 @@ def phase_window(record: Record, phase: PhaseName) -> Window | None:
     if phase != "load" or record.phases or not timed:
         return None
     return Window(timed[0].start_ns * NS, (timed[-1].start_ns + timed[-1].duration_ns) * NS)
+
+
+class StageWindow(NamedTuple):
+    """The epochs of one stage of a training, with what lies between them."""
+
+    name: str
+    epochs: int
+    window: Window
+
+
+def stage_windows(record: Record) -> list[StageWindow]:
+    """In order; none where the block trained nothing."""
+    staged = groupby((each for each in record.samples if each.stage), key=lambda each: each.stage)
+    return [
+        StageWindow(name, len(own), Window(own[0].start_ns * NS, (own[-1].start_ns + own[-1].duration_ns) * NS))
+        for name, each in staged
+        if (own := list(each))
+    ]
+
+
+def measured_window(record: Record) -> Window | None:
+    """The load; of a training the epochs of its last stage, whose times are told."""
+    stages = stage_windows(record)
+    return stages[-1].window if stages else phase_window(record, "load")
 
 
 def rest_windows(record: Record) -> list[Window]:

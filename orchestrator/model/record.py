@@ -217,6 +217,9 @@ class OutputCheck(Model):
     ok: bool
     rounding: float = 0.0
     """What the reference itself loses in single precision, where the tolerance was widened for it."""
+    psnr_db: float | None = None
+    """Peak signal-to-noise ratio, of which the peak is the reference's largest absolute value; None where the two are
+    equal, differ without bound, or the reference is zero."""
 
 
 class Predictions(Model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from orchestrator.analysis.figures import Stage
 from orchestrator.analysis.statistics import Interval, Told, told_of
 from orchestrator.model.record import Record
 
@@ -26,12 +27,20 @@ def as_data(content: Content, records: Iterable[Record] | None = None) -> dict[s
     data["usable"], data["closing"] = answer.usable(content), answer.closing(content)
     named = {"experiment": data.pop("experiment_id"), "spec": data.pop("experiment"), **data}
     named["trained"] = [
-        {"serial": block.serial, "cell_id": block.cell_id, **trained.model_dump(mode="json")}
+        {
+            **{"serial": block.serial, "cell_id": block.cell_id, **trained.model_dump(mode="json")},
+            "stages": [_stage(each) for each in trained.stages],
+            "whole": trained.whole and _stage(trained.whole),
+        }
         for block, trained in newest(content.blocks)
     ]
     if records is not None:
         named["records"] = [record.model_dump(mode="json") for record in records]
     return named
+
+
+def _stage(one: Stage) -> dict[str, Any]:
+    return {**one.model_dump(mode="json"), "net_power_w": one.net_power_w}
 
 
 def _quantity(told: Told) -> dict[str, Any]:

@@ -33,6 +33,7 @@ def sections(content: Content) -> list[Section]:
         pays_from(content),
         limits.section(content.limits),
         training.section(content.blocks, content.summaries),
+        training.stages(content.blocks, content.summaries),
         *(() if content.limits else training.confusions(content.blocks, content.summaries)),
         *published(content),
         _cold(content.summaries),

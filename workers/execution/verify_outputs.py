@@ -51,13 +51,23 @@ def _check(name: str, found: Array, wanted: Array, precision: Precision) -> Outp
     tolerance = TOLERANCES[precision] * (scale or 1.0)
     difference = _difference(found, wanted)
     bounded = difference if np.isfinite(difference) else sys.float_info.max  # JSON has no infinity
-    return OutputCheck(name=name, max_abs_difference=bounded, tolerance=tolerance, ok=difference <= tolerance)
+    psnr_db = None
+    if scale and 0 < difference < np.inf:
+        shares = _differences(found, wanted) / difference  # whose squares stay within range
+        psnr_db = float(20 * np.log10(scale / difference) - 10 * np.log10(np.mean(shares**2)))
+    return OutputCheck(
+        name=name, max_abs_difference=bounded, tolerance=tolerance, ok=difference <= tolerance, psnr_db=psnr_db
+    )
 
 
 def _difference(found: Array, wanted: Array) -> float:
     """The largest; infinite between different sizes, NaN where one of them is."""
-    found, wanted = found.astype(np.float64).reshape(-1), wanted.astype(np.float64).reshape(-1)
-    return float(np.max(np.abs(found - wanted), initial=0.0)) if found.shape == wanted.shape else float("inf")
+    return float(np.max(_differences(found, wanted), initial=0.0)) if found.size == wanted.size else float("inf")
+
+
+def _differences(found: Array, wanted: Array) -> Array:
+    """Of each number, absolute."""
+    return np.abs(found.astype(np.float64).reshape(-1) - wanted.astype(np.float64).reshape(-1))
 
 
 def _allowing(check: OutputCheck, lost: float, most: float) -> OutputCheck:

@@ -36,14 +36,29 @@ uint64_t total_bytes(const Plan& plan) {
 
 }  // namespace
 
-Result<Stored> write_checkpoint(const std::string& file, const Plan& plan, Backend& backend) {
-  std::string content = head(plan);
-  content.reserve(total_bytes(plan));
+Result<std::string> read_variables(const Plan& plan, Backend& backend) {
+  std::string values;
   for (const Buffer* buffer : variables(plan)) {
-    const size_t at = content.size();
-    content.resize(at + buffer->bytes);
-    if (auto error = backend.read(*buffer, &content[at], buffer->bytes)) return *error;
+    const size_t at = values.size();
+    values.resize(at + buffer->bytes);
+    if (auto error = backend.read(*buffer, &values[at], buffer->bytes)) return *error;
   }
+  return values;
+}
+
+Status write_variables(std::string_view values, const Plan& plan, Backend& backend) {
+  size_t at = 0;
+  for (const Buffer* buffer : variables(plan)) {
+    if (auto error = backend.write(*buffer, values.data() + at, buffer->bytes)) return error;
+    at += buffer->bytes;
+  }
+  return kOk;
+}
+
+Result<Stored> write_checkpoint(const std::string& file, const Plan& plan, Backend& backend) {
+  const auto values = read_variables(plan, backend);
+  if (!values) return values.error();
+  std::string content = head(plan) + *values;
   content += sha256_hex(content);
   if (auto error = write_file(file, content.data(), content.size())) return *error;
   return Stored{content.size(), sha256_hex(content)};
@@ -58,12 +73,7 @@ Status read_checkpoint(const std::string& file, const Plan& plan, Backend& backe
   if (content->size() != total_bytes(plan) ||
       sha256_hex(std::string_view(*content).substr(0, content->size() - kHashDigits)) != content->substr(content->size() - kHashDigits))
     return Error{Code::usage, file + ": damaged: its SHA-256 is not that of its content; resume from an earlier one"};
-  size_t at = expected.size();
-  for (const Buffer* buffer : variables(plan)) {
-    if (auto error = backend.write(*buffer, content->data() + at, buffer->bytes)) return error;
-    at += buffer->bytes;
-  }
-  return kOk;
+  return write_variables(std::string_view(*content).substr(expected.size()), plan, backend);
 }
 
 }  // namespace pocketfarm

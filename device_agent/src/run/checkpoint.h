@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "backends/backend.h"
 
@@ -15,6 +16,9 @@ struct Stored {
   std::string sha256;  // of the file
 };
 
+// The variables' contents, in the plan's order.
+Result<std::string> read_variables(const Plan& plan, Backend& backend);
+Status write_variables(std::string_view values, const Plan& plan, Backend& backend);
 // Written beside its place and renamed: a reader finds the one before or this one.
 Result<Stored> write_checkpoint(const std::string& file, const Plan& plan, Backend& backend);
 // Into the device's variables, once everything is found right. `usage` where the file is damaged or another plan's.

@@ -56,6 +56,7 @@ Result<Ran> run_plan(const Args& args, const Environment& environment, Journal& 
   Sampling sampling(bundle->plan, device, *inputs, frames, args.inferences, journal);
   Training training(bundle->plan, device, *inputs, frames, journal, args);
   if (auto error = trains ? training.resume() : kOk) return *error;
+  if (auto error = trains ? training.build(log) : kOk) return *error;
   const auto samples = run_block(args, environment, journal, trains ? training : sampling);
   if (!samples) return samples.error();
   if (auto error = sampling.layer_passes(args.layer_passes)) return *error;

@@ -25,6 +25,18 @@ Status Training::find_place() {
   return kOk;
 }
 
+Status Training::build(SetupLog& log) {
+  if (finished()) return kOk;
+  const int64_t start_ns = boottime_ns();
+  const auto kept = read_variables(plan_, backend_);
+  if (!kept) return kept.error();
+  for (size_t i = stage_; i < plan_.stages.size(); ++i)
+    if (auto error = backend_.run_batches(plan_.stages[i], 1)) return error;
+  if (auto error = write_variables(*kept, plan_, backend_)) return error;
+  log.record("build", start_ns, "a batch of each stage, put back");
+  return kOk;
+}
+
 bool Training::finished() const {
   return stage_ == plan_.stages.size() || (args_.epochs > 0 && done_ == args_.epochs);
 }

@@ -13,6 +13,9 @@ class Training final : public Sampling {
 
   // Takes the variables from `--resume`, if there is one, and goes on where they were left.
   Status resume();
+  // A driver may build kernels when they first run: so that no epoch is charged with it, a batch of each stage runs and what it changed is
+  // put back.
+  Status build(SetupLog& log);
   bool trains() const override { return true; }
   bool finished() const override;
   // One epoch and its `sample` event; then a `checkpoint`, where one is due.

@@ -16,6 +16,7 @@ from .block import (
     Memory,
     PerLayer,
     Rate,
+    Stage,
     Trained,
     Value,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Memory",
     "PerLayer",
     "Rate",
+    "Stage",
     "Times",
     "Trained",
     "Value",

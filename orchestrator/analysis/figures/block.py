@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from math import fsum
+
 from pydantic import Field
 
 from orchestrator.model.base import Model
@@ -23,7 +25,7 @@ from orchestrator.model.record import (
 
 from .times import Mean, Times
 
-FIGURES_VERSION = 2
+FIGURES_VERSION = 3
 
 
 class Rate(Model):
@@ -120,6 +122,21 @@ class Epoch(Model):
     ms: float = Field(ge=0)
 
 
+class Stage(Model):
+    """One epoch of a stage of a training: the mean of those that the block ran, with what lies between them."""
+
+    name: str
+    epochs: int = Field(ge=1)
+    """So many."""
+    epoch_ms: float = Field(ge=0)
+    epoch_j: float | None = None
+    """Net of the idle power; None where that is not known."""
+
+    @property
+    def net_power_w(self) -> float | None:
+        return None if self.epoch_j is None or not self.epoch_ms else 1e3 * self.epoch_j / self.epoch_ms
+
+
 class Trained(Model):
     """How a training went."""
 
@@ -127,8 +144,21 @@ class Trained(Model):
     """In order; of many about as many as a chart can show, the first and the last of each stage among them."""
     count: int = Field(ge=1)
     """Of all epochs."""
+    stages: tuple[Stage, ...] = ()
+    """Those that the block ran, in order."""
     model: TrainedModel | None = None
     """None where it was not trained to its end."""
+
+    @property
+    def whole(self) -> Stage | None:
+        """One epoch of each stage together; None where an earlier attempt trained a stage."""
+        if not self.stages or {each.stage for each in self.epochs} != {each.name for each in self.stages}:
+            return None
+        joules = [each.epoch_j for each in self.stages if each.epoch_j is not None]
+        return Stage(
+            name="all", epochs=1, epoch_ms=fsum(each.epoch_ms for each in self.stages),
+            epoch_j=fsum(joules) if len(joules) == len(self.stages) else None,
+        )  # fmt: skip
 
 
 class BlockFigures(Model):
@@ -188,6 +218,8 @@ class BlockFigures(Model):
     course: Course | None = None
     """In mode `sustained`."""
     per_layer: PerLayer | None = None
+    psnr_db: float | None = None
+    """The least of its outputs against the reference; None where they are equal, or were not compared."""
     trained: Trained | None = None
     """Where the workload is a training."""
     predictions: Predictions | None = None

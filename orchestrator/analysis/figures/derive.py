@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
-from orchestrator.energy import block_energy
+from orchestrator.energy import BlockEnergy, block_energy, stage_windows
 from orchestrator.model.event import Sample
 from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
 from orchestrator.model.record import Record
 
-from .block import BlockFigures, Energy, Epoch, LayerTime, Memory, PerLayer, Rate, Trained, Value
+from .block import BlockFigures, Energy, Epoch, LayerTime, Memory, PerLayer, Rate, Stage, Trained, Value
 from .course import course_of
 from .times import NS_PER_MS, mean_of, timed_ms, times_of
 
@@ -24,7 +24,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
     """The figures of a block. `sustained`: whether that is the mode of its experiment."""
     timed = [sample for sample in record.samples if sample.phase == "timed"]
     first = record.samples[0] if record.samples else None
-    times = timed_ms(record)
+    times, energy = timed_ms(record), block_energy(record)
     device, reading = record.device, record.state_before.reading if record.state_before else None
     return BlockFigures(
         experiment_id=record.experiment_id,
@@ -62,15 +62,16 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         first_timed_ms=times[0] if times else 0.0,
         memory=_memory(record),
         pass_ms=_pass_ms(record),
-        energy=_energy(record),
+        energy=_energy(energy),
         course=course_of(timed) if sustained else None,
         per_layer=_per_layer(record),
-        trained=_trained(record),
+        psnr_db=min((each.psnr_db for each in record.checks if each.psnr_db is not None), default=None),
+        trained=_trained(record, energy),
         predictions=record.predictions,
     )
 
 
-def _trained(record: Record) -> Trained | None:
+def _trained(record: Record, found: BlockEnergy | None) -> Trained | None:
     epochs = [
         Epoch(stage=one.stage, epoch=one.epoch or 0, loss=one.loss, error=one.error, ms=one.duration_ns / NS_PER_MS)
         for one in (*record.earlier, *record.samples)
@@ -81,7 +82,15 @@ def _trained(record: Record) -> Trained | None:
     apart = -(-len(epochs) // MOST_EPOCHS)
     ends = {i for i, (one, two) in enumerate(pairwise(epochs)) if one.stage != two.stage} | {len(epochs) - 1}
     shown = tuple(each for i, each in enumerate(epochs) if i % apart == 0 or i in ends or i - 1 in ends)
-    return Trained(epochs=shown, count=len(epochs), model=record.trained)
+    return Trained(epochs=shown, count=len(epochs), stages=tuple(_stages(record, found)), model=record.trained)
+
+
+def _stages(record: Record, found: BlockEnergy | None) -> Iterator[Stage]:
+    known = {each.name: each.net_j for each in found.stages} if found else {}
+    for name, epochs, window in stage_windows(record):
+        net_j = known.get(name)
+        ms = window.length_s * 1e3 / epochs
+        yield Stage(name=name, epochs=epochs, epoch_ms=ms, epoch_j=None if net_j is None else net_j / epochs)
 
 
 def _rate(timed: Sequence[Sample], batch: int) -> Rate | None:
@@ -106,8 +115,7 @@ def _memory(record: Record) -> Memory | None:
     return Memory(device_peak_bytes=use.device_peak_bytes, vm_hwm_bytes=use.vm_hwm_bytes, pss_bytes=use.pss_bytes)
 
 
-def _energy(record: Record) -> Energy | None:
-    found = block_energy(record)
+def _energy(found: BlockEnergy | None) -> Energy | None:
     if found is None:
         return None
     load_power_w = _value(found.load_power_w)

@@ -24,7 +24,7 @@ class Probe(Model):
     reason: str = ""
     """For people: which limit, by how much; of a kill what the device's log says."""
     median_ms: float | None = None
-    """Of an inference, or of an epoch of training; None where it did not run."""
+    """Of an inference, or of an epoch of each stage of a training; None where it did not run."""
     weights: int | None = None
     """Weights and biases of the network; of a built-in one."""
 
@@ -100,13 +100,14 @@ def _without(cell: Cell, name: str) -> str:
 
 
 def _probe(block: BlockFigures, cell: Cell, dimension: str) -> Probe:
-    how = ended(block.outcome, block.cause)
+    how, whole = ended(block.outcome, block.cause), block.trained and block.trained.whole
+    ms = whole.epoch_ms if whole else block.times.median_ms if block.times else None
     return Probe(
         value=cell.value(dimension),
         ended=how,
         cause=block.cause,
         reason=next(iter(block.reasons), ""),
-        median_ms=block.times.median_ms if block.times and how == "ran" else None,
+        median_ms=ms if how == "ran" else None,
     )
 
 

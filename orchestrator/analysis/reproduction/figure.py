@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Place, Published, PublishedTable, Study, StudyTable
-from orchestrator.model.experiment.published import UNITS
+from orchestrator.model.experiment.published import PERCENT, UNITS
 
 MODELLED = ("energy", "load_power", "idle_power", "net_power", "limit", "limit_time")
 """What a virtual phone has from its profile, of which published figures are a part."""
@@ -41,10 +41,18 @@ class Figure(NamedTuple):
     def unit(self) -> str:
         return self.part.columns[self.column]
 
+    def in_unit(self, ours: float) -> float:
+        """Ours in its unit."""
+        if self.place.over:
+            return 100 / ours if self.unit == PERCENT else ours
+        return ours / UNITS[self.metric][self.unit]
+
     @property
-    def scale(self) -> float:
-        """How much of ours its unit is."""
-        return 1.0 if self.place.over else UNITS[self.metric][self.unit]
+    def theirs(self) -> float:
+        """It in the unit of ours."""
+        if self.place.over:
+            return 100 / self.value if self.unit == PERCENT else self.value
+        return self.value * UNITS[self.metric][self.unit]
 
     @property
     def title(self) -> str:
@@ -75,6 +83,11 @@ class OurDevice(NamedTuple):
     source: str
     model: str
 
+    def is_a(self, name: str, study: Study) -> bool:
+        """Whether it is that device of the study, or of that model, or of that kind: `phone` or `workstation`."""
+        kind = "workstation" if self.source == Source.WORKSTATION else "phone"
+        return name in (kind, self.named_in(study)) or fnmatchcase(self.model.lower(), name.lower())
+
     def named_in(self, study: Study) -> str:
         """The published device of the same model; empty where there is none."""
         model = self.model.lower()
@@ -87,8 +100,12 @@ class OurDevice(NamedTuple):
             "",
         )
 
+    @property
+    def is_modelled(self) -> bool:
+        return self.source == Source.VIRTUAL
+
     def circular(self, metric: str, same_model: bool) -> str:
         """The verdict on a figure that ours may be made from; empty where it cannot be."""
         if self.source == Source.REPLAY or (self.source == Source.IMPORT and same_model):
             return "played back"
-        return "modelled" if self.source == Source.VIRTUAL and metric in MODELLED else ""
+        return "modelled" if self.is_modelled and metric in MODELLED else ""

@@ -36,6 +36,14 @@ class Judged(NamedTuple):
     why: str
 
 
+class Bounds(NamedTuple):
+    """Between which values a device's limit lies, and the memory that its driver tells."""
+
+    memory: int
+    ran: float
+    not_run: float
+
+
 class Range(NamedTuple):
     """Logarithms of ratios that agree with what was published."""
 
@@ -50,7 +58,9 @@ def around(theirs: float, tolerance: float) -> Range:
     return Range(middle - width, middle + width)
 
 
-ORDERS = {"less": Range(-inf, 0), "more": Range(0, inf), "alike": around(1, 1.25)}
+def expected(order: str, times: float) -> Range:
+    """What agrees with a finding."""
+    return {"less": Range(-inf, log(times)), "more": Range(log(times), inf), "alike": around(times, 1.25)}[order]
 
 
 def judge_ratio(found: Estimate | None, wanted: Range, text: str) -> Judged:
@@ -75,6 +85,20 @@ def _more_blocks(found: Estimate, wanted: Range) -> str:
         if spread * std < room:
             return f"{more} more blocks of each may decide"
     return "no number of blocks may decide"
+
+
+def judge_by_memory(own: Bounds, others: Sequence[Bounds]) -> Judged:
+    """Whether a device's limit is above those of devices with less memory, and below those of devices with more."""
+    agree = differ = 0
+    for other in others:
+        low, high = (own, other) if own.memory < other.memory else (other, own)
+        agree += low.memory < high.memory and low.not_run <= high.ran
+        differ += low.memory < high.memory and high.not_run <= low.ran
+    apart = sum(one.memory != own.memory for one in others)
+    text = f"{own.memory / 1e9:.3g} GB, {own.ran:.10g}; {agree} of {apart} devices with other memory are as expected"
+    if not apart:
+        return Judged("not comparable", "no other device of this experiment has more memory or less, and a known limit")
+    return Judged("different" if differ else "reproduced" if agree == apart else "not decided", text)
 
 
 def judge_best(published: float, best: Best) -> Judged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from math import fsum
+from math import fsum, inf
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from orchestrator.analysis.best import Best, choose, measured_layers, measured_r
 from orchestrator.analysis.comparison.metrics import METRICS
 from orchestrator.analysis.comparison.ratio import Block, Estimate, estimate
 from orchestrator.analysis.comparison.rows import nights_of
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
 from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode, block_value_ms, frames_per_s, newest_attempts, total_setup_ms
 from orchestrator.errors import NoData, NotComparable, UnknownName
@@ -23,6 +23,7 @@ from orchestrator.model.job import Cell
 from orchestrator.model.record import DoubtCode, Outcome
 
 from .figure import OurDevice
+from .judgement import Bounds
 
 Keys = Mapping[str, Any]
 
@@ -51,20 +52,41 @@ class Finder:
 
     def measured(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
         """Of the cells that have the keys the least one; of limits the largest."""
-        limit = metric in ("limit", "limit_time")
-        return self._limit(metric, device, keys) if limit else self._least(metric, device, keys)
+        if metric in ("limit", "limit_time"):
+            return self._limit(metric, device, keys)
+        found = self._least(metric, device, keys)
+        if metric == "net_power" and any(block.trained for block, _ in self._good):
+            joules, took = self._least("energy", device, keys), self._least("latency", device, keys)
+            if joules.value and took.value and joules.cell == took.cell:
+                return found._replace(value=1e3 * joules.value / took.value)  # of the energy and time beside it
+        return found
 
-    def gain(self, metric: str, device: OurDevice, keys: Keys, over: Keys) -> tuple[Ours, Ours]:
+    def bounds(self, device: OurDevice) -> Bounds | None:
+        """Of its largest limit; None where no search has found one."""
+        memory = {
+            block.runs_on.facts.global_bytes
+            for block, _ in self._good
+            if (block.serial, block.source.value) == device[:2] and block.runs_on and block.runs_on.facts
+        }
+        own = [one for one in self._limits if one.serial == device.serial and one.over and one.largest]
+        if not own or not memory:
+            return None
+        best = max(own, key=lambda one: one.largest.value if one.largest else 0)
+        return Bounds(
+            max(memory), best.largest.value if best.largest else 0, best.smallest.value if best.smallest else inf
+        )
+
+    def gain(self, metric: str, device: OurDevice, keys: Keys, over: Keys, other: OurDevice) -> tuple[Ours, Ours]:
         """Two figures of which the second over the first says how many times as good it is; of networks with `*` one,
         and the mean of how many times that is with each of all such networks."""
         pattern = str(keys.get("network", ""))
         names = [name for name in BUILT_IN if fnmatchcase(name, pattern)] if "*" in pattern else []
         if not names:
-            return self.measured(metric, device, keys), self.measured(metric, device, over)
+            return self.measured(metric, device, keys), self.measured(metric, other, over)
         pairs = [
             (
                 self._least(metric, device, {**keys, "network": one}),
-                self._least(metric, device, {**over, "network": one}),
+                self._least(metric, other, {**over, "network": one}),
             )
             for one in names
         ]
@@ -108,7 +130,7 @@ class Finder:
         parts = ""
         for block, night in self._good:
             if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
-                if metric in WHOLE and "layer" not in keys and (parts := _in_parts(block)):
+                if metric in WHOLE and ("layer" not in keys or metric == "share") and (parts := _in_parts(block)):
                     continue
                 value = read(block)
                 if value is not None and value > 0:
@@ -123,6 +145,8 @@ class Finder:
         return Ours(_median(found[best]), found[best], cells[best].label)
 
     def _reader(self, metric: str, layer: str) -> Callable[[BlockFigures], float | None]:
+        if metric == "share":
+            return partial(_share, pattern=layer)
         if metric == "latency":
             return partial(_layers_ms, pattern=layer) if layer else partial(_time_ms, mode=self._mode)
         return READERS[metric]
@@ -134,6 +158,8 @@ def ratio(a: Ours, b: Ours) -> Estimate | None:
 
 
 def _time_ms(block: BlockFigures, mode: Mode) -> float | None:
+    if block.trained:
+        return block.trained.whole.epoch_ms if block.trained.whole else None
     if block.stream:
         rate = frames_per_s(block)
         return 1000 / rate if rate else None
@@ -142,22 +168,42 @@ def _time_ms(block: BlockFigures, mode: Mode) -> float | None:
 
 def _layers_ms(block: BlockFigures, pattern: str) -> float | None:
     layers = block.per_layer.layers if block.per_layer else {}
-    times = [time.mean_ms for name, time in layers.items() if fnmatchcase(name, pattern)]
+    wanted = pattern.split("|")
+    times = [time.mean_ms for name, time in layers.items() if any(fnmatchcase(name, one) for one in wanted)]
     return fsum(times) if times else None
 
 
+def _share(block: BlockFigures, pattern: str) -> float | None:
+    own, whole = _layers_ms(block, pattern), _layers_ms(block, "*")
+    return 100 * own / whole if own and whole else None
+
+
+CALL = ("allocate", "descriptors", "record", "input", "readback")
+"""Steps of the set-up that depend on an input, in study P's words; weights (`upload`) do not."""
+
+
+def _call_ms(block: BlockFigures, *, inference: bool) -> float | None:
+    steps = fsum(block.setup_ns.get(name, 0) for name in CALL) / NS_PER_MS
+    took = block.times.median_ms if block.times else None
+    return None if not block.setup_ns or took is None else steps + (took if inference else 0.0)
+
+
 def _energy_j(block: BlockFigures) -> float | None:
+    if block.trained:
+        return block.trained.whole.epoch_j if block.trained.whole else None
     of = block.energy and (block.energy.per_inference_j or block.energy.gross_per_inference_j)
     return of.value if of else None
 
 
 def _net_power_w(block: BlockFigures) -> float | None:
+    if block.trained:
+        return block.trained.whole.net_power_w if block.trained.whole else None
     if not block.energy or not block.energy.idle_power_w:
         return None
     return block.energy.load_power_w.value - block.energy.idle_power_w.value
 
 
-WHOLE = ("latency", "energy")
+WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
 
 
@@ -168,6 +214,9 @@ def _in_parts(block: BlockFigures) -> str:
 
 READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {
     "setup": lambda block: total_setup_ms(block) if block.setup_ns else None,
+    "call": partial(_call_ms, inference=True),
+    "call_setup": partial(_call_ms, inference=False),
+    "psnr": lambda block: block.psnr_db,
     "energy": _energy_j,
     "load_power": lambda block: block.energy.load_power_w.value if block.energy else None,
     "idle_power": lambda block: block.energy.idle_power_w.value if block.energy and block.energy.idle_power_w else None,

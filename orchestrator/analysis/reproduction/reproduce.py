@@ -19,13 +19,14 @@ from orchestrator.model.job import Cell
 from .figure import Figure, OurDevice, figures_of
 from .judgement import (
     CIRCULAR,
-    ORDERS,
     Judged,
     Range,
     Verdict,
     around,
+    expected,
     judge_all_same,
     judge_best,
+    judge_by_memory,
     judge_crossing,
     judge_ratio,
 )
@@ -115,7 +116,7 @@ class _Judge:
         own = [one for one in figures_of(self._published) if not named or one.device in (named, "")]
         for figure in own:
             ours, judged = self._figure(figure, device, own)
-            value = None if ours.value is None else ours.value / figure.scale
+            value = None if ours.value is None else figure.in_unit(ours.value)
             same_model = bool(named) and figure.device == named
             verdict = device.circular(figure.metric, same_model) if value is not None else ""
             why = "; ".join(filter(None, (CIRCULAR.get(verdict, judged.why), _against(figure.contradiction(study)))))
@@ -129,13 +130,24 @@ class _Judge:
 
     def findings(self, device: OurDevice) -> Iterator[Beside]:
         for finding in self._published.findings:
-            ours, judged = self._finding(finding, device)
-            decided = judged.verdict != "not comparable"
-            verdict = device.circular(finding.metric, same_model=True) if decided else ""
-            yield Beside(
-                table="", row=finding.text, metric=finding.metric, serial=device.serial, source=device.source,
-                cell=ours.cell, verdict=verdict or judged.verdict, why=CIRCULAR.get(verdict, judged.why),
-            )  # fmt: skip
+            if "device" in finding.of and not device.is_a(str(finding.of["device"]), self._published.read):
+                continue
+            for other in self._others(finding.over, device):
+                ours, judged = self._finding(finding, device, other)
+                decided = judged.verdict != "not comparable"
+                circular = [one.circular(finding.metric, same_model=True) for one in (device, other) if one and decided]
+                verdict = next(filter(None, circular), "")
+                yield Beside(
+                    table="", row=finding.text, metric=finding.metric, serial=device.serial, source=device.source,
+                    cell=ours.cell, verdict=verdict or judged.verdict, why=CIRCULAR.get(verdict, judged.why),
+                )  # fmt: skip
+
+    def _others(self, over: Mapping[str, object], device: OurDevice) -> list[OurDevice | None]:
+        """What a device is compared with: itself, or those that `over` names; None where there is none."""
+        if "device" not in over:
+            return [device]
+        name, study = str(over["device"]), self._published.read
+        return [each for each in self._finder.devices if each != device and each.is_a(name, study)] or [None]
 
     def _figure(self, figure: Figure, device: OurDevice, line: Sequence[Figure]) -> tuple[Ours, Judged]:
         metric, keys = figure.metric, figure.keys
@@ -147,19 +159,23 @@ class _Judge:
         if metric == "same_predictions":
             return self._same(figure, device)
         if figure.place.over:
-            own, over = self._finder.gain(metric, device, keys, {**keys, **figure.place.over})
+            beside = self._others(figure.place.over, device)[0]
+            if beside is None:
+                return _nothing(f"no {figure.place.over['device']} beside it in this experiment")
+            own, over = self._finder.gain(metric, device, keys, {**keys, **figure.place.over}, beside)
             if own.value is None or over.value is None:
                 return _nothing(own.why_not or f"what it is over: {over.why_not}")
-            wanted = around(figure.value, figure.table.tolerance)
-            gain = Ours(over.value / own.value, cell=f"{own.cell} over {over.cell}")
-            return gain, _proportion(own, over, wanted, figure.value, "")
+            wanted = around(figure.theirs, figure.table.tolerance)
+            where = "" if beside == device else f" on {beside.serial}"
+            gain = Ours(over.value / own.value, cell=f"{own.cell} over {over.cell}{where}")
+            return gain, _proportion(own, over, wanted, figure.theirs, "")
         ours = self._finder.measured(metric, device, keys)
         if ours.value is None:
             return _nothing(ours.why_not)
         base = next((one for one in line if _is_base(one, figure)), None)
         if base is None or base is figure:
             if ours.blocks and device.source == Source.PHONE and device.named_in(self._published.read) == figure.device:
-                theirs = figure.value * figure.scale
+                theirs = figure.theirs
                 there = Ours(theirs, [each._replace(value=theirs) for each in ours.blocks])
                 return ours, _proportion(there, ours, around(1, figure.table.tolerance))
             return ours, Judged("not comparable", "the size of a figure of another device says nothing")
@@ -182,18 +198,30 @@ class _Judge:
                 return Ours(float(same.count), cell=cell.label), judge_all_same(same.count, same.of)
         return _nothing("no such predictions, or nothing to compare them with")
 
-    def _finding(self, finding: Finding, device: OurDevice) -> tuple[Ours, Judged]:
+    def _finding(self, finding: Finding, device: OurDevice, other: OurDevice | None) -> tuple[Ours, Judged]:
         if not finding.expect:
             return _nothing("told in words; nothing that this experiment measures shows it")
         if finding.expect == "crosses":
             wanted = (finding.operation, str(finding.of.get("backend")), device.serial)
             found = [one for one in self._pays if (one.operation, one.backend, one.serial) == wanted]
             return Ours(None), judge_crossing(found)
+        if finding.expect == "by_memory":
+            alike = [each for each in self._finder.devices if each.is_modelled == device.is_modelled]
+            known = {each: bounds for each in alike if (bounds := self._finder.bounds(each))}
+            own = known.pop(device, None)
+            if own is None:
+                return _nothing("no limit is known yet")
+            return Ours(own.ran), judge_by_memory(own, [*known.values()])
+        if other is None:
+            return _nothing(f"no {finding.over['device']} beside it in this experiment")
         of = self._finder.measured(finding.metric, device, finding.of)
-        over = self._finder.measured(finding.metric, device, {**finding.of, **finding.over})
+        over = self._finder.measured(finding.metric, other, {**finding.of, **finding.over})
+        if finding.than is not None:
+            over = Ours(finding.than, [each._replace(value=finding.than) for each in of.blocks])
         if of.value is None or over.value is None:
-            return _nothing(of.why_not or over.why_not)
-        return of, _proportion(over, of, ORDERS[finding.expect])
+            return _nothing(of.why_not or f"what it is over: {over.why_not}")
+        named = of if other == device else of._replace(cell=f"{of.cell} over {other.serial}")
+        return named, _proportion(over, of, expected(finding.expect, finding.times))
 
 
 def _proportion(base: Ours, own: Ours, wanted: Range, theirs: float | None = None, over: str = "") -> Judged:

@@ -21,12 +21,19 @@ PublishedMetric = Literal[
     "idle_power",
     "net_power",
     "memory",
+    "call",
+    "call_setup",
+    "share",
+    "psnr",
     "best",
     "same_predictions",
     "limit",
     "limit_time",
 ]
 """What a figure is of. `latency`: of an inference, a frame, or the layers that are named; `net_power`: load above idle;
+`call`: an inference with what its inputs need (buffers, bindings, recorded commands, copies), as a program does that
+prepares at its start only what no input changes; `call_setup`: of that all but the inference; `share`: of the named
+layers in the time of all; `psnr`: of the outputs against the reference;
 `best`: the value of `axis` with the least latency; `same_predictions`: examples with the same class; `limit`: the
 largest value that ran in a limit search; `limit_time`: of an inference, or an epoch of training, there."""
 
@@ -37,18 +44,22 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "load_power": {"mW": 1e-3, "W": 1.0},
     "idle_power": {"mW": 1e-3, "W": 1.0},
     "net_power": {"mW": 1e-3, "W": 1.0},
+    "call": {"us": 1e-3, "ms": 1.0, "s": 1e3},
+    "call_setup": {"us": 1e-3, "ms": 1.0, "s": 1e3},
+    "share": {"%": 1.0},
+    "psnr": {"dB": 1.0},
     "memory": {"B": 1.0, "MB": 1e6, "GB": 1e9},
     "best": {"": 1.0},
     "same_predictions": {"": 1.0},
     "limit": {"": 1.0},
     "limit_time": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
 }
-"""Of each metric its units, in ours: ms, J, W, B."""
-GAIN = "x"
-"""The unit of a figure that is over another."""
+"""Of each metric its units, in ours: ms, J, W, B, %, dB."""
+GAIN, PERCENT = "x", "%"
+"""Units of a figure that is over another: how many times as good, or how much of the other."""
 
 PLACES = ("device", "network", "layer", "backend", "precision")
-"""Keys beside the axes. A network or layer with `*` is the sum over those that it matches."""
+"""Keys beside the axes. A network or layer with `*` is the sum over those that it matches; `a*|b*` are two patterns."""
 
 
 def _known(keys: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +85,8 @@ class Place(Model):
 
     at: Keys = Field(default_factory=dict)
     over: Keys = Field(default_factory=dict)
-    """Of a figure that says how many times as good: the keys of what it is over, beside those that both share."""
+    """Of a figure that says how many times as good: the keys of what it is over, beside those that both share. With
+    `device` that is another device of the experiment (see `Finding`)."""
     metric: PublishedMetric | None = None
     """Instead of the table's."""
 
@@ -125,7 +137,7 @@ class PublishedTable(Model):
             raise ValueError(f"table {self.table} has no {strange[0]!r}; it has {', '.join([*columns, *rows])}")
         for part in parts:
             for _, column, place, _ in self.figures(part, study.devices):
-                known_units = {GAIN: 1.0} if place.over else UNITS[place.metric or self.metric]
+                known_units = {GAIN: 1.0, PERCENT: 1.0} if place.over else UNITS[place.metric or self.metric]
                 if columns[column] not in known_units:
                     raise ValueError(
                         f"table {self.table}, {column}: {place.metric} has no unit {columns[column]!r}; "
@@ -143,17 +155,26 @@ class Finding(Model):
     text: str = Field(min_length=1)
     metric: PublishedMetric = "latency"
     of: Keys = Field(default_factory=dict)
-    expect: Literal["", "less", "more", "alike", "crosses"] = ""
+    expect: Literal["", "less", "more", "alike", "crosses", "by_memory"] = ""
     """`of` against `over`. `crosses`: `of` is behind at the smallest size of `operation` and ahead from some size on;
-    empty: nothing that this experiment measures shows it."""
+    `by_memory`: devices of which the driver tells more memory have a larger `limit`; empty: nothing that this
+    experiment measures shows it."""
     over: Keys = Field(default_factory=dict)
+    """Beside the keys of `of`. With `device` in either, devices of the experiment are compared: a device of the study,
+    a model such as `SM-G930*`, `phone` or `workstation`."""
+    than: float | None = Field(default=None, gt=0)
+    """Instead of `over`: a figure of the metric, in ms, J, W, B, % or dB."""
+    times: float = Field(default=1.0, gt=0)
+    """How many times `over` is the bound of `less` and `more`, and the middle of `alike`."""
     operation: str = ""
     """With `crosses`: the family of workloads, e.g. `matmul`."""
 
     @model_validator(mode="after")
     def _comparable(self) -> Finding:
-        if self.expect and not (self.of and self.over):
-            raise ValueError(f"{self.text!r}: `expect` compares `of` with `over`: give both")
+        if (self.expect == "by_memory") != (self.metric == "limit"):
+            raise ValueError(f"{self.text!r}: give `metric: limit` and `expect: by_memory` together")
+        if self.expect not in ("", "by_memory") and not (self.of and (self.over or self.than)):
+            raise ValueError(f"{self.text!r}: `expect` compares `of` with `over`, or `than`: give both")
         if (self.expect == "crosses") != bool(self.operation):
             raise ValueError(f"{self.text!r}: give `expect: crosses` and `operation` together")
         return self

@@ -90,7 +90,7 @@ def _theirs(published: Published | None, axis: str) -> dict[str, list[tuple[floa
         if figure.metric == "latency" and not figure.place.over and isinstance(at, int | float):
             along_rows = any(axis in row.at for row in figure.table.rows.values())
             name = f"published: {figure.column if along_rows else figure.row}"
-            found.setdefault(name, []).append((float(at), figure.value * figure.scale))
+            found.setdefault(name, []).append((float(at), figure.theirs))
     return {name: sorted(points) for name, points in found.items()}
 
 

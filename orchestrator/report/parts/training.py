@@ -12,11 +12,16 @@ from orchestrator.report.section import Column, Section
 NOTE = (
     "Of the newest training of each configuration. Loss and error are means over an epoch, while it was trained; the "
     "last error is of the trained network, on samples that were held out, or where none were on all. Times are of an "
-    "epoch of all layers together, energy is of the mean epoch; both are medians over blocks, as in the results. A "
-    "training that went on after a lost attempt shows the epochs of all attempts; its times and its energy are of the "
-    "last one."
+    "epoch of the last stage, of all layers together, and so is the energy; both are medians over blocks, as in the "
+    "results. A training that went on after a lost attempt shows the epochs of all attempts; its times and its "
+    "energy are of the last one."
 )
 
+
+STAGES_NOTE = (
+    "Of the newest training of each configuration, means over the epochs of a stage, with what lies between them. "
+    "Energy is that above the idle power: power times time. `all` is one epoch of each stage, study A's one epoch."
+)
 
 MOST_CLASSES = 20
 """Of a table of confusions."""
@@ -63,6 +68,25 @@ def section(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sec
     return Section("training", "Training", NOTE, columns, tuple(rows))
 
 
+def stages(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Section:
+    """One epoch of each stage, and of all together: the energy of a row is its power times its time."""
+    names = wording.naming(summaries)
+    known: Mapping[tuple[str, str], Summary] = {(each.serial, each.cell_id): each for each in summaries}
+    rows = [
+        (
+            _device(block), wording.cell(known[block.serial, block.cell_id], names), each.name, str(each.epochs),
+            *(_told(value) for value in (each.epoch_ms, each.net_power_w, each.epoch_j)),
+        )
+        for block, trained in _in_order(blocks, known)
+        for each in (*trained.stages, *([trained.whole] if trained.whole and len(trained.stages) > 1 else []))
+    ]  # fmt: skip
+    columns = (
+        Column("device"), Column("configuration"), Column("stage"), Column("epochs", True), Column("ms / epoch", True),
+        Column("W above idle", True), Column("J / epoch", True),
+    )  # fmt: skip
+    return Section("training-stages", "One epoch by stage", STAGES_NOTE, columns, tuple(rows))
+
+
 def confusions(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Iterator[Section]:
     """Of each trained network that knows classes how often it took which for which."""
     names = wording.naming(summaries)
@@ -82,6 +106,10 @@ def confusions(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> 
 def _device(block: BlockFigures) -> str:
     word = wording.source_word(block.source)
     return f"{block.serial} {word}" if word.isupper() else block.serial
+
+
+def _told(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}" if value < 1e4 else f"{value:.0f}"
 
 
 def _loss(value: float | None) -> str:

@@ -119,6 +119,7 @@ def test_a_training_is_a_job(
     assert [(each.stage, each.loss, each.error) for each in epochs] == [
         (each.stage, pytest.approx(each.loss, rel=1e-4), pytest.approx(each.error, abs=1e-6)) for each in record.samples
     ]
+    assert "a batch of each stage, put back" in [each.detail for each in record.setup if each.step == "build"]
     assert [each.stage for each in epochs] == ["pretrain:encode1"] * 2 + ["pretrain:encode2"] * 2 + ["train"] * EPOCHS
     trained = record.trained
     assert trained is not None and given == [trained.onnx_sha256, trained.checkpoint_sha256]

@@ -118,6 +118,40 @@ def powered(
     )
 
 
+def trained(
+    of: Record,
+    stages: Mapping[str, tuple[int, float, float]],
+    *,
+    idle_w: float,
+    gap_s: float = 0.0,
+    rest_s: float = 30.0,
+) -> Record:
+    """The record as of a training: of each stage its epochs, the seconds of one, and the power above idle; nothing runs
+    for `gap_s` after an epoch."""
+    start_ns = now_ns = 10**12 + of.token * 10**11 + int(rest_s * 1e9)
+    samples, edges = [], [(start_ns, 0.0)]
+    for name, (epochs, each_s, net_w) in stages.items():
+        edges.append((now_ns, net_w))
+        for epoch in range(epochs):
+            samples.append(
+                Sample(seq=len(samples), t_ns=now_ns, index=len(samples), phase="timed", start_ns=now_ns,
+                       duration_ns=int(each_s * 1e9), stage=name, epoch=epoch, loss=1.0)
+            )  # fmt: skip
+            now_ns += int((each_s + gap_s) * 1e9)
+    end_ns, rest_ns = now_ns, int(rest_s * 1e9)
+    spans = (("idle_before", start_ns - rest_ns, start_ns), ("load", start_ns, end_ns),
+             ("idle_after", end_ns, end_ns + rest_ns))  # fmt: skip
+    watts = [(at, idle_w + (next(w for edge, w in reversed(edges) if edge <= at) if start_ns <= at < end_ns else 0.0))
+             for at in range(start_ns - rest_ns, end_ns + rest_ns + 1, 20 * MS)]  # fmt: skip
+    phases = [Phase(seq=0, t_ns=end, phase=name, start_ns=start, end_ns=end) for name, start, end in spans]  # type: ignore[arg-type]
+    power = [Power(seq=0, t_ns=at, current_ua=-round(w / 4 * 1e6), voltage_uv=4_000_000, status="Discharging")
+             for at, w in watts]  # fmt: skip
+    gauge = GaugeCalibration(refresh_ns=20 * MS, gain_uncertainty=0.02, absolute=True, method="meter x")
+    return of.model_copy(
+        update={"phases": tuple(phases), "power": tuple(power), "samples": tuple(samples), "gauge": gauge}
+    )
+
+
 def figures(records: Iterable[Record], cells: Mapping[str, Cell], mode: Mode = "steady") -> list[BlockFigures]:
     """As the ledger keeps them beside the records."""
     return [figures_of(each, cells[each.cell_id], sustained=mode == "sustained") for each in records]

@@ -11,9 +11,9 @@ from orchestrator.analysis.best import Measured, choose
 from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import Block
 from orchestrator.analysis.reproduction.judgement import (
-    ORDERS,
     Range,
     around,
+    expected,
     judge_all_same,
     judge_best,
     judge_ratio,
@@ -82,7 +82,7 @@ def test_a_small_gain_is_no_tolerance_for_none(draw: np.random.Generator) -> Non
 def test_noise_alone_shows_nothing(order: str, draw: np.random.Generator) -> None:
     """Two sides alike are no order; two that differ by chance alone are not alike."""
     spread = 1.5 if order == "alike" else 0.05
-    found = judged(ORDERS[order], 1.0, spread, draw)
+    found = judged(expected(order, 1.0), 1.0, spread, draw)
     assert found["reproduced"] <= ERR and found["different"] <= ERR
 
 
@@ -90,9 +90,9 @@ def test_noise_alone_shows_nothing(order: str, draw: np.random.Generator) -> Non
 def test_an_order_is_reproduced_and_its_contrary_is_different(
     order: str, true: float, draw: np.random.Generator
 ) -> None:
-    assert judged(ORDERS[order], true, 0.03, draw)["reproduced"] >= 0.9 * RUNS
+    assert judged(expected(order, 1.0), true, 0.03, draw)["reproduced"] >= 0.9 * RUNS
     contrary = 1 / true if order != "alike" else 2.0
-    assert judged(ORDERS[order], contrary, 0.03, draw)["different"] >= 0.9 * RUNS
+    assert judged(expected(order, 1.0), contrary, 0.03, draw)["different"] >= 0.9 * RUNS
 
 
 @pytest.mark.parametrize("count", range(2, MIN_BLOCKS))

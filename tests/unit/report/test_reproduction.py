@@ -6,20 +6,22 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from orchestrator.analysis.reproduction import Beside
+from orchestrator.analysis.reproduction.judgement import Bounds, judge_by_memory
 from orchestrator.model.device import Api, Precision, Source
-from orchestrator.model.event import Layer
+from orchestrator.model.event import Layer, Setup
 from orchestrator.model.experiment import Published, Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Doubt, DoubtCode, Record
+from orchestrator.model.record import Doubt, DoubtCode, OutputCheck, Record
 from orchestrator.report import charts, export
 from orchestrator.report.drawing import to_svg
 from orchestrator.report.html import render
 
-from .records import MS, Whole, built, experiment, powered, record
+from .records import MS, Whole, built, experiment, powered, record, trained
 from .test_comparisons import part, printed
 
 NOISE = (1.0, 1.01, 0.99, 1.02, 0.98)
@@ -183,6 +185,128 @@ def test_power_of_a_virtual_phone_is_modelled_and_a_recording_is_played_back() -
         assert "contradicts itself: another sum" in load.why and "contradicts" not in idle.why
         assert content.reproduction is not None
         assert list(content.reproduction.counts.values()) == [{SIZE: 3} if source == "phone" else {}]
+
+
+def trainings(draw: np.random.Generator, serial: str, source: str, slower: float, net_w: float) -> list[Record]:
+    """Five blocks of two stages of random lengths, which take so many times as long as 2 s and 4 s an epoch."""
+    made = []
+    for block in range(5):
+        noise = 1 + draw.uniform(-0.01, 0.01)
+        stages = {"pretrain:a": (3, 2 * slower * noise, net_w), "train": (5, 4 * slower * noise, 2 * net_w)}
+        one = record(TRAINS, [1.0], block=block, token=block + 1, serial=serial, source=Source(source), model=serial)
+        made.append(trained(one, stages, idle_w=0.5, gap_s=0.1))
+    return made
+
+
+TRAINS = Cell(
+    workload=Workload.model_validate(
+        {"network": "classifier_784", "training": {"dataset": {"named": "digits"}, "epochs": 5, "pretraining": 3}}
+    ),
+    backend=Api.OPENCL, precision=Precision.FP32,
+)  # fmt: skip
+EPOCH = {
+    "table": "II", "title": "one epoch", "columns": {"time": "s", "power": "W", "energy": "J", "share": "%"},
+    "rows": {"mGPU1": [805, 0.242, 195, 5.0]},
+}  # fmt: skip
+
+
+def epochs_beside(records: Sequence[Record], times: float = 15.0) -> tuple[list[Beside], Whole]:
+    heads: dict[str, Any] = {name: {"metric": metric} for name, metric in
+                             (("time", "latency"), ("power", "net_power"), ("energy", "energy"))}  # fmt: skip
+    heads["share"] = {"metric": "energy", "over": {"device": "workstation"}}
+    of, over = {"device": "phone"}, {"device": "workstation"}
+    findings = [
+        {"text": "slower", "of": of, "over": over, "expect": "alike", "times": times},
+        {"text": "less", "metric": "energy", "of": of, "over": over, "expect": "less", "times": 0.06},
+    ]
+    study = {"devices": {"mGPU1": []}, "cells": [EPOCH]}
+    asked = {"study": study, "tables": [{"table": "II", "columns": heads}], "findings": findings}
+    content = reported(asked, [TRAINS], records)
+    return beside(content), content
+
+
+def test_energy_time_and_power_are_of_the_same_epochs(seed: int) -> None:
+    """One epoch of each stage together, of stages that differ in length and power: the energy is power times time."""
+    draw = np.random.default_rng(seed)
+    slower, net_w = draw.uniform(1, 3), draw.uniform(0.5, 3)
+    found, content = epochs_beside(trainings(draw, "A", "phone", slower, net_w))
+    time, power, energy, share = (one.ours for one in found[:4])
+    assert time == pytest.approx(6 * slower + 0.18, rel=0.03) and energy == pytest.approx(10 * slower * net_w, rel=0.06)
+    assert time and power and energy == pytest.approx(time * power, rel=1e-6) and share is None
+    assert {one.why for one in found[3:]} == {"no workstation beside it in this experiment"}
+    rows = part(content, "training-stages").rows
+    assert [row[2] for row in rows] == ["pretrain:a", "train", "all"] and rows[1][3] == "5"
+    for *_, ms, watts, joules in rows:
+        assert float(joules) == pytest.approx(float(ms) * float(watts) / 1e3, rel=2e-3)
+    (told,) = export.as_data(content)["trained"]
+    assert told["whole"]["net_power_w"] == pytest.approx(told["whole"]["epoch_j"] / told["whole"]["epoch_ms"] * 1e3)
+    (summary,) = content.summaries
+    assert summary.latency and summary.latency.median_ms == pytest.approx(4e3 * slower, rel=0.02)
+    per = summary.energy_per_inference
+    assert per and per.figure_j.value == pytest.approx(8 * slower * net_w, rel=0.06), "of the last stage, as the time"
+
+
+@pytest.mark.parametrize(("source", "energy"), [("phone", "reproduced"), ("virtual", "modelled")])
+def test_devices_of_one_experiment_are_compared(source: str, energy: str, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    records = [*trainings(draw, "A", source, 15, 0.02), *trainings(draw, "PC", "workstation", 1, 6.0)]
+    found, _ = epochs_beside(records)
+    told = {(one.serial, one.column or one.row): one for one in found}
+    assert told["A", "slower"].verdict == "reproduced" and "over PC" in told["A", "slower"].cell
+    assert told["A", "less"].verdict == told["A", "share"].verdict == energy
+    assert told["A", "share"].ours == pytest.approx(5.0, rel=0.05)
+    assert ("PC", "less") not in told and told["PC", "share"].verdict == "not comparable"
+    again, _ = epochs_beside(records, times=5.0)
+    assert {one.verdict for one in again if one.row == "slower"} == {"different"}
+
+
+def test_limits_are_ordered_by_memory(seed: int) -> None:
+    """Random devices whose limit grows with memory, or falls; where two brackets overlap nothing is decided."""
+    draw = np.random.default_rng(seed)
+    for _ in range(50):
+        sizes = sorted(int(each) for each in draw.choice(np.arange(1, 20), 4, replace=False))
+        grow = [Bounds(n * 10**9, 1000 * n, 1000 * n + draw.integers(1, 900)) for n in sizes]
+        fall = [one._replace(memory=30 * 10**9 - one.memory) for one in grow]
+        for found, verdict in ((grow, "reproduced"), (fall, "different")):
+            place = int(draw.integers(4))
+            others = [each for i, each in enumerate(found) if i != place]
+            assert judge_by_memory(found[place], others).verdict == verdict
+        wide = grow[0]._replace(not_run=1000 * sizes[-1] + 1)
+        assert judge_by_memory(wide, grow[1:]).verdict == "not decided"
+        assert judge_by_memory(grow[0], [grow[0]]).verdict == "not comparable"
+
+
+def test_shares_calls_and_signals_stand_beside(seed: int) -> None:
+    """A share is of the time of all layers, a call an inference with what its inputs need, by random times."""
+    draw = np.random.default_rng(seed)
+    ms = {name: int(draw.integers(1, 50)) for name in ("conv1", "conv1.pad", "image", "pool")}
+    steps = {
+        name: int(draw.integers(1, 50)) for name in ("context", "build", "upload", "allocate", "input", "readback")
+    }
+    one, made = cell(), []
+    for block, noise in enumerate(NOISE):
+        layers = tuple(
+            Layer(seq=0, t_ns=0, index=i, layer=name, program="p", duration_ns=round(each * noise * MS))
+            for i, (name, each) in enumerate(ms.items())
+        )
+        setup = tuple(Setup(seq=0, t_ns=0, step=n, start_ns=0, duration_ns=each * MS) for n, each in steps.items())  # type: ignore[arg-type]
+        checks = tuple(
+            OutputCheck(name="y", max_abs_difference=1, tolerance=2, ok=True, psnr_db=db) for db in (64.0, 40.0, None)
+        )
+        of = record(one, [100.0] * 3, block=block, token=block + 1)
+        made.append(of.model_copy(update={"layers": layers, "setup": setup, "checks": checks}))
+    figures = {"table": "4-1", "title": "all", "columns": {"share": "%", "call": "ms", "preparing": "ms", "PSNR": "dB"},
+               "rows": {"kit": [77.1, 1, 1, 36]}}  # fmt: skip
+    heads: dict[str, Any] = {"share": {"metric": "share", "at": {"layer": "*1|image"}}, "call": {"metric": "call"},
+                             "preparing": {"metric": "call_setup"}, "PSNR": {"metric": "psnr"}}  # fmt: skip
+    seen = [{"text": f"{than}", "metric": "psnr", "of": {"backend": "opencl"}, "expect": "more", "than": than}
+            for than in (30, 50)]  # fmt: skip
+    asked = {"study": {"cells": [figures]}, "tables": [{"table": "4-1", "columns": heads}], "findings": seen}
+    found = beside(reported(asked, [one], made))
+    each_call = steps["allocate"] + steps["input"] + steps["readback"]
+    share = 100 * (ms["conv1"] + ms["image"]) / sum(ms.values())
+    assert [each.ours for each in found[:4]] == pytest.approx([share, each_call + 100, each_call, 40], rel=1e-6)
+    assert [each.verdict for each in found[4:]] == ["reproduced", "different"]
 
 
 BEST = {

@@ -45,8 +45,9 @@ def epoch(index: int) -> Sample:
     """Two of pretraining, 7 ms each, then 500 of 3 ms; the loss halves."""
     stage, number = ("pretrain:first", index) if index < 2 else ("train", index - 2)
     ms, error = (7, None) if index < 2 else (3, 0.25)
+    start = MS * (7 * index if index < 2 else 14 + 3 * (index - 2))
     return Sample(
-        seq=index, t_ns=index, index=index, phase="timed", start_ns=index, duration_ns=int(ms * MS), stage=stage,
+        seq=index, t_ns=index, index=index, phase="timed", start_ns=start, duration_ns=int(ms * MS), stage=stage,
         epoch=number, loss=2.0 ** -(number / 50), error=error,
     )  # fmt: skip
 

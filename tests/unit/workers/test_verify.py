@@ -43,6 +43,23 @@ def test_another_shape_is_wrong() -> None:
     assert not verify({"y": np.zeros(4)}, REFERENCE, Precision.FP32)[0].ok
 
 
+def test_the_signal_to_noise_ratio_is_of_the_largest_value(seed: int) -> None:
+    """And none where nothing differs, or there is nothing to differ from."""
+    draw = np.random.default_rng(seed)
+    wanted = draw.normal(size=(3, 5)) * 10.0 ** draw.integers(-20, 150)
+    found = wanted * (1 + draw.normal(size=(3, 5)) * 1e-3)
+    (check,) = verify({"y": found}, {"y": wanted}, Precision.FP32)
+    scale = np.abs(wanted).max()
+    assert check.psnr_db == pytest.approx(-10 * np.log10(np.mean(((found - wanted) / scale) ** 2)))
+    for same, right in (
+        (wanted, wanted),
+        (np.ones(3), np.zeros(3)),
+        (np.full((3, 5), np.nan), wanted),
+        (found[0], wanted),
+    ):
+        assert verify({"y": same}, {"y": right}, Precision.FP32)[0].psnr_db is None
+
+
 def test_an_output_of_zeros() -> None:
     assert verify({"y": np.zeros(3)}, {"y": np.zeros(3)}, Precision.FP32)[0].ok
 

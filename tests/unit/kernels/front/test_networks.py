@@ -33,7 +33,7 @@ PARAMETERS = {
     "autoencoder_784": 520_260,
     "caffenet": 60_965_224,
     "cifar10_quick": 145_578,
-    "classifier_784": 520_370,
+    "classifier_784": 520_260,
     "googlenet": 6_998_552,
     "inception_v3": 23_834_568,
     "lenet": 431_080,
