@@ -116,11 +116,11 @@ def _scraped(url: str, name: str) -> list[tuple[dict[str, str], float]]:
 @lru_cache(2)
 def _all(url: str, _: int) -> list[tuple[str, dict[str, str], float]]:
     """Every sample of the exporter; none where it is away."""
-    from prometheus_client.parser import text_string_to_metric_families
+    from orchestrator.metrics.past import scraped
 
     try:
         with urllib.request.urlopen(url, timeout=REPLY_S) as reply:  # noqa: S310  (the farm's own setting)
             text = reply.read().decode()
     except (OSError, ValueError):
         return []
-    return [(each.name, each.labels, each.value) for of in text_string_to_metric_families(text) for each in of.samples]
+    return scraped(text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import QUANTITIES, newest_attempts, summarise
 from orchestrator.ledger import ExperimentRow, Ledger
@@ -58,3 +60,8 @@ def readings(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
 
 def _is_good(block: BlockFigures) -> bool:
     return block.role == "work" and block.outcome is Outcome.OK
+
+
+def scraped(text: str) -> list[tuple[str, dict[str, str], float]]:
+    """Return name, labels and value of each sample in an exporter's text."""
+    return [(each.name, each.labels, each.value) for of in text_string_to_metric_families(text) for each in of.samples]

@@ -1,9 +1,10 @@
-"""Every file of experiments/, made small, through a real farm of virtual phones."""
+"""Every file of experiments/ that test_studies does not run, made small, through a real farm of virtual phones."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -21,7 +22,10 @@ from .test_up import ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
-FILES = sorted((ROOT / "experiments").glob("*.yaml"))
+STUDIES = Path(__file__).with_name("test_studies.py").read_text()
+FILES = [
+    file for file in sorted((ROOT / "experiments").glob("*.yaml")) if not re.search(rf'"{file.stem}(\.yaml)?"', STUDIES)
+]
 FAN = "thermal: {skin_ambient_w_per_k: 5}"
 """Keeps a phone cool that computes for long because the machine has other work: nothing waits for it to cool down."""
 QUICK = f"""
