@@ -126,8 +126,8 @@ def trained(
     gap_s: float = 0.0,
     rest_s: float = 30.0,
 ) -> Record:
-    """The record as of a training: of each stage its epochs, the seconds of one, and the power above idle; nothing runs
-    for `gap_s` after an epoch."""
+    """The record as of a training: of each stage its epochs, the seconds of one, and the power above idle; an epoch
+    begins `gap_s` after the one before, at the same power."""
     start_ns = now_ns = 10**12 + of.token * 10**11 + int(rest_s * 1e9)
     samples, edges = [], [(start_ns, 0.0)]
     for name, (epochs, each_s, net_w) in stages.items():
