@@ -12,7 +12,7 @@ help:        ## List these targets.
 setup:       ## System packages, .venv with pinned packages, native agent; does only what is missing.
 	@sh scripts/setup.sh
 
-demo: setup  ## Run a first experiment on four virtual phones and this machine; under 100 seconds once it is set up.
+demo: setup  ## Run a first experiment on four virtual phones and this machine; under two minutes once it is set up.
 	@.venv/bin/farm demo
 
 nightly-demo: setup  ## Compare two builds on three virtual phones, one of which was made 8 % slower; under 4 minutes.
