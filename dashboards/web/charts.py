@@ -126,7 +126,7 @@ class Prometheus:
     """What has the farm's figures over time. Every method raises ServiceDown where it does not answer."""
 
     hours = 1
-    """Which are shown first."""
+    """Hours that are shown first."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")

@@ -41,7 +41,7 @@ class Contents:
             return self._kept[key]
 
     def _labels(self, row: ExperimentRow) -> tuple[int, ...] | None:
-        """Where they cannot be read, the rest is told without them."""
+        """Return them; where they cannot be read, the rest is told without them."""
         dataset = row.experiment.workload.dataset
         if dataset is None or dataset.labels_sha256 is None:
             return None

@@ -31,7 +31,7 @@ class OwnFigures:
     """The source of panels that ask for plain series, in place of a Prometheus."""
 
     hours = 24
-    """Which are shown first."""
+    """Hours that are shown first."""
 
     def __init__(self, ledger: Callable[[], Ledger], exporter: Callable[[], str]) -> None:
         """`exporter`: its address; empty where no farm runs."""

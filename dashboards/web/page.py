@@ -28,10 +28,10 @@ class Asked:
     ends: Callable[[str], Ending]
     """When an experiment ends, as it was last thought."""
     content: Callable[[ExperimentRow], Content]
-    """What is told of its results."""
+    """Contents of results."""
     session: Session | None
     figures: Prometheus | OwnFigures
-    """What charts are drawn from."""
+    """Source of the charts."""
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
 
