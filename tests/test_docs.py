@@ -17,7 +17,6 @@ import yaml
 
 from benchmarks.engine.zoo import coverage
 from farm.cli.app import application
-from kernels.frontend.onnx.general.classical import CLASSICAL
 from kernels.frontend.onnx.operators import SUPPORTED
 from kernels.frontend.onnx.written import STANDARD
 from kernels.frontend.onnx.written.runtime import RUNTIME
@@ -162,7 +161,7 @@ def test_every_guarantee_names_tests_that_exist() -> None:
 
 def test_every_operator_of_onnx_is_listed() -> None:
     listed = (ROOT / "docs" / "limits.md").read_text().partition("## ONNX operators")[2]
-    assert set(re.findall(r"`(\w+)`", listed)) == SUPPORTED | {*CLASSICAL} | {*RUNTIME} | {*STANDARD}
+    assert set(re.findall(r"`(\w+)`", listed)) == SUPPORTED | {*RUNTIME} | {*STANDARD}
 
 
 def fields(schema: dict[str, Any], root: dict[str, Any] | None = None) -> Iterator[str]:

@@ -13,7 +13,6 @@ from kernels.errors import UnsupportedNode
 from . import binary, constant_nodes, control, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 from .general import GENERAL
-from .general.classical import CLASSICAL, DOMAIN
 from .general.padded.counts import fold
 from .general.padded.rules import import_rows, prepare
 from .general.padded.sizes import with_sizes
@@ -65,6 +64,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 
 
 STANDARD_DOMAINS = ("", "ai.onnx")
+CLASSICAL_DOMAIN = "ai.onnx.ml"
 SUPPORTED = frozenset(
     {*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "DynamicQuantizeLinear", "Unique"}
 )
@@ -77,10 +77,15 @@ def is_known(op: str, domain: str) -> bool:
 def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
     """Raise UnsupportedNode, which says what to do instead, for an operator that the import does not know; `constant`:
     its inputs are, so that ONNX's reference implementation may know it."""
-    if is_known(node.op, domain) or (domain == DOMAIN and node.op in CLASSICAL):
+    if is_known(node.op, domain):
         return
     if constant and domain in STANDARD_DOMAINS and folding.can_compute(node):
         return
+    if domain == CLASSICAL_DOMAIN:
+        node.reject(
+            f"{domain} is classical machine learning (trees, support vectors, scalers, encoders), and only neural "
+            "networks are compiled: run this model with onnxruntime"
+        )
     where = "" if domain in STANDARD_DOMAINS else f" of domain {domain!r}"
     if where == "" and node.op in folding.RANDOM:
         node.reject(
@@ -104,14 +109,6 @@ def check_known(node: OnnxNode, domain: str, *, constant: bool = False) -> None:
 
 def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     """Emit what one ONNX node means. Raises ModelError, and UnsupportedNode with what is known instead."""
-    if domain == DOMAIN and node.op in CLASSICAL:
-        for name in node.inputs:
-            if to.counts.get(name) or name in to.extents:
-                node.reject(
-                    f"how many rows {name!r} has depends on the model's input; this operator takes no such rows"
-                )
-        CLASSICAL[node.op](node, to)
-        return
     constant = all(not name or name in to.constants for name in node.inputs)
     check_known(node, domain, constant=constant)
     if not any(node.outputs):

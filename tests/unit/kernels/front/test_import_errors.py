@@ -270,6 +270,25 @@ def test_dynamic_dimension(tmp_path: Path, extent: Any) -> None:
     refuse(path, f"'x' is open in dimension 2 ('{size}')", f"--size {size}=N")
 
 
+def test_classical_machine_learning_is_sent_to_onnxruntime(tmp_path: Path, seed: int) -> None:
+    """Operators of `ai.onnx.ml`, drawn from ONNX's own list, in front of a node that is wrong by itself."""
+    domain, rng = "ai.onnx.ml", np.random.default_rng(seed)
+    known = sorted(schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == domain)
+    drawn = rng.choice(known, 5, replace=False)
+    nodes = [helper.make_node(op, ["x"], [f"y{i}"], name=f"no{i}", domain=domain) for i, op in enumerate(drawn)]
+    nodes += [helper.make_node("Relu", ["y0"], ["z"]), helper.make_node("Multinomial", ["x"], ["n"], name="draws")]
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": (1, 4)}, ["z"])
+    model = onnx.load(path)
+    model.opset_import.append(helper.make_opsetid(domain, 3))
+    onnx.save(model, path)
+    with pytest.raises(UnsupportedNode) as caught:
+        load_onnx(path)
+    told = {each.node: each.reason for each in caught.value.obstacles}
+    assert told.keys() == {"draws", *(f"no{i}" for i in range(5))}
+    for index, op in enumerate(drawn):
+        assert op in told[f"no{index}"] and "run this model with onnxruntime" in told[f"no{index}"]
+
+
 def test_all_inputs_and_nodes_are_told_at_once(tmp_path: Path) -> None:
     """A pipeline that reads text, with open sizes, and an operator that is not known."""
     nodes = [

@@ -100,7 +100,7 @@ def test_constants_stay_constants(tmp_path: Path) -> None:
 
 
 def test_a_model_gives_each_tensor_of_a_sequence(tmp_path: Path) -> None:
-    """As scikit-learn's MultiOutputClassifier gives the probabilities of each output."""
+    """A network with a head for each task gives their scores as one sequence."""
     nodes = [
         node("Relu", ["x"], ["r"]), node("SequenceConstruct", ["r", "c", "x"], ["own"]), node("Neg", ["x"], ["z"]),
     ]  # fmt: skip
