@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.submission.workload_files import KEPT
+from orchestrator.submission.gather import KEPT
 
 FILES = (
     ("workload", "onnx"),

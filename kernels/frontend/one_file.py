@@ -17,22 +17,16 @@ MOST_BYTES = (1 << 31) - 1
 def read_whole(path: Path) -> onnx.ModelProto:
     """Parse a model, and put its external data inside. Raises ModelError, also where a file of them cannot be read."""
     model = read_model(path)
-    for tensor in external_tensors(model):
-        try:
-            tensor.raw_data = external_bytes(tensor, path.parent)
-        except ModelError as e:
-            raise ModelError(f"{path}: {e}") from e
-        tensor.ClearField("external_data")
-        tensor.ClearField("data_location")
+    _take_inside(model, path)
     return model
 
 
-def one_file(path: Path) -> bytes | None:
-    """The content of a model with its external data inside; None where it has none, and is one file already.
+def one_file(model: onnx.ModelProto, path: Path) -> bytes | None:
+    """Put the external data of a model that was read from `path` inside, and return its content; None where it has
+    none, and is one file already.
 
     Raises ModelError as `read_whole`, and for more than a file can hold.
     """
-    model = read_model(path)
     outside = list(external_tensors(model))
     if not outside:
         return None
@@ -45,4 +39,15 @@ def one_file(path: Path) -> bytes | None:
             f"{path}: with its external data it has {size} bytes; it is kept as one file, which holds {MOST_BYTES}: "
             "store its weights as FLOAT16, or measure it in parts"
         )
-    return bytes(read_whole(path).SerializeToString())
+    _take_inside(model, path)
+    return bytes(model.SerializeToString())
+
+
+def _take_inside(model: onnx.ModelProto, path: Path) -> None:
+    for tensor in external_tensors(model):
+        try:
+            tensor.raw_data = external_bytes(tensor, path.parent)
+        except ModelError as e:
+            raise ModelError(f"{path}: {e}") from e
+        tensor.ClearField("external_data")
+        tensor.ClearField("data_location")

@@ -41,7 +41,7 @@ from .written.functions import expanded
 
 MAX_SHOWN = 60
 """Characters of an attribute in a message."""
-__all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "load_onnx"]
+__all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "import_model", "load_onnx", "read_model"]
 
 
 def load_onnx(
@@ -51,14 +51,24 @@ def load_onnx(
     sizes: Mapping[str, Any] = MappingProxyType({}),
     given: Given = NOTHING_GIVEN,
 ) -> Graph:
-    """Read a model.
+    """Read a model, see `import_model`. External data is read from the model's own folder only."""
+    return import_model(read_model(path), path, batch=batch, sizes=sizes, given=given)
+
+
+def import_model(
+    model: onnx.ModelProto,
+    path: Path,
+    *,
+    batch: int | None = None,
+    sizes: Mapping[str, Any] = MappingProxyType({}),
+    given: Given = NOTHING_GIVEN,
+) -> Graph:
+    """Return the graph of a model that was read from `path`; it may be imported again, with other sizes.
 
     What the file leaves open is taken from `sizes` by name and from the `given` arrays; `batch`: of first dimensions,
-    which are 1 where nothing says them. External data is read from the model's own folder only. Raises ModelError for
-    a file that is unreadable or damaged, has NaN weights or sizes that nothing says, and UnsupportedNode for an
-    operator or attribute that is not known.
+    which are 1 where nothing says them. Raises ModelError for a file that is unreadable or damaged, has NaN weights or
+    sizes that nothing says, and UnsupportedNode for an operator or attribute that is not known.
     """
-    model = read_model(path)
     version = opset(model, path)
     try:
         model = expanded(model, version)

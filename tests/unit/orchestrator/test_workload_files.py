@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
 
+import kernels.frontend.onnx
 from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
 from orchestrator.coordination.artifacts import Artifacts
@@ -79,3 +82,38 @@ def test_what_one_file_cannot_hold_is_refused(tmp_path: Path, seed: int, monkeyp
     monkeypatch.setattr("kernels.frontend.one_file.MOST_BYTES", 64)
     with pytest.raises(ModelFileError, match=r"a/m\.onnx: with its external data it has \d+ bytes; .*FLOAT16"):
         prepare(named("a/m.onnx", "a/m.onnx"), tmp_path, Artifacts(tmp_path / "state"))
+
+
+def test_a_model_is_read_once_and_imported_once_a_batch(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is checked of it: with its data inside or beside it, an input, or a labelled set."""
+    rng, calls = np.random.default_rng(seed), list[str]()
+
+    def counted(name: str) -> Callable[..., Any]:
+        real = getattr(kernels.frontend.onnx, name)
+
+        def call(*args: Any, **named: Any) -> Any:
+            calls.append(name)
+            return real(*args, **named)
+
+        return call
+
+    for name in ("read_model", "import_model"):
+        monkeypatch.setattr(kernels.frontend.onnx, name, counted(name))
+    path = save_model(
+        tmp_path / "m.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ("n", 3)}, ["y"],
+        {"w": rng.standard_normal((3, 4), np.float32)},
+    )  # fmt: skip
+    if rng.integers(2):
+        outside(path)
+    np.save(tmp_path / "x.npy", rng.standard_normal((8, 3), np.float32))
+    (tmp_path / "labels.txt").write_text("1\n" * 8)
+    dataset = {"inputs": "x.npy", "labels": "labels.txt", "shard": 8}
+    batches = [*map(int, rng.permutation([1, 2, 4, 8])[: rng.integers(1, 5)])]
+    for more, axes in (({"dataset": dataset}, {"batch": batches}), ({"input": "x.npy"}, {})):
+        calls.clear()
+        workload = {"onnx": "m.onnx", **more}
+        asked = {"name": "e", "workload": workload, "devices": {"count": 1}, "matrix": {"backend": ["cpu"], **axes}}
+        prepare(Experiment.model_validate(asked), tmp_path, Artifacts(tmp_path / "state"))
+        assert calls == ["read_model", *["import_model"] * len(axes.get("batch", [1]))]

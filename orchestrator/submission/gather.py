@@ -1,0 +1,128 @@
+"""Keep the files of a workload and read each of them once; what was read is handed on to whatever checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kernels.errors import CompileError
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.errors import ModelFileError
+from orchestrator.model.experiment import Dataset, Workload
+
+from .choices_file import read_choices
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from kernels.frontend.input_file import Arrays, Given
+    from kernels.ir.graph import Graph
+
+KEPT = "sha256:"
+"""Before the hash of a model that the farm has already: what a training left."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A workload, its files kept and named by their content, with what was read of them."""
+
+    workload: Workload
+    given: Given
+    """The sizes that an ONNX file may leave open, as the workload's input or examples have them."""
+    model: ModelProto | None = None
+    arrays: Arrays | None = None
+    """Of the input."""
+    examples: Path | None = None
+    """The kept set, which stays on disk."""
+
+    def graph(self, batch: int | None) -> Graph:
+        """Import the model, or build the network with weights that are zero. Raises CompileError."""
+        from kernels.frontend.load import load_workload
+
+        workload, sizes = self.workload, self.workload.every_size
+        if self.model is None:
+            return load_workload(network=workload.network, onnx=None, seed=None, batch=batch, sizes=sizes)
+        from kernels.frontend.onnx import import_model
+
+        return import_model(self.model, Path(str(workload.onnx)), batch=batch, sizes=sizes, given=self.given)
+
+    def of_network(self, name: str | None) -> Gathered:
+        return replace(self, workload=self.workload.model_copy(update={"network": name}))
+
+    def of_model(self, name: str, field: str, base: Path, artifacts: Artifacts) -> Gathered:
+        """The same with a further model kept and read. Raises ModelFileError."""
+        sha256, model = _model(name, field, base, artifacts)
+        named = {"network": None, "onnx": name, "onnx_sha256": sha256}
+        return replace(self, workload=self.workload.model_copy(update=named), model=model)
+
+
+def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
+    """Keep and read the files that lie relative to `base`. Raises ModelFileError."""
+    from kernels.frontend.examples import given_by
+    from kernels.frontend.input_file import NOTHING_GIVEN, Given, read_arrays
+
+    found = Gathered(workload, NOTHING_GIVEN)
+    if workload.onnx is not None:
+        found = found.of_model(workload.onnx, "workload.onnx", base, artifacts)
+    update: dict[str, object] = {}
+    if workload.choices is not None:
+        update["choices_sha256"] = kept = artifacts.put(file_of(base, workload.choices, "workload.choices"))
+        read_choices(artifacts.path(kept), workload.choices)
+    if workload.input is not None:
+        update["input_sha256"] = kept = artifacts.put(file_of(base, workload.input, "workload.input"))
+        stored = artifacts.path(kept)
+        with told("workload", {stored: workload.input}):
+            arrays = read_arrays(stored)
+        found = replace(found, arrays=arrays, given=Given.of(arrays, workload.input))
+    if workload.dataset is not None:
+        update["dataset"] = dataset = _with_its_files(workload.dataset, base, artifacts)
+        examples = artifacts.path(str(dataset.inputs_sha256))
+        with told("workload.dataset", {examples: dataset.inputs}):
+            found = replace(found, examples=examples, given=given_by(examples, dataset.inputs))
+    return replace(found, workload=found.workload.model_copy(update=update))
+
+
+@contextmanager
+def told(field: str, names: Mapping[Path, str]) -> Iterator[None]:
+    """Raise the compiler's errors as ModelFileError, in which kept files have the names that the experiment gives."""
+    try:
+        yield
+    except CompileError as e:
+        message = str(e)
+        for path, name in names.items():
+            message = message.replace(f"{path}: ", f"{name}: ")
+        raise ModelFileError(f"{field}: {message}") from e
+
+
+def file_of(base: Path, name: str, field: str) -> Path:
+    """The file of this name. Raises ModelFileError where there is none."""
+    path = base / name
+    if not path.is_file():
+        raise ModelFileError(f"{field}: there is no file {path}", remedy="paths are relative to the experiment file")
+    return path
+
+
+def _with_its_files(dataset: Dataset, base: Path, artifacts: Artifacts) -> Dataset:
+    inputs = artifacts.put(file_of(base, dataset.inputs, "workload.dataset.inputs"))
+    labels = artifacts.put(file_of(base, dataset.labels, "workload.dataset.labels")) if dataset.labels else None
+    return dataset.model_copy(update={"inputs_sha256": inputs, "labels_sha256": labels})
+
+
+def _model(name: str, field: str, base: Path, artifacts: Artifacts) -> tuple[str, ModelProto]:
+    """Keep a model as one file, with its external data inside; and read it as it was kept."""
+    from kernels.frontend.one_file import one_file
+    from kernels.frontend.onnx import read_model
+
+    if (start := name.removeprefix(KEPT)) != name:
+        sha256, path = artifacts.named(start), None
+    else:
+        path = file_of(base, name, field)
+        sha256 = artifacts.put(path)
+    kept = artifacts.path(sha256)
+    with told("workload", {kept: name, **({path: name} if path else {})}):
+        model = read_model(kept)
+        content = one_file(model, path) if path else None
+    return sha256 if content is None else artifacts.put_bytes(content), model
