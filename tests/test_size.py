@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 42_500,
+    "kernels": 42_550,  # 165: large weights stay in their file, so that an import takes 1.2 times the model
     "orchestrator": 48_650,  # 5_050: readings that cannot be, quantities, what queues and columns may lose, studies
     "workers": 14_000,
     "device_agent": 25_900,
     "farm": 12_300,  # 500: sizes of models, figures for papers, the glossary, requests that never end
     "dashboards": 4_550,  # 300: results and downloads on pages, the glossary, charts without a Prometheus
     "benchmarks": 13_900,
-    "tests": 70_550,  # 5_850: each kind of fault drawn at random; the walk of outputs; studies; networks of queues
+    "tests": 70_600,  # 5_850: each kind of fault drawn at random; the walk of outputs; studies; networks of queues
 }
 
 

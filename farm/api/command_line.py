@@ -199,7 +199,7 @@ def _in_one_file(path: Path, copy: Path) -> Path:
         return path
     from kernels.errors import CompileError
     from kernels.frontend.one_file import one_file
-    from kernels.frontend.onnx.model_file import read_model
+    from kernels.frontend.onnx.reading.model_file import read_model
 
     try:
         content = one_file(read_model(path), path)

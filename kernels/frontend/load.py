@@ -61,9 +61,9 @@ def input_names(network: str | None, onnx: Path | None) -> Sequence[str]:
     """Names of the inputs of a network or a file, whatever sizes the file leaves open. Raises as `load_workload`."""
     if onnx is None or network is not None:
         return load_workload(network=network, onnx=onnx, seed=None).inputs
-    from .onnx.model_file import read_model
+    from .onnx.reading.model_file import read_model
 
-    graph = read_model(onnx).graph
+    graph = read_model(onnx).proto.graph
     stored = {tensor.name for tensor in graph.initializer}
     return [port.name for port in graph.input if port.name not in stored]
 

@@ -8,7 +8,8 @@ import onnx
 
 from kernels.errors import ModelError
 
-from .onnx.model_file import external_bytes, external_tensors, read_model, stored_bytes
+from .onnx.reading.large_weights import stored_bytes
+from .onnx.reading.model_file import ModelFile, external_bytes, external_tensors, read_model
 
 MOST_BYTES = (1 << 31) - 1
 """What protobuf takes as one message."""
@@ -16,22 +17,20 @@ MOST_BYTES = (1 << 31) - 1
 
 def read_whole(path: Path) -> onnx.ModelProto:
     """Parse a model, and put its external data inside. Raises ModelError, also where a file of them cannot be read."""
-    model = read_model(path)
-    _take_inside(model, path)
-    return model
+    return _take_inside(read_model(path), path)
 
 
-def one_file(model: onnx.ModelProto, path: Path) -> bytes | None:
-    """Put the external data of a model that was read from `path` inside, and return its content; None where it has
-    none, and is one file already.
+def one_file(model: ModelFile, path: Path) -> bytes | None:
+    """Put the external data that lie beside `path` into a model, and return its content; None where it has none, and
+    is one file already.
 
     Raises ModelError as `read_whole`, and for more than a file can hold.
     """
-    outside = list(external_tensors(model))
+    outside = list(external_tensors(model.proto))
     if not outside:
         return None
     try:
-        size = model.ByteSize() + sum(map(stored_bytes, outside))
+        size = model.path.stat().st_size + sum(map(stored_bytes, outside))
     except ValueError as e:
         raise ModelError(f"{path}: a tensor of its external data: {e}; export the model again") from e
     if size > MOST_BYTES:
@@ -39,15 +38,15 @@ def one_file(model: onnx.ModelProto, path: Path) -> bytes | None:
             f"{path}: with its external data it has {size} bytes; it is kept as one file, which holds {MOST_BYTES}: "
             "store its weights as FLOAT16, or measure it in parts"
         )
-    _take_inside(model, path)
-    return bytes(model.SerializeToString())
+    return bytes(_take_inside(model, path).SerializeToString())
 
 
-def _take_inside(model: onnx.ModelProto, path: Path) -> None:
-    for tensor in external_tensors(model):
+def _take_inside(model: ModelFile, path: Path) -> onnx.ModelProto:
+    for tensor in external_tensors(model.proto):
         try:
             tensor.raw_data = external_bytes(tensor, path.parent)
         except ModelError as e:
             raise ModelError(f"{path}: {e}") from e
         tensor.ClearField("external_data")
         tensor.ClearField("data_location")
+    return model.whole()

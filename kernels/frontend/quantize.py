@@ -21,7 +21,7 @@ from kernels.reference import evaluate
 from .examples import Examples
 from .one_file import read_whole
 from .onnx.control.nested import every_node, names_read
-from .onnx.model_file import opset, read_model, tensor_array
+from .onnx.reading.model_file import opset, read_model, tensor_array
 
 OLDEST = 13
 """Opset from which a weight has a scale for each channel."""
@@ -48,7 +48,7 @@ def ranges(found: Iterable[Mapping[str, Array]]) -> Ranges:
 
 def check_quantizable(path: Path) -> None:
     """Raises ModelError for a model that is too old. Its external data are not read."""
-    if opset(read_model(path), path) < OLDEST:
+    if opset(read_model(path).proto, path) < OLDEST:
         raise ModelError(f"{path}: scales by channels need opset {OLDEST} or newer; export the model with it")
 
 

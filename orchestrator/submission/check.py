@@ -41,8 +41,9 @@ def checked_graph(found: Gathered, batch: int | None) -> Graph:
             raise SpecError(f"workload.parameters: {e}") from e
         raise ModelFileError(f"workload: {e}") from e
     if found.arrays is not None:
-        with told("workload", {}):
-            as_inputs(graph, found.arrays, Path(str(workload.input)))
+        path = Path(str(workload.input))
+        with told("workload", path, path.name):
+            as_inputs(graph, found.arrays, path)
     return graph
 
 
@@ -52,7 +53,7 @@ def check_examples(found: Gathered, graph: Graph, batch: int | None) -> int:
 
     model, dataset = found.workload.label, found.workload.dataset
     assert dataset is not None and found.examples is not None
-    with told("workload.dataset", {found.examples: dataset.inputs}):
+    with told("workload.dataset", found.examples, dataset.inputs):
         size = len(Examples(graph, found.examples, mean=dataset.mean, scale=dataset.scale))
     together = examples_in(graph)
     if together != (batch or 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from kernels.errors import CompileError
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError
-from orchestrator.model.experiment import Dataset, Workload
+from orchestrator.model.experiment import Workload
 
 from .choices_file import read_choices
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from kernels.frontend.input_file import Arrays, Given
+    from kernels.frontend.onnx.reading.model_file import ModelFile
     from kernels.ir.graph import Graph
 
 KEPT = "sha256:"
@@ -32,7 +31,7 @@ class Gathered:
     workload: Workload
     given: Given
     """The sizes that an ONNX file may leave open, as the workload's input or examples have them."""
-    model: ModelProto | None = None
+    model: ModelFile | None = None
     arrays: Arrays | None = None
     """Of the input."""
     examples: Path | None = None
@@ -47,7 +46,7 @@ class Gathered:
             return load_workload(network=workload.network, onnx=None, seed=None, batch=batch, sizes=sizes)
         from kernels.frontend.onnx import import_model
 
-        return import_model(self.model, Path(str(workload.onnx)), batch=batch, sizes=sizes, given=self.given)
+        return import_model(self.model, batch=batch, sizes=sizes, given=self.given)
 
     def of_network(self, name: str | None) -> Gathered:
         return replace(self, workload=self.workload.model_copy(update={"network": name}))
@@ -64,37 +63,36 @@ def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
     from kernels.frontend.examples import given_by
     from kernels.frontend.input_file import NOTHING_GIVEN, Given, read_arrays
 
-    found = Gathered(workload, NOTHING_GIVEN)
+    def kept(name: str, field: str) -> str:
+        return artifacts.put(file_of(base, name, f"workload.{field}"))
+
+    found, update = Gathered(workload, NOTHING_GIVEN), dict[str, object]()
     if workload.onnx is not None:
         found = found.of_model(workload.onnx, "workload.onnx", base, artifacts)
-    update: dict[str, object] = {}
     if workload.choices is not None:
-        update["choices_sha256"] = kept = artifacts.put(file_of(base, workload.choices, "workload.choices"))
-        read_choices(artifacts.path(kept), workload.choices)
+        update["choices_sha256"] = sha256 = kept(workload.choices, "choices")
+        read_choices(artifacts.path(sha256), workload.choices)
     if workload.input is not None:
-        update["input_sha256"] = kept = artifacts.put(file_of(base, workload.input, "workload.input"))
-        stored = artifacts.path(kept)
-        with told("workload", {stored: workload.input}):
-            arrays = read_arrays(stored)
+        update["input_sha256"] = sha256 = kept(workload.input, "input")
+        with told("workload", path := artifacts.path(sha256), workload.input):
+            arrays = read_arrays(path)
         found = replace(found, arrays=arrays, given=Given.of(arrays, workload.input))
-    if workload.dataset is not None:
-        update["dataset"] = dataset = _with_its_files(workload.dataset, base, artifacts)
-        examples = artifacts.path(str(dataset.inputs_sha256))
-        with told("workload.dataset", {examples: dataset.inputs}):
-            found = replace(found, examples=examples, given=given_by(examples, dataset.inputs))
+    if (dataset := workload.dataset) is not None:
+        inputs = kept(dataset.inputs, "dataset.inputs")
+        labels = kept(dataset.labels, "dataset.labels") if dataset.labels else None
+        update["dataset"] = dataset.model_copy(update={"inputs_sha256": inputs, "labels_sha256": labels})
+        with told("workload.dataset", path := artifacts.path(inputs), dataset.inputs):
+            found = replace(found, examples=path, given=given_by(path, dataset.inputs))
     return replace(found, workload=found.workload.model_copy(update=update))
 
 
 @contextmanager
-def told(field: str, names: Mapping[Path, str]) -> Iterator[None]:
-    """Raise the compiler's errors as ModelFileError, in which kept files have the names that the experiment gives."""
+def told(field: str, path: Path, name: str) -> Iterator[None]:
+    """Raise the compiler's errors as ModelFileError, in which a kept file has the name that the experiment gives it."""
     try:
         yield
     except CompileError as e:
-        message = str(e)
-        for path, name in names.items():
-            message = message.replace(f"{path}: ", f"{name}: ")
-        raise ModelFileError(f"{field}: {message}") from e
+        raise ModelFileError(f"{field}: {e}".replace(f"{path}: ", f"{name}: ")) from e
 
 
 def file_of(base: Path, name: str, field: str) -> Path:
@@ -105,13 +103,7 @@ def file_of(base: Path, name: str, field: str) -> Path:
     return path
 
 
-def _with_its_files(dataset: Dataset, base: Path, artifacts: Artifacts) -> Dataset:
-    inputs = artifacts.put(file_of(base, dataset.inputs, "workload.dataset.inputs"))
-    labels = artifacts.put(file_of(base, dataset.labels, "workload.dataset.labels")) if dataset.labels else None
-    return dataset.model_copy(update={"inputs_sha256": inputs, "labels_sha256": labels})
-
-
-def _model(name: str, field: str, base: Path, artifacts: Artifacts) -> tuple[str, ModelProto]:
+def _model(name: str, field: str, base: Path, artifacts: Artifacts) -> tuple[str, ModelFile]:
     """Keep a model as one file, with its external data inside; and read it as it was kept."""
     from kernels.frontend.one_file import one_file
     from kernels.frontend.onnx import read_model
@@ -121,8 +113,7 @@ def _model(name: str, field: str, base: Path, artifacts: Artifacts) -> tuple[str
     else:
         path = file_of(base, name, field)
         sha256 = artifacts.put(path)
-    kept = artifacts.path(sha256)
-    with told("workload", {kept: name, **({path: name} if path else {})}):
-        model = read_model(kept)
+    with told("workload", path or base, name):
+        model = read_model(artifacts.path(sha256), Path(name))
         content = one_file(model, path) if path else None
     return sha256 if content is None else artifacts.put_bytes(content), model

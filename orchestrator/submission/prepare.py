@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import SpecError
+from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.model.axes import MATRIX_AXES
-from orchestrator.model.experiment import Experiment, Matrix
+from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 
-from .workload_files import with_files
+from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
+from .gather import Gathered, file_of, gather
+from .training_sets import kept
+
+if TYPE_CHECKING:
+    from kernels.ir.graph import Graph
 
 
 def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
@@ -22,7 +29,7 @@ def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experim
     _check_names(experiment.matrix)
     for path, why in experiment.conditions.impossible():
         raise SpecError(f"{'.'.join(('conditions', *path))}: {why}")
-    return with_files(experiment, base, artifacts)
+    return _with_files(experiment, base, artifacts)
 
 
 def _check_names(matrix: Matrix) -> None:
@@ -34,3 +41,85 @@ def _check_names(matrix: Matrix) -> None:
                 near = get_close_matches(asked, known, n=1)
                 hint = f"did you mean `{near[0]}`? " if near else ""
                 raise SpecError(f"matrix.{name}: there is no `{asked}`; {hint}known: {', '.join(known)}")
+
+
+def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experiment:
+    """The experiment with its files kept, and checked as a worker will read them."""
+    if (own := experiment.strategy) is not None and own.file is not None:
+        strategy = own.model_copy(update={"file_sha256": artifacts.put(file_of(base, own.file, "strategy.file"))})
+        experiment = experiment.model_copy(update={"strategy": strategy})
+    found = gather(experiment.workload, base, artifacts)
+    workload = _checked(found, experiment.matrix, base, artifacts)
+    sides = _sides(experiment, base, found, artifacts)
+    if (dataset := workload.dataset) is None:
+        return experiment.model_copy(update={"workload": workload, "sides": sides})
+    check_labels(dataset, artifacts)
+    check_last_shard(experiment.matrix, dataset)
+    sampling = experiment.sampling.model_copy(update={"blocks": shards(dataset)})
+    return experiment.model_copy(update={"workload": workload, "sampling": sampling, "sides": sides})
+
+
+def _checked(found: Gathered, axes: Matrix, base: Path, artifacts: Artifacts) -> Workload:
+    """Return the workload, which every model can do, with the size of its set. Raises SpecError, ModelFileError.
+
+    A graph is made once for each model and batch, and let go when all is checked of it.
+    """
+    workload = found.workload
+    dataset, training = workload.dataset, workload.training
+    needs_graph = found.model or found.arrays or dataset or training or workload.parameters
+    for name in axes.network or (workload.network,):
+        check_network(name, "matrix.network" if axes.network else "workload.network")
+        model = found.of_network(name)
+        for batch in (axes.batch or (None,)) if needs_graph else ():
+            graph = checked_graph(model, training.batch if training and batch is None else batch)
+            if dataset is not None:
+                dataset = dataset.model_copy(update={"size": check_examples(model, graph, batch)})
+            if training is not None:
+                training = _with_set(training, model.workload.label, graph, base, artifacts)
+            del graph  # before the next is made: its weights are as large as the model
+    return workload.model_copy(update={"dataset": dataset, "training": training})
+
+
+def _with_set(training: Training, label: str, graph: Graph, base: Path, artifacts: Artifacts) -> Training:
+    """Keep a training's set, which the network can take. Raises ModelFileError, SetupError."""
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        raise ModelFileError(f"workload.training: {label} has several inputs or outputs, and needs one each")
+    dims, classes = graph.shapes[graph.inputs[0]][1:], (1, *graph.shapes[graph.outputs[0]])[-1]
+    return kept(training, base, dims, classes, artifacts)
+
+
+def _sides(experiment: Experiment, base: Path, found: Gathered, artifacts: Artifacts) -> Sides | None:
+    """Both sides with their models and agents kept. Raises ModelFileError, SpecError."""
+    if experiment.sides is None:
+        return None
+    made = {}
+    for name, side in experiment.sides:
+        own: dict[str, object] = {}
+        if "network" in side.axes:
+            model = found.of_network(str(side.axes["network"]))
+            check_network(model.workload.network, f"sides.{name}.axes.network")
+            if model.workload.parameters:
+                checked_graph(model, None)
+        if side.onnx is not None:
+            other = found.of_model(side.onnx, f"sides.{name}.onnx", base, artifacts)
+            own["onnx_sha256"] = other.workload.onnx_sha256
+            for batch in experiment.matrix.batch or (None,):
+                checked_graph(other, batch)
+        if side.agent is not None:
+            own["agent_sha256"] = _agents(base / side.agent, f"sides.{name}.agent", artifacts)
+        if side.driver is not None:
+            file = file_of(base, side.driver, f"sides.{name}.driver").absolute()
+            own |= {"driver": str(file), "driver_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+        made[name] = side.model_copy(update=own)
+    return Sides(**made)
+
+
+def _agents(folder: Path, field: str, artifacts: Artifacts) -> dict[str, str]:
+    """The builds of an agent's folder by abi, kept."""
+    found = {binary.parent.name: artifacts.put(binary) for binary in sorted(folder.glob("*/pocketfarm-agent"))}
+    if not found:
+        raise ModelFileError(
+            f"{field}: there is no <abi>/pocketfarm-agent in {folder}",
+            remedy="paths are relative to the experiment file, or suite; `make agent` builds one",
+        )
+    return found

@@ -34,8 +34,8 @@ from .general.padded.rows import output_counts
 from .general.padded.suppression_limits import limit_suppression
 from .general.sequences import follow, is_of_sequences, outputs_of
 from .local_response import join_lrn
-from .model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, opset, read_model, tensor_array
 from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
+from .reading.model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, ModelFile, opset, read_model, tensor_array
 from .written import is_written, write
 from .written.functions import expanded
 
@@ -52,34 +52,33 @@ def load_onnx(
     given: Given = NOTHING_GIVEN,
 ) -> Graph:
     """Read a model, see `import_model`. External data is read from the model's own folder only."""
-    return import_model(read_model(path), path, batch=batch, sizes=sizes, given=given)
+    return import_model(read_model(path), batch=batch, sizes=sizes, given=given)
 
 
 def import_model(
-    model: onnx.ModelProto,
-    path: Path,
+    file: ModelFile,
     *,
     batch: int | None = None,
     sizes: Mapping[str, Any] = MappingProxyType({}),
     given: Given = NOTHING_GIVEN,
 ) -> Graph:
-    """Return the graph of a model that was read from `path`; it may be imported again, with other sizes.
+    """Return the graph of a model that was read; it may be imported again, with other sizes.
 
     What the file leaves open is taken from `sizes` by name and from the `given` arrays; `batch`: of first dimensions,
     which are 1 where nothing says them. Raises ModelError for a file that is unreadable or damaged, has NaN weights or
     sizes that nothing says, and UnsupportedNode for an operator or attribute that is not known.
     """
-    version = opset(model, path)
+    version = opset(file.proto, file.name)
     try:
-        model = expanded(model, version)
-        return _import(model, path, version, partial(input_shapes, batch=batch, sizes=sizes, given=given))
+        model = expanded(file.proto, version)
+        return _import(model, file, version, partial(input_shapes, batch=batch, sizes=sizes, given=given))
     except ModelError as e:
-        raise type(e)(f"{path}: {e}", e.obstacles) from e
+        raise type(e)(f"{file.name}: {e}", e.obstacles) from e
 
 
 def _import(
     model: onnx.ModelProto,
-    path: Path,
+    file: ModelFile,
     version: int,
     shapes_of: Callable[[Sequence[onnx.ValueInfoProto]], tuple[dict[str, Shape], dict[str, str]]],
 ) -> Graph:
@@ -88,11 +87,12 @@ def _import(
     if graph.sparse_initializer:
         raise ModelError("sparse initializers are not supported; export dense weights")
     _check_names(graph)
-    constants = {tensor.name: tensor_array(tensor, path.parent) for tensor in graph.initializer}
+    constants = {tensor.name: file.array(tensor) for tensor in graph.initializer}
+    folder = file.path.parent
     ports = [port for port in graph.input if port.name not in constants]
     inputs, refused = shapes_of(ports)
     written = frozenset(name for node in graph.node for name in node.output)
-    to = Context(version, constants, {}, path.parent, written)
+    to = Context(version, constants, {}, folder, written)
     for port in ports:
         if port.name in refused:
             continue
@@ -102,10 +102,10 @@ def _import(
     check, inference = NodeChecker(version, model.ir_version), Inference(version, model.ir_version)
     outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     read = frozenset((*outputs, *names_read(graph.node)))
-    each = _Each(version, path.parent, check, to)
+    each = _Each(version, folder, check, to)
 
     def alone(proto: onnx.NodeProto) -> None:
-        node = _decode(proto, version, path.parent, read)
+        node = _decode(proto, version, folder, read)
         if not is_written(node, proto.domain, to):
             check_known(node, proto.domain)
         check(proto)
@@ -134,7 +134,7 @@ def _import(
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
     whole = frozenset(name for name in inputs if to.type_of(name).kind in "biu")
     outputs = (*outputs, *further)
-    return Graph(path.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
+    return Graph(file.name.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from onnx.reference import ReferenceEvaluator
 
 from kernels.errors import ModelError
 
-from . import native
 from .context import AnyArray, Context, OnnxNode
 from .layout import target_shape
+from .reading import native
 from .scales import dequantized
 
 

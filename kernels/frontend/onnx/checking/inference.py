@@ -8,10 +8,10 @@ from typing import Any
 import onnx
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx import native
 from kernels.frontend.onnx.context import AnyArray, Context
 from kernels.frontend.onnx.control import CONTROL
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS
+from kernels.frontend.onnx.reading import native
 from kernels.ir.shapes import Shape
 
 Told = dict[str, onnx.TypeProto.Tensor]

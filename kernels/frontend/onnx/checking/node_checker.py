@@ -9,8 +9,8 @@ import onnx
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx.control import CONTROL
-from kernels.frontend.onnx.model_file import NEWEST_OPSET
 from kernels.frontend.onnx.operators import is_known
+from kernels.frontend.onnx.reading.model_file import NEWEST_OPSET
 
 from .attribute_values import check_values
 

@@ -20,7 +20,7 @@ from kernels.frontend.onnx.general.padded.counts import write_out as write_out_e
 from kernels.frontend.onnx.general.padded.extent import Count
 from kernels.frontend.onnx.general.padded.sizes import with_sizes
 from kernels.frontend.onnx.general.steps import Steps
-from kernels.frontend.onnx.model_file import tensor_array
+from kernels.frontend.onnx.reading.model_file import tensor_array
 
 from . import counted_loops
 from .nested import names_read, renamed

@@ -5,11 +5,11 @@ from __future__ import annotations
 import onnx
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx import native
 from kernels.frontend.onnx.checking.attribute_values import check_values
 from kernels.frontend.onnx.control.nested import every_node
 from kernels.frontend.onnx.folding import RANDOM
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS, SUPPORTED
+from kernels.frontend.onnx.reading import native
 
 from .calls import Calls
 

@@ -12,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx import load_onnx, native
+from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.reading import native
 from kernels.reference import evaluate
 
 from .onnx_models import run_onnxruntime

@@ -490,7 +490,7 @@ def test_what_ends_the_process_of_onnx_s_own_code_is_refused(
 FORKS = """
 import os, signal, sys, threading, time
 import onnx
-from kernels.frontend.onnx import native
+from kernels.frontend.onnx.reading import native
 
 model = onnx.load(sys.argv[1])
 asking = threading.Event()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +15,79 @@ from google.protobuf.message import DecodeError, Message
 
 from kernels.errors import ModelError
 
+from .large_weights import stored_bytes, without_weights
+
 OLDEST_OPSET = 7
 VERIFIED_OPSET, NEWEST_OPSET = 26, 28
 """Operators are checked against onnxruntime up to the first, against ONNX's own tests up to the second; in a newer
 opset those that have not changed since pass."""
 
 
-def read_model(path: Path) -> onnx.ModelProto:
-    """Parse a model, without its external data. Raises ModelError for what is no complete ONNX model."""
+@dataclass(frozen=True)
+class ModelFile:
+    """A model that was read once; its large weights stay in the file until an import takes them."""
+
+    proto: onnx.ModelProto
+    path: Path
+    name: Path
+    """Calls the file so in messages."""
+    places: Mapping[str, int]
+    """Large weight -> where its numbers begin in the file."""
+
+    def array(self, tensor: onnx.TensorProto) -> npt.NDArray[Any]:
+        """The content of an initializer. Raises ModelError."""
+        if tensor.name not in self.places:
+            return tensor_array(tensor, self.path.parent)
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        return np.frombuffer(self._stored(tensor), dtype).reshape(tuple(tensor.dims))
+
+    def whole(self) -> onnx.ModelProto:
+        """The model with its large weights inside, which it holds from now on. Raises ModelError."""
+        for tensor in self.proto.graph.initializer:
+            if tensor.name in self.places:
+                tensor.raw_data = self._stored(tensor)
+        return self.proto
+
+    def _stored(self, tensor: onnx.TensorProto) -> bytes:
+        size = stored_bytes(tensor)
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.places[tensor.name])
+                content = file.read(size)
+        except OSError as e:
+            raise ModelError(f"{self.name}: cannot be read: {e.strerror or e}") from e
+        if len(content) != size:
+            raise ModelError(f"{self.name}: it was written to while it was read; try again")
+        return content
+
+
+def read_model(path: Path, name: Path | None = None) -> ModelFile:
+    """Parse a model, without its external data. Raises ModelError for what is no complete ONNX model.
+
+    `name`: as messages call it, where that is not its path.
+    """
+    name = name or path
+    places: dict[str, int] = {}
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            try:
+                model = onnx.load_model_from_string(without_weights(file, places))
+            except (ValueError, DecodeError):  # what is wrong is said of the whole
+                places.clear()
+                file.seek(0)
+                content = file.read()
+                model = onnx.load_model_from_string(content)
     except OSError as e:
-        raise ModelError(f"{path}: cannot be read: {e.strerror or e}; give the path of an .onnx file") from e
-    try:
-        model = onnx.load_model_from_string(content)
+        raise ModelError(f"{name}: cannot be read: {e.strerror or e}; give the path of an .onnx file") from e
     except DecodeError as e:
         raise ModelError(
-            f"{path}: truncated, or no ONNX model ({len(content)} bytes): {e}; copy or export it again"
+            f"{name}: truncated, or no ONNX model ({len(content)} bytes): {e}; copy or export it again"
         ) from e
     if not model.HasField("graph") or not model.opset_import or not model.graph.output:
-        raise ModelError(f"{path}: no ONNX model: it has no graph, opset or output; copy or export it again")
+        raise ModelError(f"{name}: no ONNX model: it has no graph, opset or output; copy or export it again")
     if (broken := next(_broken_texts(model), None)) is not None:
-        raise ModelError(f"{path}: damaged: {broken!r} stands where a name is expected; copy or export it again")
-    return model
+        raise ModelError(f"{name}: damaged: {broken!r} stands where a name is expected; copy or export it again")
+    return ModelFile(model, path, name, places)
 
 
 def _broken_texts(message: Message) -> Iterator[bytes]:
@@ -124,24 +174,3 @@ def external_bytes(tensor: onnx.TensorProto, folder: Path) -> bytes:
     if length != len(content):
         raise ModelError(f"tensor {tensor.name!r}: {path} ends after {len(content)} of {length} bytes; copy it again")
     return content
-
-
-def stored_bytes(tensor: onnx.TensorProto) -> int:
-    """Size of a tensor's raw data. Raises ValueError for a type that has none."""
-    if tensor.data_type in _BITS:
-        return -(-int(prod(tensor.dims)) * _BITS[tensor.data_type] // 8)
-    try:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
-    except KeyError as e:
-        raise ValueError(f"its type {tensor.data_type} is not known") from e
-    if dtype.hasobject:
-        raise ValueError("text has no external data")
-    return int(prod(tensor.dims)) * int(dtype.itemsize)
-
-
-_BITS = {
-    number: int(name.removeprefix("U").removeprefix("INT").removeprefix("FLOAT")[:1])
-    for name, number in onnx.TensorProto.DataType.items()
-    if name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
-}
-"""Types of which a byte holds several."""

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -80,7 +81,7 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     _copy(model, light, "graph")
     _copy(model.graph, light.graph, "initializer")
     for tensor in model.graph.initializer:
-        if tensor.ByteSize() <= KEPT_BYTES:
+        if max(tensor.ByteSize(), prod(tensor.dims)) <= KEPT_BYTES:  # the numbers of large ones stay in their file
             light.graph.initializer.append(tensor)
         else:
             light.graph.value_info.append(
