@@ -85,6 +85,15 @@ SHELVES = (
 )
 """Folders of many things of one kind."""
 
+DESKTOP_IS_MET_IN = (
+    "kernels.catalog.convolution",
+    "kernels.catalog.convolution.group_tile",
+    "kernels.catalog.convolution.squeeze",
+    "kernels.catalog.product",
+    "kernels.catalog.product.tiled.cost",
+)
+"""Modules that import `kernels.catalog.desktop`, beside the lowering of operators on GPUs."""
+
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "celery": ("orchestrator.coordination.queue", "orchestrator.nightly.schedule", "workers.tasks"),
     "kombu": ("orchestrator.coordination.queue", "workers.tasks"),
@@ -238,6 +247,19 @@ def test_third_party_package_stays_at_home(package: str) -> None:
         if each.target.split(".")[0] == package and not _under(module.name, ONLY_IN[package])
     ]
     assert not wrong, f"{package} belongs in {ONLY_IN[package]} only: {wrong}"
+
+
+def test_what_only_desktops_run_is_met_in_registries_and_costs_alone() -> None:
+    """A reader of phones' kernels never comes to matrix units and warpgroups."""
+    desktop = "kernels.catalog.desktop"
+    found = {
+        module.name
+        for module in MODULES.values()
+        for each in module.imports
+        if _under(each.target, (desktop,)) and _under(module.name, ("kernels",)) and not _under(module.name, (desktop,))
+    }
+    in_catalog = {name for name in found if not name.startswith("kernels.lower.gpu.")}
+    assert in_catalog == {*DESKTOP_IS_MET_IN}, "a name that is gone leaves the list, too"
 
 
 def test_a_slow_package_is_imported_where_it_is_used() -> None:

@@ -80,7 +80,7 @@ class Kernel:
     computes_in_half: bool = False
     """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
     matrix_units: bool = False
-    """Whether subgroups multiply matrices of halves at once (`kernels/catalog/units/`)."""
+    """Whether subgroups multiply matrices of halves at once (`kernels/catalog/desktop/units/`)."""
     fragments: bool = False
     """Whether work-items hand each other what they hold of a matrix."""
     warpgroups: bool = False

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.catalog.desktop.convolution import MatrixUnits
 from kernels.catalog.family import Algorithm, GpuFamily, alike, registry, trial_graph
 from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Choice, Limits, Options
@@ -16,7 +17,6 @@ from .direct import Direct
 from .dot import Dot
 from .im2col import Im2col
 from .implicit_gemm import ImplicitGemm
-from .matrix_units import MatrixUnits
 from .pointwise import Pointwise
 from .scalar import Scalar
 from .sizes import Convolution, convolution_of

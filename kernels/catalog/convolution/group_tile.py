@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from kernels.catalog.desktop_cost import UNITS, Costs, desktop_cost
+from kernels.catalog.desktop.cost import OF_CONVOLUTIONS, UNITS, desktop_cost
 from kernels.errors import OptionError
 from kernels.options import Limits, Options
 from kernels.source.tile import Tile, derived
@@ -154,11 +154,6 @@ _UNITS = 8
 """Compute units of a phone that does not tell."""
 _FEWEST, _PARTS = 4, (1, 2, 4, 8)
 """Stages of a part of the depth, and numbers of parts."""
-_COSTS = {
-    "opencl": Costs(460, 2.5, 5.5, 1.0, 10.5, (19, 19), 12e6, 0.5, 0.085),
-    "vulkan": Costs(490, 1.0, 1.26, 1.0, 65, (4, 4), 3.5e6, 0.27, 0.118),
-}
-"""By API: fitted to 20 layers, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0185)."""
 
 
 @dataclass(frozen=True)
@@ -278,7 +273,7 @@ def _desktop_costs(tile: GroupTile, options: Options, limits: Limits, sizes: Sta
 
     def cost(parts: int) -> float:
         depth = 4 * tile.depth * parts * -(-stages // parts)
-        costs, api = _COSTS[options.backend], options.backend
+        costs, api = OF_CONVOLUTIONS[options.backend], options.backend
         return desktop_cost(tile, costs, tiles=tiles, depth=depth, parts=parts, results=results, limits=limits, api=api)
 
     return {parts: cost(parts) for parts in _PARTS if parts == 1 or (divides and stages >= _FEWEST * parts)}

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernels.catalog.desktop.product import MatrixUnits
+from kernels.catalog.desktop.warpgroups import Warpgroups
 from kernels.catalog.family import GpuFamily, alike, registry, trial_graph
 from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .blocked import Blocked
-from .matrix_units import MatrixUnits
 from .naive import Naive
 from .panels import Panels
 from .registers import Registers
 from .sizes import Product, product_of
 from .split_depth import SplitDepth
 from .tiled import Tiled
-from .warpgroups import Warpgroups
 
 ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
 

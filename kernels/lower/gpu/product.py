@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from kernels.catalog.desktop.product import NORMALISING
+from kernels.catalog.desktop.units.tile import UnitTile
 from kernels.catalog.family import Call
 from kernels.catalog.packing import padded
 from kernels.catalog.product import PRODUCTS
-from kernels.catalog.product.matrix_units import NORMALISING
-from kernels.catalog.units.tile import UnitTile
 from kernels.ir.expressions import Expression, Program, program_of
 from kernels.ir.graph import Node
 from kernels.lower.activation import activation_scalars

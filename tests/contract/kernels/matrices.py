@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from kernels.catalog.convolution import matrix_units as convolutions
-from kernels.catalog.product import matrix_units as products
+from kernels.catalog.desktop import convolution as convolutions
+from kernels.catalog.desktop import product as products
 from kernels.lower.gpu import product as rows_product
 from kernels.lower.gpu.rows import attention, norm
 from kernels.options import Limits

@@ -13,8 +13,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from kernels.catalog.units.choice import unit_tiles
-from kernels.catalog.units.tile import Kind, UnitTile
+from kernels.catalog.desktop.units.choice import unit_tiles
+from kernels.catalog.desktop.units.tile import Kind, UnitTile
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Choice, Limits, Options, matrix_units

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS
-from kernels.catalog.desktop_cost import UNITS
+from kernels.catalog.desktop.cost import UNITS
 from kernels.catalog.family import Call
 from kernels.catalog.packing import pack_tiles, padded
 from kernels.catalog.work_group import group_conflict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kernels.catalog.desktop_cost import Costs, desktop_cost
+from kernels.catalog.desktop.cost import OF_PRODUCTS, desktop_cost
 from kernels.catalog.product.depth_parts import depth_counts
 from kernels.catalog.product.sizes import Product
 from kernels.options import Limits, Options
@@ -19,12 +19,6 @@ _UNTIMED = 2.0
 """Keeps tiles that were timed on no phone from their defaults."""
 _UNITS = 8
 """Compute units of a phone that does not tell."""
-
-_COSTS = {
-    "opencl": Costs(301, 6.7, 1.9, 1.0, 11, (10.2, 18.6), 10.5e6, 2.05),
-    "vulkan": Costs(292, 5.0, 1.5, 1.08, 14, (9.5, 12.6), 5.6e6, 3.9),
-}
-"""By API: fitted to 20 products, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0167)."""
 
 
 def cost(tile: ProductTile, product: Product, options: Options, limits: Limits) -> float:
@@ -62,6 +56,6 @@ def _phone_cost(tile: ProductTile, product: Product, options: Options, limits: L
 def _desktop_cost(tile: ProductTile, product: Product, parts: int, limits: Limits, api: str) -> float:
     results = product.rows * product.columns
     return desktop_cost(
-        tile, _COSTS[api], tiles=_tiles(tile, product), depth=product.depth, parts=parts, results=results,
+        tile, OF_PRODUCTS[api], tiles=_tiles(tile, product), depth=product.depth, parts=parts, results=results,
         limits=limits, api=api,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernels.catalog.convolution.implicit_gemm import KERNEL as IMPLICIT_GEMM
-from kernels.catalog.convolution.matrix_units import KERNEL as MATRIX_UNITS
+from kernels.catalog.desktop.convolution import KERNEL as MATRIX_UNITS
 from kernels.catalog.family import Call
 from kernels.ir.graph import Node
 from kernels.lower.gpu.context import GpuContext

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernels.catalog.units.choice import deals_out_as_known
-from kernels.catalog.units.known import MATRIX, WIDTH, KnownTile
+from kernels.catalog.desktop.units.choice import deals_out_as_known
+from kernels.catalog.desktop.units.known import MATRIX, WIDTH, KnownTile
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body
 from kernels.options import Limits, Options

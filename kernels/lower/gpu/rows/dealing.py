@@ -1,9 +1,9 @@
-"""Rows as matrix units have them, for products that read both operands so (`kernels/catalog/parts/units_dealt.c`)."""
+"""Rows as matrix units have them, for products that read both operands so (`catalog/desktop/parts/units_dealt.c`)."""
 
 from __future__ import annotations
 
+from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
-from kernels.catalog.product.matrix_units import MatrixUnits
 from kernels.ir.dense_readers import dense_readers
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body

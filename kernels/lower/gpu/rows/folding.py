@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
-from kernels.catalog.product.matrix_units import MatrixUnits
 from kernels.ir.dense_readers import dense_readers
 from kernels.ir.graph import Array, Node
 from kernels.lower.gpu.context import GpuContext

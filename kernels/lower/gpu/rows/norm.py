@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from kernels.catalog.units.known import MATRIX, WIDTH, KnownTile
+from kernels.catalog.desktop.units.known import MATRIX, WIDTH, KnownTile
 from kernels.catalog.work_group import group_conflict
 from kernels.ir.graph import Node
 from kernels.lower.gpu.bodies import body

@@ -9,8 +9,8 @@ import pytest
 
 from kernels.catalog.convolution import ALGORITHMS as CONVOLUTIONS
 from kernels.catalog.convolution import Convolution
+from kernels.catalog.desktop.units.choice import unit_tile, unit_tiles
 from kernels.catalog.product import ALGORITHMS, Product
-from kernels.catalog.units.choice import unit_tile, unit_tiles
 from kernels.codegen.cooperative_matrices import as_khronos
 from kernels.compile import compile_graph
 from kernels.errors import OptionError

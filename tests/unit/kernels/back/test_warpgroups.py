@@ -8,8 +8,8 @@ from itertools import product as every
 
 import pytest
 
+from kernels.catalog.desktop.warpgroups import KERNEL, TILES, _tile
 from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
-from kernels.catalog.product.warpgroups import KERNEL, TILES, _tile
 from kernels.errors import OptionError
 from kernels.options import WARPGROUP, Limits, Options
 from kernels.source.dialects import opencl

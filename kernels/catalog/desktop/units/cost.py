@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kernels.catalog.units.tile import UnitTile
+from kernels.catalog.desktop.units.tile import UnitTile
 from kernels.options import Limits
 
 _UNITS, _REGISTERS = 64, 65536

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from kernels.catalog.units.tile import UnitTile, parse
+from kernels.catalog.desktop.units.tile import UnitTile, parse
 from kernels.catalog.work_group import group_conflict
 from kernels.options import WARPGROUP, Backend, Limits, Options
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels.catalog.desktop.product import turned
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.product.depth_parts import depth_parts
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
-from kernels.catalog.product.matrix_units import turned
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
 from kernels.catalog.work_group import group_conflict

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernels.catalog.desktop.units.tile import UnitTile
 from kernels.catalog.packing import padded
-from kernels.catalog.units.tile import UnitTile
 from kernels.ir.graph import Array
 from kernels.options import Backend
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, VIEWS, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
+from kernels.catalog.desktop.units import cost
+from kernels.catalog.desktop.units.choice import conflict, unit_tile, unit_tiles, why_no_units
+from kernels.catalog.desktop.units.fragments import fragments
+from kernels.catalog.desktop.units.tile import EXAMPLE, LOCAL, MEANING, UnitTile
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import padded
-from kernels.catalog.units import cost
-from kernels.catalog.units.choice import conflict, unit_tile, unit_tiles, why_no_units
-from kernels.catalog.units.fragments import fragments
-from kernels.catalog.units.tile import EXAMPLE, LOCAL, MEANING, UnitTile
 from kernels.ir.graph import Array
 from kernels.options import Backend, Limits, Options
 from kernels.source.kernel import Kernel

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
+from kernels.catalog.desktop.units import cost
+from kernels.catalog.desktop.units.choice import conflict, unit_tile, unit_tiles, why_no_units
+from kernels.catalog.desktop.units.fragments import fragments, straightened
+from kernels.catalog.desktop.units.tile import EXAMPLE, LOCAL, MEANING, Kind, UnitTile
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import padded
 from kernels.catalog.product.depth_parts import depth_parts
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
-from kernels.catalog.units import cost
-from kernels.catalog.units.choice import conflict, unit_tile, unit_tiles, why_no_units
-from kernels.catalog.units.fragments import fragments, straightened
-from kernels.catalog.units.tile import EXAMPLE, LOCAL, MEANING, Kind, UnitTile
 from kernels.ir.graph import Array
 from kernels.options import Backend, Limits, Options
 from kernels.source.kernel import Buffer, Kernel, LocalArray
