@@ -30,7 +30,7 @@ class Axis:
     default: Any = None
     """None: nothing is asked for, and the model or the device decides."""
     unset: str = ""
-    """What the default comes to, where its value does not tell."""
+    """The meaning of the default, where its value does not tell."""
     name: str = ""
     backends: tuple[str, ...] = EVERY
     """Those on which it means anything."""
@@ -51,18 +51,18 @@ class Axis:
     unused: Reason | None = None
     """Why the value makes no difference beside the others; cells that come to the same are run once."""
     at_run: bool = False
-    """Whether the agent is told it beside the plan: two results of one plan may differ by it."""
+    """True if the agent is told it beside the plan: two results of one plan may differ by it."""
     page: str = ""
     """Page of the documentation that tells more."""
 
     @property
     def option(self) -> str:
-        """What a command calls it."""
+        """The name of the command's option."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
     def otherwise(self) -> str:
-        """What holds where it is not asked for, in words."""
+        """The value that holds where it is not asked for, in words."""
         return self.unset or (str(self.default).lower() if isinstance(self.default, bool) else str(self.default))
 
     @cached_property
@@ -73,7 +73,7 @@ class Axis:
 
     @property
     def decides(self) -> bool:
-        """Whether a value can be excluded at all."""
+        """True if a value can be excluded at all."""
         return bool(self.conflict or self.unused or self.names)
 
     def known(self, backend: str) -> tuple[str, ...]:

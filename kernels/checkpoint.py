@@ -1,4 +1,4 @@
-"""Where long work may be stopped: its loops call `checkpoint`, and whoever started it said what that asks.
+"""Places where long work may be stopped: its loops call `checkpoint`, and whoever started it said what that asks.
 
 A question that travels with the thread, so that passes, lowerings and references need no argument for it. A single
 call of NumPy or of a tool is not interrupted; the loop around it is.

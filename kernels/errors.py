@@ -28,7 +28,7 @@ class Obstacle:
     operator: str
     opset: int
     reason: str
-    """What, where, and what to do."""
+    """The cause, the place, and the remedy."""
 
 
 class ModelError(CompileError):

@@ -1,4 +1,4 @@
-"""What a compilation may be told. A field made by `axis` is an axis of experiments."""
+"""The choices of a compilation. A field made by `axis` is an axis of experiments."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Choice:
 
     algorithm: str
     tile: str = ""
-    """In the algorithm's own words, e.g. `16x8x4x2x2`; empty: its default."""
+    """The tile in the algorithm's own words, e.g. `16x8x4x2x2`; empty: its default."""
 
     @property
     def words(self) -> str:
-        """As `of` reads it."""
+        """The text that `of` reads."""
         return f"{self.algorithm} {self.tile}".rstrip()
 
     @classmethod
@@ -243,7 +243,7 @@ class Options:
         unused=_without_winograd,
     )
     tuned: Mapping[str, Choice] = field(default_factory=dict)
-    """What tuning found: layer, or key of a convolution (`Convolution.key`), to the choice; used where `algorithm` is
+    """Choices that tuning found, by layer, or key of a convolution (`Convolution.key`); used where `algorithm` is
     `auto`, and `granularity` and `pixels` are 0."""
     layers: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     """Layer -> those of `LAYER_AXES` that it has otherwise than the rest: `{"conv1": {"granularity": 6}}`."""
@@ -256,7 +256,7 @@ class Options:
 
     @property
     def half(self) -> bool:
-        """Whether weights and activations are stored in half precision."""
+        """True if weights and activations are stored in half precision."""
         return self.precision in HALF
 
     @property
@@ -267,7 +267,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the compiler must know of the device; zeros mean unknown and are not checked."""
+    """Facts of the device that the compiler must know; zeros mean unknown and are not checked."""
 
     max_buffer_bytes: int = 0
     memory_budget_bytes: int = 0
@@ -292,8 +292,8 @@ class Limits:
     subgroup_size: int = 0
     """Work-items that compute together; zero: unknown, as OpenCL leaves it except on NVIDIA's devices."""
     dot_product: DotProduct = ""
-    """How kernels multiply words of four whole numbers of 8 bits: by the API's extension, by NVIDIA's instruction in
-    OpenCL (`ptx`), or empty, byte by byte."""
+    """The way in which kernels multiply words of four whole numbers of 8 bits: by the API's extension, by NVIDIA's
+    instruction in OpenCL (`ptx`), or empty, byte by byte."""
     matrix_units: tuple[tuple[int, int, int], ...] = ()
     """Rows, columns and depth of products that a subgroup computes at once: of halves, added up in single."""
 

@@ -271,6 +271,26 @@ def test_one_thing_has_one_word() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+NO_SUBJECT = re.compile(r"(?:Of|As|By|In|For|So|What|Whether|Where|How)\b")
+WITH_SUBJECTS = ("kernels/",)
+"""Folders in which the first line of each docstring has a subject or is an imperative."""
+
+
+def test_a_docstring_begins_with_a_subject_or_an_imperative() -> None:
+    """ "Of two sums." is a riddle; "Return the larger of two sums." is a docstring. A field's text is one, too."""
+    holders = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    checked = {
+        f"{module.where}:{each.lineno}": each.value.value
+        for module in modules().values()
+        if module.where.startswith(WITH_SUBJECTS)
+        for holder in ast.walk(module.tree)
+        for each in (holder.body if isinstance(holder, holders) else ())
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str)
+    }
+    wrong = [f"{where}: {text.splitlines()[0]}" for where, text in checked.items() if NO_SUBJECT.match(text)]
+    assert len(checked) > 2000 and not wrong, "\n".join(wrong)
+
+
 def test_the_glossary_defines_each_word_once_and_in_order() -> None:
     words = re.findall(r"^\*\*(.+?)\*\*:", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
     assert words == sorted(set(words), key=lambda word: word.replace("-", " ")) and {

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 42_550,  # 165: large weights stay in their file, so that an import takes 1.2 times the model
+    "kernels": 42_600,  # 165: an import leaves large weights in their file; 50: docstrings with subjects
     "orchestrator": 48_650,  # 5_050: readings that cannot be, quantities, what queues and columns may lose, studies
     "workers": 14_000,
     "device_agent": 25_900,

@@ -1,4 +1,4 @@
-"""What convolution, product, transposition and addition have in common: each is a family of algorithms.
+"""The interface of convolution, product, transposition and addition: each is a family of algorithms.
 
 An algorithm is a folder with its kernel's body, its tile, when it fits, and the dispatches that it becomes. A family
 lists its algorithms in one line each, and knows which is best by the kind of device. Lowering, the check of what was
@@ -64,7 +64,7 @@ class Call:
     adds: str = ""
     """The name of a scratch buffer that is added to the result; it may be the one that is written."""
     parts: int = 1
-    """Of the depth of a product: work-groups along the last axis write sums of their own, which are added up after."""
+    """Parts of a product's depth: work-groups along the last axis write sums of their own, which are added up after."""
     is_last: bool = True
     """Adds bias, residual and activation."""
 
@@ -147,7 +147,7 @@ class Family(ABC, Generic[S]):
         """A graph of one such layer a name, with random weights."""
 
     def has_choice(self, graph: Graph, node: Node) -> bool:
-        """Whether there is anything to choose for a node."""
+        """Return whether there is anything to choose for a node."""
         del graph, node
         return True
 
@@ -156,7 +156,7 @@ class Family(ABC, Generic[S]):
         return [(node.name, self.sizes(graph, node)) for node in graph.nodes if node.op in self.ops]
 
     def is_open(self, options: Options) -> bool:
-        """Whether the options leave the choice to tuning."""
+        """Return whether the options leave the choice to tuning."""
         return not self.asked(options)
 
     def asked(self, options: Options) -> list[str]:
@@ -165,7 +165,7 @@ class Family(ABC, Generic[S]):
         return [name for name in names if getattr(options, name) != COMPILE_AXES[name].default]
 
     def fits(self, choice: Choice, sizes: S, options: Options, limits: Limits) -> bool:
-        """Whether a choice can compute a layer. Raises OptionError for a tile that is not known."""
+        """Return whether a choice can compute a layer. Raises OptionError for a tile that is not known."""
         entry = self.algorithms.get(choice.algorithm)
         return entry is not None and entry.why_not(sizes, options, limits, choice.tile) is None
 
@@ -202,7 +202,7 @@ class Family(ABC, Generic[S]):
             )
 
     def candidates(self, sizes: S, options: Options, limits: Limits) -> list[list[Choice]]:
-        """Of every algorithm that fits the tiles worth trying."""
+        """Return the tiles worth trying, of every algorithm that fits."""
         return [
             [Choice(entry.name, tile) for tile in entry.tiles(sizes, options, limits)]
             for entry in self.algorithms.values()

@@ -32,7 +32,7 @@ class SquaresTile(Tile):
 
     @derived
     def pitch(self) -> int:
-        """Of the left operand: a vector more a row, against conflicts of banks."""
+        """Vectors of a row of the left operand, one more than it has, against conflicts of banks."""
         return self.tile_rows4 + 1
 
     @derived

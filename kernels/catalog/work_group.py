@@ -21,7 +21,8 @@ def group_size(limits: Limits) -> int:
 
 
 def folded(work_items: WorkItems, size: int, backend: Backend) -> tuple[WorkItems, dict[str, int]]:
-    """Where Vulkan may refuse so many work-groups along an axis: rows of them, and how many there are on each axis.
+    """Fold the work-groups of an axis into rows where Vulkan may refuse so many; return also how many there are on each
+    axis.
 
     The program counts through the rows (`kernels/source/dialects/vulkan.py`); the last may be left incomplete.
     """

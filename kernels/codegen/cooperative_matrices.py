@@ -17,7 +17,7 @@ _KHR_TYPE, _KHR_LOAD, _KHR_STORE, _KHR_PRODUCT = 4456, 4457, 4458, 4459
 _NV_CAPABILITY, _KHR_CAPABILITY = 5357, 6022
 _NV_NAME, _KHR_NAME = b"SPV_NV_cooperative_matrix", b"SPV_KHR_cooperative_matrix"
 _LEFT, _RIGHT, _SUM = 0, 1, 2
-"""What a matrix is used for. Matrices by rows and by columns are 0 and 1, too."""
+"""The uses of a matrix. Matrices by rows and by columns are 0 and 1, too."""
 
 _Instruction = tuple[int, ...]
 

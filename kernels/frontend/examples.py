@@ -44,7 +44,7 @@ class Examples:
 
     @property
     def given(self) -> Given:
-        """What the examples say of the sizes that a model leaves open."""
+        """The sizes that the examples say of those that a model leaves open."""
         return Given({ONLY: (None, *self._raw.shape[1:])}, is_set=True)
 
     def __len__(self) -> int:

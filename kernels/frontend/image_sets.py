@@ -21,18 +21,18 @@ class Channels(StrEnum):
 
     RGB = "rgb"
     BGR = "bgr"
-    """As networks trained with Caffe take them."""
+    """The order that networks trained with Caffe take."""
     GRAY = "gray"
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is done to every image. Edges in pixels."""
+    """Steps that prepare every image. Edges in pixels."""
 
     size: int
-    """Of the square that is cut from the middle."""
+    """Edge of the square that is cut from the middle."""
     resize: int
-    """Of the shorter edge before that, bilinear."""
+    """Length of the shorter edge before that, bilinear."""
     channels: Channels = Channels.RGB
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ from kernels.errors import InputError
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 ONLY = ""
-"""As the name of an array: that of the model's only input."""
+"""The name of an array that is the model's only input."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
 
 
 def _rows(graph: Graph, name: str) -> int:
-    """How many rows the smallest table has from which an input of whole numbers chooses; 0: there is none."""
+    """Return how many rows the smallest table has from which an input of whole numbers chooses; 0: there is none."""
     named, extents = {name}, list[int]()
     for node in graph.nodes:
         if node.op == "gather" and node.inputs[1] in named:

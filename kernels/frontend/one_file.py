@@ -12,7 +12,7 @@ from .onnx.reading.large_weights import stored_bytes
 from .onnx.reading.model_file import ModelFile, external_bytes, external_tensors, read_model
 
 MOST_BYTES = (1 << 31) - 1
-"""What protobuf takes as one message."""
+"""The most bytes that protobuf takes as one message."""
 
 
 def read_whole(path: Path) -> onnx.ModelProto:

@@ -37,7 +37,7 @@ def activations(graph: Graph, examples: Examples, which: range) -> Iterable[Mapp
 
 
 def ranges(found: Iterable[Mapping[str, Array]]) -> Ranges:
-    """Of each activation the least and the largest number."""
+    """Return the least and the largest number of each activation."""
     known: Ranges = {}
     for values in found:
         for name, array in values.items():
@@ -60,7 +60,7 @@ class Quantizer:
         check_quantizable(path)
         self._model = read_whole(path)
         self.bytes_before = self._model.ByteSize()
-        """Of the model, with its external data."""
+        """Bytes of the model, with its external data."""
         self._known, self._folder = known, path.parent
         self._stored = {tensor.name: tensor for tensor in self._model.graph.initializer}
         nodes = [*every_node(self._model.graph.node)]
@@ -77,7 +77,7 @@ class Quantizer:
             )
 
     def _mend(self) -> str:
-        """What the one who brings the model can do."""
+        """Tell what the one who brings the model can do."""
         weights = [node.input[1] for node in self._model.graph.node if node.op_type in LAYERS and len(node.input) > 1]
         stored = {self._stored[name].data_type for name in weights if name in self._stored}
         if types := stored - {onnx.TensorProto.FLOAT}:
@@ -110,7 +110,7 @@ class Quantizer:
         self._nodes.append(node)
 
     def _activation(self, name: str) -> str:
-        """As it is after a step to uint8 and back."""
+        """Return the activation's name after a step to uint8 and back."""
         if (name, None) not in self._done:
             low, high = self._known[name]
             scale = np.float32((high - low) / 255 or 1.0)
@@ -123,7 +123,7 @@ class Quantizer:
         return self._done[name, None]
 
     def _weight(self, tensor: onnx.TensorProto, axis: int) -> str:
-        """As it is after it was stored in int8, by a scale for each place along an axis."""
+        """Return the weight's name after storage in int8, by a scale for each place along an axis."""
         name = tensor.name
         if (name, axis) not in self._done:
             array = tensor_array(tensor, self._folder)

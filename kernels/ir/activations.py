@@ -13,9 +13,9 @@ class Activation:
     """A function of one number, that a node is or that the layer before it applies."""
 
     code: int
-    """What kernels (`ACTIVATE` in `source/macros.py`) and the agent's operations (`operation.h`) are told."""
+    """The code that kernels (`ACTIVATE` in `source/macros.py`) and the agent's operations (`operation.h`) are told."""
     attributes: tuple[str, ...] = ()
-    """Of a node, in the order of a fused activation's tuple and of the scalars `lo` and `hi`."""
+    """A node's attributes, in the order of a fused activation's tuple and of the scalars `lo` and `hi`."""
 
 
 ACTIVATIONS: dict[str, Activation] = {

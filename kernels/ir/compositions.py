@@ -139,19 +139,19 @@ _LARGEST = 3.4028234663852886e38
 
 
 def _unless_endless(b: E, of_endless: E, of_others: E) -> E:
-    """What a quotient by infinity would make NaN."""
+    """Replace a quotient by infinity, which would make NaN."""
     return ("select", ("less", _LARGEST, ("abs", b)), of_endless, of_others)
 
 
 def remainder(a: E, b: E) -> E:
-    """Of the sign of b (ONNX's Mod of whole numbers)."""
+    """Take the remainder with the sign of b (ONNX's Mod of whole numbers)."""
     apart: E = ("select", ("less", ("mul", a, sign(b)), 0.0), b, a)
     return _unless_endless(b, apart, ("sub", a, ("mul", b, ("floor", ("div", a, b)))))
 
 
 def remainder_of_dividend(a: E, b: E) -> E:
-    """Of the sign of a (C's fmod); of what is not finite NaN. The quotient is rounded to fp32, so from 2^24 on it is
-    another number."""
+    """Take the remainder with the sign of a (C's fmod); of an operand that is not finite it is NaN. The quotient is
+    rounded to fp32, so from 2^24 on it is another number."""
     return _unless_endless(b, ("add", a, ("sub", a, a)), ("sub", a, ("mul", b, trunc(("div", a, b)))))
 
 

@@ -36,7 +36,7 @@ class Dims:
 
 
 def has_channels(shape: tuple[int, ...]) -> bool:
-    """Whether the stacks of a tensor are of its channels (axis 1)."""
+    """Return whether the stacks of a tensor are of its channels (axis 1)."""
     return len(shape) in (2, 4)
 
 

@@ -25,7 +25,7 @@ class Function:
     """A function of one to three numbers."""
 
     code: int
-    """What the agent is told."""
+    """The code that the agent is told."""
     arity: int
 
 
@@ -93,7 +93,7 @@ def program_of(expression: Expression) -> Program:
 
 
 def _register(part: Expression, numbers: dict[str, int], steps: dict[Instruction, int]) -> int:
-    """Of a part's result; what it needs and is not there yet is added."""
+    """Return the register of a part's result; add the steps that it needs and that are not there yet."""
     if isinstance(part, tuple):
         step = Instruction(part[0], tuple(_register(argument, numbers, steps) for argument in part[1:]))
         return FIRST_RESULT + steps.setdefault(step, len(steps))

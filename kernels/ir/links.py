@@ -8,7 +8,7 @@ from .graph import Graph, Node
 
 
 def use_counts(graph: Graph) -> Counter[str]:
-    """How often each tensor is read; being an output of the graph counts as a read."""
+    """Count how often each tensor is read; being an output of the graph counts as a read."""
     return Counter([*(name for node in graph.nodes for name in node.inputs), *graph.outputs])
 
 

@@ -1,4 +1,4 @@
-"""What the CPU computes beside a GPU, in the words of the axis `on_cpu`."""
+"""The part that the CPU computes beside a GPU, in the words of the axis `on_cpu`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Placement:
 
     @property
     def apart(self) -> bool:
-        """Whether the two steps of convolutions are on different sides."""
+        """True if the two steps of convolutions are on different sides."""
         return bool(set(APART) & set(self.kinds))
 
     def on_cpu(self, graph: Graph) -> dict[str, bool]:

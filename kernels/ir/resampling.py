@@ -36,7 +36,7 @@ _RATIOS: dict[tuple[str, str], Callable[[int, int], Ratio]] = {
 }
 
 PAD_MODES = {"constant": 0, "reflect": 1, "edge": 2}
-"""As kernels and the CPU operation number the modes of padding."""
+"""The numbers that kernels and the CPU operation give the modes of padding."""
 
 
 def check_coordinates(mode: str, coordinates: str) -> None:

@@ -9,7 +9,7 @@ from math import prod
 from .shapes import Shape
 
 MAX_AXES = 6
-"""Of a `map`, as the agent computes it."""
+"""Axes of a `map` that the agent computes."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ def strided(shape: Shape, operands: Sequence[Shape]) -> Strided:
 
 
 def along_channels(given: Shape, shape: Shape, *, constant: bool) -> str:
-    """How an operand goes with a result (N, C, ...): f(ull), c(hannels), one value each, or p(ixels), the same in all
-    channels; in capitals where each picture has its own. Empty: otherwise."""
+    """Tell how an operand goes with a result (N, C, ...): f(ull), c(hannels), one value each, or p(ixels), the same in
+    all channels; in capitals where each picture has its own. Empty: otherwise."""
     if given == shape:
         return "F"
     n, c, *rest = (1,) * (len(shape) - len(given)) + given

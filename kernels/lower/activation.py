@@ -13,7 +13,7 @@ AT_END: dict[str, tuple[int, Expression]] = {
     "silu": (8, compositions.silu("a")),
     "gelu": (9, compositions.gelu("a")),
 }
-"""What layers can do at their end, beside `kernels/ir/activations.py`: the code, and what it is."""
+"""Functions at the end of layers, beside `kernels/ir/activations.py`: the code, and the expression."""
 ON_GPU = frozenset({"silu"})
 """Those of them that `ACTIVATE` has, too."""
 

@@ -62,15 +62,15 @@ class Draft:
     programs: dict[str, DraftProgram] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     waves: list[int] = field(default_factory=list)
-    """Of each step, where they are sorted by them (`kernels/memory/waves.py`): steps of a wave may run together."""
+    """Wave of each step, if they are sorted by waves (`kernels/memory/waves.py`): steps of a wave may run together."""
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
-    """Of a plan that trains."""
+    """Stages of a plan that trains."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Layer -> algorithm, for people."""
     saved: str = ""
-    """How memory was saved, for people."""
+    """The way in which memory was saved, for people."""
     in_parts: dict[str, str] = field(default_factory=dict)
     """Layer -> into how many parts it was divided and why, for people."""
     in_buffers: dict[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from kernels.options import Limits, Options
 
 
 def may_merge(fusion: str, options: Options, limits: Limits) -> bool:
-    """Whether a step may compute the layer before it: only GPUs with memory of their own are quicker so."""
+    """Return whether a step may compute the layer before it: only GPUs with memory of their own are quicker so."""
     large = not limits.unified_memory and not limits.cpu_device
     plain = options.layout == "buffer" and options.precision not in ("int8", "fp16_arithmetic")
     return large and plain and fusion in options.fusions
@@ -25,7 +25,7 @@ class Within:
 
     node: Node
     source: str
-    """What it reads the windows of."""
+    """The tensor whose windows it reads."""
     gates: str
     """A number for each picture and channel; empty: it is a convolution."""
     sizes: Convolution
@@ -34,17 +34,17 @@ class Within:
 
     @property
     def takes(self) -> bool:
-        """Whether it is a choice of channels."""
+        """True if it is a choice of channels."""
         return self.node.op == "take"
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What must live until the reader is computed."""
+        """Tensors that must live until the reader is computed."""
         return (self.source, self.gates) if self.gates else (self.source,)
 
 
 def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str, Within]:
-    """By the output of the node that is no step.
+    """Return layers that are computed within their reader, by the output of the node that is no step.
 
     On a GPU with memory of its own, where nobody says how convolutions are computed and one step takes less time than
     two (docs/decisions/0186).
@@ -66,7 +66,7 @@ def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str
 
 
 def _is_alone(graph: Graph, conv: Node, options: Options) -> bool:
-    """Whether a convolution reads one pixel for each of its own, and may be computed in any way."""
+    """Return whether a convolution reads one pixel for each of its own, and may be computed in any way."""
     sizes = convolution_of(graph, conv)
     of_pixels = sizes.kernel == sizes.strides == (1, 1) and not any(sizes.pads) and sizes.groups == 1
     return of_pixels and _is_open(graph, conv, options)
@@ -78,7 +78,8 @@ def _is_open(graph: Graph, conv: Node, options: Options) -> bool:
 
 
 def _windows(graph: Graph, node: Node, options: Options) -> tuple[str, str, Convolution | None]:
-    """What a depthwise convolution, a gate or a choice of channels reads, and its sizes; None where it is none."""
+    """Return the tensors that a depthwise convolution, a gate or a choice of channels reads, and its sizes, None if it
+    is none."""
     if node.op == "conv":
         sizes = convolution_of(graph, node)
         fits = sizes.is_depthwise and len(node.inputs) <= 3 and _is_open(graph, node, options)

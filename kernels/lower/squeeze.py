@@ -25,12 +25,13 @@ class Squeezed:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What must live until the reader is computed."""
+        """Tensors that must live until the reader is computed."""
         return self.node.inputs[:1]
 
 
 def squeezed_layers(graph: Graph, options: Options, limits: Limits, merged: Collection[str]) -> dict[str, Squeezed]:
-    """By the output of the node that is no step; `merged`: other such outputs, which no layer here may read.
+    """Return layers by the output of the node that is no step; `merged`: other such outputs, which no layer here may
+    read.
 
     A step takes a large GPU longer than such a layer (docs/decisions/0192).
     """
@@ -55,7 +56,7 @@ def squeezed_layers(graph: Graph, options: Options, limits: Limits, merged: Coll
 
 
 def _is_of_one_pixel(graph: Graph, node: Node, options: Options) -> bool:
-    """Whether it is a product of rows of channels with a constant, maybe with a bias, computed in any way."""
+    """Return whether it is a product of rows of channels with a constant, maybe with a bias, computed in any way."""
     if not all(name in graph.constants for name in node.inputs[1:3] if name) or any(node.inputs[3:]):
         return False
     if node.op == "dense":
@@ -66,7 +67,7 @@ def _is_of_one_pixel(graph: Graph, node: Node, options: Options) -> bool:
 
 
 def _is_row_of_channels(graph: Graph, writers: Mapping[str, Node], rows: str) -> bool:
-    """Whether rows are pictures of one pixel: others may lie dealt out, or be normalised on the way."""
+    """Return whether rows are pictures of one pixel: others may lie dealt out, or be normalised on the way."""
     name = rows
     while name in writers and writers[name].op == "reshape":
         name = writers[name].inputs[0]

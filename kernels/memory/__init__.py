@@ -1,1 +1,1 @@
-"""Where buffers lie: layout, memory budget, swapping, waves."""
+"""The places of buffers: layout, memory budget, swapping, waves."""

@@ -27,14 +27,14 @@ def place_memory(draft: Draft, options: Options, limits: Limits) -> Layout:
 
 
 def fits(pools: Sequence[Pool], limits: Limits) -> bool:
-    """Whether the pools keep to the memory budget and to the largest allocation, where these are known."""
+    """Return whether the pools keep to the memory budget and to the largest allocation, where these are known."""
     largest = max((pool.bytes for pool in pools if not pool.api), default=0)
     within = not limits.memory_budget_bytes or total_bytes(pools) <= limits.memory_budget_bytes
     return within and (not limits.max_buffer_bytes or largest <= limits.max_buffer_bytes)
 
 
 def total_bytes(pools: Sequence[Pool]) -> int:
-    """Of the plan's own device."""
+    """Return the bytes on the plan's own device."""
     return sum(pool.bytes for pool in pools if not pool.api)
 
 

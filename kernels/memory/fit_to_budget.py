@@ -29,7 +29,7 @@ _SHARES = (8, 16, 32)
 _DESKTOP_SHARE = 5
 """The first of them where the device's memory is its own: kernels gain more than swaps lose (docs/decisions/0123)."""
 _MARGINS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6)
-"""Of the room, what may be taken: offsets leave gaps."""
+"""Shares of the room that may be taken: offsets leave gaps."""
 
 _WEIGHTS = 2048
 """Weights below such a part of the budget are not offloaded: each costs a wait, and all of them little room."""
@@ -37,12 +37,12 @@ _WEIGHTS = 2048
 
 @dataclass(frozen=True)
 class Way:
-    """How memory is saved."""
+    """A way to save memory."""
 
     split: bool = False
     """Concats are removed."""
     largest_bytes: int = 0
-    """Of one tensor; 0: any size."""
+    """Bytes of one tensor; 0: any size."""
     swap: bool = False
 
     @property
@@ -96,7 +96,7 @@ def lower_to_fit(graph: Graph, options: Options, limits: Limits) -> tuple[Draft,
 
 @dataclass
 class _Search:
-    """What was found while nothing was enough."""
+    """The best findings while nothing was enough."""
 
     budget: int
     floor: Floor | None = None
@@ -151,7 +151,7 @@ class _Search:
 
 
 def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[Graph, dict[str, str]]:
-    """As it is lowered, with weights that no buffer could hold in parts; and layers in parts, with the reason."""
+    """Lower the graph, splitting weights larger than a buffer; return also the layers in parts, with the reason."""
     prepared = prepare(graph, options, split=way.split, largest_bytes=way.largest_bytes, local_bytes=limits.local_bytes)
     cuts = oversized(prepared, largest_weight(options, limits))
     in_parts = {
@@ -182,7 +182,7 @@ def _ways(options: Options, limits: Limits) -> Iterator[Way]:
 
 
 def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, Layout] | None:
-    """In waves, where they are wanted and fit as well."""
+    """Sort the draft into waves, where they are wanted and fit as well."""
     gains = options.backend == "vulkan" and not limits.cpu_device
     if options.order == "memory" or (options.order == "auto" and not gains):
         return None

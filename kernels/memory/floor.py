@@ -1,4 +1,4 @@
-"""What a plan takes at least, known before anything is lowered: a lower bound, however a graph is lowered and placed.
+"""The least memory of a plan, known before anything is lowered: a lower bound, however a graph is lowered and placed.
 
 Weights as they are in the model: every algorithm keeps them so, padded or transformed into more numbers. Content that
 may be kept once counts once. Of the activations what must live at once; a result that may be written straight into an
@@ -42,7 +42,8 @@ class Floor:
 
 
 def floor_of(prepared: Graph, options: Options, *, swap: bool = False) -> Floor:
-    """Of a graph as it is lowered. `swap`: of activations and weights only the largest count, as others may be away."""
+    """Return the floor of a graph that is prepared for lowering. `swap`: only the largest activation and weight count,
+    as others may be away."""
     item = 1 if options.precision == "int8" else 2 if options.half else 4
     stays = _activations(prepared, options)
     elements = max((stay.size for stay in stays), default=0) if swap else peak(stays)

@@ -30,12 +30,12 @@ POOLS = {
 WORKING = ("arena", "variables", "data")
 """Kinds of pools that no host need see: activations, and what a training keeps."""
 HOST_ALIGNMENT = 256
-"""Of the CPU backend's buffers beside a device, which may ask for less."""
+"""Alignment of the CPU backend's buffers beside a device, which may ask for less."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a buffer lies."""
+    """The place of a buffer."""
 
     pool: str
     offset: int

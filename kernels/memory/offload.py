@@ -31,7 +31,7 @@ def swap_to_fit(draft: Draft, room: int, weights: Sequence[str], *, ahead: bool 
     swaps = Swaps(draft)
 
     def away(part: int) -> tuple[int, frozenset[str]]:
-        """What is left for the rest, and the weights that are away."""
+        """Return the room that is left for the rest, and the weights that are away."""
         names = _away(draft, ordered, min(room, total) * part // _PARTS)
         return room - total + sum(draft.buffers[name].size for name in names), names
 
@@ -52,7 +52,7 @@ def swap_to_fit(draft: Draft, room: int, weights: Sequence[str], *, ahead: bool 
 
 
 def _away(draft: Draft, ordered: Sequence[str], most: int) -> frozenset[str]:
-    """Of weights, the largest first, those that do not fit into `most` bytes beside the ones before."""
+    """Return the weights that do not fit into `most` bytes beside the ones before; the largest come first."""
     away = []
     for name in ordered:
         if draft.buffers[name].size <= most:

@@ -22,18 +22,18 @@ from kernels.plan.model import BufferArgument, Copy, Dispatch, Step, SwapIn, Swa
 from kernels.plan.steps import LASTING, touched, written
 
 _CLEAN = 2
-"""How much further a buffer's next use counts where the host still has its content."""
+"""The factor by which a buffer's next use counts as further where the host still has its content."""
 
 
 _AHEAD = 4
 """Steps ahead of its use a tensor comes back, where swaps have a queue of their own."""
 _FAR = 8
-"""What is needed within so many steps more is not moved away for that: chosen on PyNET (docs/decisions/0083)."""
+"""Steps within which a needed buffer is not moved away for that: chosen on PyNET (docs/decisions/0083)."""
 
 
 class Swaps:
-    """What a draft becomes with swaps, so that activations and scratch of at most `budget` bytes live at once: for any
-    number of tries, for which what the steps use is found once.
+    """Adds swaps to a draft, so that activations and scratch of at most `budget` bytes live at once: for any number of
+    tries, for which what the steps use is found once.
 
     `offloaded`: weights that count, too, and wait in host memory. `ahead`: tensors come back ahead of their use. Both
     methods raise LimitExceeded where a single step needs more.
@@ -44,7 +44,7 @@ class Swaps:
         self._uses = [(set(touched(step)), set(written(step, draft.parameters))) for step in draft.steps]
 
     def moved_bytes(self, budget: int, *, offloaded: Set[str]) -> int:
-        """What the swaps move in an inference, where nothing comes back ahead of its use."""
+        """Return the bytes that swaps move in an inference, where nothing comes back ahead of its use."""
         return self._planned(budget, offloaded, ahead=False).moved_bytes
 
     def swapped(self, budget: int, *, offloaded: Set[str] = frozenset(), ahead: bool = False) -> Draft:
@@ -84,14 +84,14 @@ class _Stay:
 
     id: str
     is_clean: bool
-    """Whether the host has the same content."""
+    """True if the host has the same content."""
 
 
 @dataclass
 class _Swapper:
     draft: Draft
     uses: Sequence[tuple[Set[str], Set[str]]]
-    """Of each step: the buffers that it touches, and those that it writes."""
+    """Buffers that each step touches, and those that it writes."""
     budget: int
     offloaded: Set[str]
     ahead: bool
@@ -151,7 +151,7 @@ class _Swapper:
             self._move_away(name, step.layer)
 
     def _bring_ahead(self, index: int) -> None:
-        """What the next steps need, as far as there is room beside them and what is needed soon after."""
+        """Bring what the next steps need, as far as there is room beside them and what is needed soon after."""
         kept = set(self._needs[index])
         last = min(index + _AHEAD, len(self.draft.steps) - 1)
         for later in range(index + 1, last + 1):
@@ -164,7 +164,7 @@ class _Swapper:
                 self._bring(name, self.draft.steps[later].layer)
 
     def _has_room(self, size: int, index: int, later: int, kept: set[str]) -> bool:
-        """Whether `size` bytes more fit, once what is needed only much later than `later` is moved away."""
+        """Return whether `size` bytes more fit, once what is needed only much later than `later` is moved away."""
         held = size + sum(self._buffers[name].size for name in self._on_device)
         while held > self.budget:
             others = [name for name in self._on_device if name not in kept]

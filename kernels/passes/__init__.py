@@ -44,8 +44,9 @@ from .unread_taps import drop_unread_taps
 __all__ = ["PASSES", "optimise", "prepare"]
 
 ENDINGS, PATCHES, HALVES = "endings", "patches", "halves"
-"""What `rows` makes of dense layers on a GPU: what follows them is a part of them; and patches are their rows, where
-nobody asks how convolutions are computed. Halves: matrix units may compute attention, but no more than its products."""
+"""Rewritings by `rows` of dense layers on a GPU: what follows them becomes a part of them; patches become their rows,
+where nobody asks how convolutions are computed. Halves: matrix units may compute attention, but no more than its
+products."""
 _NARROW = 32
 
 
@@ -80,7 +81,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""In the order in which `optimise` applies them; the last eleven are fusions (`kernels/ir/fusion.py`)."""
+"""Passes in the order in which `optimise` applies them; the last eleven are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(

@@ -94,12 +94,12 @@ def number_of(graph: Graph, name: str) -> float | None:
 
 
 def _is_gate(first: Node, then: Node) -> bool:
-    """Whether `then` multiplies what `first` was computed of."""
+    """Return whether `then` multiplies what `first` was computed of."""
     return then.op == "mul" and first.op in ACTIVATIONS and first.inputs[0] in then.inputs
 
 
 def expression_of(node: Node) -> Expression | None:
-    """What a node computes of each element; None where it computes something else."""
+    """Return the expression that a node computes of each element; None where it computes something else."""
     if node.op == "map":
         found: Expression = node.attributes["expression"]
         return found

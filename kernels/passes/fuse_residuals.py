@@ -29,7 +29,7 @@ def _is_free(node: Node) -> bool:
 
 
 def same_shapes(graph: Graph, add: Node) -> bool:
-    """Whether a sum is of two activations of one shape."""
+    """Return whether a sum is of two activations of one shape."""
     a, b = add.inputs
     return graph.shapes[a] == graph.shapes[b] and not {a, b} & set(graph.constants)
 

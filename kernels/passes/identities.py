@@ -53,7 +53,7 @@ def _bypass(graph: Graph) -> Graph:
 
 
 def _absorb_outputs(graph: Graph) -> Graph:
-    """Where an identity only gives an output its name, its source's node writes that name itself."""
+    """Let a node write an output's name itself, where an identity behind it only gives the name."""
     counts, writers = use_counts(graph), producers(graph)
     names: dict[str, str] = {}
     gone = set()

@@ -124,7 +124,7 @@ def _on_demand(graph: Graph, first: Callable[[list[Node], Node], list[Node]]) ->
 
 
 def _shared_first(graph: Graph) -> list[Node]:
-    """What several read first, because it stays anyway; then a convolution's sum so far; then the rest."""
+    """Put what several read first, because it stays anyway; then a convolution's sum so far; then the rest."""
     at = {node.output: index for index, node in enumerate(graph.nodes)}
     readers = Counter(name for node in graph.nodes for name in set(node.inputs))
 

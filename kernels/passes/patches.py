@@ -49,7 +49,8 @@ def patches(graph: Graph) -> Graph:
 
 
 def _is_whole(graph: Graph, conv: Node) -> bool:
-    """Whether its windows lie side by side and leave no pixel out, each of whole vectors but not of whole stacks."""
+    """Return whether its windows lie side by side and leave no pixel out, each of whole vectors but not of whole
+    stacks."""
     a = conv.attributes
     (c, h, w), (_, _, kh, kw) = graph.shapes[conv.inputs[0]][1:], graph.shapes[conv.inputs[1]]
     side_by_side = tuple(a["strides"]) == (kh, kw) and not any(a["pads"]) and set(a["dilations"]) == {1}

@@ -1,4 +1,4 @@
-"""What passes are made of: pure edits of a graph."""
+"""The parts of passes: pure edits of a graph."""
 
 from __future__ import annotations
 

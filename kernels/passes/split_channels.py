@@ -87,7 +87,7 @@ class _Splitter:
         return bool(self._largest) and packed_elements(shape) > self._largest
 
     def _is_uniform(self, node: Node) -> bool:
-        """Whether all operands are activations of the result's shape."""
+        """Return whether all operands are activations of the result's shape."""
         alike = all(self.shapes[name] == self.shapes[node.output] for name in node.inputs)
         return alike and not set(node.inputs) & set(self._graph.constants)
 

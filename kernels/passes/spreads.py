@@ -42,7 +42,7 @@ def _fits(graph: Graph, node: Node, inputs: tuple[str, ...]) -> bool:
 
 
 def _is_spread(graph: Graph, node: Node) -> bool:
-    """Whether a take does no more than to repeat its source along axes of one element."""
+    """Return whether a take does no more than to repeat its source along axes of one element."""
     shape = tuple(node.attributes["shape"])
     given = (1,) * (len(shape) - len(graph.shapes[node.inputs[0]])) + graph.shapes[node.inputs[0]]
     tables = split_table(graph.constants[node.inputs[1]], shape)

@@ -41,7 +41,7 @@ def _squared(node: Node, writers: Mapping[str, Node]) -> Node:
 
 
 def _root(node: Node | None) -> str | None:
-    """What a node multiplies with itself."""
+    """Return the tensor that a node multiplies with itself."""
     expression = expression_of(node) if node is not None and len(set(node.inputs)) == 1 else None
     is_square = expression is not None and with_operands(expression, {"a": "a", "b": "a"}) == ("mul", "a", "a")
     return node.inputs[0] if node is not None and is_square else None

@@ -21,7 +21,7 @@ def fold_transposes(graph: Graph) -> Graph:
 
 
 def moves_no_data(shape: Shape, perm: Sequence[int]) -> bool:
-    """Whether a transposition only moves axes of extent 1, so that row-major order stays."""
+    """Return whether a transposition only moves axes of extent 1, so that row-major order stays."""
     long_axes = [p for p in perm if shape[p] > 1]
     return long_axes == sorted(long_axes)
 

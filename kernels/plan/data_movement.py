@@ -1,4 +1,4 @@
-"""What a plan moves without computing: copies, transpositions and changes of layout, with their bytes and why.
+"""Data that a plan moves without computing: copies, transpositions and changes of layout, with their bytes and why.
 
 Padding and resizing are operations of the network, and transforms of Winograd compute; they are not listed. Nothing is
 hidden in another step: a tensor has one layout at a time, and what needs another one reads what a listed step wrote.
@@ -90,7 +90,7 @@ class _Account:
         return Movement(index, step.layer, kernel, kind, size, why)
 
     def _ends(self, index: int, source: str, target: str) -> tuple[Kind, str]:
-        """Of a change of layout: whether it is at a port, else between which layers."""
+        """Tell of a change of layout whether it is at a port, else between which layers."""
         before, behind = self._buffers[source], self._buffers[target]
         if behind.role == "output":
             return "output", "the output is a row-major fp32 array of its own"

@@ -21,7 +21,7 @@ class LiveMemory:
     swapped_weights: tuple[int, ...]
     """Offloaded weights that are on the device in each step."""
     allocated: int
-    """Of all pools."""
+    """Bytes of all pools."""
 
     @property
     def most(self) -> int:
@@ -35,7 +35,7 @@ class LiveMemory:
 
 
 def live_memory(plan: Plan) -> LiveMemory:
-    """Where each buffer is counted from the first step that touches it to the last, once for each stay."""
+    """Count each buffer from the first step that touches it to the last, once for each stay."""
     sizes = {buffer.id: buffer.bytes for buffer in plan.buffers}
     roles = {buffer.id: buffer.role for buffer in plan.buffers}
     changes = {is_weight: [0] * (len(plan.steps) + 1) for is_weight in (False, True)}

@@ -66,7 +66,7 @@ class Parameter(_Part):
     name: str
     kind: Literal["buffer", "image", "i32", "f32"]
     access: Literal["read", "write", "readwrite"] = "read"
-    """For buffers and images."""
+    """Access to buffers and images."""
     texel: Literal["", "r32f", "rgba32f", "rgba16f"] = ""
     """Vulkan: the buffer is bound as a storage texel buffer of this format, not as a storage buffer."""
 
@@ -144,7 +144,7 @@ class Buffer(_Part):
     image: Image | None = None
     """It is the top of its pool, an image of the same width."""
     blob_offset: int | None = None
-    """Where its initial content starts in `blob.bin` (weights, offloaded ones too, and variables only)."""
+    """Byte of `blob.bin` at which its initial content starts (weights, offloaded ones too, and variables only)."""
 
 
 class BufferArgument(_Part):
@@ -255,11 +255,11 @@ class Stage(_Part):
     report: str
     """Variable that starts with two f32: sums of the loss and of wrong answers over the epoch's samples so far."""
     classifies: bool = False
-    """Whether there are answers that may be wrong."""
+    """True if there are answers that may be wrong."""
 
 
 class Requires(_Part):
-    """What the device of the plan's own API must offer; checked before anything is allocated."""
+    """Needs of the device of the plan's own API; checked before anything is allocated."""
 
     total_bytes: int
     max_buffer_bytes: int
@@ -267,7 +267,7 @@ class Requires(_Part):
     local_bytes: int = 0
     fp16: bool = False
     image_width: int = 0
-    """Of the largest images; 0: there are none."""
+    """Width of the largest images; 0: there are none."""
     image_height: int = 0
 
 
@@ -289,7 +289,8 @@ class Plan(_Part):
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     stages: tuple[Stage, ...] = Field(default=(), exclude_if=lambda stages: not stages)
-    """Of a plan that trains: every step is of one stage, which follow each other. Absent from every other plan."""
+    """Stages of a plan that trains: every step is of one stage, which follow each other. Absent from every other
+    plan."""
 
     @property
     def plan_hash(self) -> str:

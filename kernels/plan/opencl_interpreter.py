@@ -49,7 +49,7 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave."""
+    """The results of a run."""
 
     outputs: dict[str, Array]
     device: str = ""
@@ -81,7 +81,7 @@ def run_opencl(
 
 @dataclass(frozen=True)
 class EpochSums:
-    """What an epoch of training gave, as the agent reports it."""
+    """The sums of an epoch of training, as the agent reports them."""
 
     stage: str
     loss: float

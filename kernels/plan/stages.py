@@ -38,7 +38,8 @@ def _check_variables(where: str, stage: Stage, buffers: Mapping[str, Buffer]) ->
 
 
 def _check_carried(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
-    """What a pass leaves to the next lies in variables: memory of everything else is shared within a pass."""
+    """Raise PlanError unless all that a pass leaves to the next lies in variables: other memory is shared within a
+    pass."""
     parameters = {program.id: program.parameters for program in plan.programs}
     for stage in plan.stages:
         known: set[str] = set()

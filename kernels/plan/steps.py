@@ -1,4 +1,4 @@
-"""What steps, of a plan or of a draft, do to buffers: what each reads and writes, and how long content lives.
+"""Effects of steps, of a plan or of a draft, on buffers: what each reads and writes, and how long content lives.
 
 Validation, memory layout, swapping, waves, the account of moves and the figures of a plan all ask here.
 """
@@ -30,7 +30,7 @@ class Access:
     """The byte after the last; by default those of the whole buffer."""
 
     def clashes(self, other: Access) -> bool:
-        """Whether the order of the two matters: one writes bytes that the other touches."""
+        """Return whether the order of the two matters: one writes bytes that the other touches."""
         shares = self.buffer == other.buffer and self.begin < other.end and other.begin < self.end
         return shares and (self.writes or other.writes)
 
@@ -54,7 +54,7 @@ def touched(step: Step) -> list[str]:
 
 
 def accesses(step: Step, parameters: Parameters) -> Iterator[Access]:
-    """What a step does to its buffers. Raises KeyError where the parameters of its program are not given."""
+    """Yield the accesses of a step. Raises KeyError where the parameters of its program are not given."""
     if isinstance(step, Dispatch):
         for parameter, argument in zip(parameters[step.program], step.arguments, strict=True):
             if isinstance(argument, BufferArgument):

@@ -255,7 +255,7 @@ def _check_overlaps(plan: Plan, waves: Sequence[int]) -> None:
 
 
 def _check_pool(held: list[tuple[Buffer, Span]], time: str) -> None:
-    """Of one pool, in the order of their offsets."""
+    """Check the buffers of one pool, in the order of their offsets."""
     ends = np.array([buffer.offset + buffer.bytes for buffer, _ in held], np.int64)
     first, last = (np.array([getattr(span, name) for _, span in held], np.int64) for name in ("first", "last"))
     for index, (buffer, span) in enumerate(held):

@@ -42,7 +42,7 @@ def evaluate(
 
 
 def roundings(precision: str) -> dict[str, Any]:
-    """How `evaluate` rounds as this precision does, to tell what rounding alone loses."""
+    """Return the arguments with which `evaluate` rounds like this precision, to tell what rounding alone loses."""
     return {"in_halves": True} if precision in HALF else {"dtype": np.float32}
 
 

@@ -38,7 +38,7 @@ def convolve(
 def im2col(
     x: AnyArray, kernel: Sequence[int], *, strides: Sequence[int], pads: Sequence[int], dilations: Sequence[int]
 ) -> AnyArray:
-    """What each window of x (N,C,H,W) reads, zero pads (t,l,b,r) -> (N,C*kh*kw,OH,OW)."""
+    """Return the elements that each window of x (N,C,H,W) reads, zero pads (t,l,b,r) -> (N,C*kh*kw,OH,OW)."""
     patches = _patches(pad(x, pads), kernel, strides, dilations)
     n, c, kh, kw, oh, ow = patches.shape
     return patches.reshape(n, c * kh * kw, oh, ow)

@@ -1,4 +1,4 @@
-"""What the functions of expressions mean (`kernels/ir/expressions.py`)."""
+"""The meaning of the functions of expressions (`kernels/ir/expressions.py`)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def compute(expression: Expression, operands: Sequence[AnyArray], shape: tuple[i
 
 
 def _value(part: Expression, operands: Sequence[AnyArray], dtype: np.dtype[Any], known: dict[Expression, Any]) -> Any:
-    """Of a part; `known`: those that were computed before."""
+    """Return the value of a part; `known`: those that were computed before."""
     if isinstance(part, str):
         return operands[LETTERS.index(part)]
     if not isinstance(part, tuple):

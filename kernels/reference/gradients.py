@@ -96,7 +96,7 @@ def _activation(node: Node, inputs: Sequence[Any], output: AnyArray, behind: Any
 
 
 def _map(node: Node, inputs: Sequence[Any], output: AnyArray, behind: AnyArray) -> list[AnyArray]:
-    """Of an expression that is one function of the node's input."""
+    """Return the gradient of an expression that is one function of the node's input."""
     del inputs
     return [before_activation(node.attributes["expression"], output, behind)]
 

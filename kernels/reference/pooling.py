@@ -50,7 +50,7 @@ def average_pool(
 def _taps(
     x: AnyArray, out: Shape, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], *, outside: float
 ) -> Iterator[AnyArray]:
-    """For each position in the window the (N,C,OH,OW) elements that all windows see there."""
+    """Yield for each position in the window the (N,C,OH,OW) elements that all windows see there."""
     (oh, ow), (sh, sw) = out[2:], strides
     reach_h, reach_w = (oh - 1) * sh + kernel[0], (ow - 1) * sw + kernel[1]
     bottom, right = max(0, reach_h - x.shape[2] - pads[0]), max(0, reach_w - x.shape[3] - pads[1])

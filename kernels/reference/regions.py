@@ -12,7 +12,7 @@ Numbers = npt.NDArray[Any]
 
 
 def roi_align(x: Numbers, boxes: Numbers, pictures: Numbers, valid: Numbers, attributes: Mapping[str, Any]) -> Numbers:
-    """By its definition, in the precision of x."""
+    """Average or take the largest by the definition, in the precision of x."""
     (_, c, h, w), (rows, columns), points = x.shape, attributes["size"], attributes["points"]
     out = np.zeros((len(boxes), c, rows, columns), x.dtype)
     for row in range(min(len(boxes), int(valid[0]))):

@@ -22,7 +22,7 @@ Arcs = Mapping[object, Mapping[object, float]]
 
 @dataclass(frozen=True)
 class Times:
-    """What a layer takes on either side, with what is placed beside it; in milliseconds."""
+    """The time of a layer on either side, with what is placed beside it; in milliseconds."""
 
     gpu: float
     cpu: float
@@ -34,12 +34,12 @@ class Division:
 
     on_cpu: frozenset[str]
     ms: float
-    """What a frame takes by the times that were given."""
+    """The time of a frame by the times that were given."""
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """What one layer makes and others read, by the layers that decide where it lies."""
+    """A tensor that one layer makes and others read, by the layers that decide where it lies."""
 
     bytes: int
     maker: str
@@ -106,7 +106,7 @@ def _forced(arcs: Arcs, gpu: str, cpu: str) -> Arcs:
 
 
 def _cut(arcs: Arcs, times: Mapping[str, Times]) -> Division:
-    """By the shortest augmenting paths (J. Edmonds and R. M. Karp, Journal of the ACM 19(2), 1972)."""
+    """Cut by the shortest augmenting paths (J. Edmonds and R. M. Karp, Journal of the ACM 19(2), 1972)."""
     left: dict[object, dict[object, float]] = defaultdict(lambda: defaultdict(float))
     left |= {vertex: defaultdict(float, own) for vertex, own in arcs.items()}
     total = 0.0

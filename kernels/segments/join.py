@@ -106,7 +106,7 @@ class _Ports:
     def __init__(self, graph: Graph, parts: Sequence[_Part]) -> None:
         self._parts = parts
         self.inputs: dict[str, Port] = {}
-        """Of the whole: where the first segment that reads one has it."""
+        """Inputs of the whole: where the first segment that reads one has it."""
         self.outputs = {port.name: part.port(port) for part in parts for port in part.plan.outputs}
         inner = {port.name for part in parts for port in part.plan.inputs}
         kept = [name for name in self.outputs if name not in inner and name not in graph.outputs]
@@ -144,6 +144,6 @@ class _Ports:
 
 
 def _together(each: Sequence[Requires]) -> Requires:
-    """What segments of one device need: their memory side by side, and of all else the most."""
+    """Join the needs of segments of one device: their memory side by side, and of all else the most."""
     most = {name: max(getattr(one, name) for one in each) for name in Requires.model_fields}
     return Requires(**{**most, "total_bytes": sum(one.total_bytes for one in each)})

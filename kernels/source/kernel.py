@@ -1,4 +1,4 @@
-"""What a kernel is, apart from any API: its body, its ordered parameters and what it is compiled for."""
+"""A kernel, apart from any API: its body, its ordered parameters and what it is compiled for."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Buffer:
     image: bool = False
     """It lies in an image: element i of four lanes is its texel (i % width, i / width)."""
     planes: int = 0
-    """Where not 0: an fp32 array of so many channels, one to four, each a plane of the kernel's `h` x `w`; its element
-    i has in its lanes what lies at i, and as many planes later as the lane's number; lanes beyond are 0."""
+    """If not 0, an fp32 array of so many channels, one to four, each a plane of the kernel's `h` x `w`; its element i
+    has in its lanes what lies at i, and as many planes later as the lane's number; lanes beyond are 0."""
 
 
 def result(name: str, lanes: Literal[1, 4] = 4, storage: Storage = "data") -> Buffer:
@@ -78,15 +78,15 @@ class Kernel:
     tile: type[Tile] = Tile
     locals: tuple[LocalArray, ...] = ()
     computes_in_half: bool = False
-    """Whether products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
+    """True if products and short sums are half in a plan of `fp16_arithmetic`; else values are widened when read."""
     matrix_units: bool = False
-    """Whether subgroups multiply matrices of halves at once (`kernels/catalog/desktop/units/`)."""
+    """True if subgroups multiply matrices of halves at once (`kernels/catalog/desktop/units/`)."""
     fragments: bool = False
-    """Whether work-items hand each other what they hold of a matrix."""
+    """True if work-items hand each other what they hold of a matrix."""
     warpgroups: bool = False
-    """Whether 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
+    """True if 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
     whole_numbers: bool = False
-    """Whether it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
+    """True if it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
     rewrite: Callable[[str, Mapping[str, int]], str] | None = None
     """Writes out what this body marks by words of its own, from the constants."""
 
@@ -101,7 +101,7 @@ class Kernel:
         )
 
     def is_narrow(self, precision: Precision) -> bool:
-        """Whether it computes in half."""
+        """Return whether it computes in half."""
         return self.computes_in_half and precision == "fp16_arithmetic"
 
     @cached_property
@@ -115,7 +115,7 @@ class Kernel:
 
     @property
     def loads_raw(self) -> bool:
-        """Whether it takes values from memory as they lie there, and converts them where it needs them.
+        """Return whether it takes values from memory as they lie there, and converts them where it needs them.
 
         A conversion waits for its load; behind the arithmetic it does not (docs/decisions/0086).
         """
@@ -154,7 +154,7 @@ class Kernel:
         return self.rewritten(unroll(_read(self.body, self.body.parent), constants), constants)
 
     def rewritten(self, text: str, constants: Mapping[str, int]) -> str:
-        """What `rewrite` makes of the text."""
+        """Return the text that `rewrite` makes."""
         return self.rewrite(text, constants) if self.rewrite else text
 
 

@@ -1,4 +1,4 @@
-"""How a kernel is specialised: the numbers that it is compiled for."""
+"""Specialisation of a kernel: the numbers that it is compiled for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class derived:  # noqa: N801  a decorator, as `property` is
 
 @dataclass(frozen=True)
 class Tile:
-    """What one kernel is compiled for; a kernel that is the same for all sizes takes this one, which has no numbers.
+    """The numbers that one kernel is compiled for; a kernel that is the same for all sizes takes this one, which has
+    none.
 
     The fields are what is chosen. A body reads the fields and the `derived` numbers, each by its name in capitals.
     """
@@ -44,7 +45,7 @@ class Tile:
 
 
 UNTILED = Tile()
-"""Of kernels that are the same for all sizes."""
+"""The tile of kernels that are the same for all sizes."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from .stages import TrainingStage
 
 
 class Descent:
-    """Of one stage: what its steps read and write."""
+    """The buffers that the steps of one stage read and write."""
 
     def __init__(
         self, home: Home, stage: TrainingStage, training: TrainingOptions, buffers: Mapping[str, str], counter: str,

@@ -11,7 +11,7 @@ from .bodies import body
 
 _COUNTER = Buffer("counter", 1, "i32")
 _SHUFFLED = ("batch", "batches", "samples", "seed", "half_bits")
-"""Of the part `drawn`."""
+"""Integers of the part `drawn`."""
 _WINDOW = ("h", "w", "oh", "ow", "kh", "kw", "sh", "sw", "pad_t", "pad_l")
 _POOL = ("count", "stride", *_WINDOW)
 _STEP = (Buffer("gradient"), Buffer("rates", 1), _COUNTER, changed("weight"))

@@ -40,7 +40,7 @@ class Tape:
         self.graph, self.trained = stage.graph, stage.trained
         self.values: dict[str, Rows] = {}
         self.gradients: dict[str, Rows] = {}
-        """Of tensors and of weights."""
+        """Gradients of tensors and of weights."""
         self.before: set[str] = set()
         """Tensors whose gradient is that before their activation."""
         self._variables, self._buffers = variables, buffers
@@ -70,7 +70,7 @@ class Tape:
             step()
 
     def is_live(self, name: str) -> bool:
-        """Whether something that is trained is, or lies before, a tensor."""
+        """Return whether something that is trained is, or lies before, a tensor."""
         return name in self._live
 
     def give(self, name: str, gradient: Rows) -> None:
@@ -205,7 +205,7 @@ class Tape:
         return target
 
     def in_memory(self, source: Source) -> Rows:
-        """What a product reads."""
+        """Return the rows in memory that a product reads."""
         if isinstance(source, Windows):
             raise TypeError("windows that are in no memory")
         return source
@@ -344,4 +344,4 @@ RULES: dict[str, Rule] = {
     "average_pool": _pool,
     "reshape": _reshape,
 }
-"""What can be trained."""
+"""Rules of the operators that can be trained."""

@@ -1,4 +1,4 @@
-"""Where the variables of a training lie, and who takes their steps: the device, or the host beside it."""
+"""The home of a training's variables, which takes their steps: the device, or the host beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Home:
         return variable
 
     def collect(self, result: str) -> str:
-        """What the device's kernels wrote, as the steps that change variables read it."""
+        """Return what the device's kernels wrote, as the steps that change variables read it."""
         return result
 
 

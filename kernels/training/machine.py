@@ -1,4 +1,4 @@
-"""How training writes steps: matrices, products of them, and kernels by name; one class for GPUs, one for the CPU."""
+"""Writes a training's steps: matrices, products of them, and kernels by name; one class for GPUs, one for the CPU."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Rows:
     image: Shape = ()
     """Channels, height and width of an image that was flattened."""
     turned: bool = False
-    """Whether its columns lie where others have rows; only products of the CPU backend read it so."""
+    """True if its columns lie where others have rows; only products of the CPU backend read it so."""
 
     @property
     def rows(self) -> int:
@@ -105,7 +105,7 @@ class Machine(ABC):
 
     draft: Draft
     side: Side = ""
-    """In a plan of both: whose steps it writes."""
+    """The side whose steps it writes, in a plan of both."""
 
     def rows(self, name: str, n: int, c: int, h: int = 1, w: int = 1) -> Rows:
         """A new matrix that lives within a pass."""
@@ -156,7 +156,7 @@ class GpuMachine(Machine):
     def product(
         self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
     ) -> None:
-        """By the algorithm that the catalog chooses."""
+        """Write a product by the algorithm that the catalog chooses."""
         sizes = Product(1, rows, a.stride, target.stride)
         choice = self._choice(layer, sizes)
         self.draft.chosen[layer] = choice.words
@@ -184,7 +184,7 @@ class GpuMachine(Machine):
         self, kernel: Kernel, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
         *, floats: Mapping[str, float] | None = None, switches: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
-        """Of a kernel by so many work-items across and down."""
+        """Write a dispatch of a kernel by so many work-items across and down."""
         self._context.dispatch(kernel, layer, buffers, ints, (*items, 1), floats=floats, switches=switches)
 
     def check_turns(self, layer: str, turns: int) -> None:
@@ -203,7 +203,7 @@ class GpuMachine(Machine):
         return PRODUCTS.choose(self._options, self._limits, layer, sizes)
 
     def transposed(self, layer: str, source: Rows) -> Rows:
-        """By the algorithm that the catalog chooses; on CPUs behind a GPU interface in squares of four."""
+        """Transpose by the algorithm that the catalog chooses; on CPUs behind a GPU interface in squares of four."""
         target = self.rows(f"{source.buffer}:transposed", source.stride, source.rows)
         if self._limits.cpu_device and source.rows % 4 == 0 and TRANSPOSITIONS.is_open(self._options):
             columns4, rows4 = source.stride // 4, source.rows // 4
@@ -307,5 +307,5 @@ class CpuMachine(Machine):
 
 
 def activation_code(activation: Activation) -> tuple[int, float, float]:
-    """Of relu and sigmoid, which have no bounds; 0: none."""
+    """Return the code of relu or sigmoid, which have no bounds; 0: none."""
     return (ACTIVATIONS[activation[0]].code if activation else 0), 0.0, 0.0

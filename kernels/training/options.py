@@ -1,4 +1,4 @@
-"""What a training may be told."""
+"""The choices of a training."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class TrainingOptions:
     """Stochastic gradient descent on batches of the size that the graph's input has."""
 
     samples: int
-    """Of the data set. An epoch takes whole batches: what is left over differs from epoch to epoch."""
+    """Samples of the data set. An epoch takes whole batches: what is left over differs from epoch to epoch."""
     epochs: int
     seed: int = 0
-    """Of the order in which epochs take the samples."""
+    """Seed of the order in which epochs take the samples."""
     learning_rate: float = 0.45
     decay: Sequence[tuple[int, float]] = ()
     """From which epoch on the rate is multiplied by what, e.g. ((10, 0.1), (20, 0.1))."""
@@ -39,7 +39,7 @@ class TrainingOptions:
     """Before all layers together, each but the last as an autoencoder with tied weights, for so many epochs."""
     input_dtype: InputDtype = "u8"
     scale: float = 0.0
-    """By which inputs are multiplied; 0: 1/255 of bytes, 1 of floats."""
+    """The factor of the inputs; 0: 1/255 of bytes, 1 of floats."""
     steps: Steps = "auto"
     updates: Updates = "device"
 
@@ -54,7 +54,7 @@ class TrainingOptions:
 
     @property
     def input_scale(self) -> float:
-        """By which inputs are multiplied."""
+        """The factor of the inputs."""
         return self.scale or (1 / 255 if self.input_dtype == "u8" else 1.0)
 
     def rates(self, epochs: int) -> list[float]:

@@ -17,7 +17,7 @@ from .machine import GpuMachine, Rows, Source, activation_code
 from .stages import TIED
 
 MOST_SAMPLES = 256
-"""Of a batch: a work-item keeps a number of each."""
+"""The most samples of a batch: a work-item keeps a number of each."""
 
 _FEED_FORWARD = Kernel(
     "feed_forward",

@@ -97,7 +97,7 @@ class _Program:
         self._batches = training.samples // self._batch
         self._variables: dict[str, Variable] = {}
         self._buffers: dict[str, str] = {}
-        """Of variables, at home."""
+        """Buffers of variables, at home."""
         self._data = self._add_port(graph.inputs[0], graph.shapes[graph.inputs[0]][1:])
         self._labels = ""
 

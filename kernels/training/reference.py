@@ -22,7 +22,7 @@ Weights = dict[str, AnyArray]
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch gave."""
+    """The results of an epoch."""
 
     stage: str
     loss: float
@@ -62,7 +62,7 @@ def train_reference(
 def gradients_of(
     stage: TrainingStage, weights: Mapping[str, AnyArray], inputs: AnyArray, labels: AnyArray | None
 ) -> tuple[AnyArray, AnyArray, Weights]:
-    """Of one batch: the loss of each sample, whether its answer is wrong, and the gradients of their mean."""
+    """Return for one batch the loss of each sample, whether its answer is wrong, and the gradients of their mean."""
     graph = stage.graph
     values: dict[str, AnyArray] = {graph.inputs[0]: inputs}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""In which order an epoch takes the samples: the same on every device, and without a table.
+"""The order in which an epoch takes the samples: the same on every device, and without a table.
 
 A Feistel network over the least even number of bits that holds every sample, keyed by the seed and the epoch; a place
 outside is sent through again until it is inside (cycle walking: Black and Rogaway, 2002). So any place of any epoch is

@@ -1,4 +1,4 @@
-"""How a weight lies on the device: a matrix, each of its extents filled up to a multiple of four.
+"""The layout of a weight on the device: a matrix, each of its extents filled up to a multiple of four.
 
 With zeros, so that what is beyond the last column of an activation is zero as well, and no gradient reaches it. Sigmoid
 of zero is not: there the bias is so low that nothing is left.
@@ -32,7 +32,7 @@ class Variable:
     name: str
     shape: Shape
     image: Shape = ()
-    """Of the weights of a dense layer that reads an image: the image's channels, height and width."""
+    """The image that a dense layer with these weights reads: channels, height and width; empty: it reads none."""
     filler: float = 0.0
 
     @property
@@ -49,7 +49,7 @@ class Variable:
         return self.shape[0] if len(self.shape) in (1, 4) else self.shape[1]
 
     def lay(self, array: Array) -> Array:
-        """As the device has it: (rows, columns), both filled up."""
+        """Lay an array out for the device: (rows, columns), both filled up."""
         matrix = self._matrix(array)
         shape = (1 if len(self.shape) == 1 else up(self.rows), up(self.columns))
         whole = np.full(shape, self.filler, np.float32)

@@ -1,4 +1,4 @@
-"""What may be tried for a layer, and plans that try it."""
+"""Choices that may be tried for a layer, and plans that try them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _open(graph: Graph, options: Options, limits: Limits) -> Iterator[tuple[Node
 
 
 def default_choice(layer: Layer, options: Options, limits: Limits) -> Choice:
-    """What the compiler takes where nothing was tuned; an empty tile is the algorithm's own."""
+    """Return the compiler's choice where nothing was tuned; an empty tile is the algorithm's own."""
     return layer.family.choose(untuned(options), limits, "", layer.sizes)
 
 
@@ -80,7 +80,8 @@ def candidates(layer: Layer, options: Options, limits: Limits) -> list[Choice]:
 
 
 def applicable(graph: Graph, options: Options, limits: Limits, known: Mapping[str, Choice]) -> dict[str, Choice]:
-    """Of what is known the part that this network can use, and that this compiler would try on such a device itself."""
+    """Return the part of what is known that this network can use, and that this compiler would try on such a device
+    itself."""
     if not known:
         return {}
     own = {key: layer for key, layer in distinct(graph, options, limits).items() if key in known}

@@ -1,4 +1,4 @@
-"""What tuning found, by device, driver, threads, precision and layer: a file of the user's; the farm ships none."""
+"""Findings of tuning, by device, driver, threads, precision and layer: a file of the user's; the farm ships none."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Found(BaseModel):
     default: str
     """The compiler's own choice, in words."""
     default_ms: float | None = None
-    """What that took; None where it could not be measured."""
+    """The time of that; None where it could not be measured."""
     tried: int = Field(ge=1)
     failed: int = Field(default=0, ge=0)
-    """Of those, how many did not run or computed wrongly."""
+    """Number of those that did not run or computed wrongly."""
     kept: bool | None = None
-    """Whether a whole network was faster with it; None: not compared yet. Only kept choices are used."""
+    """True if a whole network was faster with it; None: not compared yet. Only kept choices are used."""
     at: float
     """Unix time."""
 
@@ -46,12 +46,12 @@ class Found(BaseModel):
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing was faster than the compiler's own choice."""
+        """True if nothing was faster than the compiler's own choice."""
         return self.choice.words == self.default
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast as the compiler's own choice."""
+        """The speed in multiples of that of the compiler's own choice."""
         return self.default_ms / self.ms if self.default_ms else None
 
     @property

@@ -1,4 +1,4 @@
-"""What is tuned: the layers of a graph whose family leaves a choice."""
+"""Layers that are tuned: those of a graph whose family leaves a choice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def layer_of(graph: Graph, node: Node, options: Options) -> Layer | None:
 
 
 def untuned(options: Options) -> Options:
-    """As if nothing had been asked for or found."""
+    """Return the options as if nothing had been asked for or found."""
     names = {name for family in FAMILIES for name in (family.option, *family.tile_options)}
     return replace(options, tuned={}, **{name: COMPILE_AXES[name].default for name in names})
 

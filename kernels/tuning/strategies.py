@@ -1,4 +1,4 @@
-"""How the candidates of one layer are searched: all, the better half again and again, or as time allows."""
+"""Search of the candidates of one layer: all, the better half again and again, or as time allows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Halving:
     default, which comes first, stays to the end."""
 
     repeats: int = 8
-    """Of the last round."""
+    """Repeats of the last round."""
 
     def search(self, choices: Sequence[Choice], measure: Measure) -> list[Timing]:
         left, repeats = list(choices), 1
@@ -82,7 +82,7 @@ class Budgeted:
         return _sorted(best, measure(best, 2 * self.repeats)) or found
 
     def _fitting(self, ends_at: float, each_s: float) -> int:
-        """How many candidates of so long each should fit."""
+        """Return how many candidates of so long each should fit."""
         left_s = max(0.0, ends_at - self.clock())
         return self.batch if left_s >= self.batch * each_s else int(left_s / each_s)
 
@@ -92,7 +92,7 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
     "halving": lambda _: Halving(),
     "budgeted": Budgeted,
 }
-"""By name, from the seconds that one layer may take."""
+"""Strategies by name, from the seconds that one layer may take."""
 
 
 def _with_default(default: Choice, choices: list[Choice], timings: Sequence[Timing]) -> list[Choice]:

@@ -34,7 +34,7 @@ class TimeIsOver(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """What one run of a trial plan gave."""
+    """The results of one run of a trial plan."""
 
     layers_ms: Mapping[str, Sequence[float]]
     """Layer -> device time of each pass."""
@@ -59,7 +59,7 @@ class Trials:
         self.failures: dict[Choice, str] = {}
 
     def __call__(self, choices: Sequence[Choice], repeats: int) -> list[float | None]:
-        """As `strategies.Measure`."""
+        """Measure like `strategies.Measure`."""
         usable = [choice for choice in choices if choice not in self.failures]
         times: dict[Choice, float] = {}
         for part in batches(self._layer, usable, self._limits):
@@ -67,7 +67,7 @@ class Trials:
         return [times.get(choice) for choice in choices]
 
     def is_right(self, choice: Choice) -> bool:
-        """Whether it computes what the reference does; a wrong one counts as failed."""
+        """Return whether it computes what the reference does; a wrong one counts as failed."""
         plan = self._trial([choice])
         (name, wanted), = evaluate(plan.graph, plan.inputs).items()  # fmt: skip
         found = np.asarray(self._run(plan, 1).outputs[name], np.float64)

@@ -24,14 +24,14 @@ MARGIN = 0.03
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a tuning is."""
+    """The progress of a tuning."""
 
     done: int
     total: int
     conv: str
     """Key of the layer."""
     found: Found | None = None
-    """What the layer came to, once it is done."""
+    """The finding for the layer, once it is done."""
     measured: int = 0
     """Measurements of its candidates so far."""
     best_ms: float | None = None

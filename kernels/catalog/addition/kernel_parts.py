@@ -6,4 +6,4 @@ from kernels.source.kernel import view
 
 PLACES = (*view("a"), *view("b"), *view("dst"), "stacks", "hw", "multiply")
 BOUNDS = ("lo", "hi")
-"""Of the activation."""
+"""The activation's bounds."""

@@ -32,7 +32,7 @@ def addition_of(graph: Graph, node: Node) -> Addition:
 
 
 def _is_by_channel(b: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a constant varies along the channels only."""
+    """Return whether a constant varies along the channels only."""
     if not has_channels(shape):
         return False
     full = (1,) * (len(shape) - len(b)) + b

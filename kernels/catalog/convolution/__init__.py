@@ -53,7 +53,7 @@ _WINOGRAD_PIXELS = 196
 _WINOGRAD_SAVES = 0.6
 """Part of the products that may be left: of small pictures most of a tile lies beyond the edge."""
 _UNIT, _UNIT_PIXELS = 16, 4
-"""Of matrix units: rows and columns of the usual matrix, and pixels from which on they paid (docs/decisions/0109)."""
+"""Rows and columns of the usual matrix of matrix units, and pixels from which on they paid (docs/decisions/0109)."""
 _LARGE_SAVES = 0.85
 """Part of the products up to which larger tiles are taken: measured from 90 x 124 outputs on, where it is 0.79."""
 _POCL_WINOGRAD_CHANNELS = 16
@@ -76,7 +76,8 @@ class Convolutions(GpuFamily[Convolution]):
         return convolution_of(graph, node)
 
     def default(self, options: Options, limits: Limits, sizes: Convolution) -> str:
-        """By the kind of device; the first that fits where an algorithm, a granularity or pixels were asked for."""
+        """Choose by the kind of device; take the first that fits if an algorithm, a granularity or pixels were asked
+        for."""
         if options.granularity % 4 and DOT.why_not(sizes, options, limits) is None:
             return DOT.name
         if self.is_open(options) and not limits.unified_memory and not limits.cpu_device:
@@ -127,7 +128,7 @@ def _for_desktop(options: Options, limits: Limits, conv: Convolution) -> str:
 
 
 def _on_units(conv: Convolution) -> bool:
-    """Whether matrix units pay: where pixels, channels and the depth of the product fill a matrix."""
+    """Return whether matrix units pay: whether pixels, channels and the depth of the product fill a matrix."""
     depth = conv.c // conv.groups * conv.kernel[0] * conv.kernel[1]
     return conv.n * conv.oh * conv.ow >= _UNIT_PIXELS and min(conv.k // conv.groups, depth) >= _UNIT
 
@@ -144,7 +145,8 @@ def _for_pocl(options: Options, limits: Limits, conv: Convolution) -> str:
 
 
 def _has_room(entry: Algorithm[Convolution], conv: Convolution, options: Options, limits: Limits) -> bool:
-    """Whether a buffer holds its filters, where they grow: `split_weights` divides them as the model has them."""
+    """Return whether a buffer holds its filters, which Winograd enlarges: `split_weights` divides them as the model has
+    them."""
     if not isinstance(entry, Winograd) or not limits.max_buffer_bytes:
         return True
     return entry.weight_bytes(conv, options) <= limits.max_buffer_bytes

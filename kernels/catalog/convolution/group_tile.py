@@ -36,7 +36,7 @@ class GroupTile(Tile):
 
     @property
     def local_bytes(self) -> int:
-        """Of both operands in single precision."""
+        """Bytes of both operands in single precision."""
         return 16 * (self.local_src + self.local_weight)
 
     @property
@@ -129,7 +129,7 @@ class GroupTile(Tile):
 
     @property
     def words(self) -> str:
-        """As `parse_group_tile` reads it."""
+        """The text that `parse_group_tile` reads."""
         sizes = (self.tx, self.ty, self.tp, self.tv, self.depth, self.split)
         return "x".join(map(str, (*sizes, *([1] if self.ahead else []))))
 
@@ -162,13 +162,13 @@ class StackProduct:
 
     pixels: int
     stacks: int
-    """Of outputs."""
+    """Stacks of outputs."""
     depth: int
     """Pairs of a tap and a stack of inputs."""
     matrices: int
     """Such products side by side."""
     divides: bool = False
-    """Whether several work-groups may share out the depth."""
+    """True if several work-groups may share out the depth."""
 
 
 def group_tile_words(options: Options, limits: Limits, sizes: StackProduct) -> list[str]:
@@ -244,7 +244,7 @@ def choose_group_tile(options: Options, limits: Limits, sizes: StackProduct) -> 
 
 
 def cheapest_tile(options: Options, limits: Limits, sizes: StackProduct) -> GroupTile | None:
-    """Of the tiles that fit the device; None where none does.
+    """Return the cheapest of the tiles that fit the device, or None if none does.
 
     On a desktop one vector of channels is computed alone only where there is no other: the source is read for each.
     """
@@ -266,7 +266,7 @@ def parts_of_depth(tile: GroupTile, options: Options, limits: Limits, sizes: Sta
 
 
 def _desktop_costs(tile: GroupTile, options: Options, limits: Limits, sizes: StackProduct) -> dict[int, float]:
-    """By parts of the depth."""
+    """Return the cost for each number of parts of the depth."""
     tiles, stages = _tiles(tile, sizes), -(-sizes.depth // tile.depth)
     results = 4 * sizes.pixels * sizes.stacks * sizes.matrices
     divides = sizes.divides and tile.split == 1 and _is_desktop(limits)

@@ -10,7 +10,7 @@ WINDOW = ("h", "w", "oh", "ow", "kh", "kw", "sh", "sw", "pad_t", "pad_l")
 DILATION = ("dh", "dw")
 ENDING = ("has_residual", "activation")
 BOUNDS = ("lo", "hi")
-"""Of the activation."""
+"""The activation's bounds."""
 TILES = (
     LocalArray("tile_src", "LOCAL_SRC", storage="computed"),
     LocalArray("tile_weight", "LOCAL_WEIGHT", storage="computed"),

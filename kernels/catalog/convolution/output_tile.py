@@ -1,4 +1,4 @@
-"""How many outputs a work-item computes: a tile of pixels x vectors of output channels.
+"""The outputs of a work-item: a tile of pixels x vectors of output channels.
 
 What is scarce differs. On a GPU it is registers: eight vectors of four. PoCL turns a vector of the source into one of
 the processor, so its vectors are as wide as the widest processor's. lavapipe computes eight work-items at once and pays
@@ -46,13 +46,13 @@ class OutputTile(Tile):
 
     @property
     def words(self) -> str:
-        """As `parse_tile` reads it."""
+        """The text that `parse_tile` reads."""
         return f"{self.pixels}x{self.vectors}x{self.lanes}"
 
 
 @dataclass(frozen=True)
 class _Device:
-    """What a kind of device computes with best."""
+    """The tile with which a kind of device computes best."""
 
     stacks: int
     sums: int

@@ -1,4 +1,4 @@
-"""What direct and window share: outputs in registers, output channels in groups of a tile."""
+"""The common part of direct and window: outputs in registers, output channels in groups of a tile."""
 
 from __future__ import annotations
 

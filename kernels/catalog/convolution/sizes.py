@@ -54,7 +54,7 @@ class Convolution:
 
     @property
     def has_whole_groups(self) -> bool:
-        """Whether it has groups that are whole stacks of four channels."""
+        """True if it has groups that are whole stacks of four channels."""
         return self.groups > 1 and (self.c // self.groups) % 4 == 0 and (self.k // self.groups) % 4 == 0
 
     @property

@@ -1,4 +1,4 @@
-"""What a product through local memory takes on a GPU with memory of its own, for comparing tiles: no time."""
+"""The cost of a product through local memory on a GPU with memory of its own, for comparing tiles: no time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kernels.options import Limits
 UNITS = 64
 """Compute units where the device does not tell."""
 _REGISTERS, _MOST_REGISTERS, _ITEMS, _LOCAL_BYTES = 65536, 255, 2048, 228 << 10
-"""Of a compute unit, of a work-item; work-items and local memory of a compute unit."""
+"""Registers of a compute unit and of a work-item; work-items and local memory of a compute unit."""
 _STEP = 128
 """Work-items that a compute unit's four schedulers take at once: fewer take as long."""
 _SPILLED = 0.02
-"""What a register takes that a work-item lacks, of the whole."""
+"""The share of the whole that each register takes which a work-item lacks."""
 
 
 class LocalTile(Protocol):
-    """What a work-group computes together: `rows` x `columns` results."""
+    """The results that a work-group computes together: `rows` x `columns`."""
 
     @property
     def rows(self) -> int: ...
@@ -60,7 +60,7 @@ class LocalTile(Protocol):
 
 @dataclass(frozen=True)
 class Costs:
-    """What a product takes on a desktop GPU, in multiplications of a busy compute unit."""
+    """The costs of a product on a desktop GPU, in multiplications of a busy compute unit."""
 
     working: float
     """Work-items that keep a compute unit busy: fewer leave a part of it idle."""
@@ -69,9 +69,9 @@ class Costs:
     stage: float
     """A stage, by its depth."""
     branches: float
-    """What the loop with branches takes of the other's time."""
+    """The share of the other loop's time that the loop with branches takes."""
     registers: float
-    """Of a work-item, beside its sums, its operands and what it fetches."""
+    """Registers of a work-item, beside its sums, its operands and what it fetches."""
     fetched: tuple[float, float]
     """Registers of a vector that is fetched: in the form of the loop that suits the API, and in the other."""
     divided: float
@@ -79,19 +79,20 @@ class Costs:
     moved: float
     """A number that a part of the depth writes, and that is read again."""
     shared: float = 0.0
-    """What each further part of a work-group that shares out the depth takes, of the whole."""
+    """The share of the whole that each further part of a work-group takes which shares out the depth."""
 
 
 OF_PRODUCTS = {
     "opencl": Costs(301, 6.7, 1.9, 1.0, 11, (10.2, 18.6), 10.5e6, 2.05),
     "vulkan": Costs(292, 5.0, 1.5, 1.08, 14, (9.5, 12.6), 5.6e6, 3.9),
 }
-"""By API: fitted to 20 products, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0167)."""
+"""Costs by API, fitted to 20 products, every tile, one to eight parts of the depth, on an H100
+(docs/decisions/0167)."""
 OF_CONVOLUTIONS = {
     "opencl": Costs(460, 2.5, 5.5, 1.0, 10.5, (19, 19), 12e6, 0.5, 0.085),
     "vulkan": Costs(490, 1.0, 1.26, 1.0, 65, (4, 4), 3.5e6, 0.27, 0.118),
 }
-"""By API: fitted to 20 layers, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0185)."""
+"""Costs by API, fitted to 20 layers, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0185)."""
 
 
 def desktop_cost(
@@ -112,7 +113,7 @@ def desktop_cost(
 
 
 def _turn(tile: LocalTile, groups: int, costs: Costs) -> float:
-    """Of so many work-groups at once, in those of a busy compute unit."""
+    """Return the turns of so many work-groups at once, in those of a busy compute unit."""
     items = _STEP * math.ceil(groups * tile.work_group / _STEP)
     return max(float(items), costs.working) / tile.work_group if groups else 0.0
 

@@ -46,7 +46,7 @@ class Products(GpuFamily[Product]):
         return product_of(graph, node)
 
     def default(self, options: Options, limits: Limits, sizes: Product) -> str:
-        """By the kind of device; on a CPU behind a GPU interface a barrier costs more than reuse gains."""
+        """Choose by the kind of device; on a CPU behind a GPU interface a barrier costs more than reuse gains."""
 
         def fits(name: str) -> bool:
             return ALGORITHMS[name].why_not(sizes, options, limits) is None
@@ -88,7 +88,7 @@ class Products(GpuFamily[Product]):
 
 
 def _on_units(sizes: Product) -> bool:
-    """Whether matrix units pay on a desktop GPU: where a matrix is filled, or a single row meets a large matrix, which
+    """Return whether matrix units pay on a desktop GPU: a matrix is filled, or a single row meets a large matrix, which
     they read faster (docs/decisions/0109, 0119)."""
     pays = sizes.rows > 1 or sizes.columns * sizes.depth >= _LARGE_MATRIX
     return pays and min(sizes.columns, sizes.depth) >= _UNIT

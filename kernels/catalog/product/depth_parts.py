@@ -1,4 +1,4 @@
-"""Where there are fewer tiles than compute units, several work-groups share out the depth of a tile."""
+"""Several work-groups share out the depth of a tile, where there are fewer tiles than compute units."""
 
 from __future__ import annotations
 

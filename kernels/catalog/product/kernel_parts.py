@@ -11,7 +11,7 @@ BATCHED = (
     "dst_batch", "has_bias", "activation",
 )  # fmt: skip
 BOUNDS = ("lo", "hi")
-"""Of the activation."""
+"""The activation's bounds."""
 
 
 def operands(lanes: Literal[1, 4]) -> tuple[Buffer, ...]:

@@ -31,11 +31,11 @@ class Transpositions(GpuFamily[Transposition]):
         return transposition_of(graph, node)
 
     def has_choice(self, graph: Graph, node: Node) -> bool:
-        """Where the last axis stays there is one way only."""
+        """Return whether the last axis moves; if it stays there is one way only."""
         return self.sizes(graph, node).source_axis != 3
 
     def default(self, options: Options, limits: Limits, sizes: Transposition) -> str:
-        """By the kind of device."""
+        """Choose by the kind of device."""
         large = min(sizes.sizes[3], sizes.sizes[sizes.source_axis]) >= _TILED_EDGE and not limits.cpu_device
         return "tiled" if large and ALGORITHMS["tiled"].why_not(sizes, options, limits) is None else "naive"
 

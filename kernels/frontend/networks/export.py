@@ -127,7 +127,7 @@ class _Writer:
         self._append("Concat", node.inputs, output, axis=node.attributes["axis"])
 
     def _affine(self, node: Node, output: str) -> None:
-        """As batch normalisation with mean 0 and variance 1."""
+        """Write a batch normalisation with mean 0 and variance 1."""
         channels = self.graph.shapes[node.inputs[1]]
         mean = self._constant(f"{output}.mean", np.zeros(channels, np.float32))
         variance = self._constant(f"{output}.variance", np.ones(channels, np.float32))
@@ -157,7 +157,7 @@ class _Writer:
         self._append("Slice", (*node.inputs, *places), output)
 
     def _map(self, node: Node, output: str) -> None:
-        """Of the expressions, the one that trainings have."""
+        """Write the one expression that trainings have."""
         if node.attributes["expression"] != ("tanh", "a"):
             raise UnsupportedNode(f"{node.name}: an expression of elements cannot be written as ONNX")
         self._append("Tanh", node.inputs, output)

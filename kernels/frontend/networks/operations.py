@@ -11,7 +11,7 @@ from kernels.ir.graph import Graph, Node
 from .builder import NetworkBuilder
 
 CHANNELS = 32
-"""Of the convolution, in and out."""
+"""Channels of the convolution, in and out."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Family:
 
     name: str
     meaning: str
-    """Of the size."""
+    """Meaning of the size."""
     sizes: tuple[int, ...]
     build: Callable[[int, int | None, int], Graph]
     """Size, seed and batch to a graph."""
@@ -85,4 +85,4 @@ def _build(family: Family, size: int, seed: int | None, batch: int = 1) -> Graph
 OPERATIONS: dict[str, Callable[..., Graph]] = {
     name: build for family in FAMILIES.values() for name, build in _builders(family).items()
 }
-"""By name, in the order of families and sizes."""
+"""Builders by name, in the order of families and sizes."""

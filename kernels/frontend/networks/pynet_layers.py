@@ -19,7 +19,7 @@ _TABLE = """
 32,1440,1984,7,32 32,1440,1984,9,32 16,2880,3968,3,16 32,1440,1984,3,3 16,2880,3968,3,3
 """
 SHAPES = tuple(tuple(map(int, text.split(","))) for text in _TABLE.split())
-"""By number."""
+"""Shapes by number."""
 
 
 def _layer(number: int, seed: int | None, batch: int = 1) -> Graph:

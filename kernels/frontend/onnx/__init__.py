@@ -258,7 +258,7 @@ def _told(graph: onnx.GraphProto) -> dict[str, str]:
 
 
 def _check_types(graph: onnx.GraphProto, to: Context) -> None:
-    """What the file says of its outputs' types, where it says it."""
+    """Raise ModelError where the file says another type of an output than its node gives."""
     writers = {name: node for node in graph.node for name in node.output}
     for port in graph.output:
         said, found = port.type.tensor_type.elem_type, onnx.helper.np_dtype_to_tensor_dtype(to.type_of(port.name))

@@ -18,7 +18,7 @@ from .operands import result_types
 
 
 def computed(node: OnnxNode, to: Context, emit: Callable[[OnnxNode, Context], None]) -> bool:
-    """Whether `emit` knows the node, whose results are constants then; they are computed in double precision.
+    """Return whether `emit` knows the node; its results are constants then, computed in double precision.
 
     False, too, for numbers that fp32 does not hold, and for what takes more memory than constants may.
     """
@@ -64,7 +64,7 @@ def _exact(value: AnyArray) -> bool:
 
 
 def _fits(result: AnyArray, kind: np.dtype[Any]) -> bool:
-    """Whether a type holds the numbers."""
+    """Return whether a type holds the numbers."""
     if kind.kind not in "iu":
         return kind.kind == "b" or kind == np.float32
     limits = np.iinfo(kind)

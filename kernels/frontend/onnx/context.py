@@ -1,4 +1,4 @@
-"""What an import knows so far: constants, shapes and the canonical nodes emitted."""
+"""The state of an import: constants, shapes and the canonical nodes emitted."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 AnyArray = npt.NDArray[Any]
 MAX_TENSOR_BYTES = 2**31
 MAX_COMPUTED_BYTES = 2**30
-"""Of all constants that a model computes from others, together."""
+"""Bytes of all constants together that a model computes from others."""
 
 
 def may_wrap(kind: np.dtype[Any]) -> bool:
-    """Whether whole numbers of a type start again at the end of its range, below what fp32 holds."""
+    """Return whether whole numbers of a type start again at the end of its range, below what fp32 holds."""
     return np.issubdtype(kind, np.integer) and kind.itemsize < 4
 
 
@@ -72,23 +72,23 @@ class Context:
     constants: dict[str, AnyArray]
     shapes: dict[str, Shape]
     folder: Path
-    """In which external data lie."""
+    """The folder of external data."""
     reserved: frozenset[str] = frozenset()
     """Outputs of all the model's nodes: names that no derived tensor may take."""
     nodes: list[Node] = field(default_factory=list)
     weights: dict[str, Array] = field(default_factory=dict)
     types: dict[str, np.dtype[Any]] = field(default_factory=dict)
-    """Of activations that hold whole numbers or conditions; all others are fp32, and all are computed in it."""
+    """Types of activations that hold whole numbers or conditions; all others are fp32, and all are computed in it."""
     computed_bytes: int = 0
-    """Of the constants that nodes have computed so far."""
+    """Bytes of the constants that nodes have computed so far."""
     places: int = 0
     """The largest place of an element that nodes compute as a number."""
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
     nearest: dict[str, str] = field(default_factory=dict)
-    """Of whole numbers that are infinite from 2^24 on: the same, rounded to fp32 once, which is what a cast gives."""
+    """Whole numbers that are infinite from 2^24 on -> the same, rounded to fp32 once, which is what a cast gives."""
     counts: dict[str, dict[int, Count]] = field(default_factory=dict)
-    """Of tensors that are padded: axis -> how many of its elements are valid."""
+    """Padded tensor -> axis -> how many of its elements are valid."""
     extents: dict[str, AnyArray] = field(default_factory=dict)
     """Whole numbers of which some are counts, before a node computes with them."""
     made: dict[object, str] = field(default_factory=dict)
@@ -158,13 +158,13 @@ class Context:
         self.computed_bytes = total
 
     def type_of(self, name: str) -> np.dtype[Any]:
-        """Of a tensor, as the model sees it."""
+        """Return a tensor's type, which is the model's."""
         if name in self.extents:
             return np.dtype(np.int64)
         return self.constants[name].dtype if name in self.constants else self.types.get(name, np.dtype(np.float32))
 
     def shape_of(self, name: str) -> Shape:
-        """Of an activation, a constant, or whole numbers of which some are counts."""
+        """Return the shape of an activation, a constant, or whole numbers of which some are counts."""
         stored = self.extents.get(name, self.constants.get(name))
         return self.shapes[name] if stored is None else stored.shape
 
@@ -244,7 +244,7 @@ class Context:
         return unique
 
     def _taken(self, name: str, array: Array) -> bool:
-        """Whether a weight may not have this name: something else has it, or will."""
+        """Return whether a weight may not have this name: something else has it, or will."""
         if name in self.shapes:
             return not (name in self.weights and np.array_equal(self.weights[name], array))
         return name in self.reserved and name not in self.constants

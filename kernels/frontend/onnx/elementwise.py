@@ -97,7 +97,7 @@ def check_keeps_all(node: OnnxNode, to: Context) -> None:
 
 
 def cast_like(node: OnnxNode, to: Context) -> None:
-    """As `cast`; a constant takes the type of what it is to be like."""
+    """Cast like `cast`; a constant takes the type of the tensor that it is to be like."""
     name, like = node.input(0), node.input(1)
     to.require(node, like, "input 1")
     wanted = to.type_of(like)
@@ -116,7 +116,7 @@ def _as_float(node: OnnxNode, to: Context) -> None:
 
 
 def cast(node: OnnxNode, to: Context) -> None:
-    """Of an activation, which is fp32, only to fp32."""
+    """Cast an activation, which is fp32, to fp32 alone."""
     if node.attributes.get("to") != 1:
         node.reject("an activation can only be cast to FLOAT")
     _as_float(node, to)

@@ -197,7 +197,7 @@ _TIMES_LARGER = {"Unique": 4}
 
 
 def can_compute(node: OnnxNode) -> bool:
-    """Whether ONNX's reference implementation can compute the node."""
+    """Return whether ONNX's reference implementation can compute the node."""
     return node.op not in RANDOM | _OF_GRAPHS
 
 

@@ -24,7 +24,7 @@ def instance_normalization(node: OnnxNode, to: Context) -> None:
 
 
 def pad(node: OnnxNode, to: Context) -> None:
-    """Of height and width only, not less than nothing."""
+    """Pad height and width only, by no less than nothing."""
     x = image(node, to)
     mode = str(node.attributes.get("mode", "constant"))
     if mode not in PAD_MODES:
@@ -60,7 +60,7 @@ def _pad_value(node: OnnxNode, to: Context) -> float:
 
 
 def resize(node: OnnxNode, to: Context) -> None:
-    """By scales or to a size; opset 10 has scales only and counts coordinates as `asymmetric`."""
+    """Resize by scales or to a size; opset 10 has scales only and counts coordinates as `asymmetric`."""
     for name, usual in (("exclude_outside", 0), ("antialias", 0), ("keep_aspect_ratio_policy", "stretch")):
         if node.attributes.get(name, usual) != usual:
             node.reject(f"{name} {node.attributes[name]!r} is not supported")
@@ -115,7 +115,7 @@ def _require_whole(node: OnnxNode, extents: Shape, size: Shape, scales: list[flo
 
 
 def nearest_mode(node: OnnxNode, *, shrinks: bool) -> str:
-    """How places are rounded. Before opset 11, whose text leaves it open, as onnxruntime does:
+    """Return how places are rounded. Before opset 11, whose text leaves it open, it is as in onnxruntime:
     up where a picture shrinks, else down."""
     older = "ceil" if shrinks else "floor"
     usual = older if node.op == "Upsample" or node.opset < 11 else "round_prefer_floor"

@@ -1,4 +1,4 @@
-"""What each ONNX operator asks of its operands: their number by its schema, their types by it, their shapes by a table.
+"""Checks the operands of each ONNX operator: their number by its schema, their types by it, their shapes by a table.
 
 The table says for each input by its place which shape it has (`kernels/ir/operands.py`), where it is a tensor that the
 import knows. Which axis, index or target shape makes sense is for the operator's own function.
@@ -106,7 +106,7 @@ def check_operands(node: OnnxNode, to: Context) -> None:
 
 
 def _type(name: str, to: Context) -> str:
-    """As schemas write it."""
+    """Return the type as schemas write it."""
     number = onnx.helper.np_dtype_to_tensor_dtype(to.type_of(name))
     return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"
 

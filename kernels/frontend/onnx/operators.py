@@ -133,7 +133,7 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
 
 
 def _emit(node: OnnxNode, to: Context) -> None:
-    """By kernels of its own, or else in general operations."""
+    """Emit a node by kernels of its own, or else in general operations."""
     before = len(to.nodes), len(to.shapes), len(to.weights)
     if node.op in OPERATORS:
         try:

@@ -44,7 +44,7 @@ def _sizes(node: OnnxNode, to: Context, extent: int) -> list[int]:
 
 
 def slice_(node: OnnxNode, to: Context) -> None:
-    """Of one or several axes, step 1."""
+    """Slice one or several axes, step 1."""
     x = to.activation(node)
     shape = to.shapes[x]
     starts, ends, axes, steps = (_numbers(node, to, i, name) for i, name in enumerate(_PARTS, 1))

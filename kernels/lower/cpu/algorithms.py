@@ -21,8 +21,8 @@ from kernels.options import Choice, Limits, Options
 from .packing import BLOCK, WINOGRAD_TILE
 
 _SEQUENTIAL_FLOPS = 1_000_000
-"""Of a layer that one thread may compute by its definition, at most: about what meeting the other threads costs, with
-a wide margin."""
+"""The most operations of a layer that one thread may compute by its definition: about what meeting the other threads
+costs, with a wide margin."""
 _MOST_JOINED = 8
 """Groups that are computed as one, with zeros between them: a product in blocks does as many times the work of the
 row-major one in the same time (7 to 8 here)."""
@@ -43,9 +43,9 @@ class CpuAlgorithm(Untiled[Convolution]):
     unfit: Callable[[Convolution], str | None] = lambda _: None
     """Why it does not fit; None where it does."""
     in_blocks: bool = False
-    """Whether it works on blocks of sixteen channels."""
+    """True if it works on blocks of sixteen channels."""
     most_flops: int = 0
-    """Of a layer on which it is worth trying; 0: any."""
+    """The most operations of a layer on which it is worth trying; 0: any."""
 
     def why_not(self, sizes: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Why it does not fit; None where it does."""
@@ -104,13 +104,13 @@ ALGORITHMS = {
 
 
 INT8 = CpuAlgorithm("int8", "products in 8 bits, in a plan of precision int8", in_blocks=True)
-"""Of no axis: the precision chooses it."""
+"""An algorithm of no axis: the precision chooses it."""
 INT8_DEPTH = 65536
 """Products of 8 bits that a sum of 32 bits holds."""
 
 
 def int8_fits(conv: Convolution, weight: Array) -> bool:
-    """Whether a convolution can be computed in 8 bits: by its groups, its depth, and finite weights."""
+    """Return whether a convolution can be computed in 8 bits: by its groups, its depth, and finite weights."""
     if joined_groups(conv) != 1 and not has_own_filters(conv):
         return False
     c = 1 if has_own_filters(conv) else -(-(conv.c // conv.groups) // BLOCK) * BLOCK
@@ -118,7 +118,7 @@ def int8_fits(conv: Convolution, weight: Array) -> bool:
 
 
 def has_own_filters(conv: Convolution) -> bool:
-    """Whether each input channel has filters of its own: one as in a depthwise layer, or more."""
+    """Return whether each input channel has filters of its own: one like a depthwise layer, or more."""
     return conv.groups > 1 and conv.groups == conv.c
 
 
@@ -138,7 +138,7 @@ class CpuConvolutions(Family[Convolution]):
         return all(name in graph.constants for name in node.inputs[1:3] if name)
 
     def default(self, options: Options, limits: Limits, sizes: Convolution) -> str:
-        """What needs least work."""
+        """Choose the algorithm that needs least work."""
         if self.fits(Choice("depthwise"), sizes, options, limits):
             return "depthwise"
         if self.fits(Choice("winograd"), sizes, options, limits) and winograd_pays(sizes):
@@ -146,7 +146,8 @@ class CpuConvolutions(Family[Convolution]):
         return "implicit_gemm" if self.fits(Choice("implicit_gemm"), sizes, options, limits) else "direct"
 
     def check(self, options: Options, limits: Limits, cases: Sequence[tuple[str, Convolution]]) -> None:
-        """As every family, but a network without convolutions takes any: dense layers heed `sequential`."""
+        """Check like every family, but take any algorithm for a network without convolutions: dense layers heed
+        `sequential`."""
         if cases or options.algorithm not in self.algorithms:
             super().check(options, limits, cases)
 
@@ -194,7 +195,7 @@ def algorithm_of(options: Options, graph: Graph, node: Node) -> CpuAlgorithm:
 
 
 def in_int8(options: Options, graph: Graph, node: Node) -> bool:
-    """Whether a node is computed in 8 bits."""
+    """Return whether a node is computed in 8 bits."""
     if options.precision != "int8" or options.algorithm != "auto" or node.op not in ("conv", "dense"):
         return False
     if node.op == "conv":
@@ -205,7 +206,7 @@ def in_int8(options: Options, graph: Graph, node: Node) -> bool:
 
 
 def winograd_pays(conv: Convolution) -> bool:
-    """Whether a product for each of 36 positions, its weights four times as many, beats nine taps."""
+    """Return whether a product for each of 36 positions, its weights four times as many, beats nine taps."""
     tiles = conv.n * -(-conv.oh // WINOGRAD_TILE) * -(-conv.ow // WINOGRAD_TILE)
     return conv.c >= BLOCK and tiles >= 8  # few outputs fill up a block either way
 

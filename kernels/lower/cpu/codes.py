@@ -22,17 +22,17 @@ _RESIDUAL = 3
 
 @dataclass(frozen=True)
 class Codes:
-    """How a tensor is stored as whole numbers."""
+    """The way in which a tensor is stored as whole numbers."""
 
     steps: Steps
     floats: bool
-    """Whether someone reads it as floats, too."""
+    """True if someone reads it as floats, too."""
     on_grid: bool
-    """Whether the floats are what the whole numbers stand for."""
+    """True if the floats are what the whole numbers stand for."""
 
 
 def stored_as_codes(graph: Graph, options: Options, placed: Collection[str]) -> dict[str, Codes]:
-    """By tensor; `placed` are parts of other tensors, which are floats."""
+    """Return the codes of each tensor that has some; `placed` are parts of other tensors, which are floats."""
     if options.precision != "int8":
         return {}
     layers = {node.output for node in graph.nodes if node.op == "conv" and algorithm_of(options, graph, node) is INT8}
@@ -52,12 +52,12 @@ def stored_as_codes(graph: Graph, options: Options, placed: Collection[str]) -> 
 @dataclass(frozen=True)
 class _Use:
     layer: Node | None
-    """In 8 bits; None: another operation."""
+    """A layer in 8 bits; None: another operation."""
     at: int
 
     @property
     def steps(self) -> Steps | None:
-        """By which a layer wants its input."""
+        """The steps by which a layer wants its input."""
         return self.layer.attributes.get("input_steps") if self.layer is not None and self.at == 0 else None
 
 

@@ -27,7 +27,7 @@ _AT_START = _PLACEABLE | {"concat"}
 
 
 class CpuContext:
-    """Where tensors are, and how a call is written.
+    """Knows where tensors are, and writes calls.
 
     A tensor is row-major or in blocks of sixteen channels, as its producer writes it; a reader that wants the other
     layout gets a call before its own that converts it, once.
@@ -65,11 +65,11 @@ class CpuContext:
         return self._blocks[tensor]
 
     def is_plain(self, tensor: str) -> bool:
-        """Whether a tensor is row-major somewhere."""
+        """Return whether a tensor is row-major somewhere."""
         return tensor in self.buffers or tensor in self.graph.constants
 
     def writes_blocks(self, tensor: str) -> bool:
-        """Whether its producer writes a tensor in blocks."""
+        """Return whether its producer writes a tensor in blocks."""
         return tensor in self._in_blocks
 
     def weight(self, name: str, array: Array, layout: Literal["plain", "packed"] = "plain") -> str:
@@ -103,7 +103,8 @@ class CpuContext:
         return name
 
     def place_of(self, buffer: str) -> tuple[str, int, int | None]:
-        """Of a buffer or a view: the buffer, the first byte, and the one after the last where it is not the whole."""
+        """Return a buffer's or view's place: the buffer, the first byte, and the one after the last if it is not the
+        whole."""
         return self._views.get(buffer, (buffer, 0, None))
 
     def _argument(self, buffer: str) -> BufferArgument:
@@ -111,7 +112,8 @@ class CpuContext:
         return BufferArgument(buffer=buffer) if end is None else PartArgument(buffer=parent, part=(begin, end))
 
     def is_part(self, tensor: str, whole: str, first: int) -> bool:
-        """Whether a tensor's producer wrote it into its place in a concat whose parts lie one after the other."""
+        """Return whether a tensor's producer wrote it into its place in a concat whose parts lie one after the
+        other."""
         return self._parts.get(self._origins.get(tensor, tensor)) == (whole, first)
 
     def is_some_part(self, tensor: str) -> bool:
@@ -123,7 +125,7 @@ class CpuContext:
         return self.draft.add_buffer(name, elements * 4, "scratch", described)
 
     def write_blocks(self, tensor: str) -> str:
-        """As `write`, for a tensor in blocks."""
+        """Return the buffer to write a tensor in blocks to, see `write`."""
         if tensor not in self._blocks and self._begins(tensor) and self.writes_blocks(tensor):
             self._blocks[tensor] = self.write_blocks(self._aliases[tensor][0])
         elif tensor not in self._blocks:
@@ -154,7 +156,7 @@ class CpuContext:
         return self.write(parent), self.graph.shapes[parent][1], offset
 
     def place_blocks(self, tensor: str) -> tuple[str, int, int]:
-        """As `place`, for a result in blocks."""
+        """Return the place of a result in blocks, see `place`."""
         if tensor not in self._aliases or self._begins(tensor):
             return self.write_blocks(tensor), self.graph.shapes[tensor][1], 0
         parent, offset = self._aliases[tensor]
@@ -164,11 +166,12 @@ class CpuContext:
         return tensor in self._aliases
 
     def is_at(self, tensor: str, whole: str, channel: int) -> bool:
-        """Whether a tensor's producer wrote it into a concat of channels there: it may be a part of others, too."""
+        """Return whether a tensor's producer wrote it into a concat of channels there: it may be a part of others,
+        too."""
         return self._aliases.get(tensor) == (whole, channel)
 
     def _begins(self, tensor: str) -> bool:
-        """Whether a tensor's buffer is that of a concat which it begins, where every reader finds it."""
+        """Return whether a tensor's buffer is that of a concat which it begins, where every reader finds it."""
         return self.is_placed(tensor) and _is_beginning(
             self.graph, tensor, self._aliases[tensor][1], in_blocks=self.writes_blocks(tensor)
         )
@@ -256,6 +259,6 @@ def _origins(graph: Graph) -> dict[str, str]:
 
 
 def _is_beginning(graph: Graph, tensor: str, offset: int, *, in_blocks: bool) -> bool:
-    """Whether a part of a concat of channels is the first bytes of the whole."""
+    """Return whether a part of a concat of channels is the first bytes of the whole."""
     images, channels = graph.shapes[tensor][:2]
     return images == 1 and offset == 0 and (channels % BLOCK == 0 or not in_blocks)

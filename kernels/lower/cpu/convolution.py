@@ -26,7 +26,7 @@ from .packing import (
 
 _POSITIONS = (WINOGRAD_TILE + 2) ** 2
 _WORKSPACE_FLOATS = 384 << 10
-"""Of a band of Winograd's tiles: what two cores keep in their second-level caches."""
+"""Numbers of a band of Winograd's tiles: two cores keep so many in their second-level caches."""
 RESIDUAL, SCALE = 3, 4
 """Numbers of inputs; the latter, and a shift behind it, of layers in 8 bits only (`rounded_outputs`)."""
 _OPTIONAL = {"conv2d_int8": ("affine", "values", "codes"), "depthwise_int8": ("affine", "codes")}
@@ -35,9 +35,9 @@ _IN_PLACE = (1, 2, 4)
 """Strides along rows at which a product reads row-major pictures where they lie."""
 _NO_STEPS = (0.0, 0)
 _CODES, _RESIDUAL_CODES = 2, 2
-"""Of `source` and `has_residual`."""
+"""Values of `source` and `has_residual`."""
 _FLOATS, _AS_CODES, _ROUNDED = 1, 2, 4
-"""Of `writes`."""
+"""Values of `writes`."""
 
 
 def lower_conv(context: CpuContext, node: Node) -> None:
@@ -132,7 +132,7 @@ def _values(context: CpuContext, node: Node, conv: Convolution, *, in_place: boo
 
 
 def _int8_end(context: CpuContext, node: Node) -> tuple[dict[str, str], dict[str, int], dict[str, float]]:
-    """What a layer in 8 bits does beyond others at its end: grids, and whole numbers as residual and result."""
+    """Return the further arguments of the end of a layer in 8 bits: grids, and whole numbers as residual and result."""
     sums, branch = (node.attributes.get(name, _NO_STEPS) for name in ("sum_steps", "branch_steps"))
     codes, rounds = context.codes.get(node.output), "output_steps" in node.attributes
     out = codes.steps if codes is not None else node.attributes.get("output_steps", _NO_STEPS)
@@ -157,7 +157,7 @@ def _int8_end(context: CpuContext, node: Node) -> tuple[dict[str, str], dict[str
 
 
 def input_steps(node: Node) -> tuple[dict[str, int], dict[str, float]]:
-    """How the input becomes whole numbers, for an operation in 8 bits: by its own range, or as the model says."""
+    """Return how the input becomes whole numbers, for an operation in 8 bits: by its own range, or by the model's."""
     step, zero = node.attributes.get("input_steps", (0.0, 0))
     return {"steps_given": int(step > 0), "zero": zero}, {"step": step}
 
@@ -232,7 +232,7 @@ def _row_major(context: CpuContext, node: Node, conv: Convolution, algorithm: st
 
 
 def _column_elements(conv: Convolution) -> int:
-    """Of the matrix of windows; one where the input already is that matrix."""
+    """Return the elements of the matrix of windows; one where the input already is that matrix."""
     w = conv.window
     is_matrix = (w["kh"], w["kw"], w["sh"], w["sw"]) == (1, 1, 1, 1) and (w["oh"], w["ow"]) == (w["h"], w["w"])
     return 1 if is_matrix else conv.c // conv.groups * w["kh"] * w["kw"] * w["oh"] * w["ow"]

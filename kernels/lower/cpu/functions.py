@@ -6,7 +6,7 @@ from kernels.ir import compositions
 from kernels.ir.expressions import FUNCTIONS, Expression
 
 CODES = {**{name: function.code for name, function in FUNCTIONS.items()}, "expm1": 25, "sigmoid": 26}
-"""What the agent is told (`device_agent/src/backends/cpu/elements/kernels.inc`)."""
+"""Codes that the agent is told (`device_agent/src/backends/cpu/elements/kernels.inc`)."""
 
 
 def with_whole_functions(expression: Expression) -> Expression:

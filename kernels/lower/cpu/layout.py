@@ -42,7 +42,8 @@ def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) 
 
 
 def _mostly(graph: Graph, parts: Sequence[str], found: set[str]) -> bool:
-    """Whether half of the channels come in blocks: a small row-major part must not turn the whole and its readers."""
+    """Return whether half of the channels come in blocks: a small row-major part must not turn the whole and its
+    readers."""
     channels = {part: graph.shapes[part][1] for part in parts}
     return 2 * sum(count for part, count in channels.items() if part in found) >= sum(channels.values())
 

@@ -20,7 +20,7 @@ WINOGRAD_TILE = 4
 """Outputs of a tile in each direction."""
 _INT8_MOST = 127
 _OFF_GRID = 1e-4
-"""Of a step; rounding to fp32, of weights, scale and a factor of a normalisation, makes half of it at most."""
+"""The tolerance in steps; rounding weights, scale and a factor of a normalisation to fp32 makes half of it at most."""
 _SAMPLE = 16
 """Weights of a channel that are tried first."""
 
@@ -74,7 +74,7 @@ def pack_winograd(weight: Array) -> Array:
 
 @dataclass(frozen=True)
 class Int8Weights:
-    """Of a product in 8 bits: a weight is its whole number times its output channel's scale."""
+    """Weights of a product in 8 bits: a weight is its whole number times its output channel's scale."""
 
     weight: npt.NDArray[np.int8]
     """(k blocks, depth / 4, 16, 4), or (k blocks, taps, 16) of a depthwise one."""
@@ -121,7 +121,8 @@ def whole_numbers(
 
 
 def _grid_scales(rows: npt.NDArray[np.float64], scales: Array) -> Array:
-    """Of each row the number of which all weights are multiples by -128 to 127; where there is none, what is given."""
+    """Return for each row the number of which all weights are multiples by -128 to 127, or the given scale if there is
+    none."""
     found, most = scales.copy(), np.abs(rows).max(axis=1)
     left = np.flatnonzero(most > 0)
     some = rows[:, :: max(1, rows.shape[1] // _SAMPLE)]
@@ -135,7 +136,7 @@ def _grid_scales(rows: npt.NDArray[np.float64], scales: Array) -> Array:
 
 
 def _are_whole(rows: npt.NDArray[np.float64], step: Array) -> npt.NDArray[np.bool_]:
-    """Whether the multiples in each row are whole numbers of 8 bits, but for their rounding to fp32."""
+    """Return whether the multiples in each row are whole numbers of 8 bits, but for their rounding to fp32."""
     multiples = rows / np.where(step > 0, step, np.float32(1))[:, None]
     whole = np.abs(multiples - np.rint(multiples)).max(axis=1) < _OFF_GRID
     return np.asarray(whole & (multiples.max(axis=1) < _INT8_MOST + 0.5) & (step > 0))

@@ -1,4 +1,4 @@
-"""What a transformer does to rows: attention and normalisation (`kernels/passes/rows/fuse_attention.py`,
+"""Operations of a transformer on rows: attention and normalisation (`kernels/passes/rows/fuse_attention.py`,
 `row_norms.py`)."""
 
 from __future__ import annotations

@@ -38,13 +38,13 @@ _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
 _ENDS = ("activation", "inner_activation", "has_bias")
-"""Of these what a kernel with tiles writes out for each of many sums (docs/decisions/0138)."""
+"""The arguments of which a kernel with tiles writes the choices out for each of many sums (docs/decisions/0138)."""
 _SHARED_FROM = 8
 """Parts of a sum from which a work-group shares them out."""
 
 
 class GpuContext:
-    """What the operations' lowerings share. Tensors are converted between layouts where first needed."""
+    """The common state of the operations' lowerings. Tensors are converted between layouts where first needed."""
 
     def __init__(self, graph: Graph, options: Options, limits: Limits, *, at_ports: bool = True) -> None:
         self.graph = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
@@ -63,7 +63,7 @@ class GpuContext:
         self._seen = 0
         self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
         self.within = separable_layers(graph, options, limits)
-        """What is no step because its reader computes it, by output."""
+        """Layers that are no step because their reader computes them, by output."""
         self.squeezed = squeezed_layers(graph, options, limits, self.within)
         """The same of layers of single pixels."""
         merged: list[tuple[str, Within | Squeezed]] = [*self.within.items(), *self.squeezed.items()]
@@ -143,7 +143,7 @@ class GpuContext:
         return value.packed
 
     def _can_overwrite(self, source: str, tensor: str) -> bool:
-        """Whether a tensor of the same size has a buffer to itself, which only the current node still reads."""
+        """Return whether a tensor of the same size has a buffer to itself, which only the current node still reads."""
         view = self.values[source].packed if source in self.values else None
         if view is None or tensor in self._aliases or view.stacks != self.dims(tensor).stacks:
             return False
@@ -239,9 +239,9 @@ class GpuContext:
         self, kernel: Kernel, layer: str, buffers: Mapping[str, str | View], ints: Mapping[str, int],
         work_items: WorkItems, traffic: int,
     ) -> None:  # fmt: skip
-        """As `dispatch`, of a kernel that copies single elements and whose integers all count such: it copies four at
-        once where that makes whole vectors of everything, as launching a work-item takes longer than copying one. No
-        text reads `FOURS`: it gives the program a name of its own."""
+        """Dispatch a kernel that copies single elements and whose integers all count such: it copies four at once where
+        that makes whole vectors of everything, as launching a work-item takes longer than copying one. No text reads
+        `FOURS`: it gives the program a name of its own."""
         switches: dict[str, int] = {}
         if not any(number % 4 for number in ints.values()):
             kernel, ints, switches = kernel.of_lanes(4), {n: i // 4 for n, i in ints.items()}, {"FOURS": 1}

@@ -23,10 +23,11 @@ _GELU = (-1.00000751, -1.15103662, -0.459170491, -0.0530518703, 0.00794232264, -
 """log2 of the normal distribution below -z, z up to 6, as a polynomial: x times it is 5e-6 of itself off, or of the
 least half that is not denormal (fitted by linear programming; below -6 it is nothing to a half)."""
 _ROUNDING = 1e-6
-"""By which numbers of exporters differ."""
+"""The difference of equal numbers of two exporters."""
 _ASIN = (1.6666752422e-01, 7.4953002686e-02, 4.5470025998e-02, 2.4181311049e-02, 4.2163199048e-02)
 _ATAN = (-3.33329491539e-01, 1.99777106478e-01, -1.38776856032e-01, 8.05374449538e-02)
-"""Of Cephes' asinf and atanf. Vulkan lets a driver be 4096 units in the last place off, and Mesa's asin is 5e-5 off."""
+"""Coefficients of Cephes' asinf and atanf. Vulkan lets a driver be 4096 units in the last place off; Mesa's asin is
+5e-5 off."""
 
 
 def _series(coefficients: tuple[float, ...]) -> str:
@@ -78,7 +79,7 @@ _POWER = (
     "{r}_s == 0.0f || {r}_s == -LOWEST ? {r}_g : {1} == -LOWEST || {1} == LOWEST ? ({r}_s == 1.0f ? 1.0f : {r}_g) : "
     "{1} == 1.0f ? {r}_s : {1} == 2.0f ? {r}_s * {r}_s : {1} == 0.5f ? SQRT({r}_s) : POW({r}_s, {1});"
 )
-"""Of |a|: what is not finite is decided here, for drivers differ in it. {r}_g: where a power of it goes without end."""
+"""Powers of |a|: kernels decide what is not finite, for drivers differ in it. {r}_g: where a power goes without end."""
 _FLOAT16 = (
     "const uint {r}_u = TO_BITS1({0}); const uint {r}_m = {r}_u & 0x7fffffffu; "
     f"const float {{r}}_f = ROUND(FROM_BITS1({{r}}_m) * {number(2.0**24)}) * {number(2.0**-24)}; "
@@ -141,7 +142,8 @@ _OF_FINITE = "(TO_BITS1({0}) & 0x7f800000u) == 0x7f800000u ? (LOWEST - LOWEST) :
 
 
 def _texts(step: Instruction, numbers: tuple[float, ...]) -> tuple[str, str]:
-    """Of a step. A product or quotient with a zero that is written asks bits: Mesa makes 0 of it, whatever it is."""
+    """Return a step's texts. A product or quotient with a zero that is written asks bits: Mesa makes 0 of it, whatever
+    it is."""
     if step.function == "equal" and step.arguments[0] == step.arguments[1]:
         return _EQUAL_TO_ITSELF
     if step.function in ("mul", "div"):

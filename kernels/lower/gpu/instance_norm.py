@@ -20,7 +20,7 @@ from .layout import packed
 CHUNK_PIXELS = 4096
 """Pixels of one chunk; their fp32 sum loses little."""
 MOST_CHUNKS = 128
-"""Of a channel, where a work-group adds up a chunk: one work-item puts the chunks together, one after the other."""
+"""Chunks of a channel, each of which a work-group adds up: one work-item puts them together, one after the other."""
 
 _STATISTICS = Kernel(
     "instance_statistics",

@@ -73,7 +73,8 @@ def single(context: GpuContext, tensor: str) -> str:
 
 
 def exists_in_single(context: GpuContext, tensor: str) -> bool:
-    """Whether a plan of halves has the tensor row-major in single alone, as an input is given: tokens stay whole."""
+    """Return whether a plan of halves has the tensor row-major in single alone, like a given input: tokens stay
+    whole."""
     value = context.values.get(tensor, Value())
     return context.half and value.single is not None and value.plain is None and value.packed is None
 

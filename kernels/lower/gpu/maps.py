@@ -85,7 +85,7 @@ def _in_rows(context: GpuContext, node: Node, program: Program, flops: int) -> N
 
 
 def _kinds(context: GpuContext, node: Node) -> list[str] | None:
-    """How each operand lies in stacks; None where one does not, or all are row-major already."""
+    """Return how each operand lies in stacks; None where one does not, or all are row-major already."""
     shape = context.graph.shapes[node.output]
     if not has_channels(shape) or context.kept_single.intersection(node.inputs):
         return None

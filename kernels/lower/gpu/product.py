@@ -185,9 +185,10 @@ def _new_parts(context: GpuContext, node: Node, parts: int, rows: int, columns4:
 
 _STORE = re.compile(r"STORE_dst\((.+), ACTIVATE(1?)\((\w+)\)\);")
 _BESIDE = re.compile(r"BESIDE\((\w+\[\w+\]), (.+)\);")
-"""Where a kernel reads what lies beside several sums, before it stores the first one; then it is `other` there."""
+"""The place where a kernel reads what lies beside several sums, before it stores the first one; then it is `other`
+there."""
 _BESIDES = re.compile(r"BESIDES\((\w+\[[^,]+\]), (\w+\[[^,]+\]), (.+)\);")
-"""Of two sums that lie side by side, at a place that is a multiple of two vectors."""
+"""The same of two adjacent sums, at a place that is a multiple of two vectors."""
 
 
 def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
@@ -211,12 +212,12 @@ def ended(kernel: Kernel, ending: Expression, *, has_residual: bool) -> Kernel:
 
 
 def _load_beside(place: str) -> str:
-    """What lies beside the result at a place of this."""
+    """Return the text that loads what lies beside the result at a place."""
     return f"LOAD_residual({_beside(place)})"
 
 
 def _load_besides(first: str, second: str, place: str) -> str:
-    """Of two results, in one load."""
+    """Return the text that loads it for two results at once."""
     load = f"const RAW8 both = LOAD_RAW8_residual(({_beside(place)}) / 2);"
     return f"{{ {load} {first} = FROM_RAW(both.xy); {second} = FROM_RAW(both.zw); }}"
 

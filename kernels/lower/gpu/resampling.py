@@ -46,7 +46,7 @@ def lower_pad(context: GpuContext, node: Node) -> None:
 
 
 def _last_lanes(outer: Dims, value: float) -> dict[str, int]:
-    """Where lanes beyond the last channel would become infinite, they are set to zero: zero weights make them NaN."""
+    """Set lanes beyond the last channel to zero where they would become infinite: zero weights make them NaN."""
     lanes = outer.c % 4
     return {} if isfinite(value) or not lanes else {"LAST_LANES": lanes, "LAST_STACK": outer.stacks - 1}
 

@@ -76,7 +76,7 @@ def lower_take(context: GpuContext, node: Node) -> None:
 
 
 def _channels(context: GpuContext, node: Node) -> list[float] | None:
-    """Of a tensor in stacks, the channels that are taken, where nothing else is chosen."""
+    """Return the channels that are taken of a tensor in stacks, where nothing else is chosen."""
     source = context.values.get(node.inputs[0])
     return taken_channels(context.graph, node) if source is not None and source.packed is not None else None
 
@@ -104,20 +104,20 @@ def _source(context: GpuContext, tensor: str) -> tuple[str, Storage]:
 
 
 def _in_fours(base: int, axes: Sequence[Axis]) -> bool:
-    """Whether whole vectors of four elements are copied to whole vectors."""
+    """Return whether whole vectors of four elements are copied to whole vectors."""
     *outer, last = axes
     numbers = (base, last.extent, *(axis.stride for axis in outer))
     return last.stride == 1 and last.table is None and not any(number % 4 for number in numbers)
 
 
 def _table(context: GpuContext, node: Node, content: np.ndarray) -> str:
-    """In fp32 in every plan: it holds places."""
+    """Add a table, in fp32 in every plan: it holds places."""
     described = Tensor(shape=content.shape, dtype="f32")
     return context.draft.add_weight(f"{node.name}:table", content.astype("<f4").tobytes(), described)
 
 
 def lower_gather(context: GpuContext, node: Node) -> None:
-    """By whole numbers that are computed."""
+    """Gather by whole numbers that are computed."""
     shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
     indices = prod(context.graph.shapes[node.inputs[1]])
     count, inner = prod(context.graph.shapes[node.output]), prod(shape[axis + 1 :])

@@ -1,4 +1,4 @@
-"""Where a tensor is: up to three representations, each made when first needed."""
+"""The places of a tensor: up to three representations, each made when first needed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class View:
     part: tuple[int, int] | None = None
     """Its bytes, where they are known and not the whole buffer."""
     planes: int = 0
-    """Of a port that a kernel reads itself, which has no stacks but so many channels, each a row-major plane of fp32;
-    there `stacks` counts these."""
+    """Channels of a port that a kernel reads itself: it has no stacks but so many channels, each a row-major plane of
+    fp32; there `stacks` counts these."""
 
     @property
     def argument(self) -> BufferArgument:
@@ -53,7 +53,7 @@ class Value:
     """Rows of the last axis as matrix units have them (`kernels/parts/dealt_place.c`)."""
 
     def lies_in(self, buffer: str) -> bool:
-        """Whether any representation is in a buffer."""
+        """Return whether any representation is in a buffer."""
         return buffer in (self.plain, self.single, self.dealt) or (
             self.packed is not None and self.packed.buffer == buffer
         )

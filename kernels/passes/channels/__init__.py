@@ -1,4 +1,4 @@
-"""What is done about channels of images: joined, shuffled, or in rows between images."""
+"""Rewriting of channels of images: joined, shuffled, or in rows between images."""
 
 from .nest_concats import nest_concats
 from .norms_of_images import norms_of_images

@@ -58,7 +58,7 @@ def _is_image(turn: Node) -> bool:
 
 
 def _is_whole(graph: Graph, conv: Node) -> bool:
-    """Whether its windows lie side by side and leave no pixel out, and its weights and bias are constants."""
+    """Return whether its windows lie side by side and leave no pixel out, and its weights and bias are constants."""
     a = conv.attributes
     if not set(conv.inputs[1:]) <= set(graph.constants) or len(conv.inputs) > 3 or a["groups"] != 1:
         return False

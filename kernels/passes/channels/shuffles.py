@@ -37,7 +37,7 @@ def keep_shuffled(graph: Graph) -> Graph:
 
 
 def _shuffles(graph: Graph) -> dict[str, Shuffle]:
-    """By the tensor (N, C, h, w) whose channel i * groups + j is channel j * (C / groups) + i of another."""
+    """Find shuffles: tensors (N, C, h, w) whose channel i * groups + j is channel j * (C / groups) + i of another."""
     writers, counts = producers(graph), use_counts(graph)
     found: dict[str, Shuffle] = {}
     for last in graph.nodes:
@@ -142,7 +142,7 @@ class _Writer:
         return replace(node, inputs=(node.inputs[0], *constants))
 
     def _bears_any_order(self, node: Node) -> bool:
-        """Whether a layer can read its channels in any order; what works by channel must then write them so."""
+        """Return whether a layer can read its channels in any order; a layer by channel must then write them so."""
         if self._is_conv(node) and node.attributes["groups"] == 1:
             return True
         return self._is_by_channel(node) and node.output not in self._graph.outputs
@@ -154,7 +154,7 @@ class _Writer:
         return bool(node.attributes["groups"] == channels == filters)
 
     def _is_conv(self, node: Node) -> bool:
-        """Whether it is a convolution whose weights and bias are constants."""
+        """Return whether it is a convolution whose weights and bias are constants."""
         constants = {*self._graph.constants, *self._constants, ""}
         return node.op == "conv" and set(node.inputs[1:3]) <= constants
 

@@ -63,19 +63,19 @@ def sink_transposes(graph: Graph) -> Graph:
 
 
 def _saves(graph: Graph, node: Node, turns: Mapping[str, str], counts: Mapping[str, int]) -> bool:
-    """Whether it works on images of the result's shape, of which one is read here alone as an image of rows."""
+    """Return whether it works on images of the result's shape, one of which is read here alone as an image of rows."""
     images = [name for name in node.inputs if name not in graph.constants]
     alike = all(graph.shapes[name] == graph.shapes[node.output] for name in images)
     return node.op in _OF_EACH_ELEMENT and alike and any(name in turns and counts[name] == 1 for name in images)
 
 
 def _ends(node: Node, others: Sequence[str], turns: Mapping[str, str], dense: AbstractSet[str]) -> bool:
-    """Whether a dense layer can add the other image at its end."""
+    """Return whether a dense layer can add the other image at its end."""
     rows = [turns[name] for name in node.inputs if name in turns]
     return node.op == "add" and len(others) == 1 and rows[0] in dense
 
 
 def _of_rows(constant: Array) -> Array:
-    """What broadcasts to images, as it broadcasts to their rows."""
+    """Turn a constant that broadcasts to images into one that broadcasts alike to their rows."""
     image = constant.reshape((1,) * (4 - constant.ndim) + constant.shape)
     return np.ascontiguousarray(image.transpose(0, 2, 3, 1))

@@ -39,7 +39,7 @@ def quantized_inputs(graph: Graph, options: Options) -> Graph:
 
 
 def qdq_pair(by: Mapping[str, Node], tensor: str) -> tuple[str, Steps] | None:
-    """Where a tensor comes from a QDQ pair: what that read, and its steps."""
+    """Return what a QDQ pair before a tensor read, and its steps; None: there is no pair."""
     back = by.get(tensor)
     there = by.get(back.inputs[0]) if back is not None and back.op == "map" and back.inputs else None
     if back is None or there is None or there.op != "map":
@@ -54,7 +54,7 @@ def qdq_pair(by: Mapping[str, Node], tensor: str) -> tuple[str, Steps] | None:
 
 
 def _skip_equal(by: dict[str, Node], uses: Counter[str], tensor: str, steps: Steps) -> None:
-    """What a tensor is made of by nodes that nobody else reads needs no pair of these steps."""
+    """Remove pairs of these steps from nodes that nobody else reads and that a tensor is made of: it needs none."""
     waiting = [tensor]
     while waiting:
         node = by.get(waiting.pop())

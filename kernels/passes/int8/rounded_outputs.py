@@ -57,7 +57,7 @@ def _round_results(graph: Graph, options: Options) -> Graph:
 def _steps_of_readers(
     graph: Graph, by: Mapping[str, Node], layers: Collection[str], pairs: Mapping[str, tuple[str, Steps]]
 ) -> dict[str, set[Steps | None]]:
-    """By which steps each tensor is read; None: as it is."""
+    """Return the steps by which each tensor is read; None: as it is."""
     found: dict[str, set[Steps | None]] = defaultdict(set, {name: {None} for name in graph.outputs})
     halves = {by[name].inputs[0] for name in pairs}
     for read, steps in pairs.values():
@@ -107,7 +107,7 @@ def _with_residual(graph: Graph, conv: Node, add: Node) -> Node | None:
 
 
 def _moved(conv: Node, then: Node, steps: str) -> Node:
-    """In the place of what follows, with its activation; the rounding is of what was before."""
+    """Put a convolution in the place of what follows, with its activation; the rounding is of what was before."""
     attributes = {**conv.attributes, **then.attributes, steps: conv.attributes["output_steps"]}
     del attributes["output_steps"]
     return replace(conv, outputs=then.outputs, attributes=attributes)

@@ -37,7 +37,7 @@ def compose_moves(graph: Graph) -> Graph:
 
 
 def of_rows(graph: Graph) -> bool:
-    """Whether a graph works on rows, so that it pays to look at what is moved."""
+    """Return whether a graph works on rows, so that it pays to look at what is moved."""
     return any(node.op in ROW_MAJOR - {"dense"} for node in graph.nodes)
 
 
@@ -49,8 +49,8 @@ def _is_last(graph: Graph, node: Node) -> bool:
 def copied(
     node: Node, source: tuple[str, int, int], rows: Rows, constants: dict[str, Array], shapes: dict[str, Shape]
 ) -> list[Node]:
-    """What writes a reshape's result of rows of a source (name, rows, width) instead: a take before it, or nothing more
-    where all rows stay in their order."""
+    """Return the nodes that write a reshape's result of rows of a source (name, rows, width) instead: a take before it,
+    or nothing more where all rows stay in their order."""
     root, count, width = source
     node = replace(node, op="reshape", inputs=(root,))
     if np.array_equal(rows, np.arange(count)):
@@ -65,7 +65,7 @@ def copied(
 
 
 def in_blocks(rows: Rows, *, of: int = 1) -> tuple[int, int, Rows]:
-    """How often a list of rows says the same, how many rows further each time, and the list of once: `of` or more."""
+    """Tell how often a list of rows repeats, how many rows further each time, and the list of once: `of` or more."""
     for blocks in range(len(rows) // of, 1, -1):
         if len(rows) % (blocks * of):
             continue

@@ -21,7 +21,7 @@ from kernels.passes.rewrite import fresh, rebuilt, renamed
 
 _ELEMENTWISE = {*ACTIVATIONS, "add", "mul", "map"}
 _KEPT = 0.5
-"""Of an axis, at most: of more rows copies would cost what they save."""
+"""The largest share of an axis: of more rows copies would cost what they save."""
 
 
 def early_slices(graph: Graph) -> Graph:
@@ -34,7 +34,7 @@ def early_slices(graph: Graph) -> Graph:
 
 
 def _is_small(graph: Graph, node: Node) -> bool:
-    """Whether a node takes few of several rows."""
+    """Return whether a node takes few of several rows."""
     if node.op != "slice":
         return False
     shape, axis = graph.shapes[node.inputs[0]], node.attributes["axis"]
@@ -81,7 +81,7 @@ class _Move:
         return rebuilt(self._graph, nodes, constants=self._constants, shapes=self._shapes) if is_moved else None
 
     def _before(self, cut: Node) -> Node | None:
-        """What computes the slice's result from slices of what was before it, which are in `_new`."""
+        """Compute the slice's result from slices of what was before it, which are in `_new`."""
         node = self._writers.get(cut.inputs[0])
         if node is None:
             return None
@@ -123,7 +123,7 @@ class _Move:
         return self._attention(cut, node, shape) if node.op == "attention" else None
 
     def _dense(self, cut: Node, node: Node, shape: Shape) -> Node:
-        """Of rows that the slice takes of (..., columns)."""
+        """Compute the rows that the slice takes of (..., columns)."""
         inputs = list(node.inputs)
         for at in (0, 3) if len(inputs) > 3 else (0,):
             wide = (*shape[:-1], self._shape(inputs[at])[-1])
@@ -135,7 +135,8 @@ class _Move:
         return self._reshaped(self._add(replace(node, inputs=tuple(inputs)), rows), cut.outputs)
 
     def _attention(self, cut: Node, node: Node, shape: Shape) -> Node | None:
-        """Of fewer queries, where the result lies as (batch, rows, columns of all heads); not with biases or masks."""
+        """Attend from fewer queries, where the result lies as (batch, rows, columns of all heads); not with biases or
+        masks."""
         if len(node.inputs) > 3:
             return None
         batch, heads, rows, keys, depth, columns = node.attributes["sizes"]

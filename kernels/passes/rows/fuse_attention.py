@@ -159,7 +159,7 @@ def _unbiased(graph: Graph, name: str, counts: Counter[str], writers: Mapping[st
 
 
 def _in_vectors(bias: Array, sizes: tuple[int, ...]) -> Array:
-    """As few batches as say the same, with rows of whole vectors."""
+    """Keep as few batches as say the same, with rows of whole vectors."""
     batch, heads, rows, keys = sizes[:4]
     bias = bias.reshape(batch, heads, rows, keys)
     period = next(

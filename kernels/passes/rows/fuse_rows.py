@@ -24,7 +24,7 @@ _SUM = ("add", "a", "b")
 
 
 def fuse_norm_endings(graph: Graph) -> Graph:
-    """What is added to normalised rows, and is no constant, becomes the normalisation's fourth input."""
+    """Make an addend of normalised rows, if it is no constant, the normalisation's fourth input."""
     counts, before = use_counts(graph), dict[str, Node]()
     found: dict[str, Node] = {}
     gone: set[str] = set()
@@ -43,7 +43,7 @@ def fuse_norm_endings(graph: Graph) -> Graph:
 
 
 def _is_vector(graph: Graph, inputs: tuple[str, ...], tensor: str) -> bool:
-    """Whether the other operand is a constant along the last axis."""
+    """Return whether the other operand is a constant along the last axis."""
     other = next((name for name in inputs if name != tensor), "")
     constant = graph.constants.get(other)
     columns = graph.shapes[tensor][-1]
@@ -88,7 +88,7 @@ class _Endings:
             self._open[node.output] = source
 
     def _joined(self, node: Node) -> bool:
-        """Whether the node became a part of the dense layer before it."""
+        """Return whether the node became a part of the dense layer before it."""
         expression = expression_of(node)
         if expression is None:
             return False

@@ -107,7 +107,7 @@ def statistic_of(graph: Graph, name: str, writers: Mapping[str, Node]) -> tuple[
 
 
 def distance_of(graph: Graph, name: str, writers: Mapping[str, Node]) -> Distance:
-    """What a tensor is: x less its mean, or itself."""
+    """Return a tensor as x less its mean, or as itself."""
     node = writers.get(name)
     if node is not None and expression_of(node) == ("sub", "a", "b"):
         x, mean = node.inputs
@@ -141,7 +141,7 @@ def inverse_root(
 
 
 def _axes(graph: Graph, node: Node, *, squared: bool) -> Axes | None:
-    """Of a sum or mean, or of one of squares; None of another reduction."""
+    """Return the axes of a sum or mean, or of one of squares; None of another reduction."""
     if node.op == "global_average_pool":
         return None if squared else (2, len(graph.shapes[node.inputs[0]]))
     a = node.attributes

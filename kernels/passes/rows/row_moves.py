@@ -42,7 +42,7 @@ class Moved:
     rows: Rows
     axis: int | None
     moves: int
-    """How many of the operations in between copy something."""
+    """Number of operations in between that copy something."""
 
     @property
     def flat(self) -> Rows:
@@ -51,7 +51,7 @@ class Moved:
 
 
 class RowMoves:
-    """How the tensors of a graph are made of rows of those that are not moved."""
+    """The rows of those tensors that are not moved, of which the tensors of a graph are made."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph, self._writers = graph, producers(graph)
@@ -108,7 +108,7 @@ def _moved_by(node: Node) -> tuple[str, ...]:
 
 
 def _step(graph: Graph, node: Node, sources: list[Moved]) -> Moved | None:
-    """What a move makes of rows; None where it takes them apart."""
+    """Return the rows that a move makes; None where it takes them apart."""
     first, shape, before = sources[0], graph.shapes[node.output], graph.shapes[node.inputs[0]]
     if node.op == "reshape":
         return _reshaped(first, before, shape)
@@ -149,7 +149,7 @@ def _reshaped(moved: Moved, before: Shape, shape: Shape) -> Moved | None:
 
 
 def _is_single(moved: Moved, before: Shape) -> bool:
-    """Whether the last axis is one row, which does not lie along an axis by itself yet."""
+    """Return whether the last axis is one row, which does not lie along an axis by itself yet."""
     return moved.axis is None and moved.rows.ndim == len(before) and before[-1] == moved.width
 
 

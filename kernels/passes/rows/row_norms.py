@@ -45,7 +45,7 @@ class Norm:
 
     @property
     def attributes(self) -> dict[str, float | bool]:
-        """Of a row_norm."""
+        """The attributes of a row_norm."""
         given: dict[str, float | bool] = {"epsilon": self.epsilon}
         given |= {} if self.centred else {"centred": False}
         return given | ({"least": self.least} if self.least else {})
@@ -57,7 +57,7 @@ def fuse_row_norms(graph: Graph, *, multiple: int = 4) -> Graph:
 
 
 def norm_of(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Norm | None:
-    """What a product with an inverse root, or a quotient by a root, normalises."""
+    """Return the normalisation of a product with an inverse root, or of a quotient by a root."""
     for name, divisor, expression in _quotients(node):
         if graph.shapes[name] == graph.shapes[node.output]:
             distance = distance_of(graph, name, writers)
@@ -70,7 +70,7 @@ def norm_of(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Norm | Non
 
 
 def _quotients(node: Node) -> list[tuple[str, str, Expression]]:
-    """As which products of an operand and an expression in `a` of another one a node can be read: both, and this."""
+    """Read a node as products of an operand and an expression in `a` of another one: both, and this, each way."""
     match expression_of(node) if len(node.inputs) == 2 else None:
         case ("mul", left, right):
             ways = [(left, right), (right, left)]

@@ -12,7 +12,7 @@ from kernels.passes.rewrite import rebuilt
 
 
 def rows_in_order(graph: Graph) -> Graph:
-    """Where rows are transposed before the layer that makes q, k and v, and back behind the one that follows: not so.
+    """Remove transpositions of rows before the layer that makes q, k and v, and back behind the one that follows.
 
     Both layers compute each row by itself. An exporter puts the places of a sequence before its batch.
     """

@@ -211,7 +211,7 @@ class _Keeping:
 
 
 def _is_by_row(graph: Graph, node: Node) -> bool:
-    """Whether a node computes each row of its operands by itself, and gives as many."""
+    """Return whether a node computes each row of its operands by itself, and gives as many."""
     others = [name for name in node.inputs if name and name not in graph.constants]
     if node.op not in {"dense", "row_norm", *BY_ELEMENT, *ACTIVATIONS}:
         return False

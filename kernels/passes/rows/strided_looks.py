@@ -129,14 +129,14 @@ def reshaped(axes: Sequence[Axis], wanted: Shape) -> tuple[Axis, ...] | None:
 
 
 def stride_of(axis: Axis) -> int | None:
-    """Of an axis whose parts follow on each other; 0 where it has one element."""
+    """Return the stride of an axis whose parts follow on each other; 0 where it has one element."""
     parts = [part for part in axis if part[0] > 1]
     follow = all(outer[1] == inner[0] * inner[1] for outer, inner in pairwise(parts))
     return (parts[-1][1] if parts else 0) if follow else None
 
 
 def place_of(seen: Look) -> tuple[int, int, int, int] | None:
-    """Where rows of four axes are; None where vectors of four do not lie side by side."""
+    """Return the place of rows of four axes; None where vectors of four do not lie side by side."""
     *lead, head, row, column = ((((1, 0),),) * 4 + seen.axes)[-max(len(seen.axes), 4) :]
     strides = [stride_of(axis) for axis in (tuple(part for axis in lead for part in axis), head, row, column)]
     if strides[-1] != 1:
@@ -147,7 +147,7 @@ def place_of(seen: Look) -> tuple[int, int, int, int] | None:
 
 
 def multiplied(graph: Graph, node: Node) -> tuple[str, float] | None:
-    """Of a product with a number, or a quotient by one: the other operand and the factor."""
+    """Return the other operand and the factor of a product with a number, or a quotient by one."""
     names = [name for name in node.inputs if number_of(graph, name) is None]
     numbers = [number for name in node.inputs if (number := number_of(graph, name)) is not None]
     if len(names) != 1 or node.attributes.get("activation") or graph.shapes[names[0]] != graph.shapes[node.output]:

@@ -53,7 +53,7 @@ def unfolded(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Unfolded 
 
 
 def is_of_row(constant: Array, row: Shape) -> bool:
-    """Whether a constant is one number, or one for each element of a row of this shape."""
+    """Return whether a constant is one number, or one for each element of a row of this shape."""
     return constant.size == 1 or (constant.shape[-len(row) :] == row and constant.size == np.prod(row))
 
 

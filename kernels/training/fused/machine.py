@@ -21,7 +21,7 @@ _COUNTING = 64
 
 
 def is_fused(training: TrainingOptions, options: Options, limits: Limits) -> bool:
-    """Whether a training's steps are joined."""
+    """Return whether a training's steps are joined."""
     wanted = training.steps == "joined"
     if training.steps == "auto":
         wanted = (
@@ -37,7 +37,7 @@ class FusedMachine(GpuMachine):
     """Steps for OpenCL and Vulkan, of which several are one."""
 
     def shared(self, rows: int, columns4: int, depth: int, *, sums: bool = False, may_part: bool = False) -> Shared:
-        """How a product is shared out."""
+        """Tell how a product is shared out."""
         return share(rows, columns4, depth, self._limits.within("training_product"), sums=sums, may_part=may_part)
 
     def join(

@@ -1,4 +1,4 @@
-"""How a product of a training is shared out, and which way is taken: by an estimate of its time."""
+"""Sharing out of a training's product, and the choice of a way: by an estimate of its time."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class ProductTile(SquaresTile):
 
     @property
     def local_bytes(self) -> int:
-        """Of a work-group."""
+        """Local memory of a work-group."""
         return 16 * (self.local_a + self.local_b + (self.local_meeting if self.slices > 1 else 0))
 
 
@@ -110,7 +110,7 @@ class Shared:
 
 
 def has_room(limits: Limits) -> bool:
-    """Whether a team fits the device."""
+    """Return whether a team fits the device."""
     return bool(_fitting(limits, sums=True))
 
 

@@ -20,7 +20,7 @@ KERNEL = Kernel(
 
 
 class Naive(Untiled[Addition]):
-    """As a first attempt is written."""
+    """The addition as a first attempt writes it."""
 
     name = "naive"
     summary = "one number a work-item; tensors of one shape"

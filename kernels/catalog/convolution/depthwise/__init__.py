@@ -45,7 +45,7 @@ class RowTile(PixelTile):
 
     @derived
     def columns(self) -> int:
-        """Of the source that all of its pixels read."""
+        """Columns of the source that all of its pixels read."""
         return (self.pixels - 1) * self.sw + self.kw
 
 
@@ -125,7 +125,7 @@ def _work_items(conv: Convolution, pixels: int) -> int:
 
 
 def _fits_rows(conv: Convolution) -> bool:
-    """Whether a row's values, loaded once, stay few."""
+    """Return whether a row's values, loaded once, stay few."""
     return conv.kernel[1] <= _WIDEST and conv.strides[1] <= 2 and conv.dilations[1] == 1
 
 

@@ -16,9 +16,9 @@ from kernels.source.kernel import Buffer, Kernel, result, view
 from kernels.source.tile import derived
 
 _MOST_PRODUCTS = 1 << 25
-"""Of the 1x1 convolution."""
+"""Products of the 1x1 convolution."""
 _MOST_LOADS = {"opencl": 1 << 21, "vulkan": 1 << 20}
-"""By API: vectors of windows, which each tile of channels reads anew. Through OpenCL a launch takes the host longer."""
+"""Vectors of windows by API; each tile of channels reads them anew. A launch takes the host longer through OpenCL."""
 _MOST_GATED, _MOST_GATED_HALVES = 5, 3
 """Tiles of channels that each multiply with the gates, however large the layer; in halves there may be matrix units."""
 _ONCE = 9
@@ -66,7 +66,7 @@ TAKING = replace(
     floats=BOUNDS,
     tile=TakingTile,
 )
-"""Of channels in another order: `table` has four for each stack."""
+"""The kernel for channels in another order: `table` has four for each stack."""
 
 
 def separable_tile(
@@ -81,7 +81,7 @@ def separable_tile(
 
 
 def _pays(tile: GroupTile, window: int, sizes: StackProduct, options: Options) -> bool:
-    """Whether an H100 took less time for one step, of 452 pairs of layers that were timed (docs/decisions/0186).
+    """Return whether an H100 took less time for one step, of 452 pairs of layers that were timed (docs/decisions/0186).
 
     `window`: its pixels; a gate has one.
     """

@@ -16,14 +16,14 @@ from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
 from kernels.source.tile import Tile, derived
 
 _MOST_BYTES = 1 << 19
-"""Of a layer's weights: each compute unit reads the first one's whole, some 100 GB/s from a large GPU's cache."""
+"""Bytes of a layer's weights: each compute unit reads the first one's whole, some 100 GB/s from a large GPU's cache."""
 _MOST_PRODUCTS = 1 << 24
-"""Of a layer: more than matrix units, which read weights for many pictures at once, are slower with."""
+"""Products of a layer: with more, matrix units are faster, which read weights for many pictures at once."""
 _GROUP, _ROWS_OF_LARGE, _SMALL_GROUP = 512, 4, 256
 """Work-items of a work-group: as many as have loads on their way that the cache's answers never stop, or, of more
 pictures, as local memory has place for."""
 _BLOCKS, _MOST_ROWS = 8, 8
-"""Of pictures: so many as read the weights anew at least, and pictures of one at most."""
+"""Groups of pictures that read the weights anew, at least; and the most pictures of a group."""
 _BUSY = 3
 """Compute units for each work-group: all at once would get less than half as much each from the cache."""
 
@@ -80,7 +80,7 @@ class SqueezeTile(Tile):
 
     @property
     def words(self) -> str:
-        """For people."""
+        """The tile's text for people."""
         return f"{self.hidden}x{self.ky} {self.vectors}x{self.kz} {self.rows}"
 
     @property

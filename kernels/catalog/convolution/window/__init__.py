@@ -24,7 +24,7 @@ class WindowTile(OutputTile):
 
     @derived
     def columns(self) -> int:
-        """Of the source that all of its pixels read."""
+        """Columns of the source that all of its pixels read."""
         return self.pixels - 1 + self.kw
 
 
@@ -41,7 +41,7 @@ KERNEL = Kernel(
 
 
 class Window:
-    """Where columns of the window are adjacent pixels, each row is loaded once for the tile's every column."""
+    """Load each row once for every column of the tile, where columns of the window are adjacent pixels."""
 
     name = "window"
     summary = "direct with every row of the source loaded once: windows 3 wide, stride and dilation 1 along the row"

@@ -44,7 +44,7 @@ _LARGEST_IN_HALF: Mapping[Precision, int] = {"fp16": 6, "fp16_arithmetic": 4}
 """Inputs of a tile in each direction: with 8 the values grow by up to 5.25 squared and lose the last bits; with
 products in half, 6 lose up to 1.2 % (docs/decisions/0022)."""
 _CACHED_BYTES = 8 << 20
-"""Of transformed values in one round on a CPU, so that the caches hold them."""
+"""Bytes of transformed values in one round on a CPU, so that the caches hold them."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Winograd:
         return grid.positions * grid.copies * grid.tiles(grid.rows)
 
     def weight_bytes(self, conv: Convolution, options: Options) -> int:
-        """Of the transformed filters, a matrix a position."""
+        """Return the bytes of the transformed filters, a matrix a position."""
         grid = self._grid(conv, options, Limits())
         return grid.positions * grid.copies * 16 * conv.in_stacks * conv.out_stacks * (2 if options.half else 4)
 
@@ -174,18 +174,18 @@ class _Grid:
     size: int
     """Outputs of a tile in each direction."""
     part: Division
-    """What one round covers."""
+    """The part that one round covers."""
     wide: bool = False
     """A work-item transforms four channels, not one."""
 
     @property
     def parts(self) -> int:
-        """Of the window, in each direction."""
+        """Parts of the window in each direction."""
         return -(-self.conv.kernel[0] // _part_of(self.conv.kernel[0]))
 
     @property
     def copies(self) -> int:
-        """How often each input channel is transformed: for each part of the window."""
+        """Times that each input channel is transformed: once for each part of the window."""
         return self.parts**2
 
     @property
@@ -207,7 +207,7 @@ class _Grid:
 
     @property
     def tile(self) -> TransformTile:
-        """Of the transforms' kernels."""
+        """The tile of the transforms' kernels."""
         return TransformTile(self.size, self.alpha, int(self.wide))
 
     def transforms(self, rows: int) -> int:
@@ -219,7 +219,7 @@ class _Grid:
 
     @property
     def product(self) -> StackProduct:
-        """Of one round, a matrix a position."""
+        """The product of one round, a matrix a position."""
         depth = self.part.stacks * self.copies
         return StackProduct(self.tiles(self.part.rows), self.conv.out_stacks, depth, self.positions)
 

@@ -86,7 +86,7 @@ def _others(points: Sequence[Fraction], point: Fraction) -> Fraction:
 
 
 def _coefficients(roots: Sequence[Fraction], size: int) -> list[Fraction]:
-    """Of the polynomial with these roots, lowest power first, padded to `size`."""
+    """Return the coefficients of the polynomial with these roots, lowest power first, padded to `size`."""
     out = [Fraction(1)]
     for root in roots:
         shifted = [Fraction(0), *out]

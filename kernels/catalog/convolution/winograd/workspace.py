@@ -1,4 +1,5 @@
-"""How much of Winograd's workspace exists at a time (study M): rows of tiles (its method P), or input channels (C)."""
+"""The part of Winograd's workspace that exists at a time (study M): rows of tiles (its method P), or input channels
+(C)."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ class Need:
     in_stacks: int
     out_stacks: int
     copies: int = 1
-    """How often each input stack is transformed."""
+    """Times that each input stack is transformed."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """What one round of dispatches covers."""
+    """The part that one round of dispatches covers."""
 
     rows: int
     """Rows of tiles; the last round may have fewer."""
@@ -65,7 +66,7 @@ def _by_channels(need: Need, total: int, options: Options, limits: Limits) -> Di
 
 
 def _count(available: int, each: int, wanted: int) -> int:
-    """How many of `wanted` fit into what is available (0: any number)."""
+    """Return how many of `wanted` fit into what is available (0: any number)."""
     return min(wanted, available // each) if available else wanted
 
 

@@ -27,8 +27,9 @@ _COSTS = {
     ("vulkan", False): (cost.LocalCosts(38, 56, 2, 233), 12),
     ("vulkan", True): (cost.LocalCosts(2.5, 46, 4, 513, 256, stage=7.7, ahead=0.957), 119),
 }
-"""By API and whether there are many rows; and what adding up parts of the depth costs, in loads that a work-item waits
-for. Fitted to 4, 18 and 9 products on an H100 (docs/decisions/0124, 0144), whose OpenCL takes `warpgroups` for many."""
+"""Costs by API and whether there are many rows; and the cost of adding up parts of the depth, in loads that a work-item
+waits for. Fitted to 4, 18 and 9 products on an H100 (docs/decisions/0124, 0144), whose OpenCL takes `warpgroups` for
+many."""
 _MANY_STAGES = 16
 """From so many on, one more that is fetched and not used costs less than conditions."""
 
@@ -51,7 +52,7 @@ NORMALISING = replace(
     floats=(*BOUNDS, "epsilon"),
     locals=(LOCAL, LocalArray("statistics", "STATISTICS", 1)),
 )
-"""Of rows that are normalised on the way: it finds their means and deviations beside their products, and takes from
+"""The kernel for rows that are normalised on the way: it finds means and deviations beside the products, and takes from
 these the mean times `columns_sum`, the sum of each column of the right operand."""
 
 
@@ -88,12 +89,12 @@ class MatrixUnits:
         return [tile.words for tile in sorted(fitting, key=order)]
 
     def reads_dealt(self, product: Product, options: Options, limits: Limits, tile: str) -> bool:
-        """Whether this tile reads rows that lie as work-items have them of a matrix."""
+        """Return whether this tile reads rows that lie as work-items have them of a matrix."""
         words = tile or self.tiles(product, options, limits)[0]
         return unit_tile(words, limits, turned=product.right_is_constant).dealt
 
     def normalises(self, product: Product, options: Options, limits: Limits, tile: str) -> bool:
-        """Whether a work-group of this tile reads whole rows, as work-items have them of a matrix."""
+        """Return whether a work-group of this tile reads whole rows, as work-items have them of a matrix."""
         words = tile or self.tiles(product, options, limits)[0]
         shape = unit_tile(words, limits, turned=product.right_is_constant)
         return shape.straight and _parts(shape, product, limits) == 1
@@ -144,18 +145,18 @@ def _wanted(product: Product, options: Options, limits: Limits) -> Kind:
 
 
 def _rows_first(tile: UnitTile, product: Product, backend: Backend) -> bool:
-    """Whether work-groups that run at once share columns, whose weights they read from memory: pays where there are
-    more columns than depth (docs/decisions/0159)."""
+    """Return whether work-groups that run at once share columns, whose weights they read from memory: it pays where
+    there are more columns than depth (docs/decisions/0159)."""
     return backend == "vulkan" and tile.kind == "direct" and product.columns > product.depth
 
 
 def _stays(tile: UnitTile, backend: Backend) -> bool:
-    """Whether sums end in registers (`IN_REGISTERS`), where it is known who holds what of them."""
+    """Return whether sums end in registers (`IN_REGISTERS`), where it is known who holds what of them."""
     return backend == "vulkan" and tile.kind in ("direct", "dealt")
 
 
 def _is_paired(tile: UnitTile, product: Product) -> bool:
-    """Whether of two matrices of sums a work-item has eight columns that lie side by side, which it stores at once."""
+    """Return whether a work-item has eight adjacent columns of two matrices of sums, which it stores at once."""
     return tile.fc % 2 == 0 and product.columns % 32 == 0
 
 

@@ -10,7 +10,7 @@ from kernels.options import WARPGROUP, Backend, Limits, Options
 
 _WAYS = {"vulkan": "Vulkan (VK_KHR_cooperative_matrix)", "opencl": "OpenCL (NVIDIA's instructions, from 8.0 on)"}
 _KNOWN, _KNOWN_WIDTH, _INSTRUCTION = (16, 16, 16), 32, (16, 8, 16)
-"""Of matrices that `fragments` is made for; and a shape that tells that a driver of Vulkan has them."""
+"""Matrices that `fragments` is made for; and a shape that tells that a driver of Vulkan has them."""
 TILES = (
     "2x2x4x4x2x1x3", "2x4x4x4x2x1x1", "4x2x4x4x2x1x1", "2x2x4x4x2x1x2", "2x2x4x4x4x1x1", "2x2x2x4x2x1x2",
     "2x2x4x2x2x1x2", "2x2x2x2x4x1x2", "2x2x2x2x2x1x2", "2x2x2x1x4x1x2", "2x2x1x2x4x1x2", "1x2x2x2x4x1x2",
@@ -64,13 +64,13 @@ def conflict(tile: UnitTile, limits: Limits, backend: Backend, *, depth: int = 0
 
 
 def deals_out_as_known(limits: Limits, backend: Backend) -> bool:
-    """Whether work-items have of a matrix what `fragments` says: in OpenCL it is part of NVIDIA's
-    instructions; in Vulkan kernels look themselves."""
+    """Return whether work-items have of a matrix what `fragments` says: in OpenCL it is part of NVIDIA's instructions;
+    in Vulkan kernels look themselves."""
     is_known = _KNOWN in limits.matrix_units and _unit(limits) == _KNOWN and limits.subgroup_size == _KNOWN_WIDTH
     return is_known and (backend == "opencl" or _INSTRUCTION in limits.matrix_units)
 
 
 def _unit(limits: Limits) -> tuple[int, int, int]:
-    """Of the shapes that the device multiplies the one that is nearest to 16 x 16 x 16."""
+    """Return the shape that the device multiplies which is nearest to 16 x 16 x 16."""
     units = [unit for unit in limits.matrix_units if unit != WARPGROUP]
     return min(units, key=lambda unit: abs(math.prod(unit) - 16**3))

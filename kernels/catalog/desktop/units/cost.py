@@ -12,11 +12,12 @@ from kernels.options import Limits
 _UNITS, _REGISTERS = 64, 65536
 """Compute units where the device does not tell, and registers of one."""
 _MOST_REGISTERS = 255
-"""Of a work-item."""
+"""Registers of a work-item."""
 _RESULTS, _DEALT_RESULTS = 7500, 25000
-"""Of a compute unit: from so many on `direct` takes less than `local`; and as many as `dealt` was measured with."""
+"""Results of a compute unit from which on `direct` takes less than `local`; and as many as `dealt` was measured
+with."""
 _ROWS = 64
-"""As few as `straight` was measured with."""
+"""The fewest rows that `straight` was measured with."""
 
 
 class Work(NamedTuple):
@@ -39,7 +40,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalCosts:
-    """What a device's time is made of, in loads that a work-item waits for."""
+    """The parts of a device's time, in loads that a work-item waits for."""
 
     begin: float = 8
     """Stages that pass before the first sum."""
@@ -54,7 +55,7 @@ class LocalCosts:
     stage: float = 0
     """A stage, beside its loads."""
     ahead: float = 1.2
-    """What the whole takes where matrices of the next step are read ahead, of what it takes otherwise."""
+    """The share of the other way's time that the whole takes where matrices of the next step are read ahead."""
 
 
 LOCAL = LocalCosts()
@@ -62,8 +63,8 @@ LOCAL = LocalCosts()
 
 
 def local(tile: UnitTile, work: Work, limits: Limits, costs: LocalCosts = LOCAL) -> float:
-    """Of tiles that read both operands through local memory: work-items of a compute unit wait for the loads of their
-    stages, and their subgroups take turns at local memory."""
+    """Return the cost of tiles that read both operands through local memory: work-items of a compute unit wait for the
+    loads of their stages, and their subgroups take turns at local memory."""
     rounds, stages = work.turns(tile, limits), -(-work.depth // tile.tile_depth)
     turns = math.ceil(rounds / max(1, costs.at_once // tile.group))
     loads = tile.loads_a + tile.loads_b + (costs.one_side if tile.sides == 1 else 0)
@@ -75,7 +76,7 @@ def local(tile: UnitTile, work: Work, limits: Limits, costs: LocalCosts = LOCAL)
 
 @dataclass(frozen=True)
 class DirectCosts:
-    """What a device's time is made of, in products of two matrices by a subgroup."""
+    """The parts of a device's time, in products of two matrices by a subgroup."""
 
     begin: float
     """Stages that pass before the first sum."""
@@ -86,7 +87,7 @@ class DirectCosts:
     load: float
     """A matrix that is loaded."""
     registers: float
-    """Of a work-item, beside its sums and what it loads."""
+    """Registers of a work-item, beside its sums and what it loads."""
     working: float
     """Work-items that keep a compute unit busy."""
 
@@ -99,30 +100,30 @@ CONVOLUTIONS = {
 STRAIGHT, ADDING_UP = DirectCosts(0.75, 17.7, 13.5, 4.2, 66, 208), 3000
 """Fitted to 8 products of 197 rows; and what adding up parts of the depth costs."""
 _DEALT_LOAD, _DEALT_LAST, _DEALT_NEAR = 0.7, 0.8, 1.12
-"""Of a matrix that a work-group loads, in products; what one work-group alone takes of two at once; and what all takes
-where loads are one step ahead. Fitted to 4 products of 6304 rows."""
+"""The cost of a matrix that a work-group loads, in products; the share that one work-group alone takes of two at once;
+and that which all takes where loads are one step ahead. Fitted to 4 products of 6304 rows."""
 _DEALT_COLUMNS, _FULL = 128, 0.9
-"""Of a tile, and how much of its columns should be there."""
+"""Columns of a tile, and the share of them that should be there."""
 
 
 def pays_direct(work: Work, limits: Limits) -> bool:
-    """Whether there are results enough; fewer leave units idle, and others share out the depth."""
+    """Return whether there are results enough; fewer leave units idle, and others share out the depth."""
     return work.per_unit(limits) >= _RESULTS
 
 
 def pays_straight(work: Work, limits: Limits) -> bool:
-    """Whether there are too few results for other tiles, but rows enough for these."""
+    """Return whether there are too few results for other tiles, but rows enough for these."""
     return work.rows >= _ROWS and not pays_direct(work, limits)
 
 
 def pays_dealt(work: Work, limits: Limits) -> bool:
-    """Whether there are results enough, and columns that fill tiles."""
+    """Return whether there are results enough, and columns that fill tiles."""
     is_full = work.columns >= _FULL * _DEALT_COLUMNS * -(-work.columns // _DEALT_COLUMNS)
     return is_full and work.per_unit(limits) >= _DEALT_RESULTS
 
 
 def direct(tile: UnitTile, work: Work, limits: Limits, costs: DirectCosts) -> float:
-    """Of tiles that read the right operand from memory as work-items have it."""
+    """Return the cost of tiles that read the right operand from memory as work-items have it."""
     wanted = 8 * tile.sums + 8 * tile.fc + 4 * tile.fr + 4 * tile.loads_a + costs.registers
     products, loaded = tile.down * tile.across * tile.sums, tile.down * tile.fr + tile.across * tile.fc
     stage = tile.steps * (products + costs.load * loaded) + costs.stage
@@ -131,7 +132,8 @@ def direct(tile: UnitTile, work: Work, limits: Limits, costs: DirectCosts) -> fl
 
 
 def straight(tile: UnitTile, work: Work, limits: Limits) -> float:
-    """Of tiles that read both operands from memory: a step by a subgroup costs something beside its products."""
+    """Return the cost of tiles that read both operands from memory: a step by a subgroup costs more than its
+    products."""
     costs = STRAIGHT
     wanted = 8 * tile.sums + 4 * (tile.twice_rows + tile.twice_columns) * tile.chunks + costs.registers
     subgroups, own = tile.down * tile.across * tile.parts, tile.sums + costs.load * (tile.fr + tile.fc)
@@ -142,7 +144,8 @@ def straight(tile: UnitTile, work: Work, limits: Limits) -> float:
 
 
 def dealt(tile: UnitTile, work: Work, limits: Limits) -> float:
-    """Of tiles whose operands both lie in memory as work-items have them; a unit computes two work-groups at once."""
+    """Return the cost of tiles whose operands both lie in memory as work-items have them; a unit computes two
+    work-groups at once."""
     loads = tile.down * tile.fr + tile.across * tile.fc
     twice, last = divmod(work.turns(tile, limits), 2)
     own = tile.down * tile.across * tile.sums + _DEALT_LOAD * loads
@@ -150,8 +153,8 @@ def dealt(tile: UnitTile, work: Work, limits: Limits) -> float:
 
 
 def _times(tile: UnitTile, work: Work, limits: Limits, costs: DirectCosts, wanted: float) -> float:
-    """How often a compute unit takes a work-group's time: it holds as many at once as it has registers for, and the
-    last ones may be too few to keep it busy. `wanted`: registers of a work-item."""
+    """Return how often a compute unit takes a work-group's time: it holds as many at once as it has registers for, and
+    the last ones may be too few to keep it busy. `wanted`: registers of a work-item."""
     at_once = max(1, _REGISTERS // (8 * math.ceil(min(_MOST_REGISTERS, wanted) / 8) * tile.group))
     full, rest = divmod(work.turns(tile, limits), at_once)
 

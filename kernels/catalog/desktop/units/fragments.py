@@ -31,14 +31,14 @@ def fragments(weight: Array, tile: UnitTile, backend: Backend, *, paired: bool =
 
 
 def _fours(weight: Array) -> Array:
-    """Of 16 columns the ones of a sum that work-item j of four has, 2 j, 2 j + 1, 2 j + 8 and 2 j + 9, are 4 j to
-    4 j + 3 of the weight's."""
+    """Permute columns for sums: of 16 columns work-item j of four has those at 2 j, 2 j + 1, 2 j + 8 and 2 j + 9, which
+    are 4 j to 4 j + 3 of the weight's."""
     fours = weight.reshape(weight.shape[0], -1, 4, 2, 2)  # matrix, j, half of the matrix, pair
     return fours.transpose(0, 1, 3, 2, 4).reshape(weight.shape)
 
 
 def _eights(weight: Array) -> Array:
-    """As `_fours`, of 32 columns: 8 j to 8 j + 3 in the first matrix, and the next four in the second."""
+    """Permute like `_fours`, of 32 columns: 8 j to 8 j + 3 in the first matrix, and the next four in the second."""
     eights = weight.reshape(weight.shape[0], -1, 4, 2, 4)  # pair of matrices, j, matrix
     return _fours(np.ascontiguousarray(eights.transpose(0, 1, 3, 2, 4)).reshape(weight.shape))
 

@@ -54,27 +54,27 @@ class UnitTile(Tile):
 
     @property
     def words(self) -> str:
-        """As `--product 'matrix_units 2x2x4x4x2x1x2'` takes it."""
+        """The text that `--product 'matrix_units 2x2x4x4x2x1x2'` takes."""
         return "x".join(map(str, (self.down, self.across, self.fr, self.fc, self.steps, self.parts, self.sides)))
 
     @property
     def direct(self) -> bool:
-        """Whether the right operand is read from memory as work-items have it."""
+        """True if the right operand is read from memory as work-items have it."""
         return self.sides >= _DIRECT
 
     @property
     def straight(self) -> bool:
-        """Whether the left one is, too."""
+        """True if the left one is, too."""
         return self.sides == _STRAIGHT
 
     @property
     def dealt(self) -> bool:
-        """Whether the left one lies there as they have it."""
+        """True if the left one lies there as they have it."""
         return self.sides == _DEALT
 
     @property
     def kind(self) -> Kind:
-        """Where operands are read from: what its cost depends on."""
+        """The places that operands are read from: the cost depends on them."""
         return "dealt" if self.dealt else "straight" if self.straight else "direct" if self.direct else "local"
 
     def few_stages(self, depth: int) -> int:
@@ -83,7 +83,7 @@ class UnitTile(Tile):
 
     @property
     def local_bytes(self) -> int:
-        """Of both operands, and later of the sums."""
+        """Bytes of both operands, and later of the sums."""
         return 16 * self.local
 
     @derived
@@ -144,7 +144,7 @@ class UnitTile(Tile):
 
     @derived
     def vectors_a(self) -> int:
-        """Of a stage of the left operand."""
+        """Vectors of a stage of the left operand."""
         return self.tile_rows * self.tile_depth8
 
     @derived
@@ -161,7 +161,7 @@ class UnitTile(Tile):
 
     @derived
     def even_a(self) -> int:
-        """Whether every work-item loads as many."""
+        """1 if every work-item loads as many."""
         return int(self.vectors_a % self.group == 0)
 
     @derived
@@ -170,7 +170,7 @@ class UnitTile(Tile):
 
     @derived
     def start_b(self) -> int:
-        """Where the right operand is in a side of local memory."""
+        """The place of the right operand in a side of local memory."""
         return self.tile_rows * self.pitch_a
 
     @derived
@@ -179,7 +179,7 @@ class UnitTile(Tile):
 
     @derived
     def chunks(self) -> int:
-        """Of two steps, in a stage; of two the next one is read while one is multiplied."""
+        """Chunks of two steps in a stage; the next step is read while one is multiplied."""
         return max(1, self.steps // _CHUNK)
 
     @derived
@@ -205,7 +205,7 @@ class UnitTile(Tile):
 
     @derived
     def strip_vectors(self) -> int:
-        """Of a row of a subgroup's matrices, in singles."""
+        """Vectors of a row of a subgroup's matrices, in singles."""
         return self.unit_rows * self.strip_columns4
 
     @derived
@@ -233,7 +233,7 @@ class UnitTile(Tile):
 
     @derived
     def part_strips(self) -> int:
-        """Of the strips of a part."""
+        """Vectors of the strips of a part."""
         return self.down * self.across * self.strip
 
     @derived
@@ -259,5 +259,5 @@ def parse(words: str, *, turned: bool, unit: tuple[int, int, int], width: int) -
 
 
 def _spread(vectors: int, lines: int) -> int:
-    """How many of `lines` lines, of so many vectors and one of padding, eight neighbours put at once."""
+    """Return how many of `lines` lines, of so many vectors and one of padding, eight neighbours put at once."""
     return 8 // vectors if vectors < 8 and 8 % vectors == 0 and lines % 8 == 0 else 1

@@ -21,7 +21,7 @@ from kernels.source.tile import Tile, derived
 
 _MEANING, _EXAMPLE = "warpgroups down x 64 rows down x columns x depth x stages", "2x1x256x64x4"
 _LOCAL_BYTES = 227 << 10
-"""Of a work-group of compute capability 9.0, whatever OpenCL tells (docs/decisions/0124)."""
+"""Local memory of a work-group of compute capability 9.0, whatever OpenCL tells (docs/decisions/0124)."""
 _ROWS, _LANES = 64, 128
 _ENDS, _READ = 1100, 38
 """Depth in whose time a tile begins and ends; what reading a line costs. After seven products on an H100."""
@@ -45,7 +45,7 @@ class WarpgroupTile(Tile):
 
     @property
     def words(self) -> str:
-        """As `--product 'warpgroups 2x1x256x64x4'` takes it."""
+        """The text that `--product 'warpgroups 2x1x256x64x4'` takes."""
         return "x".join(map(str, (self.down, self.fr, self.columns, self.tile_depth, self.stages)))
 
     @derived
@@ -104,7 +104,7 @@ class WarpgroupTile(Tile):
 
     @derived
     def strip(self) -> int:
-        """Of a warp's 16 rows."""
+        """Vectors of a warp's 16 rows."""
         return 16 * self.pitch_strip
 
     @derived

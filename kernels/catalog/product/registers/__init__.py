@@ -45,7 +45,7 @@ class RegisterTile(Tile):
 
     @property
     def words(self) -> str:
-        """As `--product 'registers 8x1x16'` takes it."""
+        """The text that `--product 'registers 8x1x16'` takes."""
         return f"{self.rows}x{self.columns}x{self.lanes}"
 
     def why_not(self, product: Product, options: Options) -> str | None:
@@ -73,7 +73,7 @@ KERNEL = Kernel(
 
 
 class Registers:
-    """What a CPU behind a GPU interface does best: its vectors are as wide as the processor's (`output_tile.py`)."""
+    """The best way for a CPU behind a GPU interface: its vectors are as wide as the processor's (`output_tile.py`)."""
 
     name = "registers"
     summary = "a tile a work-item without local memory; tile: rows x vectors x lanes (4, 8, 16), e.g. 8x1x16"

@@ -37,7 +37,7 @@ class DepthTile(SharedSum):
 
     @property
     def words(self) -> str:
-        """As `--product 'split_depth 8x32x4'` takes it."""
+        """The text that `--product 'split_depth 8x32x4'` takes."""
         return f"{self.cx}x{self.ky}" + (f"x{self.rows}" if self.rows > 1 else "")
 
     @derived
@@ -124,7 +124,8 @@ def _most_work_items(limits: Limits, wanted: int) -> int:
 
 
 def _default(product: Product, limits: Limits, group: int) -> DepthTile:
-    """As many rows as leave a work-group for every second compute unit; half as wide where one row leaves fewer."""
+    """Take as many rows as leave a work-group for every second compute unit; half as wide where one row leaves
+    fewer."""
     across, most = _ACROSS, _MOST_ROWS_OF_A_PHONE if limits.unified_memory else _MOST_ROWS
     rows = next(
         (rows for rows in _even_rows(product, most) if 2 * _groups(product, across, rows) >= limits.compute_units), 1

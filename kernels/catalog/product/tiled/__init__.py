@@ -31,7 +31,7 @@ KERNEL = Kernel(
 
 
 class Tiled:
-    """For desktop GPUs: each number that is loaded from local memory is used four to sixteen times."""
+    """The way for desktop GPUs: each number loaded from local memory is used four to sixteen times."""
 
     name = "tiled"
     summary = f"a register tile a work-item, a tile a group through local memory; tile: {MEANING}, e.g. {EXAMPLE}"

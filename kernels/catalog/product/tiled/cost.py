@@ -1,4 +1,4 @@
-"""What a product takes with a tile, for comparing tiles: no time."""
+"""The cost of a product with a tile, for comparing tiles: no time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .tile import ProductTile
 _BUSY = 2
 """Work-groups a compute unit that keep a phone's busy."""
 _UNLIKE = 1.2
-"""What the other form of the loop costs: Vulkan's compilers like it without branches (docs/decisions/0037)."""
+"""The cost of the other form of the loop: Vulkan's compilers like it without branches (docs/decisions/0037)."""
 _UNTIMED = 2.0
 """Keeps tiles that were timed on no phone from their defaults."""
 _UNITS = 8
@@ -22,7 +22,7 @@ _UNITS = 8
 
 
 def cost(tile: ProductTile, product: Product, options: Options, limits: Limits) -> float:
-    """Of two tiles of one product on one device, that of the lesser cost is tried first."""
+    """Return a tile's cost: of two tiles of one product on one device, that of the lesser cost is tried first."""
     if limits.unified_memory:
         return _phone_cost(tile, product, options, limits)
     parts = parts_of_depth(tile, product, options, limits)
@@ -45,7 +45,7 @@ def _tiles(tile: ProductTile, product: Product) -> int:
 
 
 def _phone_cost(tile: ProductTile, product: Product, options: Options, limits: Limits) -> float:
-    """What is computed, times what idles, the loads from local memory a multiplication, and what branches cost."""
+    """Multiply what is computed by what idles, the loads from local memory a multiplication, and what branches cost."""
     rounds = _tiles(tile, product) / (limits.compute_units or _UNITS)
     idle = math.ceil(rounds) / rounds if rounds > _BUSY else max(1.0, 1 / rounds)
     unlike = _UNLIKE if (options.backend == "vulkan") != bool(tile.ahead) else 1.0

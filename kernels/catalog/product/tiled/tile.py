@@ -29,12 +29,12 @@ class ProductTile(SquaresTile):
 
     @property
     def local_bytes(self) -> int:
-        """Of both operands in single precision."""
+        """Bytes of both operands in single precision."""
         return 16 * (self.local_a + self.local_b)
 
     @property
     def words(self) -> str:
-        """As `--product 'tiled 16x16x2x2x4'` takes it."""
+        """The text that `--product 'tiled 16x16x2x2x4'` takes."""
         sizes = (self.gx, self.gy, self.rv, self.cv, self.depth)
         return "x".join(map(str, (*sizes, *([1] if self.ahead else []))))
 
@@ -66,7 +66,7 @@ class ProductTile(SquaresTile):
 
     @derived
     def fetches(self) -> int:
-        """Of a work-item."""
+        """Fetches of a work-item."""
         return -(-self.fetches_all // self.group)
 
     @derived

@@ -1,4 +1,4 @@
-"""What a model may not be: nodes against ONNX's schemas and shape inference, and all that stands in its way at once."""
+"""Checks of a model: nodes against ONNX's schemas and shape inference, and all that stands in its way at once."""
 
 from .inference import Inference
 from .node_checker import NodeChecker

@@ -1,4 +1,4 @@
-"""What ONNX's own shape inference says of a node: it knows rules of every operator's specification."""
+"""ONNX's own shape inference of a node: it knows rules of every operator's specification."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Told = dict[str, onnx.TypeProto.Tensor]
 
 
 class Inference:
-    """Of the nodes of one model. Equal nodes with equal inputs are inferred once."""
+    """Infers the nodes of one model. Equal nodes with equal inputs are inferred once."""
 
     def __init__(self, opset: int, ir_version: int) -> None:
         self._opset, self._ir_version = opset, ir_version

@@ -52,7 +52,7 @@ def _declared(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
 
 
 class _Sizes:
-    """What the open sizes of a model's inputs are, and who says so."""
+    """The open sizes of a model's inputs, and who says them."""
 
     def __init__(self, declared: Mapping[str, tuple[int | str, ...]], sizes: Mapping[str, int]) -> None:
         self._declared = declared
@@ -69,7 +69,7 @@ class _Sizes:
             self._known[name] = value, f"size {name}={value} was asked"
 
     def __getitem__(self, size: int | str) -> int | None:
-        """What a declared size is; None where nothing says it."""
+        """Return a declared size, or None where nothing says it."""
         return size if isinstance(size, int) else self._known.get(size, (None,))[0]
 
     def take_given(self, given: Given) -> None:

@@ -23,7 +23,8 @@ def _first_opset(op: str) -> int:
 
 
 def _mend(op: str, since: int) -> str:
-    """How to have an operator that is deprecated since an opset: in one before, or in a later one that has it again."""
+    """Tell how to have an operator that is deprecated since an opset: in one before, or in a later one that has it
+    again."""
     for later in range(since + 1, NEWEST_OPSET + 1):
         if not onnx.defs.get_schema(op, later).deprecated:
             return f"export the model with opset {later} or newer"

@@ -1,4 +1,4 @@
-"""What stands in the way of a model, all at once: after a node that is refused the import goes on with what ONNX's
+"""All that stands in the way of a model, at once: after a node that is refused the import goes on with what ONNX's
 shape inference says of its outputs, so that those behind it are tried as well.
 
 Of whole numbers and conditions that nobody could compute the shape is known, but a node that asks for their value would
@@ -40,7 +40,7 @@ class Obstacles:
         """Tensors of known shape whose values follow from whole numbers that an obstacle leaves open."""
 
     def hide(self, node: onnx.NodeProto, to: Context) -> bool:
-        """Whether a node cannot be tried, because it reads a tensor of unknown shape."""
+        """Return whether a node cannot be tried, because it reads a tensor of unknown shape."""
         read = [*names_read([node])]
         if self._unknown.isdisjoint(read):
             if not self._doubtful.isdisjoint(read):
@@ -65,7 +65,7 @@ class Obstacles:
         self._unknown.add(name)
 
     def _tell_own(self, node: onnx.NodeProto) -> None:
-        """What is wrong with a node, and those inside of it, whatever they read."""
+        """Add all that is wrong with a node, and with those inside of it, whatever they read."""
         for inner in every_node([node]):
             try:
                 self._check(inner)
@@ -92,7 +92,7 @@ class Obstacles:
         raise kind("\n  ".join(told), tuple(self._found))
 
     def _go_on(self, node: onnx.NodeProto, to: Context) -> None:
-        """As if the node had been taken, as far as its outputs' shapes can be told."""
+        """Go on like after an accepted node, as far as the shapes of its outputs are known."""
         told: Told = {}
         if self._unknown.isdisjoint(names_read([node])):
             with suppress(ModelError):

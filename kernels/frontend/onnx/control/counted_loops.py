@@ -65,7 +65,7 @@ def _appended(body: onnx.GraphProto, given: int, made: int, empty: bool) -> int 
 
 
 def _source(copies: dict[str, onnx.NodeProto], name: str, passed: set[str] | None = None) -> str:
-    """What a tensor is a copy of, and in `passed` the copies."""
+    """Return the tensor that another is a copy of, and put the copies into `passed`."""
     while name in copies:
         if passed is not None:
             passed.add(name)
@@ -109,7 +109,8 @@ def _goes_on(inside: Inside, condition: str) -> None:
 
 
 def _append(inside: Inside, every: EveryRow, count: Count, index: int, row: str, axis: int) -> None:
-    """What each turn gives is joined. Along other axes it has the extents of the state at first: Concat asks for it."""
+    """Join the results of all turns. Along other axes they have the extents of the state at first: Concat asks for
+    it."""
     node, to, s = inside.node, inside.to, inside.steps
     first = node.inputs[2 + index]
     extents, found = extents_of(to, first), dict[int, Extent]()

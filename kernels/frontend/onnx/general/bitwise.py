@@ -16,9 +16,9 @@ BITWISE: dict[str, Expression] = {
     "BitwiseOr": ("max", "a", "b"),
     "BitwiseXor": unequal("a", "b"),
 }
-"""Of two bits."""
+"""Expressions of two bits."""
 _MOST_BITS = 24
-"""Of whole numbers that fp32 holds."""
+"""Bits of whole numbers that fp32 holds."""
 _MOST_SHIFT = 63
 
 

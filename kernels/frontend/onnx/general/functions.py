@@ -106,7 +106,7 @@ def wrapped(s: Steps, expression: Expression, kind: np.dtype[Any]) -> Expression
 
 
 def _whole_power(s: Steps, power: Expression, exponent: str) -> Expression:
-    """Of a whole number: cut off, where the exponent is not known to be whole and at least 0."""
+    """Cut the power of a whole number off, where the exponent is not known to be whole and at least 0."""
     known = s.value(exponent)
     if known is not None:
         if np.any(known < 0) or np.any(known != np.floor(known)):
@@ -129,7 +129,7 @@ def _power(exponent: float) -> Expression:
 
 
 def variadic(node: OnnxNode, to: Context) -> None:
-    """Of any number of operands."""
+    """Combine any number of operands."""
     s = Steps(node, to)
     found = s.operand(0)
     for index in range(1, len(node.inputs)):
@@ -191,7 +191,7 @@ def cast(node: OnnxNode, to: Context) -> None:
 
 
 def _within(to: Context, name: str, kind: np.dtype[Any]) -> bool:
-    """Whether a type holds all that a tensor may hold, cut off."""
+    """Return whether a type holds all that a tensor may hold, cut off."""
     limits, (low, high) = np.iinfo(kind), bounds_of(to, name)
     return limits.min - 1 < low and high < limits.max + 1
 
@@ -201,7 +201,7 @@ HALVES = ("float16", "bfloat16")
 
 
 def _holds(kind: np.dtype[Any], given: np.dtype[Any]) -> bool:
-    """Whether halves of one kind hold every number of another type."""
+    """Return whether halves of one kind hold every number of another type."""
     return kind == given or given.kind == "b" or (given.kind in "iu" and given.itemsize == 1)
 
 

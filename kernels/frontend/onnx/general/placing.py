@@ -22,7 +22,7 @@ def transpose(node: OnnxNode, to: Context) -> None:
 
 
 def slice_(node: OnnxNode, to: Context) -> None:
-    """In any steps; what is empty is a constant."""
+    """Slice in any steps; an empty result is a constant."""
     s = Steps(node, to)
     x = s.operand(0)
     shape = s.shape(x)
@@ -46,7 +46,7 @@ def slice_(node: OnnxNode, to: Context) -> None:
 
 
 def gather(node: OnnxNode, to: Context) -> None:
-    """By constant indices, or by computed ones."""
+    """Gather by constant indices, or by computed ones."""
     s = Steps(node, to)
     x, indices = s.operand(0), s.operand(1)
     shape, places = s.shape(x), s.value(indices)
@@ -62,7 +62,7 @@ def gather(node: OnnxNode, to: Context) -> None:
 
 
 def _is_computed(to: Context, tensor: str) -> bool:
-    """Whether it is more than an input of the model, in another shape, which stays as it is given."""
+    """Return whether it is more than an input of the model, in another shape, which stays as it is given."""
     writers = {name: node for node in to.nodes for name in node.outputs}
     while tensor in writers and writers[tensor].op == "reshape":
         tensor = writers[tensor].inputs[0]
@@ -210,7 +210,7 @@ def expand(node: OnnxNode, to: Context) -> None:
 
 
 def concat(node: OnnxNode, to: Context) -> None:
-    """Of activations and constants; what is empty adds nothing."""
+    """Join activations and constants; an empty one adds nothing."""
     s = Steps(node, to)
     parts = [s.operand(index) for index in range(len(node.inputs))]
     parts = [part for part in parts if 0 not in s.shape(part)] or parts
@@ -301,7 +301,7 @@ def size(node: OnnxNode, to: Context) -> None:
 
 
 def eye_like(node: OnnxNode, to: Context) -> None:
-    """Of the shape alone."""
+    """Make a constant that follows from the shape alone."""
     rows, columns = Steps(node, to).shape(node.input(0))
     to.constants[node.outputs[0]] = np.eye(
         rows, columns, node.attributes.get("k", 0), dtype=to.cast_target(node, "dtype")

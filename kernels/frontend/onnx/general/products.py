@@ -64,7 +64,7 @@ def _check_addend(s: Steps, given: Shape, shape: Shape) -> None:
 
 
 def einsum(node: OnnxNode, to: Context) -> None:
-    """Of one or two operands: axes of both are multiplied and added, as a matrix product."""
+    """Multiply and add axes of one operand, or of two as a matrix product."""
     s = Steps(node, to)
     names = [s.operand(index) for index in range(len(node.inputs))]
     terms, result = letters_of(s, str(s.attribute("equation")).replace(" ", ""), names)
@@ -107,7 +107,7 @@ def letters_of(s: Steps, equation: str, names: list[str]) -> tuple[list[str], st
 
 
 def _diagonal(s: Steps, name: str, term: str) -> tuple[str, str]:
-    """Of axes that have the same letter; and the letters, each once."""
+    """Take the diagonal of repeated axes; return it with the letters, each once."""
     letters, shape = "".join(dict.fromkeys(term)), s.shape(name)
     if letters == term:
         return name, term

@@ -24,7 +24,7 @@ REDUCTIONS: dict[str, tuple[Expression | None, str, Expression | None]] = {
     "ReduceSum": (None, "sum", None),
     "ReduceSumSquare": (("mul", "a", "a"), "sum", None),
 }
-"""What is reduced, how, and what is computed of the result."""
+"""Expression that is reduced, the reduction, and what is computed of the result."""
 
 
 def axes_of(s: Steps, rank: int) -> list[int]:
@@ -103,7 +103,7 @@ def hardmax(node: OnnxNode, to: Context) -> None:
 
 
 def cumulated_sum(node: OnnxNode, to: Context) -> None:
-    """As a product with a triangle of ones, where an element that is not finite makes NaN also of those before it."""
+    """Multiply by a triangle of ones, where an element that is not finite makes NaN also of those before it."""
     s = Steps(node, to)
     x, (axis,) = s.operand(0), s.whole_numbers(1) or [0]
     rank = len(s.shape(x))

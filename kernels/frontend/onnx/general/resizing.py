@@ -76,7 +76,7 @@ def _resized(extent: int, scale: float) -> int:
 
 
 def _require_whole(s: Steps, extents: list[int], scales: list[float]) -> None:
-    """Whether corners are those of the scale or of the rounded size, ONNX's text leaves open."""
+    """Refuse scales for which ONNX's text leaves open whether corners are those of the scale or of the rounded size."""
     for extent, scale in zip(extents, scales, strict=False):
         pixels = extent * scale
         if s.attribute("coordinate_transformation_mode") == "align_corners" and not isclose(
@@ -86,7 +86,7 @@ def _require_whole(s: Steps, extents: list[int], scales: list[float]) -> None:
 
 
 def _coordinates(s: Steps, way: str, extent: int, size: int, scale: float, part: tuple[float, float]) -> AnyArray:
-    """Where in the source each element of the result lies."""
+    """Return the place in the source of each element of the result."""
     at = np.arange(size, dtype=np.float64)
     start, end = part
     ways: dict[str, Callable[[], AnyArray]] = {

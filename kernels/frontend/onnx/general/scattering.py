@@ -55,7 +55,7 @@ def scatter_elements(node: OnnxNode, to: Context) -> None:
 
 
 def _is_expanded(s: Steps, name: str, axes: list[int]) -> bool:
-    """Whether a tensor is the same all along these axes, because it was broadcast to them."""
+    """Return whether a tensor is the same all along these axes, because it was broadcast to them."""
     value = s.value(name)
     if value is not None:
         return bool(np.all(value == value[tuple(slice(1) if k in axes else slice(None) for k in range(value.ndim))]))
@@ -115,7 +115,8 @@ def tensor_scatter(node: OnnxNode, to: Context) -> None:
 
 
 def _by_windows(s: Steps, x: str, indices: str, updates: str, *, apart: bool) -> bool:
-    """Whether the indices are places that a MaxPool found, counted in each row (`apart`) or among all elements of x."""
+    """Scatter by places that a MaxPool found, counted in each row (`apart`) or among all elements of x; False: they are
+    not."""
     known = followed(s.to, indices)
     if known is None:
         return False
@@ -203,7 +204,7 @@ def _scattered(s: Steps, x: str, places: AnyArray, updates: str) -> bool:
 
 
 def _times_before(flat: AnyArray) -> AnyArray:
-    """How often each place was named before, of places in any order."""
+    """Return how often each place was named before, of places in any order."""
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])

@@ -16,7 +16,7 @@ from kernels.frontend.onnx.control import Import
 
 
 def is_of_sequences(node: OnnxNode, to: Context) -> bool:
-    """Whether a node makes or reads a sequence in a way that is known here."""
+    """Return whether a node makes or reads a sequence in a way that is known here."""
     return node.op in SEQUENCES or (node.op == "Identity" and node.input(0) in to.sequences)
 
 
@@ -148,7 +148,7 @@ def _concat(node: OnnxNode, to: Context, each: Import) -> None:
 
 
 def _optional(node: OnnxNode, to: Context, each: Import) -> None:
-    """What may be there is, or is not: the model says it where it makes it."""
+    """Follow an optional: the model says where it makes it whether there is an element."""
     if node.input(0):
         _get(node, to, each)
     else:

@@ -37,7 +37,7 @@ def dft(node: OnnxNode, to: Context) -> None:
 
 
 def stft(node: OnnxNode, to: Context) -> None:
-    """Of frames, each by a constant window."""
+    """Transform frames, each by a constant window."""
     s = Steps(node, to)
     signal, steps = s.operand(0), s.whole_numbers(1) or [0]
     batch, length, parts = (*s.shape(signal), 1)[:3]
@@ -78,7 +78,7 @@ def _transformed(
 
 
 def _waves(rows: int, bins: int, length: int, sign: int) -> AnyArray:
-    """What a part of a value (row, part) adds to a part of a bin (bin, part)."""
+    """Return the amount that a part of a value (row, part) adds to a part of a bin (bin, part)."""
     angles = 2 * np.pi / length * (np.outer(np.arange(rows), np.arange(bins)) % length)
     cosine, sine = np.cos(angles), sign * np.sin(angles)
     waves = np.stack([np.stack([cosine, sine], -1), np.stack([-sine, cosine], -1)], 1)

@@ -223,7 +223,7 @@ class Steps:
         return self.emit("slice", (self.tensor(x),), {"axis": axis, "start": start, "stop": stop})
 
     def matmul(self, a: str, b: str) -> str:
-        """As numpy.matmul, of two dimensions or more; what is constant may be either side."""
+        """Multiply like numpy.matmul, two dimensions or more; either side may be constant."""
         left, right = self.shape(a), self.shape(b)
         depth, rows, columns = left[-1], left[-2], right[-1]
         if depth != right[-2]:

@@ -91,7 +91,7 @@ def read_model(path: Path, name: Path | None = None) -> ModelFile:
 
 
 def _broken_texts(message: Message) -> Iterator[bytes]:
-    """What is no UTF-8 in the names of a model: protobuf hands such a text on as bytes."""
+    """Yield each name of a model that is no UTF-8: protobuf hands such a text on as bytes."""
     for field, value in message.ListFields():
         values = value if field.is_repeated else (value,)
         if field.type == FieldDescriptor.TYPE_MESSAGE:

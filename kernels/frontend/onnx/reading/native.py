@@ -31,11 +31,11 @@ IDLE_S, LIMIT_S = 5, 10
 """Time without a call, and processor time of a call, after which the process ends."""
 MEMORY_BYTES = 4 << 30
 KEPT_BYTES = 1 << 12
-"""Of tensors that the inference may look into; the others are known by their shape."""
+"""Bytes of a tensor that the inference may look into; larger ones are known by their shape."""
 
 
 class InferenceFailed(Exception):
-    """What ONNX has against a node or a model."""
+    """ONNX has something against a node or a model."""
 
 
 class TypesDiffer(InferenceFailed):
@@ -116,7 +116,7 @@ class _Process:
         self._connection: Connection | None = None
 
     def ask(self, request: tuple[Any, ...]) -> tuple[str, Any]:
-        """What it answers. Raises EOFError where it ends instead."""
+        """Send a request and return the answer. Raises EOFError where it ends instead."""
         with self._lock:
             connection = self._connection or self._start()
             try:

@@ -19,7 +19,7 @@ STANDARD = {
 
 
 def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
-    """Whether `write` knows the node. What constants decide is computed otherwise."""
+    """Return whether `write` knows the node. A result that constants decide is computed otherwise."""
     if domain == DOMAIN:
         return node.op in RUNTIME
     if domain not in STANDARD_DOMAINS or all(not name or name in to.constants for name in node.inputs):

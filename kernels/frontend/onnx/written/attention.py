@@ -10,13 +10,13 @@ from .heads import join, later, padding, part, scores, split
 from .nodes import Nodes
 
 TOO_MUCH = -10000.0
-"""What onnxruntime adds where a mask hides a key. A query whose keys are all hidden looks at them by rounded scores."""
+"""Onnxruntime adds it where a mask hides a key. A query whose keys are all hidden looks at them by rounded scores."""
 NEVER = float(np.finfo(np.float32).min)
-"""What it has where a key comes later: less, so that such a query never looks at later ones."""
+"""Onnxruntime has it where a key comes later: less, so that such a query never looks at later ones."""
 
 
 def attention(n: Nodes) -> None:
-    """Of one tensor with itself, and with what came before it: (2, batch, heads, older steps, size)."""
+    """Attend from one tensor to itself, and to what came before it: (2, batch, heads, older steps, size)."""
     x, weight, bias, mask, past, added, *more = [*n.node.inputs, *[""] * 6]
     further = [key for key in ("qkv_hidden_sizes", "do_rotary", "past_present_share_buffer") if n.attribute(key, 0)]
     if any(more) or further:

@@ -11,7 +11,7 @@ from .nodes import Nodes
 
 
 def compress(n: Nodes) -> None:
-    """By a computed condition: the rows that NonZero finds."""
+    """Choose by a computed condition: the rows that NonZero finds."""
     x, rank = n.node.input(0), len(n.shape(n.node.input(0)))
     axis = n.attribute("axis", None)
     if axis is None:
@@ -30,7 +30,7 @@ _NOTHING: Extent = 0
 
 
 def split(n: Nodes) -> None:
-    """By computed sizes or counts, as a mixture of experts divides its rows: each part is taken from where the one
+    """Divide by computed sizes or counts, like a mixture of experts its rows: each part is taken from where the one
     before ends, with room for all. The last has as many rows as the others leave, so that joined again they are all."""
     x, sizes, shape = n.node.input(0), n.node.input(1), n.shape(n.node.input(0))
     axis = n.node.axis(n.attribute("axis", 0), len(shape))
@@ -59,7 +59,8 @@ def split(n: Nodes) -> None:
 
 
 def unique(n: Nodes) -> None:
-    """Of a flat tensor in rising order: where neighbours of the sorted elements differ, a new one begins."""
+    """Find the elements of a flat tensor in rising order: where neighbours of the sorted elements differ, a new one
+    begins."""
     x, shape = n.node.input(0), n.shape(n.node.input(0))
     if not n.attribute("sorted", 1):
         n.node.reject("only unique elements in rising order are supported (sorted = 1)")

@@ -33,7 +33,7 @@ def matmul(n: Nodes) -> None:
 
 
 def _scale(n: Nodes, x: str) -> tuple[str, str]:
-    """Of a step, and the step that is 0."""
+    """Return the size of a step, and the step that is 0."""
     zero, most, one = (n.store(number, np.float32) for number in (0, 255, 1))
     low = n.add("Min", n.add("ReduceMin", x, keepdims=0), zero)
     span = n.add("Sub", n.add("Max", n.add("ReduceMax", x, keepdims=0), zero), low)

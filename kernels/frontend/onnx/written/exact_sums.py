@@ -30,13 +30,13 @@ from kernels.frontend.onnx.operators import import_node
 from .nodes import Nodes
 
 _BITS = 24
-"""Of the whole numbers that fp32 holds."""
+"""Bits of the whole numbers that fp32 holds."""
 _MOST = 2 ** (_BITS - 2)
 """Terms of a sum, whose groups of one bit are then exact."""
 
 
 def may_round(node: OnnxNode, to: Context) -> bool:
-    """Whether a node adds whole numbers whose bounds do not show that all is exact."""
+    """Return whether a node adds whole numbers whose bounds do not show that all is exact."""
     if node.op not in SUMS | SUMS_OF_PRODUCTS | {MEAN}:
         return False
     if not all(n in to.shapes or n in to.constants for n in node.inputs if n):
@@ -49,7 +49,7 @@ def may_round(node: OnnxNode, to: Context) -> bool:
 
 
 def exact_sum(n: Nodes) -> None:
-    """Of a node that `may_round`. Raises UnsupportedNode where a group of one bit would not do."""
+    """Write a node that `may_round`. Raises UnsupportedNode where a group of one bit would not do."""
     count = terms(n.node, n.to)
     if n.node.op not in SUMS_OF_PRODUCTS and count > _MOST:
         n.node.reject(f"{count} whole numbers are added; at most {_MOST} are supported: cast them to FLOAT")

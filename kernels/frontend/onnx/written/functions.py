@@ -14,7 +14,7 @@ from kernels.frontend.onnx.reading import native
 from .calls import Calls
 
 _KEPT = SUPPORTED | RANDOM
-"""What is not written out: what the import knows, and what it refuses by this name."""
+"""Operators that are not written out: those that the import knows, and those that it refuses by this name."""
 
 
 def expanded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
@@ -128,7 +128,7 @@ def _since(op: str, opset: int) -> int:
 
 
 def _has_body(node: onnx.NodeProto, opset: int) -> bool:
-    """Whether ONNX defines an operator that the import does not know."""
+    """Return whether ONNX defines an operator that the import does not know."""
     if node.op_type in _KEPT or node.domain not in STANDARD_DOMAINS:
         return False
     if not onnx.defs.has(node.op_type, opset, ""):

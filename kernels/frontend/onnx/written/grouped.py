@@ -1,4 +1,4 @@
-"""What builders of large language models write: places turned into angles, and heads that share keys and values."""
+"""Operators of builders of large language models: places turned into angles, and heads that share keys and values."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _repeated(n: Nodes, x: str, count: int) -> str:
 
 
 def _weights(n: Nodes, query: str, key: str, seen: str, added: str, sink: str) -> str:
-    """What each key's value counts; a sink takes its share and gives nothing."""
+    """Return the weight of each key's value; a sink takes its share and gives nothing."""
     (batch, count, steps, size), keys = n.shape(query), n.shape(key)[2]
     found = heads.scores(n, query, key, float(n.attribute("scale", 0.0)) or 1 / sqrt(size))
     if cap := float(n.attribute("softcap", 0.0)):

@@ -35,8 +35,8 @@ def scores(n: Nodes, query: str, key: str, scale: float) -> str:
 
 
 def padding(n: Nodes, mask: str, keys: int, too_much: float) -> str:
-    """What a mask adds to scores: (batch, keys) or (batch, steps, keys), 1 where a key may be seen, or (batch,), how
-    many may."""
+    """Return what a mask adds to scores: (batch, keys) or (batch, steps, keys), 1 where a key may be seen, or (batch,),
+    how many may."""
     batch, *rest = n.shape(mask)
     if (rest and rest[-1] != keys) or len(rest) > 2:
         n.node.reject(
@@ -52,5 +52,5 @@ def padding(n: Nodes, mask: str, keys: int, too_much: float) -> str:
 
 
 def later(n: Nodes, steps: int, keys: int, too_much: float) -> str:
-    """What is added to the scores of keys behind each step, whose own key is the last of those that it may see."""
+    """Return the addend of the scores of keys behind each step, whose own key is the last of those that it may see."""
     return n.store(np.triu(np.full((steps, keys), too_much), keys - steps + 1), np.float32)

@@ -10,11 +10,11 @@ from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.operators import import_node
 
 OPSET = 23
-"""In which standard nodes are written, whatever the model's is."""
+"""The opset in which standard nodes are written, whatever the model's is."""
 
 
 class Nodes:
-    """What one node is written out to."""
+    """The nodes that one node is written out to."""
 
     def __init__(self, node: OnnxNode, to: Context) -> None:
         self.node, self.to = node, to
@@ -29,7 +29,7 @@ class Nodes:
         return target
 
     def pair(self, op: str, *inputs: str, **attributes: Any) -> tuple[str, str]:
-        """As `add`, of a node that has two results."""
+        """Add a node that has two results, see `add`."""
         first, second = self.fresh(op), self.fresh(f"{op}.second")
         import_node(OnnxNode(first, op, OPSET, inputs, (first, second), attributes), "", self.to)
         return first, second

@@ -14,7 +14,7 @@ from kernels.lower.gpu.values import View
 _KERNELS = frozenset((IMPLICIT_GEMM.name, MATRIX_UNITS.name))
 """They load a value of the source once for a work-group, whose work-items lie along a row of a plane."""
 _CHANNELS = 4
-"""Of one stack."""
+"""Channels of one stack."""
 
 
 def port_in_planes(context: GpuContext, node: Node, calls: Sequence[Call]) -> View | None:

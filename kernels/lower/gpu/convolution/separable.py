@@ -23,7 +23,7 @@ from kernels.lower.separable import Within
 
 @dataclass(frozen=True)
 class Work:
-    """What a layer's last dispatch does, and what it takes beside what every convolution takes."""
+    """The work and arguments of a layer's last dispatch, beside what every convolution takes."""
 
     flops: int = 0
     traffic: int = 0

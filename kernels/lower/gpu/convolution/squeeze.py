@@ -16,7 +16,7 @@ from kernels.lower.squeeze import Squeezed
 
 
 def lower_squeeze(context: GpuContext, node: Node, inner: Squeezed) -> None:
-    """Of both layers: `inner`, and `node`, which reads it."""
+    """Lower both layers: `inner`, and `node`, which reads it."""
     sizes, first = inner.sizes, inner.node
     weight, bias = _constants(context, first)
     call = squeeze_call(sizes, *_constants(context, node), inner.tile)

@@ -1,4 +1,4 @@
-"""What a layer in 8 bits does with its sums: scales, grids, residual, activation, and where results go."""
+"""The end of a layer in 8 bits: scales, grids, residual, activation, and where results go."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .quantize import given_steps, new_codes, single
 
 _NO_STEPS: Steps = (1.0, 0)
 _FLOATS, _AS_CODES, _ROUNDED = 1, 2, 4
-"""Of the switch WRITES."""
+"""Values of the switch WRITES."""
 _IN_FLOATS, _IN_CODES = 1, 2
-"""Of the switch RESIDUAL."""
+"""Values of the switch RESIDUAL."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Ending:
 
 
 def ending_of(context: GpuContext, node: Node, whole: WholeWeights) -> Ending:
-    """Of a conv or dense node; the places of its results are made here."""
+    """Return the end of a conv or dense node; the places of its results are made here."""
     residual, residual_steps, buffers, ints = _residual(context, node)
     codes, a = context.codes.get(node.output), node.attributes
     out: Steps | None = codes.steps if codes is not None else a.get("output_steps")
@@ -77,7 +77,7 @@ def ending_of(context: GpuContext, node: Node, whole: WholeWeights) -> Ending:
 
 
 def _residual(context: GpuContext, node: Node) -> tuple[int, Steps | None, dict[str, str | View], dict[str, int]]:
-    """How it is read, its steps where it is whole numbers, and the arguments."""
+    """Return how the residual is read, its steps where it is whole numbers, and the arguments."""
     none = {"residual_stacks": 0, "residual_stack0": 0}
     if not _has(node, RESIDUAL):
         return 0, None, {}, none

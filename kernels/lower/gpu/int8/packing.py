@@ -13,7 +13,7 @@ from kernels.lower.cpu.packing import whole_numbers
 
 @dataclass(frozen=True)
 class WholeWeights:
-    """Of k output channels: a weight is its whole number times its channel's scale."""
+    """Weights of k output channels: a weight is its whole number times its channel's scale."""
 
     weight: npt.NDArray[np.int8]
     """(k, c, kh, kw)."""

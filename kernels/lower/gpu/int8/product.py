@@ -19,7 +19,7 @@ _ENDING = (*view("dst"), *view("residual"), "per_picture", "last_stack", "activa
 
 @dataclass(frozen=True)
 class ProductTile(Tile):
-    """Of a work-group of `cx` x `ky` work-items: `cx` x `pixels` outputs of `vectors` stacks of channels.
+    """The tile of a work-group of `cx` x `ky` work-items: `cx` x `pixels` outputs of `vectors` stacks of channels.
 
     `ky` of them share out a sum.
     """
@@ -67,7 +67,7 @@ _LOCAL_BYTES = 16 << 10
 
 
 def product_tile(limits: Limits, count: int, stacks: int, groups: int, pairs: int) -> ProductTile:
-    """For `count` outputs of so many stacks of channels in each group, sums of `pairs` words.
+    """Return the tile for `count` outputs of so many stacks of channels in each group, sums of `pairs` words.
 
     Large tiles read an operand less often; smaller ones where they would leave a GPU idle; then a sum is shared out.
     """

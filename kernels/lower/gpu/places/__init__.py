@@ -1,1 +1,1 @@
-"""Where tensors lie that are no stacks of their own in a buffer, and how kernels read and write them there."""
+"""Places of tensors that are no stacks of their own in a buffer, and how kernels read and write them there."""

@@ -7,7 +7,7 @@ from kernels.ir.graph import Array, Graph, Node
 
 
 def is_read_in_stacks(graph: Graph, reshape: Node) -> bool:
-    """Whether only dense layers read a flattened image, so that nobody needs it row-major.
+    """Return whether only dense layers read a flattened image, so that nobody needs it row-major.
 
     Channels must fill their stacks: a lane beyond the last channel may hold NaN, which no weight of zero takes out.
     """

@@ -11,7 +11,7 @@ from kernels.options import Limits, Options
 from kernels.plan.model import Image
 
 _BY_LANES = "winograd"
-"""How the algorithms are called whose last kernel writes single channels, which a kernel cannot do in an image."""
+"""The beginning of the names of algorithms whose last kernel writes single channels, which it cannot do in an image."""
 
 
 class ImageChoice:

@@ -25,5 +25,5 @@ def only_outputs(graph: Graph, aliases: Mapping[str, tuple[str, int]]) -> frozen
 
 
 def in_rows(dims: Dims) -> bool:
-    """Whether stacks of four channels are a row-major array but for lanes behind its end."""
+    """Return whether stacks of four channels are a row-major array but for lanes behind its end."""
     return dims.hw == 1 and (dims.n == 1 or dims.c % 4 == 0)

@@ -1,4 +1,4 @@
-"""What a plan of halves keeps in single: sums and means, and what maps compute of them alone.
+"""Tensors that a plan of halves keeps in single: sums and means, and what maps compute of them alone.
 
 They are few numbers, and the square of a half, or one over it, is beyond the range of halves.
 """

@@ -1,4 +1,4 @@
-"""What a transformer does to rows (`kernels/passes/rows/`), and what is best in each."""
+"""Operations of a transformer on rows (`kernels/passes/rows/`), and what is best in each."""
 
 from .attention import lower_attention
 from .norm import lower_row_norm

@@ -57,7 +57,7 @@ class AttentionTile(Tile):
 
     @derived
     def local_kv(self) -> int:
-        """Of keys a vector more a row, against conflicts of banks; of values none."""
+        """Vectors of keys, one more a row, against conflicts of banks; or of values, which need none."""
         return max(self.depth4 * (_KEYS + 1), _KEYS * self.columns4)
 
     @derived
@@ -66,7 +66,7 @@ class AttentionTile(Tile):
 
     @derived
     def local_meeting(self) -> int:
-        """Of a row the largest score of each of its work-items, or their sums."""
+        """The largest score of each work-item of a row, or their sums."""
         return self.tile_rows * _ACROSS
 
     @derived
@@ -253,7 +253,7 @@ def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
 
 
 def _large(rows: int, columns: int, options: Options) -> tuple[int, int]:
-    """Of the large tiles the one that computes the fewest rows in vain; more rows fit where they are short."""
+    """Choose the large tile that computes the fewest rows in vain; more rows fit where they are short."""
     fits = columns <= 32
     if options.backend == "vulkan":
         return _NARROW if fits and rows <= _NARROW[0] * _NARROW[1] else _VULKAN

@@ -72,7 +72,7 @@ class RegisterAttentionTile(KnownTile):
 
     @derived
     def local_parts(self) -> int:
-        """Of results that parts add up: a vector more a row, against conflicts of banks."""
+        """Vectors of results that parts add up: one more a row, against conflicts of banks."""
         return self.lines * (_COLUMNS // 4 + 1) if self.parts > 1 else 1
 
     @derived

@@ -19,7 +19,7 @@ _MATRIX = 16
 
 
 def is_read_dealt(context: GpuContext, writer: Node) -> bool:
-    """Whether all that reads a node's rows are products that want them so."""
+    """Return whether all that reads a node's rows are products that want them so."""
     graph = context.graph
     readers = dense_readers(graph, writer.output, graph.consumers) if context.half else None
     return bool(readers) and all(_reads_dealt(context, node) for node in readers or ())

@@ -24,7 +24,7 @@ _HALF_MAX = 65504.0
 
 @dataclass(frozen=True)
 class FoldedNorm:
-    """What a product computes of rows that are to be normalised."""
+    """The constants of a product with rows that are to be normalised."""
 
     weight: Array
     bias: Array
@@ -33,7 +33,7 @@ class FoldedNorm:
 
 
 def folds(context: GpuContext, norm: Node) -> bool:
-    """Whether all that reads the normalised rows are products that can normalise them."""
+    """Return whether all that reads the normalised rows are products that can normalise them."""
     graph = context.graph
     plain = context.half and len(norm.inputs) == 3 and norm.attributes.keys() == {"epsilon"}
     products = dense_readers(graph, norm.output, graph.consumers) if plain else None
@@ -41,7 +41,7 @@ def folds(context: GpuContext, norm: Node) -> bool:
 
 
 def folded(context: GpuContext, node: Node, weight: Array, bias: Array | None) -> FoldedNorm | None:
-    """Of a dense layer whose input is a norm that folds; None where it is something else."""
+    """Return the constants of a dense layer whose input is a norm that folds; None where it is something else."""
     name, writers = node.inputs[0], context.writers
     while name in writers and writers[name].op == "reshape":
         name = writers[name].inputs[0]

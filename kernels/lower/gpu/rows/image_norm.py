@@ -41,7 +41,7 @@ class _Pixels(Tile):
 
     @derived
     def local_sums(self) -> int:
-        """Of two sums."""
+        """Numbers of two sums."""
         return 2 * self.width * self.lines
 
 

@@ -25,7 +25,8 @@ _EIGHT = 8
 _GROUPS, _MOST = (32, 64, 128, 256), 4
 """Work-items that hold a row, and vectors of each at most."""
 _SUBGROUPS, _MOST_OF_TWO = 8, 32
-"""Of a work-group whose rows lie as matrix units have them, and vectors of a row that a work-item holds at most."""
+"""Subgroups of a work-group whose rows lie as matrix units have them, and vectors of a row that a work-item holds at
+most."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class _HeldRow(Tile):
 
     @derived
     def shared(self) -> int:
-        """Of two sums."""
+        """Numbers of two sums."""
         return 2 * self.quarters
 
 

@@ -21,7 +21,7 @@ _READ_STACKS = frozenset(
 
 
 _SQUARE = Square(16, 8)
-"""Of vectors."""
+"""A square of vectors."""
 _TURN = Kernel(
     "turn_vectors",
     body("turn_vectors"),

@@ -149,7 +149,7 @@ _ARITHMETIC: Mapping[Precision, tuple[str, ...]] = {
     "relaxed": ("-cl-mad-enable", "-cl-denorms-are-zero"),
     "imprecise": ("-cl-fast-relaxed-math",),
 }
-"""What a level allows the compiler: joined products and sums; and all that, with reordering and finite numbers only."""
+"""The compiler's freedom by level: joined products and sums; and all that, with reordering and finite numbers only."""
 
 
 def build_options(

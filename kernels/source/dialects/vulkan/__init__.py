@@ -70,7 +70,7 @@ float DIVIDE(float a, float b) {
 }
 """,
 }
-"""By whether the device is a CPU, which divides exactly. A GPU may be wrong by 2.5 units in the last place."""
+"""Division by whether the device is a CPU, which divides exactly. A GPU may be wrong by 2.5 units in the last place."""
 _IMPRECISE = """\
 #define AT_LEAST(v, least) max((v), (least))
 #define AT_MOST(v, most) min((v), (most))
@@ -103,10 +103,10 @@ Texel = Literal["", "r32f", "rgba32f", "rgba16f"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How a device reads buffers fastest."""
+    """The way in which a device reads buffers fastest."""
 
     texels: bool = False
-    """As storage texel buffers."""
+    """True: as storage texel buffers."""
     sharing: int = 0
     """Work-items of a subgroup, where they hand each other what each has loaded; 0: each loads all that it needs."""
 

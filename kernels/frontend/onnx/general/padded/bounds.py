@@ -37,7 +37,7 @@ class _Sum:
 
 
 def bounds_of(to: Context, name: str) -> Bounds:
-    """Of all elements of a tensor, those in its padding included."""
+    """Return the bounds of all elements of a tensor, those in its padding included."""
     return _Reading(to).bounds(name)
 
 
@@ -84,7 +84,7 @@ class _Reading:
         return bounds, _Sum({key: 1.0})
 
     def _key(self, name: str) -> object:
-        """What a tensor is; the same of two that choose the same elements of one."""
+        """Identify a tensor; two that choose the same elements of one have the same key."""
         if name not in self.keys:
             self.keys[name] = self.ids.setdefault(self._new_key(name), ("key", len(self.ids)))
         return self.keys[name]
@@ -194,7 +194,7 @@ def _added(a: _Sum, b: _Sum, times: float) -> _Sum:
 
 
 def _widened(low: float, high: float) -> Bounds:
-    """By what fp32 may round in some steps."""
+    """Widen bounds by the rounding of fp32 in some steps."""
     slack = 0.0 if inf in (abs(low), abs(high)) else 4e-6 * max(abs(low), abs(high))
     return low - slack, high + slack
 
@@ -208,7 +208,7 @@ def _clipped(of: Bounds, low: float, high: float) -> Bounds:
 
 
 def times(a: Bounds, b: Bounds) -> Bounds:
-    """Of products."""
+    """Return the bounds of products."""
     ends = [0.0 if 0.0 in (x, y) else x * y for x in a for y in b]
     return _widened(min(ends), max(ends))
 

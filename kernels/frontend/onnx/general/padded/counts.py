@@ -45,7 +45,7 @@ def chosen(s: Steps, condition: str, a: Extent, b: Extent) -> Extent:
 
 
 def extents_of(to: Context, name: str) -> list[Extent]:
-    """Of a tensor's axes."""
+    """Return the extents of a tensor's axes."""
     shape = to.constants[name].shape if name in to.constants else to.shapes[name]
     counts = to.counts.get(name, {})
     return [counts.get(axis, extent) for axis, extent in enumerate(shape)]
@@ -106,7 +106,7 @@ def write_out(node: OnnxNode, to: Context, name: str) -> None:
 
 
 class _Open(Exception):
-    """What a node computes of counts is none."""
+    """The result of a node of counts is no count."""
 
 
 def _compared(decide: Callable[[Extent, Extent], bool | None]) -> Callable[[OnnxNode, list[Any]], AnyArray]:

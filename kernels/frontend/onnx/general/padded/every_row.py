@@ -28,7 +28,7 @@ class EveryRow:
 
     @classmethod
     def by_number(cls, s: Steps, rows: int, number: str) -> EveryRow:
-        """Of rows that differ in a tensor of their number."""
+        """Make rows that differ in a tensor of their number."""
         shape = (rows, *(1,) * len(s.to.shapes[number]))
         return cls(s, rows, {number: s.constant(np.arange(rows, dtype=np.float32).reshape(shape))})
 
@@ -42,7 +42,7 @@ class EveryRow:
                 self.made[node.output] = rule(self, node)
 
     def depends(self, count: Count) -> bool:
-        """Whether the rows differ in it."""
+        """Return whether the rows differ in it."""
         parts = (count.expression,) if isinstance(count.expression, str) else count.expression[1:]
         return any(self.depends(part) if isinstance(part, Count) else part in self.made for part in parts)
 
@@ -54,7 +54,7 @@ class EveryRow:
         return self.s.expand(self.s.reshape(name, (1, *shape)), (self.rows, *shape))
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Of one row."""
+        """Return the shape of one row."""
         return self.s.to.shapes[name]
 
 
@@ -119,7 +119,7 @@ def _gather(e: EveryRow, node: Node) -> str:
 
 
 def _is_number(e: EveryRow, name: str) -> bool:
-    """Whether it holds the row's number itself."""
+    """Return whether it holds the row's number itself."""
     s = e.s
     writers = {node.output: node for node in s.to.nodes}
     new = e.made[name]
@@ -159,7 +159,7 @@ def _aligned(e: EveryRow, a: str, b: str) -> str:
 
 
 def _by_first_axis(e: EveryRow, node: Node) -> str:
-    """What treats the elements of its first axis, pictures, each by itself, and has constants besides."""
+    """Import a node that treats each element of its first axis, a picture, by itself, and has constants besides."""
     s, (x, *others) = e.s, node.inputs
     if any(name in e.made for name in others):
         s.node.reject(f"in it {node.name!r} ({node.op}) reads an operand that differs from turn to turn")

@@ -1,4 +1,4 @@
-"""What a model computes in the same way of each of many slices of a tensor, computed of all of them at once.
+"""Joins what a model computes in the same way of many slices of a tensor: it is computed of all of them at once.
 
 Exporters write loops out: a detector sorts the scores of each of 90 classes by nodes of its own. Such nodes are
 followed side by side from the slices on, as long as every lane has the same ones and reads the same besides (so that
@@ -31,7 +31,7 @@ _BY_ROWS = frozenset(
 )
 
 Lanes = dict[str, tuple[str, ...]]
-"""By a tensor of the first lane that of every lane."""
+"""Tensor of the first lane -> that of every lane."""
 Readers = dict[str, list[tuple[int, Node]]]
 """Tensor -> the nodes that read it, with their places."""
 
@@ -122,8 +122,8 @@ class _Following:
         )  # fmt: skip
 
     def fits(self) -> bool:
-        """Whether no tensor of all lanes is too large, and places of all are no more than halves hold where those of
-        one are not."""
+        """Return whether no tensor of all lanes is too large, and places of all are no more than halves hold where
+        those of one are not."""
         shapes = self._to.shapes
         gathers = [node for node in self.body if node.op == "gather" and self.lanes.keys() >= {*node.inputs}]
         places = [self.count * shapes[node.inputs[0]][node.attributes["axis"]] for node in gathers]
@@ -163,7 +163,7 @@ def _as_onnx(node: Node, to: Context) -> OnnxNode:
 
 
 def _side_by_side(s: Steps, slices: Sequence[Node]) -> str:
-    """What the slices read, (lanes, ...)."""
+    """Return the tensor that the slices read, (lanes, ...)."""
     source, a, shape = slices[0].inputs[0], slices[0].attributes, s.shape(slices[0].output)
     whole = s.slice(source, a["axis"], a["start"], slices[-1].attributes["stop"])
     before, width, behind = prod(shape[: a["axis"]]), shape[a["axis"]], prod(shape[a["axis"] + 1 :])

@@ -25,7 +25,7 @@ _COORDINATES: Mapping[str, Callable[[int], Expression]] = {
     "asymmetric": lambda extent: ("div", "a", ("div", "b", float(extent))),
     "align_corners": lambda extent: ("div", ("mul", "a", extent - 1.0), ("max", ("sub", "b", 1.0), 1.0)),
 }
-"""Where in the source element `a` of `b` lies."""
+"""The place in the source of element `a` of `b`."""
 _NEAREST: Mapping[str, Expression] = {
     "round_prefer_floor": c.ceil(("sub", "a", 0.5)),
     "round_prefer_ceil": ("floor", ("add", "a", 0.5)),

@@ -20,7 +20,7 @@ from .extent import Count, Extent
 Emit = Callable[[OnnxNode, Context], None]
 Counts = dict[int, Count]
 PADDING = -1.0
-"""What a model's outputs hold behind their valid rows."""
+"""The number behind the valid rows of a model's outputs."""
 
 
 class Rows(Steps):
@@ -43,7 +43,7 @@ class Rows(Steps):
         self._emit(replace(self.node, inputs=tuple(names), attributes=changed), self.to)
 
     def tell(self, *counts: Counts) -> None:
-        """What of the outputs is valid."""
+        """Store how much of the outputs is valid."""
         for name, each in zip(self.node.outputs, counts, strict=False):
             if name and each and (name in self.to.shapes or name in self.to.constants):
                 self.to.counts[name] = dict(each)

@@ -26,7 +26,7 @@ _EXTENTS = {"ConstantOfShape": 0, "Expand": 1, "Range": 0, "Reshape": 1, "Resize
 
 
 def prepare(node: OnnxNode, to: Context) -> bool:
-    """Whether `import_rows` is to import a node. Whole numbers that it computes with become tensors."""
+    """Return whether `import_rows` is to import a node. Whole numbers that it computes with become tensors."""
     for index, name in enumerate(node.inputs):
         if name in to.extents and index < _EXTENTS.get(node.op, index + 1):
             write_out(node, to, name)
@@ -65,7 +65,8 @@ def _passed(r: Rows) -> None:
 
 
 def _along(value: float, later: bool = True) -> Callable[[Rows], None]:
-    """What looks along one axis, before opset 13 along all from it on; the padding holds `value` there."""
+    """Make the rule of nodes that look along one axis, before opset 13 along all from it on; the padding holds `value`
+    there."""
 
     def rule(r: Rows) -> None:
         rank = len(r.shape(r.operand(0)))

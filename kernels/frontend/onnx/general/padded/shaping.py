@@ -65,7 +65,7 @@ def _shaped(r: Rows, wanted: Sequence[Extent]) -> None:
 
 
 def _together(r: Rows, x: str, given: Sequence[Extent], start: int, stop: int) -> str:
-    """Of the elements of some axes, row-major, the valid ones first. The shape stays."""
+    """Put the valid elements of some axes, row-major, first. The shape stays."""
     own = r.shape(x)
     total = prod(own[start:stop])
     r.places(total)
@@ -224,7 +224,7 @@ def sliced(r: Rows) -> None:
 
 
 def _is_before(end: Extent, most: int) -> bool:
-    """Whether a slice that goes backwards to there takes the first element, too."""
+    """Return whether a slice that goes backwards to there takes the first element, too."""
     return not isinstance(end, Count) and end < -most
 
 
@@ -290,7 +290,8 @@ def joined(r: Rows) -> None:
 
 
 def _valid_first(r: Rows, every: Sequence[Extent], sizes: Sequence[int]) -> str:
-    """Of parts of these sizes, one behind the other, the places of the valid elements, then of the others."""
+    """Return the places of the valid elements of parts of these sizes, one behind the other, then of the other
+    elements."""
     key = ("valid first", *every, *sizes)
     if key not in r.to.made:
         held = r.concat([number(r, extent) for extent in every], 0)

@@ -65,7 +65,7 @@ class _Reading:
         return None if tensor is None else [int(number) for number in numpy_helper.to_array(tensor).reshape(-1)]
 
     def limit(self, name: str) -> float:
-        """How many of a tensor's first rows are read at most."""
+        """Return how many of a tensor's first rows are read at most."""
         if name in self._outputs:
             return inf
         return max([*self._asked(name), *map(self.limit, self._given_on.get(name, []))], default=0)
@@ -83,7 +83,7 @@ class _Reading:
                 yield self.limit(node.output[0])
 
     def _keeps_rows(self, node: onnx.NodeProto) -> bool:
-        """Whether a node's result has the rows of its input, in their order, or the first ones."""
+        """Return whether a node's result has the rows of its input, in their order, or the first ones."""
         given = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
         if node.op_type == "Gather":
             return bool(given.get("axis", 0) == 1)

@@ -15,10 +15,10 @@ from kernels.ir.graph import Node
 from .bounds import Bounds, bounds_of, times
 
 _ROUNDED = 1.001
-"""By what bounds may be too wide: who refuses by them allows for it."""
+"""The factor by which bounds may be too wide: who refuses by them allows for it."""
 _PRODUCTS = ("Mul", "Pow")
 SUMS = frozenset({"CumSum", "ReduceSum", "ScatterElements", "ScatterND"})
-"""Of elements; `SUMS_OF_PRODUCTS` of two operands' or more."""
+"""Operators that add elements; `SUMS_OF_PRODUCTS` add products of two operands or more."""
 MEAN = "ReduceMean"
 SUMS_OF_PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 _GROW = frozenset({
@@ -28,7 +28,7 @@ _GROW = frozenset({
 
 
 def grows(node: OnnxNode, to: Context) -> bool:
-    """Whether a node computes whole numbers of 32 or 64 bits that may be larger than every operand."""
+    """Return whether a node computes whole numbers of 32 or 64 bits that may be larger than every operand."""
     kind = to.type_of(node.inputs[0]) if node.op in _GROW else None
     if kind is None or kind.kind not in "iu" or may_wrap(kind):
         return False
@@ -53,7 +53,7 @@ def keep_exact(node: OnnxNode, to: Context) -> None:
 
 
 def within(low: float, high: float) -> bool:
-    """Whether fp32 holds every whole number between these."""
+    """Return whether fp32 holds every whole number between these."""
     return max(-low, high) < MAX_PLACES
 
 
@@ -84,7 +84,7 @@ def reduced_axes(node: OnnxNode, to: Context) -> list[int]:
 
 
 def terms(node: OnnxNode, to: Context) -> int:
-    """How many elements, or products, a result of such a node is the sum of, at most."""
+    """Return how many elements, or products, a result of such a node is the sum of, at most."""
     s = Steps(node, to)
     shape = s.shape(s.operand(0))
     if node.op == "CumSum":

@@ -58,7 +58,7 @@ def qlinear_conv(node: OnnxNode, to: Context) -> None:
 
 
 def _matmul(s: Steps, *factors: tuple[int, Operand]) -> tuple[str, float]:
-    """Of two inputs by number, each less its zero point; and what the result's size is at most."""
+    """Multiply two inputs by number, each less its zero point; return also how large the result is at most."""
     a, b = (_centred(s, *factor) for factor in factors)
     return products.matmul(s, a, b, (_most(s, *factors[0]), _most(s, *factors[1])))
 
@@ -113,7 +113,8 @@ def _shaped(s: Steps, index: int, shape: Callable[[Shape], Shape]) -> Operand:
 
 
 def _along(s: Steps, index: int, shape: Shape) -> Operand:
-    """As `shape_along`; those of blocks are repeated. Raises ModelError for zero points unlike their scales."""
+    """Return an operand like `shape_along`; repeat those of blocks. Raises ModelError for zero points unlike their
+    scales."""
     if index == 2 and s.has(2) and prod(s.shape(s.operand(2))) != prod(s.shape(s.operand(1))):
         raise ModelError(
             f"node {s.node.name!r} ({s.node.op}): zero points of shape {s.shape(s.operand(2))} do not fit scales of "

@@ -20,7 +20,7 @@ from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
 from kernels.frontend.onnx.general.windows import convolutions
 
 _DIGIT = 4096.0
-"""Of the two digits in which parts are added: each digit's sum is exact for as many parts."""
+"""Base of the two digits in which parts are added: each digit's sum is exact for as many parts."""
 
 
 def matmul(s: Steps, a: str, b: str, most: tuple[float, float]) -> tuple[str, float]:
@@ -35,7 +35,7 @@ def matmul(s: Steps, a: str, b: str, most: tuple[float, float]) -> tuple[str, fl
 
 
 def conv(s: Steps, x: str, weight: str, bias: str, most: tuple[float, float]) -> tuple[str, float]:
-    """As `matmul`, bias ('': none) included; parts are some channels of each group."""
+    """Convolve like `matmul`, bias ('': none) included; parts are some channels of each group."""
     n, _, *extents = s.shape(x)
     filters, channels, *window = s.shape(weight)
     groups, sizes = int(s.attribute("group", 1)), s.value(weight)

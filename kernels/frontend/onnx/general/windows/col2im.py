@@ -15,7 +15,7 @@ from .convolutions import conv_transpose
 
 
 def col2im(node: OnnxNode, to: Context) -> None:
-    """As PyTorch's Fold; of one to three dimensions."""
+    """Add windows up like PyTorch's Fold, in one to three dimensions."""
     s = Steps(node, to)
     x = s.operand(0)
     image, block = s.whole_numbers(1) or [], s.whole_numbers(2) or []

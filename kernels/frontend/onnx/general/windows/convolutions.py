@@ -16,8 +16,8 @@ from .computed_weights import by_columns, spread_columns
 
 
 def conv(node: OnnxNode, to: Context) -> None:
-    """Of one or three dimensions: rows of an image, and images whose channels are those of all depths of a window. Of
-    one to three dimensions with computed weights."""
+    """Convolve in one or three dimensions: rows of an image, and images whose channels are those of all depths of a
+    window. With computed weights, in one to three dimensions."""
     s = Steps(node, to)
     x, shape = s.operand(0), s.shape(s.operand(1))
     if len(shape) != len(s.shape(x)) or len(shape) not in (3, 4, 5):
@@ -160,8 +160,8 @@ def _by_phase(weight: AnyArray, phases: Sequence[int]) -> AnyArray:
 def _transposed_cuts(
     s: Steps, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Of each axis of all that the taps reach: where the result begins, and its size. Raises ModelError for a size that
-    no input gives."""
+    """Return for each axis of all that the taps reach where the result begins, and its size. Raises ModelError for a
+    size that no input gives."""
     count = len(extents)
     more = numbers(s, "output_padding", count, 0)
     pads = numbers(s, "pads", 2 * count, 0)

@@ -89,7 +89,7 @@ def put_back(s: Steps, of: Maxima, first: AnyArray, places: str, x: str, into: s
 
 
 def _windows_of(of: Maxima, axis: int) -> Iterator[AnyArray]:
-    """In which window each element of an axis lies; -1: in none. As often as windows lie one over the other."""
+    """Yield the window in which each element of an axis lies, -1: none; as often as windows lie one over the other."""
     stride, dilation = of.strides[axis], of.dilations[axis]
     reach, at = (of.kernel[axis] - 1) * dilation, np.arange(of.extents[axis]) + of.begins[axis]
     for back in range(reach // stride, -1, -1):

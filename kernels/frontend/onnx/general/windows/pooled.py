@@ -1,4 +1,4 @@
-"""Of a tensor that holds the places of the largest elements of windows: which windows."""
+"""The windows of a tensor that holds the places of the largest elements of windows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Maxima:
 
     @property
     def steps(self) -> list[int]:
-        """How far apart the numbers of two elements are that are neighbours along an axis."""
+        """The distance of two elements' numbers that are neighbours along an axis."""
         axes = range(len(self.extents))
         return [prod(self.extents[:axis] if self.by_column else self.extents[axis + 1 :]) for axis in axes]
 
     def numbers(self) -> npt.NDArray[np.intp]:
-        """Of the elements of a row, in its shape."""
+        """Return the numbers of the elements of a row, in its shape."""
         return np.tensordot(self.steps, np.indices(self.extents), 1)

@@ -79,7 +79,7 @@ def _tell_places(s: Steps, windows: str, of: Maxima, shape: Shape) -> None:
 
 
 Along = tuple[int, int, tuple[int, int]]
-"""Of a window along an axis: its size, its stride, the pads before and after."""
+"""A window along an axis: its size, its stride, the pads before and after."""
 
 
 def _pooled(s: Steps, x: str, window: Sequence[Along], include: bool) -> str:
