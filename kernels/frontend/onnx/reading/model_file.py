@@ -72,9 +72,10 @@ def read_model(path: Path, name: Path | None = None) -> ModelFile:
         with path.open("rb") as file:
             try:
                 model = onnx.load_model_from_string(without_weights(file, places))
-            except (ValueError, DecodeError):  # what is wrong is said of the whole
+            except (ValueError, DecodeError):  # a pipe, or damaged, which is told of the whole
                 places.clear()
-                file.seek(0)
+                if file.seekable():
+                    file.seek(0)
                 content = file.read()
                 model = onnx.load_model_from_string(content)
     except OSError as e:

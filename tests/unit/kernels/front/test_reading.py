@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +88,16 @@ def test_a_file_that_changes_before_its_weights_are_taken_is_told(tmp_path: Path
         path.write_bytes(b"short")
     with pytest.raises(ModelError, match=r"m\.onnx: (cannot be read|it was written to)"):
         import_model(file)
+
+
+def test_a_pipe_is_read_whole(tmp_path: Path) -> None:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])], "g", [x], [helper.make_empty_tensor_value_info("y")]
+    )
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "wb") as file:
+        file.write(model.SerializeToString())
+    assert load_onnx(Path(f"/dev/fd/{reading}")).outputs == ("y",)
+    os.close(reading)
