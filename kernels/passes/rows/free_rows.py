@@ -9,8 +9,8 @@ from kernels.ir.dense_readers import dense_readers
 from kernels.ir.graph import Graph, Node
 
 _WIDE = 0.3
-"""The share of a reader's columns: a dense layer that has fewer may be of another kind of tile, which cannot write so,
-where its reader's is one that reads so (`pays_direct` and `pays_dealt` in kernels/catalog/desktop/units/cost.py)."""
+"""The share of a reader's columns: a dense layer that has fewer may be of another kind of tile. That one cannot write
+so, where its reader's reads so (`pays_direct` and `pays_dealt` in kernels/catalog/desktop/units/cost.py)."""
 
 
 def free_rows(graph: Graph) -> Graph:

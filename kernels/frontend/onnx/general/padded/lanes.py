@@ -122,8 +122,9 @@ class _Following:
         )  # fmt: skip
 
     def fits(self) -> bool:
-        """Return whether no tensor of all lanes is too large, and places of all are no more than halves hold where
-        those of one are not."""
+        """Return whether no tensor of all lanes is too large.
+
+        Places of all lanes must be no more than halves hold, if those of one lane are not."""
         shapes = self._to.shapes
         gathers = [node for node in self.body if node.op == "gather" and self.lanes.keys() >= {*node.inputs}]
         places = [self.count * shapes[node.inputs[0]][node.attributes["axis"]] for node in gathers]
