@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +103,35 @@ def test_a_pipe_is_read_whole(tmp_path: Path) -> None:
         file.write(model.SerializeToString())
     assert load_onnx(Path(f"/dev/fd/{reading}")).outputs == ("y",)
     os.close(reading)
+
+
+MEASURE = """
+import re, sys
+from pathlib import Path
+from kernels.frontend.onnx import load_onnx
+
+def peak_kib():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+load_onnx(Path(sys.argv[1]))  # what the first import brings along
+before = peak_kib()
+load_onnx(Path(sys.argv[2]))
+print((peak_kib() - before) << 10)
+"""
+
+
+def test_an_import_takes_little_more_memory_than_its_weights(tmp_path: Path) -> None:
+    for name, wide in (("small", 8), ("large", 6 << 10)):
+        weights = [numpy_helper.from_array(np.ones((2048, wide), np.float32), f"w{i}") for i in range(2)]
+        nodes = [helper.make_node("MatMul", ["x", "w0"], ["h"]), helper.make_node("MatMul", ["x", "w1"], ["g"])]
+        nodes.append(helper.make_node("Add", ["h", "g"], ["y"]))
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 2048))
+        graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], weights)
+        model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    files = [str(tmp_path / f"{name}.onnx") for name in ("small", "large")]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, *files], capture_output=True, text=True, check=True, timeout=60
+    )
+    size = (tmp_path / "large.onnx").stat().st_size
+    assert 0.5 * size < int(done.stdout) < 1.5 * size
