@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 Value = int | str | bool
 Default = TypeVar("Default")
 Reason = Callable[..., str]
-"""Why something does not hold, else an empty text. Its parameters name what it reads: other axes, `backend`."""
+"""Returns why something does not hold, else an empty text. Its parameters name what it reads: other axes, `backend`."""
 
 GPU = ("opencl", "vulkan")
 CPU = ("cpu",)
@@ -33,7 +33,7 @@ class Axis:
     """The meaning of the default, where its value does not tell."""
     name: str = ""
     backends: tuple[str, ...] = EVERY
-    """Those on which it means anything."""
+    """The backends on which it means anything."""
     words: tuple[str, ...] = ()
     """The values that are allowed; empty: any of the type."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -43,13 +43,13 @@ class Axis:
     bounds: tuple[int, int] | None = None
     unit: Literal["", "B"] = ""
     parse: Callable[[Any], Any] | None = None
-    """From what a person may write to the value, e.g. `[bias, concat]` of fusions; else as it is."""
+    """Converts what a person may write to the value, e.g. `[bias, concat]` of fusions; else as it is."""
     refuse: Callable[[Any], str] | None = None
-    """Why a value is none of the axis at all; empty where it is one."""
+    """Returns why a value is none of the axis at all; empty: it is one."""
     conflict: Reason | None = None
-    """Why a value cannot run beside the others; such a cell is excluded."""
+    """Returns why a value cannot run beside the others; such a cell is excluded."""
     unused: Reason | None = None
-    """Why the value makes no difference beside the others; cells that come to the same are run once."""
+    """Returns why the value makes no difference beside the others; cells that come to the same are run once."""
     at_run: bool = False
     """True if the agent is told it beside the plan: two results of one plan may differ by it."""
     page: str = ""
@@ -84,7 +84,7 @@ class Axis:
         return tuple(dict.fromkeys(("auto", *getattr(importlib.import_module(module), attribute))))
 
     def why_not(self, backend: str, settings: Mapping[str, Any]) -> str:
-        """Why its value among `settings` cannot run; empty where it can."""
+        """Return why its value among `settings` cannot run; empty: it can."""
         known, value = self.known(backend), settings[self.name]
         if known and str(value).split(" ")[0] not in known:
             return f"{backend} has no {self.name} `{value}` (it has {', '.join(known)})"
@@ -95,7 +95,7 @@ class Axis:
         return _ask(self.conflict, backend, settings)
 
     def why_unused(self, backend: str, settings: Mapping[str, Any]) -> str:
-        """Why its value among `settings` makes no difference; empty where it may make one."""
+        """Return why its value among `settings` makes no difference; empty: it may make one."""
         if backend not in self.backends:
             return f"means nothing on {backend}"
         return _ask(self.unused, backend, settings)

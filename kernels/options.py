@@ -13,9 +13,9 @@ from .ir.placement import APART, KINDS, placement_words, why_no_placement
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8"]
 CONTRACTED: tuple[Precision, ...] = ("relaxed", "imprecise")
-"""Those in which a driver may join products with sums; in `imprecise` also reorder them, and lose NaN."""
+"""Precisions in which a driver may join products with sums; in `imprecise` also reorder them, and lose NaN."""
 HALF: tuple[Precision, ...] = ("fp16", "fp16_arithmetic")
-"""Those that store weights and activations in half precision."""
+"""Precisions that store weights and activations in half precision."""
 GPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8")
 CPU_PRECISIONS: tuple[Precision, ...] = ("fp32", "relaxed", "int8")
 PRECISIONS = GPU_PRECISIONS
@@ -40,7 +40,7 @@ BY_FOURS = ("direct", "window", "pointwise")
 
 
 def gpu_alone(backend: str, on_cpu: str, updates: str = "device") -> str:
-    """Why what is asked of the CPU backend makes no difference; empty where it computes at all.
+    """Return why what is asked of the CPU backend makes no difference; empty where it computes at all.
 
     `updates`: an axis of experiments that train, which no other compilation has.
     """
@@ -49,7 +49,7 @@ def gpu_alone(backend: str, on_cpu: str, updates: str = "device") -> str:
 
 
 def granularity_conflict(granularity: int, algorithm: str) -> str:
-    """Why an algorithm cannot compute so many outputs a work-item; empty where it can, and for 0, its own number."""
+    """Return why an algorithm cannot compute so many outputs a work-item; empty: it can, and for 0, its own number."""
     if not granularity % 4 or algorithm.split(" ")[0] not in BY_FOURS:
         return ""
     return f"granularity {granularity} does not fit: {algorithm} computes channels by fours; `dot` computes any number"

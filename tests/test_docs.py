@@ -271,7 +271,10 @@ def test_one_thing_has_one_word() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-NO_SUBJECT = re.compile(r"(?:Of|As|By|In|For|So|What|Whether|Where|How)\b")
+NO_SUBJECT = re.compile(
+    r"(?:Of|As|By|In|For|So|What|Whether|Where|How|Why|Who|Whose|Which|That|Those|Such|From|To|Into|Up|At|On|Over|With"
+    r"|Without|Between|Along|Beside|Only|Also|If)\b"
+)
 WITH_SUBJECTS = ("kernels/",)
 """Folders in which the first line of each docstring has a subject or is an imperative."""
 

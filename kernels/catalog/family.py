@@ -79,7 +79,7 @@ class Candidate(Protocol[T]):
     def summary(self) -> str: ...
 
     def why_not(self, sizes: T, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         ...
 
     def tiles(self, sizes: T, options: Options, limits: Limits) -> Sequence[str]:
@@ -101,7 +101,7 @@ class Untiled(Generic[T]):
     """An algorithm that has no tiles and fits everything, unless it says otherwise."""
 
     def why_not(self, sizes: T, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         del sizes, options, limits
         return "it has no tiles" if tile else None
 

@@ -8,7 +8,7 @@ from kernels.options import Backend, Limits
 WorkItems = tuple[int, int, int]
 _USUAL, _ON_A_CPU = 64, 16
 _SIZES = (32, 128, 256)
-"""Beside the usual one."""
+"""Sizes to try beside the usual one."""
 _MOST_GROUPS = 65535
 """Work-groups along an axis that every Vulkan device takes; many take no more."""
 
@@ -34,7 +34,7 @@ def folded(work_items: WorkItems, size: int, backend: Backend) -> tuple[WorkItem
 
 
 def group_conflict(limits: Limits, *, group: int, local_bytes: int) -> str | None:
-    """Why a work-group of so many work-items with so much local memory does not fit; None where it does."""
+    """Return why a work-group of so many work-items with so much local memory does not fit; None: it does."""
     sizes = limits.max_work_item_sizes[:1]
     most = min([size for size in (limits.max_work_group, *sizes) if size], default=group)
     if group > most:

@@ -1,1 +1,1 @@
-"""From a kernel's source to what a driver takes: rendered text, SPIR-V."""
+"""The way from a kernel's source to what a driver takes: rendered text, SPIR-V."""

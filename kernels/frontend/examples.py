@@ -63,7 +63,7 @@ class Examples:
         return {self._name: values.reshape(-1, *self._shape)}
 
     def _of_channels(self, name: str, values: Sequence[float]) -> Array:
-        """To be broadcast over examples."""
+        """Return the numbers in a shape that broadcasts over examples."""
         channels = self._dims[0] if self._dims else 1
         if len(values) not in (1, channels):
             raise InputError(f"{name}: {len(values)} numbers; give one, or one of each of the {channels} channels")

@@ -17,7 +17,7 @@ SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", "
 
 
 class Channels(StrEnum):
-    """Which, in which order."""
+    """The channels and their order."""
 
     RGB = "rgb"
     BGR = "bgr"

@@ -33,7 +33,7 @@ class Given:
         return cls({name: array.shape for name, array in arrays.items()}, str(source))
 
     def shape(self, name: str, inputs: int) -> tuple[int | None, ...] | None:
-        """That of an input, of so many; None where nothing is given for it."""
+        """Return the shape of an input, of so many; None where nothing is given for it."""
         return self.shapes.get(name, self.shapes.get(ONLY) if inputs == 1 else None)
 
 

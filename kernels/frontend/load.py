@@ -1,4 +1,4 @@
-"""From what an experiment names to a graph and its inputs."""
+"""Loading: from what an experiment names to a graph and its inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .networks import BUILT_IN, known_words, seeded_normal, seeded_whole
 
 Size = int | tuple[int, ...]
 LARGEST_WHOLE = 1 << 24
-"""Up to which fp32 holds every whole number."""
+"""The largest number up to which fp32 holds every whole number."""
 MOVES = ("reshape", "transpose")
 
 

@@ -193,7 +193,8 @@ def _half_exp(x: E) -> E:
 
 
 _FAR = 1e4
-"""From there on log(2 x) is asinh and acosh of x to a part of 2^-24, and x * x is not needed, which may be infinite."""
+"""The number from which on log(2 x) is asinh and acosh of x to a part of 2^-24; x * x, which may be infinite, is not
+needed."""
 
 
 def asinh(x: E) -> E:

@@ -8,7 +8,8 @@ from kernels.ir.graph import Graph, Node
 
 
 def dense_readers(graph: Graph, name: str, readers: Callable[[str], Sequence[Node]]) -> list[Node] | None:
-    """Those that read the tensor's rows, through reshapes that keep the last axis; None where something else does.
+    """Return the nodes that read the tensor's rows, through reshapes that keep the last axis; None where something else
+    does.
 
     `readers`: of a tensor; a pass over all nodes has them in a table.
     """

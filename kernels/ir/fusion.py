@@ -45,7 +45,7 @@ def fusion_words(value: object) -> object:
 
 
 def why_no_fusions(words: str) -> str:
-    """Why words name no fusions; empty where they do."""
+    """Return why words name no fusions; empty: they do."""
     try:
         fusions(words)
     except OptionError as e:

@@ -1,4 +1,4 @@
-"""Who writes and who reads the tensors of a graph."""
+"""The writers and readers of the tensors of a graph."""
 
 from __future__ import annotations
 

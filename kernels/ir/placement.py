@@ -149,7 +149,7 @@ def placement_words(value: object) -> object:
 
 
 def why_no_placement(words: str) -> str:
-    """Why words place nothing; empty where they do."""
+    """Return why words place nothing; empty: they do."""
     try:
         Placement.of(words)
     except OptionError as e:

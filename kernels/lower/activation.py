@@ -15,7 +15,7 @@ AT_END: dict[str, tuple[int, Expression]] = {
 }
 """Functions at the end of layers, beside `kernels/ir/activations.py`: the code, and the expression."""
 ON_GPU = frozenset({"silu"})
-"""Those of them that `ACTIVATE` has, too."""
+"""The activations of them that `ACTIVATE` has, too."""
 
 
 def activation_scalars(node: Node) -> tuple[int, float, float]:

@@ -34,7 +34,7 @@ class DraftBuffer:
     role: Role
     tensor: Tensor
     content: bytes | None = None
-    """At the start; of weights and variables."""
+    """The content of weights and variables at the start."""
     image: Image | None = None
     side: Side = ""
     shared: bool = False

@@ -1,4 +1,4 @@
-"""Which depthwise convolutions, gates and choices of channels the 1x1 convolutions behind them compute."""
+"""The depthwise convolutions, gates and choices of channels that the 1x1 convolutions behind them compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers of single pixels the layers of single pixels behind them compute: squeeze and excitation's two."""
+"""The layers of single pixels that the layers of single pixels behind them compute: squeeze and excitation's two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the memory plans (`memory.py`) a draft gets: offsets in few pools, or objects that buffers share."""
+"""The choice of a draft's memory plan (`memory.py`): offsets in few pools, or objects that buffers share."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class _Search:
     least: tuple[int, str] | None = None
     """Bytes of the smallest plan that was made, and how."""
     refused: PlanError | None = None
-    """Why swapping was not enough."""
+    """The reason why swapping was not enough."""
     endless: TooManyParts | None = None
     too_large: tuple[Draft, Layout] | None = None
 
@@ -165,7 +165,7 @@ def _divided(graph: Graph, way: Way, options: Options, limits: Limits) -> tuple[
 
 
 def _ways(options: Options, limits: Limits) -> Iterator[Way]:
-    """From the cheapest on."""
+    """Yield the ways, the cheapest first."""
     largest, budget = limits.max_buffer_bytes, limits.memory_budget_bytes
     modes = {"auto": (False, True), "join": (False,), "split": (True,)}[options.concat]
     fused = not options.keep_all
@@ -182,7 +182,7 @@ def _ways(options: Options, limits: Limits) -> Iterator[Way]:
 
 
 def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, Layout] | None:
-    """Sort the draft into waves, where they are wanted and fit as well."""
+    """Sort the draft into waves; None where they are not wanted, or do not fit."""
     gains = options.backend == "vulkan" and not limits.cpu_device
     if options.order == "memory" or (options.order == "auto" and not gains):
         return None
@@ -192,7 +192,7 @@ def _in_waves(draft: Draft, options: Options, limits: Limits) -> tuple[Draft, La
 
 
 def _swapped(draft: Draft, layout: Layout, options: Options, limits: Limits) -> tuple[Draft, Layout]:
-    """With as few bytes moved as the budget allows. Raises LimitExceeded where a single step needs more."""
+    """Swap with as few bytes moved as the budget allows. Raises LimitExceeded where a single step needs more."""
     least = limits.memory_budget_bytes // _WEIGHTS
     weights = [name for name, b in draft.buffers.items() if b.role == "weight" and b.size >= least]
     fixed = total_bytes([pool for pool in layout.pools if not pool.id.startswith(("arena", "image"))])

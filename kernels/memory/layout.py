@@ -50,7 +50,7 @@ class Layout:
 
 
 def lives_of(draft: Draft) -> dict[str, Span]:
-    """From the first use of a buffer to the last: places do not change while a buffer is away."""
+    """Return the span from the first use of a buffer to the last: places do not change while a buffer is away."""
     spans = lifetimes(draft.steps, draft.roles, draft.waves)
     return {name: Span(own[0].first, own[-1].last) for name, own in spans.items()}
 

@@ -1,4 +1,4 @@
-"""Which weights wait in host memory, where a draft must swap: as few bytes as possible are moved in an inference.
+"""The weights that wait in host memory, where a draft must swap: as few bytes as possible are moved in an inference.
 
 A weight that is read once takes its bytes throughout if it stays, and moves them in each inference if it does not. So
 the largest stay first: of what is away a step needs its own at once. How many bytes of them stay is searched, because
@@ -17,7 +17,7 @@ from kernels.lower.draft import Draft
 from .swap import Swaps
 
 _PARTS = 32
-"""Into so many parts the bytes that may stay are divided for the search."""
+"""The parts into which the bytes that may stay are divided for the search."""
 
 
 def swap_to_fit(draft: Draft, room: int, weights: Sequence[str], *, ahead: bool = False) -> Draft:

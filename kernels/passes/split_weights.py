@@ -102,7 +102,7 @@ def _cuts(graph: Graph, node: Node, largest: int) -> tuple[Range, ...]:
 
 
 def _padded_elements(graph: Graph, node: Node) -> int:
-    """Return the weights of one output feature, its inputs padded to whole stacks."""
+    """Return the number of weights of one output feature, its inputs padded to whole stacks."""
     shape = graph.shapes[node.inputs[1]]
     inputs, *window = shape[:1] if node.op == "dense" else shape[1:]
     elements = -(-inputs // 4) * 4

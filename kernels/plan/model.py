@@ -53,7 +53,7 @@ class _Part(BaseModel):
 
 
 Side = Literal["", "cpu"]
-"""Whose it is in a mixed plan: the plan's own `api`, or the CPU backend's."""
+"""The owner in a mixed plan: the plan's own `api`, or the CPU backend."""
 
 
 def _own(side: str) -> bool:
@@ -219,7 +219,7 @@ class Transfer(_Part):
 
     kind: Literal["transfer"] = "transfer"
     layer: str
-    """Who needs it."""
+    """The layer that needs it."""
     source: str
     target: str
     bytes: int = Field(gt=0)

@@ -15,7 +15,7 @@ AnyArray = npt.NDArray[np.floating[Any]]
 
 
 def _bfloat16(x: npt.ArrayLike) -> AnyArray:
-    """To the nearest number of the upper 16 bits of fp32; of two the even one."""
+    """Round to the nearest number of the upper 16 bits of fp32; of two the even one."""
     single = np.atleast_1d(np.asarray(x, np.float32))
     bits = single.view(np.uint32)
     nearest = (bits + (0x7FFF + ((bits >> 16) & 1)).astype(np.uint32)) & np.uint32(0xFFFF0000)

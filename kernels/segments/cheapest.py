@@ -47,7 +47,7 @@ class Tensor:
 
 
 def tensors(graph: Graph) -> list[Tensor]:
-    """Those that can have to be transferred. Bytes are those of a transfer: row-major fp32."""
+    """Return the tensors that may have to be transferred. Bytes are those of a transfer: row-major fp32."""
     beside = deciders(graph)
     readers: dict[str, set[str]] = defaultdict(set)
     for node in graph.nodes:

@@ -101,7 +101,7 @@ class _Part:
 
 
 class _Ports:
-    """Who makes and who reads the tensors between segments."""
+    """The makers and readers of the tensors between segments."""
 
     def __init__(self, graph: Graph, parts: Sequence[_Part]) -> None:
         self._parts = parts
@@ -124,7 +124,7 @@ class _Ports:
         return buffer.model_copy(update={"role": "activation"}) if inner else buffer
 
     def steps(self) -> Iterator[Step]:
-        """Those of the segments; what one leaves goes on to the others when it is done."""
+        """Yield the steps of the segments; what one leaves goes on to the others when it is done."""
         yield from self._transfers(self.inputs, 0)
         for number, part in enumerate(self._parts):
             yield from (part.step(step) for step in part.plan.steps)
@@ -132,7 +132,7 @@ class _Ports:
             yield from self._transfers(left, number + 1)
 
     def _transfers(self, sources: dict[str, Port], first: int) -> Iterator[Transfer]:
-        """To the segments from `first` on."""
+        """Yield the transfers to the segments from `first` on."""
         for part in self._parts[first:]:
             for port in part.plan.inputs:
                 source, target = sources.get(port.name), part.port(port)

@@ -33,8 +33,9 @@ class Buffer:
     image: bool = False
     """It lies in an image: element i of four lanes is its texel (i % width, i / width)."""
     planes: int = 0
-    """If not 0, an fp32 array of so many channels, one to four, each a plane of the kernel's `h` x `w`; its element i
-    has in its lanes what lies at i, and as many planes later as the lane's number; lanes beyond are 0."""
+    """Number of channels, one to four, of an fp32 array, each a plane of the kernel's `h` x `w`; 0: there are none.
+
+    Element i has in its lanes what lies at i, and as many planes later as the lane's number; lanes beyond are 0."""
 
 
 def result(name: str, lanes: Literal[1, 4] = 4, storage: Storage = "data") -> Buffer:

@@ -29,7 +29,7 @@ _MOST_TURNS = 65_536
 _SQUARES = 16
 """Below one another that a work-item turns: what it writes of a row then fills four cache lines."""
 _DEEP = 2048
-"""From so deep on, a product of few outputs shares out its depth on a GPU."""
+"""The depth from which on a product of few outputs shares out its depth on a GPU."""
 
 FIXED = frozenset(
     {

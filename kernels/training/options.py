@@ -18,7 +18,8 @@ sum and step by itself; auto: joined on a GPU with memory of its own; per_node: 
 layers on OpenCL and Vulkan."""
 
 Updates = Literal["device", "host"]
-"""Who takes the steps of the weights: the device that found the gradients, or the CPU backend beside it (study A)."""
+"""The taker of the steps of the weights: the device that found the gradients, or the CPU backend beside it (study
+A)."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class TrainingOptions:
     """Seed of the order in which epochs take the samples."""
     learning_rate: float = 0.45
     decay: Sequence[tuple[int, float]] = ()
-    """From which epoch on the rate is multiplied by what, e.g. ((10, 0.1), (20, 0.1))."""
+    """The epochs from which on the rate is multiplied, and by what, e.g. ((10, 0.1), (20, 0.1))."""
     momentum: float = 0.0
     loss: Loss = "cross_entropy"
     pretrain_epochs: int = 0

@@ -21,7 +21,7 @@ FAR_BELOW = -80.0
 
 
 def up(extent: int) -> int:
-    """To a whole number of vectors of four."""
+    """Fill up to a whole number of vectors of four."""
     return -(-extent // 4) * 4
 
 

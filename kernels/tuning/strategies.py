@@ -96,7 +96,7 @@ STRATEGIES: dict[str, Callable[[float], Strategy]] = {
 
 
 def _with_default(default: Choice, choices: list[Choice], timings: Sequence[Timing]) -> list[Choice]:
-    """With the default where it runs at all, even if it is not among the best."""
+    """Add the default where it runs at all, even if it is not among the best."""
     ran = any(timing.choice == default for timing in timings)
     return [*choices, default] if ran and default not in choices else choices
 

@@ -49,7 +49,8 @@ ALGORITHMS = registry(
 
 _WINOGRAD_CHANNELS = 32
 _WINOGRAD_PIXELS = 196
-"""From so many channels and outputs of all pictures on, tiles of 4x4 outputs paid on a desktop GPU (decision 0019)."""
+"""The fewest channels and outputs of all pictures for which tiles of 4x4 outputs paid on a desktop GPU (decision
+0019)."""
 _WINOGRAD_SAVES = 0.6
 """Part of the products that may be left: of small pictures most of a tile lies beyond the edge."""
 _UNIT, _UNIT_PIXELS = 16, 4
@@ -58,7 +59,7 @@ _LARGE_SAVES = 0.85
 """Part of the products up to which larger tiles are taken: measured from 90 x 124 outputs on, where it is 0.79."""
 _POCL_WINOGRAD_CHANNELS = 16
 _POCL_WINOGRAD_PIXELS = {"winograd": 100, "winograd_2x2": 16}
-"""From so many channels and outputs on each paid on PoCL (docs/decisions/0027)."""
+"""The fewest channels and outputs for which each paid on PoCL (docs/decisions/0027)."""
 _WINOGRAD_GROWTH = 4
 """Winograd's weights, and its workspace, are so much larger than the plain ones at most."""
 
@@ -112,7 +113,7 @@ def _first(names: Iterable[str], conv: Convolution, options: Options, limits: Li
 
 
 def _for_desktop(options: Options, limits: Limits, conv: Convolution) -> str:
-    """On matrix units, or through local memory, except one filter a channel and groups; Winograd where it pays."""
+    """Take matrix units, or local memory, except for one filter a channel and groups; Winograd where it pays."""
     least = min(conv.c, conv.k)
     if _on_units(conv) and ALGORITHMS["matrix_units"].why_not(conv, options, limits) is None:
         return "matrix_units"

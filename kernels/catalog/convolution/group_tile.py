@@ -166,7 +166,7 @@ class StackProduct:
     depth: int
     """Pairs of a tap and a stack of inputs."""
     matrices: int
-    """Such products side by side."""
+    """Number of such products side by side."""
     divides: bool = False
     """True if several work-groups may share out the depth."""
 
@@ -228,8 +228,9 @@ def _as_wanted(tile: GroupTile, options: Options) -> GroupTile:
 
 
 def choose_group_tile(options: Options, limits: Limits, sizes: StackProduct) -> GroupTile:
-    """On a GPU with memory of its own by the cost of products, elsewhere what wastes least of what it computes, large
-    tiles first as long as there are enough work-groups.
+    """Choose on a GPU with memory of its own by the cost of products.
+
+    Elsewhere take what wastes least of what it computes, large tiles first as long as there are enough work-groups.
 
     Raises OptionError where the device has too little local memory, or too small work-groups, for any.
     """
@@ -260,7 +261,7 @@ def cheapest_tile(options: Options, limits: Limits, sizes: StackProduct) -> Grou
 
 
 def parts_of_depth(tile: GroupTile, options: Options, limits: Limits, sizes: StackProduct) -> int:
-    """Into how many parts the depth goes, which several work-groups take; 1: it is not divided."""
+    """Return into how many parts the depth goes, which several work-groups take; 1: it is not divided."""
     costs = _desktop_costs(tile, options, limits, sizes)
     return min(costs, key=lambda parts: costs[parts])
 

@@ -119,7 +119,7 @@ def _turn(tile: LocalTile, groups: int, costs: Costs) -> float:
 
 
 def _registers(tile: LocalTile, costs: Costs, *, suits: bool) -> float:
-    """That a work-item wants; `suits`: the form of the loop suits the API."""
+    """Return the registers that a work-item wants; `suits`: the form of the loop suits the API."""
     fetched = costs.fetched[0 if suits else 1] * tile.fetched
     return 16 * tile.rv * tile.cv + 4 * (tile.rv + tile.cv) + fetched + costs.registers
 

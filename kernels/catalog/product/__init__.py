@@ -23,15 +23,15 @@ from .tiled import Tiled
 ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
-"""Up to so many rows, a product is a matter of reading the matrix (docs/decisions/0086)."""
+"""The most rows for which a product is a matter of reading the matrix (docs/decisions/0086)."""
 _UNIT = 16
 """Rows and columns of the usual matrix of matrix units."""
 _LARGE_MATRIX = 1 << 22
 """Numbers of a matrix by which a single row is multiplied."""
 _WARPGROUP_ROWS = 256
-"""From so many rows on tiles of warpgroups fill a device."""
+"""The fewest rows for which tiles of warpgroups fill a device."""
 _TILED_SIZE = 32
-"""From so many rows and columns on, a tile a work-group pays on a desktop GPU."""
+"""The fewest rows and columns for which a tile a work-group pays on a desktop GPU."""
 
 
 class Products(GpuFamily[Product]):

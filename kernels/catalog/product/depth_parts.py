@@ -13,7 +13,7 @@ _UNITS = 64
 
 
 def depth_counts(product: Product, limits: Limits, depth: int) -> list[int]:
-    """Into how many equal parts of whole stages, each so deep, the depth may go: 1 first, which is not divided.
+    """Return into how many equal parts of whole stages, each so deep, the depth may go: 1 first, which is not divided.
 
     Only on a GPU with memory of its own: others have few units.
     """
@@ -25,7 +25,7 @@ def depth_counts(product: Product, limits: Limits, depth: int) -> list[int]:
 
 
 def depth_parts(product: Product, limits: Limits, *, rows: int, columns: int, depth: int) -> int:
-    """Into how many parts it goes, of tiles of this size: as many as keep each unit at two work-groups."""
+    """Return into how many parts it goes, of tiles of this size: as many as keep each unit at two work-groups."""
     groups = -(-product.rows // rows) * -(-product.columns // columns)
     units = limits.compute_units or _UNITS
     if 2 * groups > 3 * units:

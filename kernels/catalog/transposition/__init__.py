@@ -16,7 +16,7 @@ from .tiled import Tiled
 ALGORITHMS = registry(Naive(), Tiled())
 
 _TILED_EDGE = 16
-"""From so long axes on, squares pay on a GPU."""
+"""The length of axes from which on squares pay on a GPU."""
 
 
 class Transpositions(GpuFamily[Transposition]):

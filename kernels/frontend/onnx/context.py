@@ -94,7 +94,7 @@ class Context:
     made: dict[object, str] = field(default_factory=dict)
     """Tensors that several nodes need, by what they are: counts, padding that holds a value, places that are not 0."""
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Between which numbers the elements of tensors lie, where their nodes do not show it."""
+    """Bounds of the elements of tensors, where their nodes do not show them."""
     sizes: dict[tuple[str, int], Count] = field(default_factory=dict)
     """Elements of tensors, by name and number, that are extents of others."""
     spread: dict[str, str] = field(default_factory=dict)

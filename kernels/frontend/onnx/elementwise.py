@@ -37,7 +37,7 @@ def hard_swish(node: OnnxNode, to: Context) -> None:
 
 
 def clip(node: OnnxNode, to: Context) -> None:
-    """Without a bound that is infinite; one that is absent is fp32's largest number, as ONNX says."""
+    """Clip, leaving a bound out that is infinite; one that is absent is fp32's largest number, as ONNX says."""
     x = to.activation(node)
     low, high = _bound(node, to, 1, "min", -FLOAT32_MAX), _bound(node, to, 2, "max", FLOAT32_MAX)
     if low > -inf and high < inf:

@@ -48,7 +48,7 @@ def _gemm_term(node: OnnxNode, to: Context) -> AnyArray | None:
 
 
 def matmul(node: OnnxNode, to: Context) -> None:
-    """With a constant matrix a dense layer over the last axis, otherwise the product of two activations."""
+    """Multiply: with a constant matrix a dense layer over the last axis, otherwise the product of two activations."""
     a = to.activation(node)
     if node.input(1) not in to.constants:
         _activations_product(node, to, a, to.activation(node, 1))
@@ -74,7 +74,7 @@ def _activations_product(node: OnnxNode, to: Context, a: str, b: str) -> None:
 
 
 def batch_normalization(node: OnnxNode, to: Context) -> None:
-    """At inference: x * scale + shift per channel."""
+    """Compute x * scale + shift per channel, as at inference."""
     if node.attributes.get("training_mode", 0):
         node.reject("statistics of the batch itself are no constants")
     if not node.attributes.get("spatial", 1):

@@ -51,7 +51,7 @@ def global_average_pool(node: OnnxNode, to: Context) -> None:
 
 
 def reduce_mean(node: OnnxNode, to: Context) -> None:
-    """Only the mean over height and width, which is global average pooling."""
+    """Take only the mean over height and width, which is global average pooling."""
     x = image(node, to)
     if np.issubdtype(to.type_of(x), np.integer):
         node.reject("the mean of whole numbers is cut off")

@@ -41,14 +41,14 @@ class CpuAlgorithm(Untiled[Convolution]):
     name: str
     summary: str
     unfit: Callable[[Convolution], str | None] = lambda _: None
-    """Why it does not fit; None where it does."""
+    """Return why it does not fit; None: it does."""
     in_blocks: bool = False
     """True if it works on blocks of sixteen channels."""
     most_flops: int = 0
     """The most operations of a layer on which it is worth trying; 0: any."""
 
     def why_not(self, sizes: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         return self.unfit(sizes) or super().why_not(sizes, options, limits, tile)
 
     def tiles(self, sizes: Convolution, options: Options, limits: Limits) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Which tensors layers in 8 bits hand on as whole numbers (uint8), and whether as floats too.
+"""The tensors that layers in 8 bits hand on as whole numbers (uint8), and whether as floats too.
 
 A layer in 8 bits that reads another's result, by steps that its model gives (`input_steps`), gets it in these steps
 from that layer itself, which rounds at its end. A residual is read so where its tensor lies on a grid

@@ -1,4 +1,4 @@
-"""Which tensors the agent computes in blocks of sixteen channels (nc16hw16); the others are row-major."""
+"""The tensors that the agent computes in blocks of sixteen channels (nc16hw16); the others are row-major."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ _FLOAT16 = (
     "const uint {r}_h = {r}_m < 0x38800000u ? TO_BITS1({r}_f) : {r}_m < 0x477ff000u ? "
     "({r}_m + 0xfffu + (({r}_m >> 13) & 1u)) & 0xffffe000u : {r}_m > 0x7f800000u ? {r}_m : 0x7f800000u;"
 )
-"""To the nearest half: of small ones, which are denormal, by their last place; beyond 65520 it is infinite."""
+"""Rounding to the nearest half: of small ones, which are denormal, by their last place; beyond 65520 it is infinite."""
 TEXTS: dict[str, tuple[str, str]] = {
     "add": ("", "{0} + {1}"),
     "sub": ("", "{0} - {1}"),

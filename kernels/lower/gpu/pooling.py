@@ -14,9 +14,9 @@ from .context import GpuContext
 from .layout import packed, plain
 
 _FEW_PIXELS = 4096
-"""With more pixels than this, one work-item each keeps a GPU busy."""
+"""The number of pixels beyond which one work-item each keeps a GPU busy."""
 _SHARED_ROW = 64
-"""From so many elements side by side on, a work-group shares out a row."""
+"""The number of adjacent elements from which on a work-group shares out a row."""
 
 _PAIR = (Buffer("src"), result("dst"))
 _VIEWS = (*view("src"), *view("dst"))
@@ -91,7 +91,7 @@ def lower_global_average_pool(context: GpuContext, node: Node) -> None:
 
 
 def lower_softmax(context: GpuContext, node: Node) -> None:
-    """Over the channels of stacks, or over any axis of a row-major array."""
+    """Lower a softmax over the channels of stacks, or over any axis of a row-major array."""
     shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
     flops, traffic = 4 * prod(shape), context.traffic(node)
     if axis == 1 and has_channels(shape):

@@ -264,7 +264,7 @@ def _unpad(context: GpuContext, node: Node, source: str, rows: int, columns: int
 def _move_rows(
     context: GpuContext, kernel: Kernel, layer: str, source: str, target: str, rows: int, columns: int
 ) -> None:
-    """Between rows of any length and rows of whole vectors, a work-item a vector."""
+    """Move between rows of any length and rows of whole vectors, a work-item a vector."""
     vectors = -(-columns // 4)
     ints = {"columns": columns, "vectors": vectors, "count": rows * vectors}
     places = {"src": source, "dst": target}

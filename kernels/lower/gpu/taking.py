@@ -35,7 +35,7 @@ _TAKE_CHANNELS = Kernel(
 
 
 def lower_take(context: GpuContext, node: Node) -> None:
-    """Along axes that lie in even steps by their strides, along others by a table."""
+    """Take along axes that lie in even steps by their strides, along others by a table."""
     channels = _channels(context, node)
     if channels is not None:
         _take_channels(context, node, channels)

@@ -19,14 +19,14 @@ from kernels.passes.prune import prune
 from kernels.passes.rewrite import rebuilt
 
 _LEVELS = 255
-"""From the least to the largest number of 8 bits."""
+"""Steps between the least and the largest number of 8 bits."""
 _KEEP_GRID = frozenset({"concat", "max_pool", "relu", "reshape", "slice", "transpose"})
 Steps = tuple[float, int]
 """Scale, and 0 as uint8."""
 
 
 def quantized_inputs(graph: Graph, options: Options) -> Graph:
-    """Such a layer reads what its QuantizeLinear read, with the attribute `input_steps`."""
+    """Let such a layer read what its QuantizeLinear read, with the attribute `input_steps`."""
     by, uses = producers(graph), use_counts(graph)
     for node in graph.nodes:
         found = qdq_pair(by, node.inputs[0]) if in_int8(options, graph, node) else None

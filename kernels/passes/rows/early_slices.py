@@ -153,7 +153,7 @@ class _Move:
         return replace(node, outputs=cut.outputs, attributes={**node.attributes, **changed})
 
     def _operand(self, cut: Node, name: str) -> str:
-        """That of an element-wise node, which may have fewer axes, or one element along the slice's."""
+        """Cut an operand of an element-wise node, which may have fewer axes, or one element along the slice's."""
         shape, a = self._shape(name), cut.attributes
         axis = a["axis"] - (len(self._shape(cut.inputs[0])) - len(shape))
         if axis < 0 or shape[axis] == 1:

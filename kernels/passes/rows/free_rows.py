@@ -1,4 +1,5 @@
-"""Which dense layers read rows that their writer may leave in any order, because such layers alone read them."""
+"""Finds the dense layers that read rows which their writer may leave in any order, because such layers alone read
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""On a GPU: what follows a dense layer is its ending, and what is added to normalised rows is added by the same kernel.
+"""Endings on a GPU: what follows a dense layer ends it, and what is added to normalised rows is added by the same
+kernel.
 
 A `row_norm` (`row_norms.py`) may have a fourth input, of the result's shape, which is added to what is normalised. A
 dense layer may have an `ending`: an expression of its sum `a`, and of `b`, an activation of the result's shape that is

@@ -1,4 +1,4 @@
-"""Which rows of one tensor another one is made of, through reshapes, transpositions, slices, concats and pads.
+"""The rows of one tensor of which another one is made, through reshapes, transpositions, slices, concats and pads.
 
 Rows are what products and normalisations work on: the numbers along the last axis, or the channels of a pixel of a
 picture (N, C, H, W), pixel after pixel. A chain of moves that leaves them whole is one list of numbers: of each row of

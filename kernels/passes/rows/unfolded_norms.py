@@ -58,7 +58,7 @@ def is_of_row(constant: Array, row: Shape) -> bool:
 
 
 def _terms(node: Node | None, writers: Mapping[str, Node], sign: int = 1, depth: int = 3) -> list[_Term]:
-    """Those of a sum; none where the node is no sum."""
+    """Return the terms of a sum; none where the node is no sum."""
 
     def of(name: str, sign: int) -> list[_Term]:
         return (_terms(writers.get(name), writers, sign, depth - 1) if depth else []) or [(sign, (name,))]

@@ -26,7 +26,7 @@ class Naive(Untiled[Addition]):
     summary = "one number a work-item; tensors of one shape"
 
     def why_not(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         if sizes.by_channel:
             return "one operand is a number a channel"
         if options.layout == "image":

@@ -43,7 +43,7 @@ class Vectors:
     summary = "vectors of four; tile: vectors a work-item, e.g. 2"
 
     def why_not(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         del sizes, options, limits
         if tile and _parse(tile) > max(_VECTORS):
             return f"a work-item adds {max(_VECTORS)} vectors at most"

@@ -76,7 +76,7 @@ class Depthwise:
     summary = "one filter a channel: groups = input channels = output channels"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         del options, limits, tile
         return None if conv.is_depthwise else "it does not have one filter a channel"
 
@@ -120,7 +120,7 @@ def _by_device(conv: Convolution, limits: Limits) -> tuple[str, ...]:
 
 
 def _work_items(conv: Convolution, pixels: int) -> int:
-    """Along the first axis."""
+    """Return the work-items along the first axis."""
     return -(-conv.ow // pixels) * conv.oh
 
 

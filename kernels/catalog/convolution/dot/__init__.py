@@ -51,7 +51,7 @@ class Dot:
     summary = "study S's kernel: any number of outputs a work-item (`dot 6`), the result in a buffer"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is none."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is none."""
         del limits
         _tile(options, tile)
         if options.layout == "image":

@@ -33,7 +33,7 @@ class Im2col:
     summary = "the window's taps written side by side, then a matrix product; one group"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         del options, limits, tile
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 

@@ -63,7 +63,7 @@ class ImplicitGemm:
     )
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         del options, limits, tile
         if conv.groups == 1 or conv.has_whole_groups:
             return None

@@ -26,13 +26,13 @@ KERNEL = Kernel(
 
 
 class Pointwise:
-    """Without window arithmetic; pixels are one flat axis."""
+    """Convolves without window arithmetic; pixels are one flat axis."""
 
     name = "pointwise"
     summary = "1x1, stride 1, no padding, one group: a matrix product over the pixels"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         del options, limits, tile
         if conv.kernel != (1, 1):
             return f"its window is {conv.kernel[0]}x{conv.kernel[1]}, not 1x1"

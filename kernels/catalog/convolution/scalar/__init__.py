@@ -27,7 +27,7 @@ class Scalar(Untiled[Convolution]):
     summary = "one number a work-item, no vectors; fits every convolution whose result lies in a buffer"
 
     def why_not(self, sizes: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         if options.layout == "image":
             return "it writes number by number, an image is written by four"
         return super().why_not(sizes, options, limits, tile)

@@ -47,7 +47,7 @@ class Window:
     summary = "direct with every row of the source loaded once: windows 3 wide, stride and dilation 1 along the row"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         del options, limits, tile
         if conv.kernel[1] != 3:
             return f"its window is {conv.kernel[1]} wide, not 3"

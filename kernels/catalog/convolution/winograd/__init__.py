@@ -109,7 +109,7 @@ class Winograd:
         self.summary = f"minimal filtering, {detail}; square windows, stride and dilation 1, one group"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit, or would lose too many bits in a precision; None where it does."""
+        """Return why it does not fit, or would lose too many bits in a precision; None: it fits."""
         del limits, tile
         window = conv.kernel[0]
         if conv.kernel != (window, window) or window not in (self._sizes or _SINGLE):

@@ -28,7 +28,7 @@ Matrix = list[list[Fraction]]
 
 @lru_cache
 def matrices(tile: int, window: int) -> tuple[Matrix, Matrix, Matrix]:
-    """At (tile, a), G (a, window) and Bt (a, a) as exact fractions; a = tile + window - 1, at most 8."""
+    """Return At (tile, a), G (a, window) and Bt (a, a) as exact fractions; a = tile + window - 1, at most 8."""
     size = tile + window - 1
     points = _FIVE if size - 1 == len(_FIVE) else _POINTS[: size - 1]
     output = [[point**row for point in points] + [Fraction(int(row == tile - 1))] for row in range(tile)]
@@ -71,7 +71,7 @@ def _statements(matrix: Matrix, statement: str, source: str) -> str:
 
 
 def _sum(coefficients: Sequence[Fraction], source: str) -> str:
-    """Only what is not zero: a compiler may not leave out a product with zero, which could be NaN."""
+    """Write only what is not zero: a compiler may not leave out a product with zero, which could be NaN."""
     terms = []
     for column, value in enumerate(coefficients):
         if value:

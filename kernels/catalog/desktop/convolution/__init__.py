@@ -38,7 +38,7 @@ class MatrixUnits:
     summary = f"matrix product on matrix units, halves multiplied and singles added; tile: {MEANING}, e.g. {EXAMPLE}"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         why = why_no_units(options, limits)
         if why is not None:
             return why

@@ -31,7 +31,7 @@ _COSTS = {
 waits for. Fitted to 4, 18 and 9 products on an H100 (docs/decisions/0124, 0144), whose OpenCL takes `warpgroups` for
 many."""
 _MANY_STAGES = 16
-"""From so many on, one more that is fetched and not used costs less than conditions."""
+"""The number of stages from which on one more that is fetched and not used costs less than conditions."""
 
 KERNEL = Kernel(
     "matmul_units",
@@ -63,7 +63,7 @@ class MatrixUnits:
     summary = f"on matrix units, halves multiplied and singles added; tile: {MEANING}, e.g. {EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         turned = product.right_is_constant
         why = why_no_units(options, limits)
         if why is not None:

@@ -1,4 +1,4 @@
-"""Which tiles a device takes."""
+"""The tiles that a device takes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TILES_IN_VULKAN = (*TILES, "1x4x3x2x4x1x4", "2x2x4x4x2x1x6", "2x2x3x4x3x1x6", "2
 
 
 def why_no_units(options: Options, limits: Limits) -> str | None:
-    """Why no tile fits; None where the device has units and the options can use them."""
+    """Return why no tile fits; None: the device has units and the options can use them."""
     if options.backend == "cpu":
         return "matrix units are a GPU's"
     if not options.half:
@@ -45,13 +45,14 @@ def unit_tile(words: str, limits: Limits, *, turned: bool) -> UnitTile:
 
 
 def unit_tiles(limits: Limits, backend: Backend, *, turned: bool, depth: int = 0) -> list[UnitTile]:
-    """Those that fit the device, large ones first. `turned`: the right operand is stored; `depth`: see `conflict`."""
+    """Return the tiles that fit the device, large ones first. `turned`: the right operand is stored; `depth`: see
+    `conflict`."""
     tiles = [unit_tile(words, limits, turned=turned) for words in (TILES if backend == "opencl" else TILES_IN_VULKAN)]
     return [tile for tile in tiles if conflict(tile, limits, backend, depth=depth) is None]
 
 
 def conflict(tile: UnitTile, limits: Limits, backend: Backend, *, depth: int = 0) -> str | None:
-    """Why a tile does not fit the device; None where it does. `depth`: of rows that lie side by side, else 0."""
+    """Return why a tile does not fit the device; None: it does. `depth`: of rows that lie side by side, else 0."""
     if tile.dealt and backend != "vulkan":
         return "with six sides sums stay where Vulkan's matrices have them"
     if (tile.straight or tile.dealt) and (not depth or depth % tile.tile_depth):

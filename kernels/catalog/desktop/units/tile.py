@@ -126,7 +126,7 @@ class UnitTile(Tile):
 
     @derived
     def right_columns(self) -> int:
-        """From one matrix of the right operand to the next one across."""
+        """The distance of a matrix of the right operand from the next one across."""
         return self.unit_columns * self.pitch_b if self.turned else self.unit_columns // 8
 
     @derived
@@ -188,7 +188,7 @@ class UnitTile(Tile):
 
     @derived
     def steps_ahead(self) -> int:
-        """With six sides, whose steps are two or more."""
+        """Steps ahead with six sides, whose steps are two or more."""
         return max(1, self.steps - 1)
 
     @derived

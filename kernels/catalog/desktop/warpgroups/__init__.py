@@ -176,7 +176,7 @@ class Warpgroups:
     summary = f"by warpgroups, halves multiplied from local memory and singles added; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if options.backend != "opencl" or WARPGROUP not in limits.matrix_units:
             return "the device has no warpgroups through OpenCL (NVIDIA's of compute capability 9.0)"
         if not options.half:

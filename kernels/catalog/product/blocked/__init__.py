@@ -59,7 +59,7 @@ class Blocked:
     summary = "one output a work-item, a block a work-group through local memory; tile: rows x columns, e.g. 16x32"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         del product, options
         block = _block(tile) if tile else min((_block_of(*edges) for edges in _EDGES), key=lambda one: one.group)
         local_bytes = KERNEL.local_bytes(block.constants)

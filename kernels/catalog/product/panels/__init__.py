@@ -47,7 +47,7 @@ class Panels:
     summary = "weights packed panel by panel, for CPUs; tile: rows x vectors x lanes (4, 8, 16), e.g. 1x1x16"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         if not product.right_is_constant:
             return "its right operand is computed, so that nobody can pack it beforehand"
         shape = parse_tile(tile) if tile else _default(product, options, limits)
@@ -82,7 +82,7 @@ def _packed_elements(product: Product, shape: RegisterTile) -> int:
 
 
 def _default(product: Product, options: Options, limits: Limits) -> RegisterTile:
-    """That of the rows as they lie, without rows that are not there."""
+    """Return the default tile of the rows as they lie, without rows that are not there."""
     usual = default_tile(product, options, limits)
     if product.rows == 1 and limits.cpu_device and options.backend == "vulkan":
         return replace(usual, columns=min(_ROW_VECTORS, product.columns4))

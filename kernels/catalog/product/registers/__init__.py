@@ -49,7 +49,7 @@ class RegisterTile(Tile):
         return f"{self.rows}x{self.columns}x{self.lanes}"
 
     def why_not(self, product: Product, options: Options) -> str | None:
-        """Why it does not fit; None where it does."""
+        """Return why it does not fit; None: it does."""
         if self.lanes not in _WIDTHS:
             return f"its vectors have {self.lanes} lanes, not 4, 8 or 16"
         if self.lanes > 4 and options.backend == "vulkan":
@@ -79,7 +79,7 @@ class Registers:
     summary = "a tile a work-item without local memory; tile: rows x vectors x lanes (4, 8, 16), e.g. 8x1x16"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         del limits
         if not tile:
             return None
@@ -107,7 +107,7 @@ def tail(product: Product) -> dict[str, int]:
 
 
 def register_tiles(product: Product, options: Options, limits: Limits) -> list[RegisterTile]:
-    """Those worth trying."""
+    """Return the tiles worth trying."""
     smallest, largest = (16, 256) if limits.cpu_device else (4, 64)
     widths = _WIDTHS if options.backend == "opencl" else (4,)
     tiles = [RegisterTile(rows, vectors, lanes) for lanes in widths for rows in _ROWS for vectors in _VECTORS]

@@ -76,7 +76,7 @@ class SplitDepth:
     summary = f"the depth shared out over a work-group, for few rows; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         del options
         if not tile:
             return None if parts(product, limits) else f"its depth of {product.depth} is too little to share out"

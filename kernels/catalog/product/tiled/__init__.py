@@ -37,7 +37,7 @@ class Tiled:
     summary = f"a register tile a work-item, a tile a group through local memory; tile: {MEANING}, e.g. {EXAMPLE}"
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         del options, product
         shape = parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
         return group_conflict(limits.within(KERNEL.name), group=shape.group, local_bytes=shape.local_bytes)

@@ -60,7 +60,7 @@ class Tiled:
     summary = f"squares through local memory, where the last axis moves; tile: {_MEANING}, e.g. {_EXAMPLE}"
 
     def why_not(self, sizes: Transposition, options: Options, limits: Limits, tile: str = "") -> str | None:
-        """Why it does not fit; None where it does. Raises OptionError for a tile that is not known."""
+        """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
         del options
         if sizes.source_axis == 3:
             return "the last axis stays where it is"

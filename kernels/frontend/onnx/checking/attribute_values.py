@@ -1,4 +1,4 @@
-"""Which values ONNX's specification allows for attributes; its schemas know their types alone."""
+"""The values that ONNX's specification allows for attributes; its schemas know their types alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If, Loop and Scan: their graphs are written out as nodes of the model, as often as they run.
+"""Control flow: the graphs of If, Loop and Scan are written out as nodes of the model, as often as they run.
 
 How often a loop runs has to be known when the model is read, or is a number of rows (`counted_loops.py`). Of an If
 whose condition is computed both branches run, and the condition chooses between their results.
@@ -27,7 +27,7 @@ from .nested import names_read, renamed
 
 CONTROL = ("If", "Loop", "Scan")
 MAX_NODES = 20000
-"""That all graphs of a model may be written out to."""
+"""The most nodes that all graphs of a model may be written out to."""
 Import = Callable[[onnx.NodeProto, frozenset[str]], None]
 """Imports a node of the model; of its further outputs only those that are in the set."""
 

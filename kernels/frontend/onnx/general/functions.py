@@ -156,7 +156,7 @@ def where(node: OnnxNode, to: Context) -> None:
 
 
 def clip(node: OnnxNode, to: Context) -> None:
-    """With bounds that are computed."""
+    """Clip with bounds that are computed."""
     s = Steps(node, to)
     found = s.operand(0)
     for index, function in ((1, "max"), (2, "min")):
@@ -231,7 +231,7 @@ def trilu(node: OnnxNode, to: Context) -> None:
 
 
 def dropout(node: OnnxNode, to: Context) -> None:
-    """At inference, with the mask that keeps everything."""
+    """Pass the input on, as at inference, with the mask that keeps everything."""
     s = Steps(node, to)
     check_keeps_all(node, to)
     s.end(s.operand(0))

@@ -120,7 +120,7 @@ def _diagonal(s: Steps, name: str, term: str) -> tuple[str, str]:
 
 
 def _summed(s: Steps, name: str, letters: str, kept: set[str]) -> tuple[str, str]:
-    """Without the axes that nothing else reads."""
+    """Add up the axes that nothing else reads."""
     gone = [axis for axis, letter in enumerate(letters) if letter not in kept]
     left = "".join(letter for letter in letters if letter in kept)
     return (s.reduce(name, gone, "sum", keep=False) if gone else name), left

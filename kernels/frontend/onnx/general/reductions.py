@@ -202,7 +202,7 @@ def rms_normalization(node: OnnxNode, to: Context) -> None:
 
 
 def group_normalization(node: OnnxNode, to: Context) -> None:
-    """Also InstanceNormalization, where each channel is a group. Scale and shift are of groups before opset 21."""
+    """Normalise groups; of InstanceNormalization each channel is one. Scale and shift are of groups before opset 21."""
     s = Steps(node, to)
     x = s.operand(0)
     shape = s.shape(x)
@@ -222,7 +222,7 @@ def group_normalization(node: OnnxNode, to: Context) -> None:
 
 
 def batch_normalization(node: OnnxNode, to: Context) -> None:
-    """With numbers that are computed; in training mode with those of the batch itself."""
+    """Normalise with numbers that are computed; in training mode with those of the batch itself."""
     s = Steps(node, to)
     x = s.operand(0)
     ones = (1, -1, *(1 for _ in s.shape(x)[2:]))

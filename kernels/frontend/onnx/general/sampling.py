@@ -77,7 +77,7 @@ def grid_sample(node: OnnxNode, to: Context) -> None:
 
 
 class _Axis:
-    """Which elements of an axis are mixed: `taps` has places and weights ('': 1), each of shape (N, points, 1)."""
+    """The elements of an axis that are mixed: `taps` has places and weights ('': 1), each of shape (N, points, 1)."""
 
     def __init__(self, s: Steps, coordinate: str, extent: int) -> None:
         self.s, self.extent = s, extent

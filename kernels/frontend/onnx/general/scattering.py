@@ -22,7 +22,7 @@ _NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -3.4028234663852886e38, "min": 3.4028
 
 
 def scatter_elements(node: OnnxNode, to: Context) -> None:
-    """Along an axis."""
+    """Scatter along an axis."""
     s = Steps(node, to)
     x, indices, updates = s.operand(0), s.operand(1), s.operand(2)
     shape, places = s.shape(x), s.value(indices)

@@ -13,7 +13,7 @@ from .steps import Steps
 
 
 def dft(node: OnnxNode, to: Context) -> None:
-    """Along one axis; the last one holds real and imaginary parts, or real ones alone."""
+    """Transform along one axis; the last one holds real and imaginary parts, or real ones alone."""
     s = Steps(node, to)
     x = s.operand(0)
     shape = s.shape(x)

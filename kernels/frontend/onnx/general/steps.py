@@ -193,7 +193,7 @@ class Steps:
         )
 
     def reduce(self, x: str, axes: Sequence[int], kind: str, *, keep: bool = True) -> str:
-        """Over any axes, counted from 0."""
+        """Reduce over any axes, counted from 0."""
         shape, axes = self.shape(x), sorted(axes)
         kept = [axis for axis in range(len(shape)) if axis not in axes]
         if not axes:

@@ -81,7 +81,7 @@ def _corners(s: Steps, boxes: str) -> tuple[str, str, str]:
 
 
 def _rows(s: Steps, chosen: str, places: str, shape: tuple[int, int, int]) -> str:
-    """Those that were chosen, in their order, before the padding."""
+    """Return the rows that were chosen, in their order, before the padding."""
     batch, classes, rounds = shape
     total = batch * classes * rounds
     places = s.reshape(places, (total, 1))

@@ -137,7 +137,8 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path) -> npt.NDArray[Any]:
 
 
 def external_tensors(message: Message) -> Iterator[onnx.TensorProto]:
-    """Those of which the data lie in another file: weights, attributes, also of inner graphs and functions."""
+    """Yield the tensors of which the data lie in another file: weights, attributes, also of inner graphs and
+    functions."""
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             for each in value if field.is_repeated else (value,):

@@ -13,7 +13,7 @@ from kernels.errors import ModelError
 from kernels.frontend.onnx.control.nested import every_node, graphs_of, names_read, renamed
 
 MAX_NODES = 100_000
-"""That all calls of a model may be written out to."""
+"""The most nodes that all calls of a model may be written out to."""
 Key = tuple[str, str, str]
 
 

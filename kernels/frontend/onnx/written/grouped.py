@@ -86,8 +86,9 @@ def grouped(n: Nodes) -> None:
 
 
 def _seen(n: Nodes, places: str, last: str, keys: int) -> str:
-    """Which keys each step sees: those up to its own, in a window if there is one; steps behind the last, which are
-    padding, see what that sees."""
+    """Return which keys each step sees: those up to its own, in a window if there is one.
+
+    Steps behind the last, which are padding, see what that sees."""
     own, every = n.add("Unsqueeze", places, n.store([1, 3])), n.store(np.arange(keys))
     seen = n.add("LessOrEqual", every, n.add("Min", own, n.add("Unsqueeze", last, n.store([1, 3]))))
     window = int(n.attribute("local_window_size", -1))

@@ -52,6 +52,6 @@ def _behind_sums(sums: npt.NDArray[np.int32], vectors: npt.NDArray[np.int32]) ->
 
 
 def _filled(array: npt.NDArray[np.generic], axis: int, multiple: int) -> npt.NDArray[np.generic]:
-    """With zeros up to a multiple."""
+    """Fill up with zeros to a multiple."""
     widths = [(0, -array.shape[axis] % multiple if i == axis else 0) for i in range(array.ndim)]
     return np.pad(array, widths)

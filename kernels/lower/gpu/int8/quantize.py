@@ -30,7 +30,7 @@ _GIVEN = Kernel(
     (*view("src"), "hw", "count"), ("step_size", "zero"), whole_numbers=True,
 )  # fmt: skip
 _CHUNKS, _CHUNKS_OF_A_CPU, _CHUNK = 32, 4, 1024
-"""Into how many chunks a picture is divided at most, and vectors of one at least."""
+"""The most chunks into which a picture is divided, and the fewest vectors of one."""
 _RUN = 4
 """Vectors of a work-item, which looks through the ranges first."""
 

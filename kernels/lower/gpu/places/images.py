@@ -1,4 +1,4 @@
-"""Which activations lie in images, and how large these are."""
+"""The activations that lie in images, and how large these are."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _root(tensor: str, aliases: Mapping[str, tuple[str, int]]) -> str:
 def _writes_lanes(
     graph: Graph, node: Node, options: Options, limits: Limits, aliases: Mapping[str, tuple[str, int]]
 ) -> str:
-    """Why a node cannot write an image; empty where it can."""
+    """Return why a node cannot write an image; empty: it can."""
     if node.op == "conv":
         sizes = CONVOLUTIONS.sizes(graph, node)
         chosen = CONVOLUTIONS.choose(options.of(node.name), limits, node.name, sizes).algorithm

@@ -33,7 +33,7 @@ _FOLDED_GROUPS = """\
 #define GROUP_ID(d) (ivec3(GROUP_AT % GROUPS_X, GROUP_AT / GROUPS_X % GROUPS_Y, GROUP_AT / GROUPS_X / GROUPS_Y)[d])
 #define GLOBAL_ID(d) (GROUP_ID(d) * LOCAL_SIZE(d) + LOCAL_ID(d))
 """
-"""Along more axes than they are dispatched on, because along one they may be too many."""
+"""Work-groups along more axes than they are dispatched on, because along one they may be too many."""
 _EACH_LOADS = """\
 #define LEAVE_IF(condition) if (condition) return
 #define LEFT false
@@ -184,7 +184,7 @@ def render(
 
 
 def _functions(body: str, reading: Reading) -> str:
-    """Those that are more than a macro, where the kernel calls them."""
+    """Return the functions that are more than a macro, where the kernel calls them."""
     return (_LOG if "LOG(" in body else "") + (_DIVISIONS[reading.texels] if "DIVIDE" in body else "")
 
 

@@ -1,4 +1,4 @@
-"""Between which numbers the elements of a tensor lie, whatever the model's input is.
+"""Bounds of the elements of a tensor, whatever the model's input is.
 
 A size that a model computes from its input needs an upper bound: as much is planned for it. Bounds follow from what
 the canonical nodes before it compute (interval arithmetic: R. E. Moore, Interval Analysis, 1966): from constants,

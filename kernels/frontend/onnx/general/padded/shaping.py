@@ -229,7 +229,7 @@ def _is_before(end: Extent, most: int) -> bool:
 
 
 def _turned_round(r: Rows, x: str, axis: int, count: Count) -> str:
-    """From the last valid element to the first."""
+    """Put the valid elements in the opposite order, the last one first."""
     back = np.arange(1, r.shape(x)[axis] + 1, dtype=np.float32)
     places = r.map(("max", ("sub", "b", "a"), 0.0), back, number(r, count))
     r.places(r.shape(x)[axis])

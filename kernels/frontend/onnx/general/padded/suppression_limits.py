@@ -39,7 +39,7 @@ def limit_suppression(graph: onnx.GraphProto) -> None:
 
 
 class _Reading:
-    """Who reads a tensor, and constants, of a graph and those inside of it; no two of them share a name."""
+    """The readers of a tensor, and constants, of a graph and those inside of it; no two of them share a name."""
 
     def __init__(self, graph: onnx.GraphProto, nodes: list[onnx.NodeProto]) -> None:
         self._readers: dict[str, list[onnx.NodeProto]] = {}

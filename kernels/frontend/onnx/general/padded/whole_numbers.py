@@ -58,7 +58,7 @@ def within(low: float, high: float) -> bool:
 
 
 def bounds_of_sums(node: OnnxNode, to: Context) -> Bounds:
-    """Between which numbers every sum of some of a result's terms lies, of a node of `SUMS` or `SUMS_OF_PRODUCTS`."""
+    """Return the bounds of every sum of some of a result's terms, of a node of `SUMS` or `SUMS_OF_PRODUCTS`."""
     bounds = [bounds_of(to, name) for name in node.inputs if name]
     count, start = terms(node, to), (0.0, 0.0)
     if node.op.startswith("Scatter"):
@@ -78,7 +78,7 @@ def bounds_of_sums(node: OnnxNode, to: Context) -> Bounds:
 
 
 def reduced_axes(node: OnnxNode, to: Context) -> list[int]:
-    """Those that a ReduceSum or ReduceMean adds along."""
+    """Return the axes that a ReduceSum or ReduceMean adds along."""
     s = Steps(node, to)
     return axes_of(s, len(s.shape(s.operand(0))))
 

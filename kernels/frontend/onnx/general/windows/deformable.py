@@ -59,7 +59,8 @@ def deform_conv(node: OnnxNode, to: Context) -> None:
 
 
 def _starts(s: Steps, extents: list[int], kernel: list[int]) -> tuple[list[np.ndarray], tuple[int, ...]]:
-    """Along each axis where the taps of each window lie that is not moved, and how many windows there are."""
+    """Return along each axis the places of the taps of each window that is not moved, and how many windows there
+    are."""
     strides, dilations, pads = numbers(s, "strides", 2, 1), numbers(s, "dilations", 2, 1), numbers(s, "pads", 4, 0)
     counts = [
         (extents[k] + pads[k] + pads[2 + k] - dilations[k] * (kernel[k] - 1) - 1) // strides[k] + 1 for k in (0, 1)

@@ -128,7 +128,7 @@ def _sizes(
 
 
 def global_pool(node: OnnxNode, to: Context) -> None:
-    """Over all axes behind the channels."""
+    """Pool over all axes behind the channels."""
     s = Steps(node, to)
     x = s.operand(0)
     axes = list(range(2, len(s.shape(x))))
