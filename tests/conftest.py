@@ -50,6 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("farm")
     os.environ.setdefault(SEED, str(_seed()))
     os.environ[SESSION] = str(os.getpid())
+    # A machine may ask for no bytecode on disk: every process would compile its five hundred modules at each start.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for variable, folder in DRIVER_CACHES.items():
         os.environ.setdefault(variable, str(Path.home() / ".cache" / folder))
     os.environ.pop("COLUMNS", None)  # xdist sets it in its workers; a command's output is that of a file, unless asked
