@@ -22,6 +22,9 @@ KINDS = ("unit", "contract", "integration", "chaos", "fuzz")
 SEED = "POCKETFARM_TEST_SEED"
 SEED_IN_CI = 20261125
 SESSION = "POCKETFARM_TEST_SESSION"
+DRIVER_CACHES = {"POCL_CACHE_DIR": "pocl/kcache", "MESA_SHADER_CACHE_DIR": ""}
+"""The drivers' usual places. Farms and phones have homes of their own, and would compile the same kernels each: half of
+what their networks cost here. `setup: cold` finds none of it."""
 GRACE_S = 60.0
 REAPER = f"""
 import contextlib, os, signal, sys, time
@@ -47,6 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("farm")
     os.environ.setdefault(SEED, str(_seed()))
     os.environ[SESSION] = str(os.getpid())
+    # A machine may ask for no bytecode on disk: every process would compile its five hundred modules at each start.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for variable, folder in DRIVER_CACHES.items():
+        os.environ.setdefault(variable, str(Path.home() / ".cache" / folder))
     os.environ.pop("COLUMNS", None)  # xdist sets it in its workers; a command's output is that of a file, unless asked
     _find_postgres()
 

@@ -68,8 +68,7 @@ def pack_dense(weight: Array) -> Array:
 
 def pack_winograd(weight: Array) -> Array:
     """(k, c, 3, 3) -> (36, k blocks, c, 16): transformed in double precision."""
-    transformed = transform_filters(weight, WINOGRAD_TILE).astype(np.float32)
-    return np.stack([_to_blocks(matrix) for matrix in transformed])
+    return np.stack([_to_blocks(matrix) for matrix in transform_filters(weight, WINOGRAD_TILE)])
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 from onnx import TensorProto, helper, save
 
-MOST = {"blocks": 1, "warmup": 1, "samples": 2, "frames": 4}
+MOST = {"blocks": 1, "warmup": 0, "samples": 1, "frames": 4}
 SHORT = {"load": "1 s", "idle": "1 s"}
 EPOCHS = {"epochs": 6, "pretraining": 1}
 """Of a training: every phase is gone through."""

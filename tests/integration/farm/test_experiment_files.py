@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -18,14 +17,12 @@ from tests.waiting import eventually
 
 from .conftest import Cli
 from .small import small
+from .test_studies import STUDIES
 from .test_up import ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
-STUDIES = Path(__file__).with_name("test_studies.py").read_text()
-FILES = [
-    file for file in sorted((ROOT / "experiments").glob("*.yaml")) if not re.search(rf'"{file.stem}(\.yaml)?"', STUDIES)
-]
+FILES = [file for file in sorted((ROOT / "experiments").glob("*.yaml")) if file.stem not in STUDIES]
 FAN = "thermal: {skin_ambient_w_per_k: 5}"
 """Keeps a phone cool that computes for long because the machine has other work: nothing waits for it to cool down."""
 QUICK = f"""

@@ -21,6 +21,11 @@ from .test_up import READY_S, ROOT, Up
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
+STUDIES = (
+    "study_a", "study_a_kernels", "study_a_limits", "study_c", "study_c_mixed", "study_m", "study_p",
+    "study_s_predictions",
+)  # fmt: skip
+"""Files of experiments/ that these tests run; test_experiment_files runs the others."""
 JOINED_BYTES = 9_000_000
 """SqueezeNet needs more where the channels of its concats are joined."""
 SMALL = {"blocks": 1, "warmup": 1, "samples": 2}
@@ -41,6 +46,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 def asked_of(name: str) -> dict[str, Any]:
     """What a study's file asks for, with the place of its figures."""
+    assert name in STUDIES
     asked: dict[str, Any] = yaml.safe_load((ROOT / "experiments" / f"{name}.yaml").read_text())
     asked["published"]["study"] = str(ROOT / "experiments" / asked["published"]["study"])
     return asked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,11 +59,8 @@ class Wiring:
 def running_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wiring]:
     """The adb server and the phones, shared by all tests; ask for `lab`, which is mended for each."""
     folder = tmp_path_factory.mktemp("lab")
-    with pytest.MonkeyPatch.context() as environment:
-        # Phones share this host's cache, so that PoCL builds a kernel once.
-        environment.setenv("POCL_CACHE_DIR", os.environ.get("POCL_CACHE_DIR", str(Path.home() / ".cache/pocl/kcache")))
-        with private_adb_server(folder) as adb, start_phones(folder / "phones", ["galaxy_s7", "pixel_7"]) as phones:
-            yield Wiring(AdbServer(adb.port, required("adb")), phones, adb)
+    with private_adb_server(folder) as adb, start_phones(folder / "phones", ["galaxy_s7", "pixel_7"]) as phones:
+        yield Wiring(AdbServer(adb.port, required("adb")), phones, adb)
 
 
 @pytest.fixture

@@ -240,7 +240,7 @@ def _filters(weight: Array, grid: _Grid) -> Array:
     whole[:, :, :window, :window] = weight
     cut = whole.reshape(k, c, grid.parts, part, grid.parts, part).transpose(0, 2, 4, 1, 3, 5)
     found = transform_filters(cut.reshape(k, -1, part, part), grid.size)
-    return found.reshape(grid.positions, k, grid.copies, c).astype(np.float32)
+    return found.reshape(grid.positions, k, grid.copies, c)
 
 
 def _rounds(grid: _Grid, filters: Array, bias: Array, options: Options, limits: Limits, words: str) -> Iterator[Call]:

@@ -39,14 +39,17 @@ def matrices(tile: int, window: int) -> tuple[Matrix, Matrix, Matrix]:
     return output, filters, inputs
 
 
-def transform_filters(weight: npt.NDArray[np.float32], tile: int) -> npt.NDArray[np.float64]:
-    """(K, C, r, r) -> (a * a, K, C): G g Gt of every filter, in double precision."""
+def transform_filters(weight: npt.NDArray[np.float32], tile: int) -> npt.NDArray[np.float32]:
+    """(K, C, r, r) -> (a * a, K, C): G g Gt of every filter, in double precision, rounded once."""
     k, c, window, _ = weight.shape
     g = np.array([[float(value) for value in row] for row in matrices(tile, window)[1]])
-    taps = weight.astype(np.float64).transpose(2, 3, 0, 1)  # sums over few taps of large arrays
-    rows = [sum(g[a, y] * taps[y] for y in range(window)) for a in range(len(g))]
-    full = [sum(g[b, x] * row[x] for x in range(window)) for row in rows for b in range(len(g))]
-    return np.stack(full).reshape(-1, k, c)
+    taps = np.ascontiguousarray(weight.transpose(2, 3, 0, 1), np.float64)  # sums over few taps of large arrays
+    found = np.empty((len(g), len(g), k, c), np.float32)
+    for a, down in enumerate(g):
+        row = sum(down[y] * taps[y] for y in range(window))
+        for b, along in enumerate(g):
+            found[a, b] = sum(along[x] * row[x] for x in range(window))
+    return found.reshape(-1, k, c)
 
 
 def expand(text: str, constants: Mapping[str, int]) -> str:
