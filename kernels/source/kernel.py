@@ -159,7 +159,7 @@ class Kernel:
         return self.rewrite(text, constants) if self.rewrite else text
 
 
-@lru_cache
+@lru_cache(maxsize=512)
 def _source(body: Path, rewrite: Rewrite | None, constants: tuple[tuple[str, int], ...]) -> str:
     """Kept: a renderer asks several times, and others ask for the same in another precision."""
     values = dict(constants)
