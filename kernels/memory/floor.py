@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -66,10 +67,14 @@ def _weights(graph: Graph, item: int, *, swap: bool) -> int:
     for name in {node.inputs[1] for node in graph.nodes if node.op in _WEIGHTED} & graph.constants.keys():
         array = np.ascontiguousarray(graph.constants[name], kind)
         total = int(array.view(pattern).sum(dtype=np.uint64))
-        is_one_number = not array.size or array.min() == array.max()  # parts of it are the same
-        size = 0 if is_one_number else array.size * item
+        size = 0 if _is_one_number(array.reshape(-1)) else array.size * item  # parts of such an array are the same
         sizes[total] = min(sizes.get(total, size), size)
     return max(sizes.values(), default=0) if swap else sum(sizes.values())
+
+
+def _is_one_number(numbers: np.ndarray[Any, Any]) -> bool:
+    """Most arrays tell by their ends: the least of halves takes long to find."""
+    return not numbers.size or (numbers[0] == numbers[-1] and bool(np.all(numbers == numbers[0])))
 
 
 def _activations(graph: Graph, options: Options) -> list[Stay]:

@@ -106,6 +106,8 @@ class _Swapper:
             for name in names:
                 self._uses.setdefault(name, []).append(index)
         self._on_device: dict[str, _Stay] = {}
+        self._held = 0
+        """Bytes of what is on the device."""
         self._on_host = set(self.offloaded)
         self._order: list[_Moved | _Done] = []
         self._stays: dict[str, tuple[str, bool]] = {}
@@ -127,7 +129,7 @@ class _Swapper:
                 self._on_host.discard(name)
             for name in needed:
                 if self._next_use(name, index) is None:
-                    del self._on_device[name]
+                    self._take_off(name)
 
     def made(self) -> Draft:
         """The draft, as planned."""
@@ -144,10 +146,9 @@ class _Swapper:
                 f"layer {step.layer!r} alone needs {size} bytes of activations and scratch at once, "
                 f"{size - self.budget} more than the {self.budget} that the memory budget leaves"
             )
-        held = size + sum(self._buffers[name].size for name in self._on_device if name not in needed)
-        while held > self.budget:
+        missing = sum(self._buffers[name].size for name in needed if name not in self._on_device)
+        while self._held + missing > self.budget:
             name = max((n for n in self._on_device if n not in needed), key=lambda n: self._distance(n, index))
-            held -= self._buffers[name].size
             self._move_away(name, step.layer)
 
     def _bring_ahead(self, index: int) -> None:
@@ -165,14 +166,12 @@ class _Swapper:
 
     def _has_room(self, size: int, index: int, later: int, kept: set[str]) -> bool:
         """Return whether `size` bytes more fit, once what is needed only much later than `later` is moved away."""
-        held = size + sum(self._buffers[name].size for name in self._on_device)
-        while held > self.budget:
+        while self._held + size > self.budget:
             others = [name for name in self._on_device if name not in kept]
             name = max(others, key=lambda n: self._distance(n, index), default=None)
             following = None if name is None else self._next_use(name, index)
             if name is None or following is None or following <= later + _FAR:
                 return False
-            held -= self._buffers[name].size
             self._move_away(name, self.draft.steps[later].layer)
         return True
 
@@ -188,10 +187,14 @@ class _Swapper:
         return uses[at] if at < len(uses) else None
 
     def _move_away(self, name: str, layer: str) -> None:
-        stay = self._on_device.pop(name)
+        stay = self._take_off(name)
         if not stay.is_clean:
             self._move(SwapOut, layer, stay.id, name)
             self._on_host.add(name)
+
+    def _take_off(self, name: str) -> _Stay:
+        self._held -= self._buffers[name].size
+        return self._on_device.pop(name)
 
     def _move(self, kind: type[SwapIn] | type[SwapOut], layer: str, stay: str, name: str) -> None:
         self._order.append(_Moved(kind, layer, stay, name))
@@ -205,6 +208,7 @@ class _Swapper:
         stay = name if count == 0 else f"{name}@{count}"
         self._stays[stay] = name, count == 0
         self._on_device[name] = _Stay(stay, is_clean=name in self._on_host)
+        self._held += self._buffers[name].size
         if name in self._on_host:
             self._move(SwapIn, layer, stay, name)
 

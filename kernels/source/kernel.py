@@ -18,6 +18,7 @@ from .unroll import unroll
 
 _INCLUDE = re.compile(r"^ *INCLUDE (\w+)$", re.MULTILINE)
 
+Rewrite = Callable[[str, Mapping[str, int]], str]
 Storage = Literal["data", "f32", "i32"]
 """data: half in an fp16 plan, else single; f32: always single (ports); i32: whole numbers."""
 
@@ -88,7 +89,7 @@ class Kernel:
     """True if 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
     whole_numbers: bool = False
     """True if it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
-    rewrite: Callable[[str, Mapping[str, int]], str] | None = None
+    rewrite: Rewrite | None = None
     """Writes out what this body marks by words of its own, from the constants."""
 
     def local_bytes(self, constants: Mapping[str, int], precision: Precision = "fp32") -> int:
@@ -152,11 +153,19 @@ class Kernel:
 
     def source(self, constants: Mapping[str, int]) -> str:
         """Text of the body with its marked loops written out."""
-        return self.rewritten(unroll(_read(self.body, self.body.parent), constants), constants)
+        return _source(self.body, self.rewrite, tuple(constants.items()))
 
     def rewritten(self, text: str, constants: Mapping[str, int]) -> str:
         """Return the text that `rewrite` makes."""
         return self.rewrite(text, constants) if self.rewrite else text
+
+
+@lru_cache(maxsize=512)
+def _source(body: Path, rewrite: Rewrite | None, constants: tuple[tuple[str, int], ...]) -> str:
+    """Kept: a renderer asks several times, and others ask for the same in another precision."""
+    values = dict(constants)
+    text = unroll(_read(body, body.parent), values)
+    return rewrite(text, values) if rewrite else text
 
 
 @lru_cache

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 _HEADER = re.compile(r"UNROLL for \(int (?P<name>\w+) = 0; (?P=name) < (?P<count>\w+); \+\+(?P=name)\) ")
+_MARK = re.compile(r"[(){};]")
 
 
 def unroll(text: str, constants: Mapping[str, int]) -> str:
@@ -17,8 +18,9 @@ def unroll(text: str, constants: Mapping[str, int]) -> str:
 
     COUNT is a number or a constant. A block keeps its braces, so that its variables stay its own.
     """
-    while (header := _HEADER.search(text)) is not None:
-        end = _statement_end(text, header.end())
+    begin = 0
+    while (header := _HEADER.search(text, begin)) is not None:
+        begin, end = header.start(), _statement_end(text, header.end())
         statement = text[header.end() : end]
         count = int(constants.get(header["count"], 0) or header["count"])
         name = re.compile(rf"\b{header['name']}\b")
@@ -32,13 +34,9 @@ def unroll(text: str, constants: Mapping[str, int]) -> str:
 def _statement_end(text: str, start: int) -> int:
     """End of the statement at `start`: behind its `;`, or behind the brace that closes it."""
     depth = 0
-    for index in range(start, len(text)):
-        if text[index] in "({":
-            depth += 1
-        elif text[index] in ")}":
-            depth -= 1
-            if depth == 0 and text[index] == "}":
-                return index + 1
-        elif text[index] == ";" and depth == 0:
-            return index + 1
+    for mark in _MARK.finditer(text, start):
+        depth += mark[0] in "({"
+        depth -= mark[0] in ")}"
+        if depth == 0 and mark[0] in "};":
+            return mark.end()
     raise ValueError("a statement does not end")

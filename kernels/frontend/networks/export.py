@@ -42,9 +42,10 @@ def to_onnx(graph: Graph, path: Path, *, any_batch: bool = False) -> None:
         graph.name,
         [_port(graph, name, any_batch) for name in graph.inputs],
         [_port(graph, name, any_batch) for name in graph.outputs],
-        writer.initializers,
     )
     model = helper.make_model(proto, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    for name, array in writer.constants.items():  # only now: each of the calls above copies what it is given
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
     path.write_bytes(model.SerializeToString())
 
 
@@ -57,7 +58,7 @@ class _Writer:
     def __init__(self, graph: Graph, any_batch: bool) -> None:
         self.graph, self.any_batch = graph, any_batch
         self.nodes: list[onnx.NodeProto] = []
-        self.initializers = [numpy_helper.from_array(array, name) for name, array in graph.constants.items()]
+        self.constants = dict(graph.constants)
 
     def write(self, node: Node) -> None:
         """Write one node, and what is fused into it as nodes of their own."""
@@ -77,7 +78,7 @@ class _Writer:
         self.nodes.append(helper.make_node(op, list(inputs), [output], name=output, **attributes))
 
     def _constant(self, name: str, value: np.ndarray[Any, Any]) -> str:
-        self.initializers.append(numpy_helper.from_array(value, name))
+        self.constants[name] = value
         return name
 
     def _activate(self, activation: tuple[Any, ...], source: str, target: str) -> None:

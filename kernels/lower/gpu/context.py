@@ -285,8 +285,10 @@ class GpuContext:
     ) -> DraftProgram:
         chosen = sorted({**tile.chosen, **switches}.items())
         name = "_".join([kernel.name, *(f"{key.lower()}{value}" for key, value in chosen), *words])
-        described, constants = kernel.fixing(fixed), {**tile.constants, **switches}
-        return self.draft.programs.setdefault(name, DraftProgram(name, kernel.name, described, constants, (size, 1, 1)))
+        if name not in self.draft.programs:
+            described, constants = kernel.fixing(fixed), {**tile.constants, **switches}
+            self.draft.programs[name] = DraftProgram(name, kernel.name, described, constants, (size, 1, 1))
+        return self.draft.programs[name]
 
     def _allowed(self, kernel: Kernel, wanted: int) -> int:
         """The work-group, smaller where the driver refused this kernel such a one.

@@ -49,12 +49,6 @@ def every_case() -> dict[str, Graph]:
     return {**graphs, **{f"concat_{parts}": concat_of(parts) for parts in ([4, 8], [3, 5, 4], [4, 3, 5, 8])}}
 
 
-@pytest.fixture(scope="module")
-def shaders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compiled here and now, and once: these cases have many kernels in common."""
-    return tmp_path_factory.mktemp("shaders")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "precision"),

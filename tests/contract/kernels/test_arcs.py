@@ -18,7 +18,7 @@ COUNT = 4096
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 @pytest.mark.parametrize("name", ["asin", "acos", "atan"])
-def test_an_arc_is_right_to_its_last_bits(agent: Agent, api: str, name: str, seed: int, tmp_path: Path) -> None:
+def test_an_arc_is_right_to_its_last_bits(agent: Agent, api: str, name: str, seed: int, shaders: Path) -> None:
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, COUNT) if name != "atan" else rng.standard_normal(COUNT) * 10.0 ** rng.integers(-4, 5, COUNT)
     x[:8] = [0.0, 1.0, -1.0, 0.5, -0.5, 1e-30, 0.41421356, np.nan]
@@ -26,7 +26,7 @@ def test_an_arc_is_right_to_its_last_bits(agent: Agent, api: str, name: str, see
     made = Builder()
     graph = made.outputs(made.node("map", [made.input(COUNT)], (COUNT,), expression=(name, "a")))
     given = x.astype(np.float32)
-    run = agent.run(compile_graph(graph, Options(api), Limits(), spirv_cache=tmp_path), {"x": given})  # type: ignore[arg-type]
+    run = agent.run(compile_graph(graph, Options(api), Limits(), spirv_cache=shaders), {"x": given})  # type: ignore[arg-type]
     assert run.code == 0, run.events[-1]
     found = run.output(0)
     with np.errstate(invalid="ignore"):

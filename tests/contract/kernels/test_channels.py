@@ -30,10 +30,10 @@ def kernels(plan: Plan) -> Counter[str]:
 @APIS
 @PRECISIONS
 def test_1x1_convolutions_alone_read_shuffled_channels_where_they_lie(
-    agent: Agent, api: Backend, precision: str, tmp_path: Path
+    agent: Agent, api: Backend, precision: str, shaders: Path
 ) -> None:
     graph = side_by_side({f"{n}_{half}": shuffled_units(n, half, units=3) for n, half in ((1, 3), (3, 7), (2, 8))})
-    found = kernels(check(agent, graph, Options(api, precision), DESKTOP, tmp_path))  # type: ignore[arg-type]
+    found = kernels(check(agent, graph, Options(api, precision), DESKTOP, shaders))  # type: ignore[arg-type]
     assert found["take_channels"] == found["conv_taking"] == 6
     assert not {"transpose_tiled", "transpose", "copy_channels", "take_block"} & set(found)
 
@@ -79,19 +79,19 @@ def _dense(build: Builder, x: str, columns: int) -> str:
 @APIS
 @PRECISIONS
 def test_rows_of_channels_are_made_images_only_where_a_convolution_reads_them(
-    agent: Agent, api: Backend, precision: str, tmp_path: Path
+    agent: Agent, api: Backend, precision: str, shaders: Path
 ) -> None:
     graph = side_by_side({"one": convnext(1, 8, blocks=2), "several": convnext(3, 76, blocks=3)})
-    found = kernels(check(agent, graph, Options(api, precision), DESKTOP, tmp_path))  # type: ignore[arg-type]
+    found = kernels(check(agent, graph, Options(api, precision), DESKTOP, shaders))  # type: ignore[arg-type]
     assert found["binary"] == 0, "scaled and added where the rows end"
     assert not {"transpose_tiled", "transpose", "affine"} & set(found)
     assert found["row_norm_image" if precision == "fp32" else "turn_vectors"]
 
 
 @APIS
-def test_other_devices_make_rows_of_an_image_first(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_other_devices_make_rows_of_an_image_first(agent: Agent, api: Backend, shaders: Path) -> None:
     cpu_device = api == "vulkan"
-    found = kernels(check(agent, convnext(2, 12, blocks=1), Options(api), Limits(cpu_device=cpu_device), tmp_path))
+    found = kernels(check(agent, convnext(2, 12, blocks=1), Options(api), Limits(cpu_device=cpu_device), shaders))
     assert found["row_norm"] == 2
     assert bool(found["turn_vectors"]) != cpu_device
     assert not found["row_norm_image"]

@@ -46,10 +46,10 @@ def _graph() -> Graph:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["opencl", "vulkan", "cpu"])
-def test_what_is_not_finite_passes_as_the_operations_say(agent: Agent, backend: Backend, tmp_path: Path) -> None:
+def test_what_is_not_finite_passes_as_the_operations_say(agent: Agent, backend: Backend, shaders: Path) -> None:
     graph = _graph()
     inputs = special(graph)
-    bundle = compile_graph(graph, Options(backend), Limits(), spirv_cache=tmp_path / "spirv")
+    bundle = compile_graph(graph, Options(backend), Limits(), spirv_cache=shaders)
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
     assert ended.code == 0, ended.events[-1]
     got = {port.name: ended.output(i).reshape(port.shape) for i, port in enumerate(bundle.plan.outputs)}

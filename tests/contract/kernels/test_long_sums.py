@@ -99,9 +99,9 @@ def errors(
         *((api, Limits(cpu_device=is_cpu)) for api in ("opencl", "vulkan") for is_cpu in (True, False)),
     ],
 )
-def test_long_rows(agent: Agent, api: Backend, limits: Limits, tmp_path: Path) -> None:
+def test_long_rows(agent: Agent, api: Backend, limits: Limits, shaders: Path) -> None:
     """Errors up to 2e-7 in parts, 1.3e-6 to 2.9e-6 where one work-item adds up everything."""
-    found = errors(agent, rows(), Options(api), limits, tmp_path)
+    found = errors(agent, rows(), Options(api), limits, shaders)
     assert {name: error for name, error in found.items() if not error <= ROWS} == {}
     assert len(found) == 10
 
@@ -113,20 +113,20 @@ def test_long_rows(agent: Agent, api: Backend, limits: Limits, tmp_path: Path) -
         *((api, algorithm, "") for api in ("opencl", "vulkan") for algorithm in ("auto", "direct")),
     ],
 )
-def test_long_sums_of_products(agent: Agent, api: Backend, algorithm: str, isa: str, tmp_path: Path) -> None:
+def test_long_sums_of_products(agent: Agent, api: Backend, algorithm: str, isa: str, shaders: Path) -> None:
     """Errors up to 1.5e-7 in parts, .5e-6 to 2.1e-6 where a sum goes along in one register."""
     options, limits = Options(api, algorithm=algorithm), Limits(cpu_device=api != "cpu")
-    found = errors(agent, products(large_windows=api == "cpu"), options, limits, tmp_path, isa)
+    found = errors(agent, products(large_windows=api == "cpu"), options, limits, shaders, isa)
     assert {name: error for name, error in found.items() if not error <= PRODUCTS} == {}
     assert len(found) == (9 if api == "cpu" else 7)
 
 
 @pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
-def test_winograds_transforms_lose_little(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_winograds_transforms_lose_little(agent: Agent, api: Backend, shaders: Path) -> None:
     """Errors of 6.3e-7 to 6.6e-7 with the points that they have, 1.4e-6 and more with 0, 1, -1, 2 and -2."""
     build = Builder()
     x = build.input(1, 64, 40, 40, name="spread x")
     graph = build.outputs(build.conv(x, 32, (3, 3), (1, 1), (1, 1, 1, 1), bias=False))
     options = Options(api, algorithm="winograd" if api == "cpu" else "winograd_4x4")
-    (found,) = errors(agent, graph, options, Limits(), tmp_path).values()
+    (found,) = errors(agent, graph, options, Limits(), shaders).values()
     assert found < 1e-6

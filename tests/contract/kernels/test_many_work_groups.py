@@ -60,10 +60,10 @@ GRAPHS = {
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_as_many_work_groups_as_a_tensor_needs(agent: Agent, backend: str, name: str, tmp_path: Path) -> None:
+def test_as_many_work_groups_as_a_tensor_needs(agent: Agent, backend: str, name: str, shaders: Path) -> None:
     sharing_memory = {"planes": {"transpose": "tiled"}, "matrices": {"product": "blocked"}}.get(name, {})
     graph, options = GRAPHS[name], Options(backend, "fp16", **sharing_memory)  # type: ignore[arg-type]
-    bundle = compile_graph(graph, options, Limits(), spirv_cache=tmp_path)
+    bundle = compile_graph(graph, options, Limits(), spirv_cache=shaders)
     inputs = inputs_of(graph)
     ended = agent.run(bundle, inputs)
     assert ended.code == 0, ended.events[-1]

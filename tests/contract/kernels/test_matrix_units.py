@@ -138,21 +138,21 @@ def convolutions(names: Sequence[str]) -> Graph:
 @pytest.mark.parametrize("tile", ["2x1x1x1x1x1x3", *some(["1x1x1x2x1x2x2", "1x2x2x1x1x1x1"], 1)])
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_kernels_compute_the_same_where_matrices_are_written_out(
-    agent: Agent, api: Backend, tile: str, written_out: None, tmp_path: Path
+    agent: Agent, api: Backend, tile: str, written_out: None, shaders: Path
 ) -> None:
     size = _facts(agent, api).subgroup_size or 4  # OpenCL's tells none, and the matrices are all the same to it
     limits = Limits(matrix_units=((4, 8, 8),), subgroup_size=size, max_work_group=1024)
     words = f"matrix_units {tile}"
     some_convolutions = convolutions(some(sorted(SHAPES), 3))
     for graph, asked in ((products(), {"product": words}), (some_convolutions, {"algorithm": words})):
-        plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+        plan = check(agent, graph, Options(api, "fp16", **asked), limits, shaders)  # type: ignore[arg-type]
         assert words in plan.options.values()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
-    agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, api: Backend, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     matrices.hold(monkeypatch)
     words = "matrix_units 1x2x1x2x2x1x4"
@@ -161,7 +161,7 @@ def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
     )
     some_convolutions = convolutions(some(sorted(SHAPES), 3))
     for graph, asked in ((dense_layers, {"product": words}), (some_convolutions, {"algorithm": words})):
-        plan = check(agent, graph, Options(api, "fp16", **asked), matrices.HELD, tmp_path)  # type: ignore[arg-type]
+        plan = check(agent, graph, Options(api, "fp16", **asked), matrices.HELD, shaders)  # type: ignore[arg-type]
         assert words in plan.options.values()
         if graph is dense_layers and api == "vulkan":  # neighbours share columns, and eight of them are stored at once
             names = [program.id for program in plan.programs]
@@ -171,12 +171,12 @@ def test_weights_that_lie_as_a_subgroup_has_them_give_the_same(
 @pytest.mark.slow
 @pytest.mark.parametrize("tile", ["1x2x2x1x3x1x6", "2x1x1x2x2x1x6"])
 def test_products_whose_operands_both_lie_as_a_subgroup_has_them_give_the_same(
-    agent: Agent, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, tile: str, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     matrices.hold(monkeypatch)
     words = f"matrix_units {tile}"
     graph = side_by_side({"odd": dense(9, 192, 22), "deep": dense(37, 384, 9), "pairs": dense(50, 96, 96)})
-    plan = check(agent, graph, Options("vulkan", "fp16", product=words), matrices.HELD, tmp_path)
+    plan = check(agent, graph, Options("vulkan", "fp16", product=words), matrices.HELD, shaders)
     assert words in plan.options.values()
     assert "deal_rows" in {program.kernel for program in plan.programs}
 
@@ -185,12 +185,12 @@ def test_products_whose_operands_both_lie_as_a_subgroup_has_them_give_the_same(
 @pytest.mark.parametrize("tile", ["1x1x2x1x2x2x5", *some(["2x1x1x2x4x1x5", "1x2x1x1x4x2x5"], 1)])
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_products_of_which_no_operand_lies_in_local_memory_give_the_same(
-    agent: Agent, api: Backend, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, api: Backend, tile: str, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     matrices.hold(monkeypatch)
     words = f"matrix_units {tile}"
     graph = side_by_side({"odd": dense(9, 128, 22), "deep": dense(37, 384, 9), "wide": dense(32, 256, 64)})
-    plan = check(agent, graph, Options(api, "fp16", product=words), matrices.HELD, tmp_path)
+    plan = check(agent, graph, Options(api, "fp16", product=words), matrices.HELD, shaders)
     assert words in plan.options.values()
     assert {"matmul_units"} <= {program.kernel for program in plan.programs}
 
@@ -206,14 +206,14 @@ def test_products_of_which_no_operand_lies_in_local_memory_give_the_same(
     ],
 )  # fmt: skip
 def test_a_driver_that_deals_matrices_out_in_another_way_gives_nan(
-    agent: Agent, held: str, dealt: str, tile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, held: str, dealt: str, tile: str, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     matrices.hold(monkeypatch)
     assert held in matrices.HELD_IN_VULKAN
     monkeypatch.setattr(vulkan, "MATRICES", matrices.HELD_IN_VULKAN.replace(held, dealt))
     graph = dense(9, 32, 22)
     bundle = compile_graph(
-        graph, Options("vulkan", "fp16", product=f"matrix_units {tile}"), matrices.HELD, spirv_cache=tmp_path
+        graph, Options("vulkan", "fp16", product=f"matrix_units {tile}"), matrices.HELD, spirv_cache=shaders
     )
     ended = agent.run(bundle, inputs_of(graph), "--warmup", 0, "--samples", 1)
     assert ended.code == 0 and np.isnan(ended.output(0)).any()
@@ -223,7 +223,7 @@ def test_a_driver_that_deals_matrices_out_in_another_way_gives_nan(
 @pytest.mark.parametrize("kind", get_args(Kind))
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_a_device_with_matrix_units_agrees_with_the_reference(
-    agent: Agent, api: Backend, kind: Kind, tmp_path: Path
+    agent: Agent, api: Backend, kind: Kind, shaders: Path
 ) -> None:
     facts = _facts(agent, api)
     if not facts.matrix_units:
@@ -241,7 +241,7 @@ def test_a_device_with_matrix_units_agrees_with_the_reference(
             (stored_for(tile), {"product": words}),
             *([] if kind in ("straight", "dealt") else [(convolutions(sorted(SHAPES)), {"algorithm": words})]),
         ):
-            plan = check(agent, graph, Options(api, "fp16", **asked), limits, tmp_path)  # type: ignore[arg-type]
+            plan = check(agent, graph, Options(api, "fp16", **asked), limits, shaders)  # type: ignore[arg-type]
             assert words in plan.options.values()
 
 

@@ -27,38 +27,38 @@ EVERYWHERE = pytest.mark.parametrize(("api", "precision"), [("cpu", "fp32"), ("o
 
 
 @EVERYWHERE
-def test_each_is_one_kernel(agent: Agent, api: Backend, precision: Precision, tmp_path: Path) -> None:
+def test_each_is_one_kernel(agent: Agent, api: Backend, precision: Precision, shaders: Path) -> None:
     graph = side_by_side({"short": norms((2, 3, 8), 2), "long": norms((1, 5, 260), 2), "matrix": norms((3, 1028), 1)})
     for limits, kernel in ((Limits(), "row_norm"), (DESKTOP, "row_norm" if api == "cpu" else "row_norm_held")):
-        plan = check(agent, graph, Options(api, precision), limits, tmp_path)
+        plan = check(agent, graph, Options(api, precision), limits, shaders)
         kernels = [step.program for step in plan.steps if isinstance(step, Dispatch)]
         assert len([name for name in kernels if name.startswith(kernel)]) == 3 * len(FORMS)
         assert not [name for name in kernels if name.startswith(("map", "reduce", "take", "binary"))]
 
 
 def test_rms_norms_write_rows_as_matrix_units_have_them(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     monkeypatch.setattr(rows, "layer_norm", rms_norm)
     matrices.hold(monkeypatch)
     options = Options("vulkan", "fp16", product="matrix_units 1x1x2x2x2x1x6")
-    plan = check(agent, rows.encoder(1, 21, 1, 64), options, replace(matrices.HELD, unified_memory=False), tmp_path)
+    plan = check(agent, rows.encoder(1, 21, 1, 64), options, replace(matrices.HELD, unified_memory=False), shaders)
     assert "row_norm_dealt" in {program.kernel for program in plan.programs}
 
 
 @EVERYWHERE
 def test_what_others_read_of_one_stays_beside_it(
-    agent: Agent, api: Backend, precision: Precision, tmp_path: Path
+    agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:
     graph = norms((2, 3, 8), 2, watched=True)
-    plan = check(agent, graph, Options(api, precision), Limits(), tmp_path)
+    plan = check(agent, graph, Options(api, precision), Limits(), shaders)
     kernels = [step.program for step in plan.steps if isinstance(step, Dispatch)]
     assert len([name for name in kernels if name.startswith("row_norm")]) == len(FORMS)
 
 
 @EVERYWHERE
 def test_large_and_small_numbers_are_normalised(
-    agent: Agent, api: Backend, precision: Precision, tmp_path: Path
+    agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:
     """Along rows, rows of no whole vectors, channels, and groups of channels; a half is infinite from 65520 on."""
     scales = {"small": 1e-4, "large": 300.0, "largest": 1e4}
@@ -68,7 +68,7 @@ def test_large_and_small_numbers_are_normalised(
         name: (x * scales[name.partition(".")[0]]).astype(np.float16).astype(np.float32)
         for name, x in inputs_of(graph).items()
     }
-    bundle = compile_graph(graph, Options(api, precision), Limits(), spirv_cache=tmp_path)
+    bundle = compile_graph(graph, Options(api, precision), Limits(), spirv_cache=shaders)
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
     wanted = evaluate(graph, {name: x.astype(np.float64) for name, x in inputs.items()})
     found = {port.name: ended.output(i).reshape(port.shape) for i, port in enumerate(bundle.plan.outputs)}
@@ -102,12 +102,12 @@ NEAR = {
 """Whether the normalisations that are found take off a mean: what is not x less its mean may still have an RMS norm."""
 
 
-def test_what_is_nearly_a_layer_normalisation_is_not_taken_for_one(agent: Agent, tmp_path: Path) -> None:
+def test_what_is_nearly_a_layer_normalisation_is_not_taken_for_one(agent: Agent, shaders: Path) -> None:
     graphs = {changed: _near(Builder(), (3, 8), changed) for changed in NEAR}
     for changed, graph in graphs.items():
         norms = [node.attributes for node in prepare(graph, Options("cpu")).nodes if node.op == "row_norm"]
         assert [each.get("centred", True) for each in norms] == NEAR[changed], changed
-    check(agent, side_by_side(graphs), Options("cpu"), Limits(), tmp_path)
+    check(agent, side_by_side(graphs), Options("cpu"), Limits(), shaders)
 
 
 def _of_pictures(batch: int, height: int, width: int) -> Graph:
@@ -124,9 +124,9 @@ def _of_pictures(batch: int, height: int, width: int) -> Graph:
 
 @EVERYWHERE
 def test_several_axes_are_one_row_while_that_is_short(
-    agent: Agent, api: Backend, precision: Precision, tmp_path: Path
+    agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:
     short, long = _of_pictures(2, 5, 12), _of_pictures(1, 130, 128)
     assert [node.op for node in prepare(short, Options(api, precision)).nodes] == ["reshape", "row_norm", "reshape"]
     assert "row_norm" not in [node.op for node in prepare(long, Options(api, precision)).nodes]
-    check(agent, side_by_side({"short": short, "long": long}), Options(api, precision), Limits(), tmp_path)
+    check(agent, side_by_side({"short": short, "long": long}), Options(api, precision), Limits(), shaders)

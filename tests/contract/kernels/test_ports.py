@@ -81,7 +81,7 @@ def packed_layers() -> Graph:
 @APIS
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "matrix units"])
 def test_first_layers_read_the_input_itself(
-    agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     """Channels that are not there are zero, also beside an infinity; what is added is packed."""
     options, limits = Options(api, precision), DESKTOP
@@ -90,7 +90,7 @@ def test_first_layers_read_the_input_itself(
         precision, limits = "fp16", UNITS
         options = Options(api, precision, algorithm="matrix_units 1x1x1x1x1x1x3")
     graph = first_layers()
-    bundle = compile_graph(graph, options, limits, spirv_cache=tmp_path)
+    bundle = compile_graph(graph, options, limits, spirv_cache=shaders)
     assert steps(bundle.plan, "pack") == 1
     inputs = inputs_of(graph)
     wanted, got = evaluate(graph, inputs), run(agent, bundle, inputs)
@@ -152,7 +152,7 @@ def read_too() -> Graph:
 @APIS
 @pytest.mark.parametrize("precision", ["fp16", "matrix units"])
 def test_last_layers_in_halves_store_single_precision(
-    agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, api: Backend, precision: Precision, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     """Without a step more, and rounded to halves only where they move or compare such, or rows must be cut to size."""
     options, limits = Options(api, "fp16"), DESKTOP
@@ -160,7 +160,7 @@ def test_last_layers_in_halves_store_single_precision(
         matrices.hold(monkeypatch)
         options, limits = Options(api, "fp16", product="matrix_units 1x2x1x2x2x1x4"), UNITS
     graph = side_by_side({"last": last_layers(), "read": read_too()})
-    bundle = compile_graph(graph, options, limits, spirv_cache=tmp_path)
+    bundle = compile_graph(graph, options, limits, spirv_cache=shaders)
     assert steps(bundle.plan, "widen") == 2, "what lies within a concat is unpacked"
     assert steps(bundle.plan, "unpack_data") == 0
     inputs = inputs_of(graph)

@@ -37,11 +37,11 @@ def encoders() -> Graph:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_an_encoder_takes_few_operations_on_the_cpu(agent: Agent, threads: int, tmp_path: Path) -> None:
+def test_an_encoder_takes_few_operations_on_the_cpu(agent: Agent, threads: int, shaders: Path) -> None:
     graph = side_by_side(
         {"small": encoders(), "large": encoder(1, 300, 2, 64), "long": encoder(2, 3, 1, 16, keys=9000)}
     )
-    plan = check(agent, graph, Options("cpu", threads=threads), Limits(), tmp_path)
+    plan = check(agent, graph, Options("cpu", threads=threads), Limits(), shaders)
     kernels = {program.kernel for program in plan.programs}
     assert {"attention", "row_norm"} <= kernels
     assert not kernels & {"softmax", "reduce", "transpose", "matmul"}
@@ -49,9 +49,9 @@ def test_an_encoder_takes_few_operations_on_the_cpu(agent: Agent, threads: int, 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @APIS
-def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str, tmp_path: Path) -> None:
+def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str, shaders: Path) -> None:
     graph = side_by_side({"even": encoders(), "odd": encoder(2, 5, 3, 5)})
-    plan = check(agent, graph, Options(api, precision), Limits(), tmp_path)  # type: ignore[arg-type]
+    plan = check(agent, graph, Options(api, precision), Limits(), shaders)  # type: ignore[arg-type]
     kernels = {program.kernel for program in plan.programs}
     assert {"attention", "row_norm"} <= kernels
     assert not kernels & {"softmax_rows", "reduce_rows", "transpose_tiled"}
@@ -59,7 +59,7 @@ def test_an_encoder_takes_few_kernels(agent: Agent, api: Backend, precision: str
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @APIS
-def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, precision: str, tmp_path: Path) -> None:
+def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, precision: str, shaders: Path) -> None:
     """By the small tile and, of one compute unit, by the large one."""
     graph = side_by_side(
         {
@@ -69,7 +69,7 @@ def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, p
     )  # fmt: skip
     large = Limits(compute_units=1, unified_memory=False, max_work_group=1024, local_bytes=48 << 10)
     for limits in (Limits(), large):
-        plan = check(agent, graph, Options(api, precision), limits, tmp_path)  # type: ignore[arg-type]
+        plan = check(agent, graph, Options(api, precision), limits, shaders)  # type: ignore[arg-type]
         kernels = {program.kernel for program in plan.programs}
         assert {"attention_biased_listed", "attention_biased_listed_cosine"} <= kernels
         copies = ("transpose", "take", "copy", "pack", "unpack", "softmax", "map", "reduce")
@@ -77,51 +77,51 @@ def test_windows_are_attended_where_their_rows_lie(agent: Agent, api: Backend, p
 
 
 @APIS
-def test_rows_without_a_key_attend_to_all_alike(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_rows_without_a_key_attend_to_all_alike(agent: Agent, api: Backend, shaders: Path) -> None:
     """Their scores are as small as those of keys that are not there."""
     graph = windows(1, 6, 3, 2, 8, rolled=1, lowest=float(np.finfo(np.float32).min))
-    plan = check(agent, graph, Options(api), Limits(), tmp_path)
+    plan = check(agent, graph, Options(api), Limits(), shaders)
     assert "attention_biased_listed" in {program.kernel for program in plan.programs}
 
 
 @APIS
-def test_pictures_are_attended_in_windows_and_in_grids(agent: Agent, api: Backend, tmp_path: Path) -> None:
-    plan = check(agent, grids(2, 6, 3, 2, 8), Options(api), Limits(), tmp_path)
+def test_pictures_are_attended_in_windows_and_in_grids(agent: Agent, api: Backend, shaders: Path) -> None:
+    plan = check(agent, grids(2, 6, 3, 2, 8), Options(api), Limits(), shaders)
     kernels = [program.kernel for program in plan.programs]
     assert "attention_biased_listed" in kernels
     assert not [name for name in kernels if name.startswith(("take", "softmax"))]
 
 
 @APIS
-def test_a_depth_that_several_work_groups_share_out_is_added_up(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_a_depth_that_several_work_groups_share_out_is_added_up(agent: Agent, api: Backend, shaders: Path) -> None:
     desktop = Limits(unified_memory=False, compute_units=128, max_work_group=1024, local_bytes=32768)
-    plan = check(agent, encoder(1, 37, 4, 64), Options(api, product="tiled"), desktop, tmp_path)
+    plan = check(agent, encoder(1, 37, 4, 64), Options(api, product="tiled"), desktop, shaders)
     kernels = [program.kernel for program in plan.programs]
     assert "row_norm_held" in kernels and any(name.startswith("sum_parts") for name in kernels)
 
 
 def test_attention_on_matrix_units_computes_the_same(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     monkeypatch.setattr(vulkan, "MATRICES", matrices.IN_VULKAN)
     monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
     limits = Limits(matrix_units=((16, 16, 16),), subgroup_size=32, max_work_group=1024)
     graph = encoder(2, 37, 2, 64, keys=70)
-    plan = check(agent, graph, Options("vulkan", "fp16", product="registers"), limits, tmp_path)
+    plan = check(agent, graph, Options("vulkan", "fp16", product="registers"), limits, shaders)
     assert "attention_units" in {program.kernel for program in plan.programs}
 
 
 @pytest.mark.parametrize(("units", "group", "parts"), [(1, 64, 1), (1000, 128, 4)])
 @APIS
 def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
-    agent: Agent, api: Backend, units: int, group: int, parts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    agent: Agent, api: Backend, units: int, group: int, parts: int, monkeypatch: pytest.MonkeyPatch, shaders: Path
 ) -> None:
     matrices.hold(monkeypatch)
     words = "matrix_units 1x1x2x2x2x2x5"
     limits = replace(matrices.HELD, compute_units=units)
     graph = encoder(1, 37, 3, 64, keys=70)
     graph = replace(graph, outputs=graph.outputs[:1])  # no rows that are normalised
-    plan = check(agent, graph, Options(api, "fp16", product=words), limits, tmp_path)
+    plan = check(agent, graph, Options(api, "fp16", product=words), limits, shaders)
     assert words in plan.options.values()
     kernels = {program.kernel for program in plan.programs}
     assert len([name for name in kernels if name.startswith("matmul_units_norm")]) == 2
@@ -134,7 +134,7 @@ def test_an_encoder_whose_matrices_stay_in_registers_computes_the_same(
 @pytest.mark.parametrize(("batch", "heads"), [(1, 1), (3, 2)])
 @pytest.mark.parametrize("api", get_args(Backend))
 def test_rows_that_nobody_reads_are_not_computed(
-    agent: Agent, api: Backend, batch: int, heads: int, tmp_path: Path
+    agent: Agent, api: Backend, batch: int, heads: int, shaders: Path
 ) -> None:
     """Of the first of two layers all are read, of the second one row a picture, and beside it two of others."""
     width = 16 * heads
@@ -143,13 +143,13 @@ def test_rows_that_nobody_reads_are_not_computed(
     graph = replace(
         whole, nodes=[*whole.nodes, cut], outputs=(cut.output,), shapes={**whole.shapes, cut.output: (batch, 2, width)}
     )
-    check(agent, graph, Options(api), Limits(), tmp_path)
+    check(agent, graph, Options(api), Limits(), shaders)
     rows = [prepared.shapes[node.output][0] for prepared in [prepare(graph, Options(api))] for node in prepared.nodes
             if node.op == "dense"]  # fmt: skip
     assert rows == 5 * [21 * batch] + 3 * [2 * batch]
 
 
-def test_attention_with_a_constant_on_its_scores_is_computed_for_all_rows(agent: Agent, tmp_path: Path) -> None:
+def test_attention_with_a_constant_on_its_scores_is_computed_for_all_rows(agent: Agent, shaders: Path) -> None:
     """The constant has a row for each row of q: where two are read, all are computed, and the two are cut behind it."""
     whole = encoder(3, 21, 2, 16)
     (softmax,) = (node for node in whole.nodes if node.op == "softmax")
@@ -165,7 +165,7 @@ def test_attention_with_a_constant_on_its_scores_is_computed_for_all_rows(agent:
         constants={**whole.constants, "bias": bias},
         shapes={**whole.shapes, "bias": bias.shape, biased.output: bias.shape, cut.output: (3, 2, 32)},
     )
-    plan = check(agent, graph, Options("opencl"), Limits(), tmp_path)
+    plan = check(agent, graph, Options("opencl"), Limits(), shaders)
     assert "attention_biased" in {program.kernel for program in plan.programs}
     prepared = prepare(graph, Options("opencl"))
     assert [node.attributes["sizes"][2] for node in prepared.nodes if node.op == "attention"] == [21]
@@ -177,7 +177,7 @@ def test_attention_with_a_constant_on_its_scores_is_computed_for_all_rows(agent:
 )
 def test_rows_are_written_as_the_products_behind_them_have_them(
     agent: Agent, tile: str, normed: tuple[int, int], copied: tuple[int, int], monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    shaders: Path,
 ) -> None:  # fmt: skip
     """By normalisations and by a dense layer, whose own tile reads such rows or others."""
     matrices.hold(monkeypatch)
@@ -186,7 +186,7 @@ def test_rows_are_written_as_the_products_behind_them_have_them(
     asked = Options("vulkan", "fp16", product="matrix_units 1x1x2x2x2x1x6", layers=wide)
     graph = encoder(1, 21, 1, 64)
     for outputs, norms, copies in zip((graph.outputs[:1], graph.outputs), normed, copied, strict=True):
-        plan = check(agent, replace(graph, outputs=outputs), asked, limits, tmp_path)
+        plan = check(agent, replace(graph, outputs=outputs), asked, limits, shaders)
         programs = {program.id: program.kernel for program in plan.programs}
         steps = {step.layer: step.program for step in plan.steps if isinstance(step, Dispatch)}
         assert sum(programs[step] == "row_norm_dealt" for step in steps.values()) == norms
@@ -195,23 +195,23 @@ def test_rows_are_written_as_the_products_behind_them_have_them(
 
 
 @APIS
-def test_patches_are_rows_of_a_product(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_patches_are_rows_of_a_product(agent: Agent, api: Backend, shaders: Path) -> None:
     made = Builder()
     x = made.input(2, 3, 12, 8)
     y = made.conv(x, 12, (4, 4), (4, 4))
     y = made.node("reshape", [y], (2, 12, 6), shape=(2, 12, 6))
     graph = made.outputs(made.node("transpose", [y], (2, 6, 12), perm=(0, 2, 1)))
-    plan = check(agent, graph, Options(api), Limits(), tmp_path)
+    plan = check(agent, graph, Options(api), Limits(), shaders)
     assert not [program.kernel for program in plan.programs if program.kernel.startswith(("conv", "transpose"))]
     for asked in (Options(api, algorithm="direct"), Options(api, layers={"conv1": {"granularity": 2}})):
         assert "conv" in {node.op for node in prepare(graph, asked).nodes}, "its algorithm is asked for"
 
 
 @APIS
-def test_a_device_of_little_local_memory_takes_no_attention_in_one(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_a_device_of_little_local_memory_takes_no_attention_in_one(agent: Agent, api: Backend, shaders: Path) -> None:
     assert AttentionTile(8, 2, 16, 16).local_bytes <= ATTENTION_LOCAL_BYTES
     small = Limits(local_bytes=16384, max_work_group=128)
-    plan = check(agent, encoder(1, 9, 2, 64), Options(api), small, tmp_path)
+    plan = check(agent, encoder(1, 9, 2, 64), Options(api), small, shaders)
     assert "attention" not in {program.kernel for program in plan.programs}
 
 
@@ -228,13 +228,13 @@ def test_attention_whose_scores_another_reads_stays_as_it_was_and_so_does_a_mean
 
 
 @pytest.mark.parametrize("api", get_args(Backend))
-def test_a_normalisation_may_end_after_any_of_its_nodes(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_a_normalisation_may_end_after_any_of_its_nodes(agent: Agent, api: Backend, shaders: Path) -> None:
     """Rows less their mean are the result of many a network."""
     build = Builder()
     layer_norm(build, build.input(2, 3, 8), (2, 3, 8))
     whole, nodes = build.graph, build.graph.nodes
     ends = {str(i): replace(whole, nodes=nodes[: i + 1], outputs=nodes[i].outputs) for i in range(len(nodes))}
-    check(agent, side_by_side(ends), Options(api), Limits(), tmp_path)
+    check(agent, side_by_side(ends), Options(api), Limits(), shaders)
 
 
 def test_a_dense_layers_one_result_may_become_a_scalar() -> None:

@@ -92,9 +92,9 @@ def blocks() -> Graph:
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "relaxed"])
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_the_1x1_convolution_computes_the_one_before_it(
-    agent: Agent, api: Backend, precision: Precision, tmp_path: Path
+    agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:
-    found = kernels(check(agent, blocks(), Options(api, precision), DESKTOP, tmp_path))
+    found = kernels(check(agent, blocks(), Options(api, precision), DESKTOP, shaders))
     assert found["conv_separable"] == 12 and found["conv_depthwise"] == 3, "gates and pools read these"
     assert found["conv_taking"] == 6 and not {"take", "take_channels"} & found.keys()
     kinds = [name.split("_")[0] for name in found.elements()]
@@ -102,7 +102,7 @@ def test_the_1x1_convolution_computes_the_one_before_it(
 
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
-def test_a_gate_that_is_kept_in_single_beside_halves_is_read(agent: Agent, api: Backend, tmp_path: Path) -> None:
+def test_a_gate_that_is_kept_in_single_beside_halves_is_read(agent: Agent, api: Backend, shaders: Path) -> None:
     """Squares of numbers around 300 are beyond halves; their mean, and what is computed of it alone, is a gate."""
     build, shape = Builder(), (2, 13, 9, 11)
     x = build.conv(build.input(2, 3, 9, 11), 13, (1, 1))
@@ -112,7 +112,7 @@ def test_a_gate_that_is_kept_in_single_beside_halves_is_read(agent: Agent, api: 
     gate = build.node("map", [mean], (2, 13, 1, 1), expression=("div", 1.0, ("sqrt", ("add", "a", 1.0))))
     gated = build.node("map", [large, gate], shape, expression=("mul", "a", "b"))
     graph = build.outputs(build.conv(gated, 24, (1, 1)))
-    assert kernels(check(agent, graph, Options(api, "fp16"), DESKTOP, tmp_path))["conv_separable"] == 1
+    assert kernels(check(agent, graph, Options(api, "fp16"), DESKTOP, shaders))["conv_separable"] == 1
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_elsewhere_each_layer_is_a_step(options: dict[str, Any], limits: Limits)
     assert "conv_separable" not in kernels(compile_graph(graph, Options("opencl", **options), limits).plan)
 
 
-def test_a_layer_that_others_read_stays(agent: Agent, tmp_path: Path) -> None:
+def test_a_layer_that_others_read_stays(agent: Agent, shaders: Path) -> None:
     build = Builder()
     x = build.input(2, 8, 6, 6)
     twice = build.conv(x, 8, (3, 3), pads=(1, 1, 1, 1), groups=8)
@@ -140,7 +140,7 @@ def test_a_layer_that_others_read_stays(agent: Agent, tmp_path: Path) -> None:
     named = build.conv(added, 8, (3, 3), groups=8)
     wide = build.conv(build.conv(x, 8, (3, 3), groups=8), 8, (3, 3))
     graph = build.outputs(build.conv(named, 8, (1, 1)), named, wide)
-    assert "conv_separable" not in kernels(check(agent, graph, Options("opencl"), DESKTOP, tmp_path))
+    assert "conv_separable" not in kernels(check(agent, graph, Options("opencl"), DESKTOP, shaders))
 
 
 LARGE_GPU = Limits(local_bytes=48 << 10, unified_memory=False, compute_units=132, max_work_group=1024, subgroup_size=32)

@@ -64,8 +64,8 @@ def suppressions(rng: np.random.Generator) -> tuple[Graph, dict[str, np.ndarray[
     return side_by_side(graphs), inputs
 
 
-def run(agent: Agent, graph: Graph, inputs: dict[str, Any], options: Options, limits: Limits, folder: Path) -> None:
-    bundle = compile_graph(graph, options, limits, spirv_cache=folder)
+def run(agent: Agent, graph: Graph, inputs: dict[str, Any], options: Options, limits: Limits, shaders: Path) -> None:
+    bundle = compile_graph(graph, options, limits, spirv_cache=shaders)
     ended = agent.run(bundle, inputs, "--warmup", 0, "--samples", 1)
     assert ended.code == 0, ended.events[-1]
     wanted = evaluate(graph, inputs, dtype=np.float32)
@@ -82,11 +82,11 @@ def run(agent: Agent, graph: Graph, inputs: dict[str, Any], options: Options, li
     ],
 )
 def test_the_best_come_first_and_boxes_that_they_overlap_go(
-    agent: Agent, api: Backend, limits: str, precision: Precision, tmp_path: Path, seed: int
+    agent: Agent, api: Backend, limits: str, precision: Precision, shaders: Path, seed: int
 ) -> None:
     """Halves hold all of these numbers, and places of up to 2048 elements."""
     rng = np.random.default_rng(seed)
     graph = sorts(2048 if precision == "fp16" else 1 << 24)
     x = {name: numbers(rng, graph.shapes[name]) for name in graph.inputs}
-    run(agent, graph, x, Options(api, precision), LIMITS[limits], tmp_path)
-    run(agent, *suppressions(rng), Options(api, precision), LIMITS[limits], tmp_path)
+    run(agent, graph, x, Options(api, precision), LIMITS[limits], shaders)
+    run(agent, *suppressions(rng), Options(api, precision), LIMITS[limits], shaders)

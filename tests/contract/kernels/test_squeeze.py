@@ -66,17 +66,17 @@ def rows(build: Builder, x: str, hidden: int, number: int) -> str:
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "relaxed"])
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_two_layers_of_single_pixels_are_one_step(
-    agent: Agent, api: Backend, precision: Precision, tmp_path: Path
+    agent: Agent, api: Backend, precision: Precision, shaders: Path
 ) -> None:
     limits = SMALL_GROUPS if precision == "relaxed" else DESKTOP
     graphs = {f"squeeze{i}": squeeze(i) for i in range(len(SIZES))}
     graphs |= {f"rows{i}": squeeze(i, of_rows=True) for i in (0, 3, 4)}
-    found = kernels(check(agent, side_by_side(graphs), Options(api, precision), limits, tmp_path))
+    found = kernels(check(agent, side_by_side(graphs), Options(api, precision), limits, shaders))
     assert found["conv_squeeze"] == len(graphs)
     assert not {"conv_tiled", "matvec", "matmul_tiled"} & found.keys()
 
 
-def test_infinite_channels_leave_those_that_do_not_exist_alone(agent: Agent, tmp_path: Path) -> None:
+def test_infinite_channels_leave_those_that_do_not_exist_alone(agent: Agent, shaders: Path) -> None:
     """Of three hidden channels and seven outputs the next in each stack would be 0 times infinity."""
     build = Builder()
     x = build.conv(build.input(1, 4, 1, 1), 8, (1, 1), groups=2, activation=("relu",))
@@ -89,7 +89,7 @@ def test_infinite_channels_leave_those_that_do_not_exist_alone(agent: Agent, tmp
     infinite[5] = np.inf
     to_hidden[:, 5, 0, 0] = (1.0, -1.0, -1.0)
     to_outputs[:, 0] = -1.0
-    assert kernels(check(agent, graph, Options("opencl"), DESKTOP, tmp_path))["conv_squeeze"] == 1
+    assert kernels(check(agent, graph, Options("opencl"), DESKTOP, shaders))["conv_squeeze"] == 1
 
 
 def two(n: int = 1, c: int = 16, hidden: int = 4, **second: Any) -> Graph:
@@ -111,7 +111,7 @@ def test_elsewhere_each_layer_is_a_step(options: dict[str, Any], limits: Limits)
     assert "conv_squeeze" not in kernels(compile_graph(two(), Options("opencl", **options), limits).plan)
 
 
-def test_layers_that_others_read_or_that_are_large_stay(agent: Agent, tmp_path: Path) -> None:
+def test_layers_that_others_read_or_that_are_large_stay(agent: Agent, shaders: Path) -> None:
     build = Builder()
     x = build.input(2, 8, 1, 1)
     first = build.conv(x, 4, (1, 1))
@@ -121,7 +121,7 @@ def test_layers_that_others_read_or_that_are_large_stay(agent: Agent, tmp_path: 
     grouped = build.conv(build.conv(x, 4, (1, 1), groups=2), 8, (1, 1))
     outputs = [build.conv(first, 8, (1, 1)), build.conv(first, 8, (1, 1)), build.conv(named, 8, (1, 1)), named]
     graph = build.outputs(*outputs, added, wide, grouped)
-    assert "conv_squeeze" not in kernels(check(agent, graph, Options("opencl"), DESKTOP, tmp_path))
+    assert "conv_squeeze" not in kernels(check(agent, graph, Options("opencl"), DESKTOP, shaders))
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_each_work_group_reads_weights_of_half_a_megabyte_at_most(
     assert kernels(plan)["conv_squeeze"] == one
 
 
-def test_of_three_layers_in_a_row_two_are_one_step(agent: Agent, tmp_path: Path) -> None:
+def test_of_three_layers_in_a_row_two_are_one_step(agent: Agent, shaders: Path) -> None:
     build = Builder()
     x = build.input(2, 8, 1, 1)
     for k in (5, 12, 7):
         x = build.conv(x, k, (1, 1), activation=("relu",))
-    found = kernels(check(agent, build.outputs(x), Options("opencl"), DESKTOP, tmp_path))
+    found = kernels(check(agent, build.outputs(x), Options("opencl"), DESKTOP, shaders))
     assert found["conv_squeeze"] == 1 and found["conv_tiled"] == 1

@@ -15,7 +15,7 @@ from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relati
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 @pytest.mark.parametrize("group", [32, 128])
-def test_the_agent_agrees_in_every_work_group(agent: Agent, backend: str, group: int, tmp_path: Path) -> None:
+def test_the_agent_agrees_in_every_work_group(agent: Agent, backend: str, group: int, shaders: Path) -> None:
     build = Builder()
     x = build.input(1, 24, 13, 21)
     wide = build.conv(x, 20, (3, 3), (1, 1), (1, 1, 1, 1), activation=("relu",))
@@ -26,7 +26,7 @@ def test_the_agent_agrees_in_every_work_group(agent: Agent, backend: str, group:
     words = (f"window 4x1x4@{group}", f"depthwise 4@{group}", f"pointwise 2x2x4@{group}", f"direct 1x1x4@{group}")
     tuned = {node.name: Choice.of(each) for node, each in zip(graph.nodes, words, strict=True)}
     options = Options(backend, tuned=tuned)  # type: ignore[arg-type]
-    bundle = compile_graph(graph, options, Limits(), spirv_cache=tmp_path)
+    bundle = compile_graph(graph, options, Limits(), spirv_cache=shaders)
     assert set(words) <= set(bundle.plan.options.values())
     assert [program.work_group[0] for program in bundle.plan.programs].count(group) == 4
     inputs = inputs_of(graph)

@@ -79,8 +79,8 @@ def _sum(coefficients: Sequence[Fraction], source: str) -> str:
     for column, value in enumerate(coefficients):
         if value:
             name = source.replace("#", str(column))
-            size = "" if abs(value) == 1 else f"{float(abs(value))!r}f * "
-            terms.append(f"{'-' if value < 0 else '+'} {size}{name}")
+            size = abs(float(value))
+            terms.append(f"{'-' if value < 0 else '+'} {'' if size == 1 else f'{size!r}f * '}{name}")
     return " ".join(terms).removeprefix("+ ")
 
 

@@ -16,10 +16,14 @@ from .attribute_values import check_values
 
 
 @cache
-def _first_opset(op: str) -> int:
-    """The opset in which ONNX had an operator first."""
-    known = (schema for schema in onnx.defs.get_all_schemas_with_history() if (schema.domain, schema.name) == ("", op))
-    return min(int(schema.since_version) for schema in known)
+def _first_opsets() -> dict[str, int]:
+    """The opset in which ONNX had each operator first."""
+    known: dict[str, int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():  # makes a thousand objects
+        if not schema.domain:
+            since = int(schema.since_version)
+            known[schema.name] = min(since, known.get(schema.name, since))
+    return known
 
 
 def _mend(op: str, since: int) -> str:
@@ -45,7 +49,7 @@ class NodeChecker:
         if not is_known(node.op_type, node.domain):
             return
         name = node.name or (node.output[0] if node.output else "")
-        first = _first_opset(node.op_type)
+        first = _first_opsets()[node.op_type]
         if first > self._opset:
             raise ModelError(
                 f"node {name!r}: operator {node.op_type} came in opset {first}, the model has opset {self._opset}; "
