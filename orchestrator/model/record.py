@@ -170,6 +170,8 @@ class LayerMemory(Model):
     live_bytes: int = Field(ge=0)
     """Activations that are alive then."""
     weight_bytes: int = Field(ge=0)
+    refused: str = Field(default="", exclude_if=lambda value: not value)
+    """Why another algorithm than the asked one computes it; empty where the asked one does."""
 
 
 class Replan(Model):

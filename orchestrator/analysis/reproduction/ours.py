@@ -103,7 +103,7 @@ class Finder:
         """The best value of an axis with all others, or why there is none."""
         own = [block for block, _ in self._good if (block.serial, block.source.value) == device[:2]]
         if "layer" not in keys:
-            own = [block for block in own if not _in_parts(block)]
+            own = [block for block in own if not _in_parts(block, self._cells[block.cell_id])]
         found = measured_layers(own, self._cells) if "layer" in keys else measured_runs(own, self._cells, self._mode)
         fitting = [one for one in found if _has(one.columns, keys) and axis in one.columns]
         try:
@@ -130,7 +130,11 @@ class Finder:
         parts = ""
         for block, night in self._good:
             if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
-                if metric in WHOLE and ("layer" not in keys or metric == "share") and (parts := _in_parts(block)):
+                if (
+                    metric in WHOLE
+                    and ("layer" not in keys or metric == "share")
+                    and (parts := _in_parts(block, cells[block.cell_id]))
+                ):
                     continue
                 value = read(block)
                 if value is not None and value > 0:
@@ -148,7 +152,7 @@ class Finder:
         if metric == "share":
             return partial(_share, pattern=layer)
         if metric == "latency":
-            return partial(_layers_ms, pattern=layer) if layer else partial(_time_ms, mode=self._mode)
+            return partial(_asked_layers_ms, pattern=layer) if layer else partial(_time_ms, mode=self._mode)
         return READERS[metric]
 
 
@@ -171,6 +175,13 @@ def _layers_ms(block: BlockFigures, pattern: str) -> float | None:
     wanted = pattern.split("|")
     times = [time.mean_ms for name, time in layers.items() if any(fnmatchcase(name, one) for one in wanted)]
     return fsum(times) if times else None
+
+
+def _asked_layers_ms(block: BlockFigures, pattern: str) -> float | None:
+    """None where one of them is not computed as it was asked for."""
+    refused = block.per_layer.refused if block.per_layer else {}
+    own = (fnmatchcase(name, one) for name in refused for one in pattern.split("|"))
+    return None if any(own) else _layers_ms(block, pattern)
 
 
 def _share(block: BlockFigures, pattern: str) -> float | None:
@@ -207,8 +218,13 @@ WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
 
 
-def _in_parts(block: BlockFigures) -> str:
-    """Why a block's time is not that of its network; empty where it is."""
+def _in_parts(block: BlockFigures, cell: Cell) -> str:
+    """Why a block's time is not that of its network as it was asked for; empty where it is."""
+    refused = block.per_layer.refused if block.per_layer and "granularity" in cell.options else {}
+    if refused:
+        layer, why = next(iter(refused.items()))
+        several = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+        return f"the granularity is refused by {layer}{several}: {why}"
     return next((each.detail for each in block.doubts if each.code is DoubtCode.LAYERS_MISSING), "")
 
 
