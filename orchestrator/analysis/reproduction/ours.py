@@ -127,23 +127,23 @@ class Finder:
         read = self._reader(metric, str(keys.get("layer", "")))
         found: dict[str, list[Block]] = {}
         cells = {name: cell for name, cell in self._cells.items() if _has(_columns(cell), keys, but=("layer",))}
-        parts = ""
+        why = ""
         for block, night in self._good:
             if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
-                if (
-                    metric in WHOLE
-                    and ("layer" not in keys or metric == "share")
-                    and (parts := _in_parts(block, cells[block.cell_id]))
-                ):
+                whole = metric in WHOLE and ("layer" not in keys or metric == "share")
+                if whole and (parts := _in_parts(block, cells[block.cell_id])):
+                    why = parts
                     continue
                 value = read(block)
                 if value is not None and value > 0:
                     found.setdefault(block.cell_id, []).append(Block(night, block.block, block.started_at, value))
+                elif metric in POWERED and any(each.code is DoubtCode.NO_POWER_GAUGE for each in block.doubts):
+                    why = f"{device.serial} has no power source"
         if len({cells[name].workload.label for name in found}) > 1:
             return Ours(None, why_not="several networks were measured, and the figure names none")
         if not found:
             return Ours(
-                None, why_not=parts or ("not measured" if cells else "no configuration of this experiment is that")
+                None, why_not=why or ("not measured" if cells else "no configuration of this experiment is that")
             )
         best = min(found, key=lambda name: _median(found[name]))
         return Ours(_median(found[best]), found[best], cells[best].label)
@@ -216,6 +216,7 @@ def _net_power_w(block: BlockFigures) -> float | None:
 
 WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
+POWERED = ("energy", "load_power", "idle_power", "net_power")
 
 
 def _in_parts(block: BlockFigures, cell: Cell) -> str:

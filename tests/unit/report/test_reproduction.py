@@ -291,6 +291,10 @@ def test_devices_of_one_experiment_are_compared(source: str, energy: str, seed: 
     assert ("PC", "less") not in told and told["PC", "share"].verdict == "not comparable"
     again, _ = epochs_beside(records, times=5.0)
     assert {one.verdict for one in again if one.row == "slower"} == {"different"}
+    no_gauge = {"power": (), "doubts": (Doubt(code=DoubtCode.NO_POWER_GAUGE),)}
+    alone, _ = epochs_beside([*records[:5], *(one.model_copy(update=no_gauge) for one in records[5:])])
+    said = {one.why for one in alone if one.serial == "A" and (one.column or one.row) in ("less", "share")}
+    assert said == {"what it is over: PC has no power source"}
 
 
 def test_limits_are_ordered_by_memory(seed: int) -> None:
