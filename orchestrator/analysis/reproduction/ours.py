@@ -103,7 +103,7 @@ class Finder:
         """The best value of an axis with all others, or why there is none."""
         own = [block for block, _ in self._good if (block.serial, block.source.value) == device[:2]]
         if "layer" not in keys:
-            own = [block for block in own if not _in_parts(block, self._cells[block.cell_id])]
+            own = [block for block in own if not _in_parts(block)]
         found = measured_layers(own, self._cells) if "layer" in keys else measured_runs(own, self._cells, self._mode)
         fitting = [one for one in found if _has(one.columns, keys) and axis in one.columns]
         try:
@@ -131,7 +131,7 @@ class Finder:
         for block, night in self._good:
             if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
                 whole = metric in WHOLE and ("layer" not in keys or metric == "share")
-                if whole and (parts := _in_parts(block, cells[block.cell_id])):
+                if whole and (parts := _in_parts(block)):
                     why = parts
                     continue
                 value = read(block)
@@ -219,14 +219,12 @@ WHOLE = ("latency", "energy", "share")
 POWERED = ("energy", "load_power", "idle_power", "net_power")
 
 
-def _in_parts(block: BlockFigures, cell: Cell) -> str:
+PARTS = (DoubtCode.LAYERS_MISSING, DoubtCode.LAYERS_REFUSED)
+
+
+def _in_parts(block: BlockFigures) -> str:
     """Why a block's time is not that of its network as it was asked for; empty where it is."""
-    refused = block.per_layer.refused if block.per_layer and "granularity" in cell.options else {}
-    if refused:
-        layer, why = next(iter(refused.items()))
-        several = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-        return f"the granularity is refused by {layer}{several}: {why}"
-    return next((each.detail for each in block.doubts if each.code is DoubtCode.LAYERS_MISSING), "")
+    return next((each.detail for each in block.doubts if each.code in PARTS), "")
 
 
 READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {

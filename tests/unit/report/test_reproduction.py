@@ -130,7 +130,7 @@ def test_a_sum_of_some_layers_is_no_time_of_the_network() -> None:
 
 def test_a_layer_that_refused_its_granularity_is_no_figure_of_it() -> None:
     """Neither as a layer, nor within its network, nor as the best."""
-    why = "dot: 10 channels over 4 outputs of a work-item are no multiple of four"
+    why = "dot: 10 channels over a granularity of 4 are no multiple of four"
     cells = {g: cell(algorithm="dot", granularity=g) for g in (1, 2, 4)}
     records = []
     for block, noise in enumerate(NOISE):
@@ -138,7 +138,8 @@ def test_a_layer_that_refused_its_granularity_is_no_figure_of_it() -> None:
             of = record(own, [20.0 / g] * 3, block=block, token=3 * block + turn + 1)
             layer = Layer(seq=0, t_ns=0, index=0, layer="conv1", program="p", duration_ns=round(noise * MS / g))
             planned = LayerMemory(layer="conv1", live_bytes=1, weight_bytes=1, refused=why if g == 4 else "")
-            records.append(of.model_copy(update={"layers": (layer,), "layer_memory": (planned,)}))
+            doubts = (Doubt(code=DoubtCode.LAYERS_REFUSED, detail=f"conv1, {why}"),) if g == 4 else ()
+            records.append(of.model_copy(update={"layers": (layer,), "layer_memory": (planned,), "doubts": doubts}))
     asked = whole({"S7": [None, 0.02, None, None]})
     asked["study"]["cells"] += [
         {"table": "I", "title": "best g", "columns": {"conv1": ""}, "rows": {"S7": [2]}},
@@ -153,7 +154,7 @@ def test_a_layer_that_refused_its_granularity_is_no_figure_of_it() -> None:
     assert [found[f"{name} (table {number})"].ours for name, number in (("whole", "VI"), ("best g", "I"))] == [0.01, 2]
     assert found["layers (table IV)"].ours == pytest.approx(0.5)
     (only,) = beside(reported(whole({"S7": [None, 0.02, None, None]}), [cells[4]], records[2::3]))
-    assert only.ours is None and only.why == f"the granularity is refused by conv1: {why}"
+    assert only.ours is None and only.why == f"conv1, {why}"
 
 
 def test_ours_is_written_as_a_person_would_write_it() -> None:

@@ -62,7 +62,7 @@ class Dot:
         if conv.is_depthwise:
             return "it has one filter a channel"
         if not self.uneven and conv.k % (4 * outputs):  # K / g is to be a multiple of four
-            return f"{conv.k} channels over {outputs} outputs of a work-item are no multiple of four"
+            return f"{conv.k} channels over a granularity of {outputs} are no multiple of four"
         return None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:

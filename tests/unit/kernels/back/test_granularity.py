@@ -52,7 +52,7 @@ def test_a_layer_is_refused_where_the_text_says_so(
     plan = compile_graph(graph, Options(backend, algorithm="dot", granularity=g), limits).plan
     fitting = {"conv0", "conv1"} if divides(channels, g) else {"conv0"}
     assert set(by_study(plan)) == fitting and set(plan.refused) == {"conv0", "conv1"} - fitting
-    assert all(f"{channels} channels over {g} outputs" in why for why in plan.refused.values())
+    assert all(f"{channels} channels over a granularity of {g} are" in why for why in plan.refused.values())
     assert {each.layer: each.refused for each in layer_memory(plan) if each.refused} == plan.refused
     anyway = compile_graph(graph, Options(backend, algorithm="dot_uneven", granularity=g), limits).plan
     assert all(f"outputs{g}_" in program for program in by_study(anyway).values()) and not anyway.refused

@@ -51,7 +51,7 @@ def test_algorithms_by_layer_compute_the_same() -> None:
     [
         ({"conv2": {"granularity": 4}}, "small has no layer conv2; did you mean conv1"),
         ({"conv1": {"precision": "fp16"}}, "conv1 cannot have a precision of its own: algorithm"),
-        ({"conv1": {"algorithm": "dot", "granularity": 2}}, "12 channels over 2 outputs of a work-item"),
+        ({"conv1": {"algorithm": "dot", "granularity": 2}}, "12 channels over a granularity of 2"),
         ({"conv1": {"granularity": 65}}, "granularity is 1 to 64, not 65"),
         ({"conv0": {"algorithm": "pointwise"}}, "'pointwise' .* fits nowhere in this network .conv0: its window"),
     ],
