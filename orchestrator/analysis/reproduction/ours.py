@@ -111,7 +111,9 @@ class Finder:
         except (NotComparable, NoData, UnknownName) as e:
             return str(e)
         if best is None:
-            return f"no {axis} was measured" + (f" of layer {keys['layer']}" if "layer" in keys else "")
+            told = (block.per_layer.refused.get(str(keys.get("layer"))) for block in own if block.per_layer)
+            of_layer = f" of layer {keys['layer']}" if "layer" in keys else ""
+            return next(filter(None, told), f"no {axis} was measured{of_layer}")
         return best if best.runner_up is not None else f"only {axis}={best.best} was measured"
 
     def _limit(self, metric: str, device: OurDevice, keys: Keys) -> Ours:

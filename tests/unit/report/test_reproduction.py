@@ -153,8 +153,12 @@ def test_a_layer_that_refused_its_granularity_is_no_figure_of_it() -> None:
     found = {one.table: one for one in beside(reported(asked, [*cells.values()], records))}
     assert [found[f"{name} (table {number})"].ours for name, number in (("whole", "VI"), ("best g", "I"))] == [0.01, 2]
     assert found["layers (table IV)"].ours == pytest.approx(0.5)
-    (only,) = beside(reported(whole({"S7": [None, 0.02, None, None]}), [cells[4]], records[2::3]))
-    assert only.ours is None and only.why == f"conv1, {why}"
+    asked = whole({"S7": [None, 0.02, None, None]})
+    asked["study"]["cells"].append(BEST["study"]["cells"][0])
+    asked["tables"].append(BEST["tables"][0])
+    found = {one.metric: one for one in beside(reported(asked, [cells[4]], records[2::3]))}
+    assert (found["latency"].ours, found["latency"].why) == (None, f"conv1, {why}")
+    assert (found["best"].ours, found["best"].why) == (None, why)
 
 
 def test_ours_is_written_as_a_person_would_write_it() -> None:
