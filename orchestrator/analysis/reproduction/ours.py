@@ -226,7 +226,8 @@ PARTS = (DoubtCode.LAYERS_MISSING, DoubtCode.LAYERS_REFUSED)
 
 def _in_parts(block: BlockFigures) -> str:
     """Why a block's time is not that of its network as it was asked for; empty where it is."""
-    return next((each.detail for each in block.doubts if each.code in PARTS), "")
+    first, more, _ = next((each.detail for each in block.doubts if each.code in PARTS), "").partition("; ")
+    return f"{first}, and other layers" if more else first
 
 
 READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {
