@@ -11,7 +11,7 @@ from .codegen.render import render_programs
 from .lower.draft import Draft
 from .memory.layout import Layout, Place
 from .options import COMPILE_AXES, Limits, Options
-from .plan.model import Buffer, Bundle, Plan, Pool, Program, Requires
+from .plan.model import REFUSED, Buffer, Bundle, Plan, Pool, Program, Requires
 
 BLOB = "blob.bin"
 
@@ -85,18 +85,20 @@ def _requires(pools: list[Pool], programs: list[Program], options: Options) -> R
 
 
 def _recorded(draft: Draft, options: Options) -> dict[str, int | str | bool]:
-    """The options, those that a layer has of its own, and each convolution's algorithm after `auto`."""
+    """The options, those that a layer has of its own, each layer's algorithm after `auto`, and what it refused."""
     asked: dict[str, int | str | bool] = {name: getattr(options, name) for name in COMPILE_AXES}
     if options.keep_all:
         asked |= {"fuse": "none", "keep_all": True}
     asked["memory"] = draft.saved
     chosen = {f"algorithm:{layer}": name for layer, name in draft.chosen.items()}
+    refused = {f"{REFUSED}{layer}": why for layer, why in draft.refused.items()}
     divided = {f"parts:{layer}": words for layer, words in draft.in_parts.items()}
     own = {f"{name}:{layer}": value for layer, each in options.layers.items() for name, value in each.items()}
     return {
         **asked,
         **own,
         **chosen,
+        **refused,
         **divided,
         **{f"buffer:{tensor}": why for tensor, why in draft.in_buffers.items()},
     }

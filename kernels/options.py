@@ -52,7 +52,7 @@ def granularity_conflict(granularity: int, algorithm: str) -> str:
     """Return why an algorithm cannot compute so many outputs a work-item; empty: it can, and for 0, its own number."""
     if not granularity % 4 or algorithm.split(" ")[0] not in BY_FOURS:
         return ""
-    return f"granularity {granularity} does not fit: {algorithm} computes channels by fours; `dot` computes any number"
+    return f"granularity {granularity} does not fit: {algorithm} computes channels by fours; `dot` computes others"
 
 
 def _scalar(algorithm: str) -> str:
@@ -104,8 +104,8 @@ class Options:
     )
     granularity: int = axis(
         0,
-        "outputs per work-item of a convolution (g of study S): any number for `dot`, a multiple of 4 for `direct`, "
-        "`window` and `pointwise`",
+        "outputs per work-item of a convolution (g of study S): for `dot` the channels over it are a multiple of 4, "
+        "for `dot_uneven` it is any number, for `direct`, `window` and `pointwise` a multiple of 4",
         unset="chosen by shape",
         bounds=(1, MAX_GRANULARITY),
         backends=GPU,

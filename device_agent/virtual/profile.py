@@ -157,11 +157,22 @@ class Odpm(Part):
         return self
 
 
+class PublishedCell(Part):
+    """A cell of a study's file in `experiments/published/`."""
+
+    study: str
+    table: str
+    row: str
+    column: str
+
+
 class Figure(Part):
     """Where a figure of this file comes from."""
 
-    status: Literal["measured", "published", "assumed"]
+    status: Literal["measured", "published", "chosen"]
     source: str
+    cell: PublishedCell | None = None
+    """Where a study has it. What a virtual phone has from there is never compared with it."""
 
 
 class Profile(Part):
@@ -202,7 +213,7 @@ class Profile(Part):
     recording: Recording | None = None
     """What phones of this model replay; comes from `replay:FILE`."""
     figures: dict[str, Figure]
-    """Field (dotted) to its origin. What is not listed is assumed."""
+    """Field (dotted, of a list with its index) or a part of all such to its origin; the longest name holds."""
 
     @model_validator(mode="after")
     def _leaves_memory(self) -> Profile:

@@ -92,6 +92,8 @@ def render(plan: Plan) -> RenderableType:
         rows.append((f"[bold]segment {number + 1}[/]", escape(_segment_text(each))))
     rows.append(("[bold]peak[/]", escape(_peak_text(facts))))
     rows.append(("[bold]bound[/]", _bound_text(live_memory(plan))))
+    for layer, why in plan.refused.items():
+        rows.append(("[bold]refused[/]", escape(f"{layer}: {why}; by {plan.options[f'algorithm:{layer}']} instead")))
     for layer, words in _divided(plan).items():
         rows.append(("[bold]divided[/]", escape(f"{layer} into {words}")))
     if plan.options.get("layout") == "image":

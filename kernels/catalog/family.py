@@ -179,6 +179,13 @@ class Family(ABC, Generic[S]):
             return choice
         return Choice(self.default(options, limits, sizes))
 
+    def refusal(self, options: Options, limits: Limits, sizes: S) -> str:
+        """Why the asked algorithm does not compute a layer; empty where it does, and where none is asked for."""
+        asked = Choice.of(getattr(options, self.option))
+        entry = self.algorithms.get(asked.algorithm)
+        why = entry.why_not(sizes, options, limits, asked.tile) if entry else None
+        return f"{asked.algorithm}: {why}" if why else ""
+
     def check(self, options: Options, limits: Limits, cases: Sequence[tuple[str, S]]) -> None:
         """Raise OptionError where the asked one is unknown or fits no (layer, sizes) case; name those that do."""
         asked = getattr(options, self.option)

@@ -69,6 +69,8 @@ class Draft:
     """Stages of a plan that trains."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Layer -> algorithm, for people."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Layer -> why it is not computed by the algorithm that was asked for."""
     saved: str = ""
     """The way in which memory was saved, for people."""
     in_parts: dict[str, str] = field(default_factory=dict)
@@ -77,6 +79,12 @@ class Draft:
     """Tensor -> why it lies in a buffer although images were asked for."""
     _ids: dict[str, int] = field(default_factory=dict)
     _weights: dict[tuple[Tensor, bytes, Side], str] = field(default_factory=dict)
+
+    def choose(self, layer: str, algorithm: str, refusal: str) -> None:
+        """Tell by what a layer is computed, and why not as it was asked for; `refusal` is empty where it is."""
+        self.chosen[layer] = algorithm
+        if refusal:
+            self.refused[layer] = refusal
 
     @property
     def parameters(self) -> dict[str, tuple[Parameter, ...]]:

@@ -271,6 +271,10 @@ class Requires(_Part):
     image_height: int = 0
 
 
+REFUSED = "refused:"
+"""Before a layer, among the options of a plan."""
+
+
 class Plan(_Part):
     schema_version: Literal[1] = 1
     name: str
@@ -291,6 +295,12 @@ class Plan(_Part):
     stages: tuple[Stage, ...] = Field(default=(), exclude_if=lambda stages: not stages)
     """Stages of a plan that trains: every step is of one stage, which follow each other. Absent from every other
     plan."""
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Layer -> why it is not computed by the algorithm that was asked for."""
+        told = {key: str(why) for key, why in self.options.items() if key.startswith(REFUSED)}
+        return {key.removeprefix(REFUSED): why for key, why in told.items()}
 
     @property
     def plan_hash(self) -> str:

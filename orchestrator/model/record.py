@@ -60,6 +60,7 @@ class DoubtCode(StrEnum):
     METER_CLOCK = "meter_clock"
     SESSIONS_DIFFER = "sessions_differ"
     LAYERS_MISSING = "layers_missing"
+    LAYERS_REFUSED = "layers_refused"
     READINGS_LEFT_OUT = "readings_left_out"
     VOLTAGE_ASSUMED = "voltage_assumed"
     NO_ENERGY = "no_energy"
@@ -110,6 +111,7 @@ REMEDIES: dict[DoubtCode, str] = {
     DoubtCode.SEVERAL_BATTERIES: "measure with an external meter: what the other batteries give is not in the figure",
     DoubtCode.POWER_STEP: "find what else drew power meanwhile (screen, radio, another program), and run it again",
     DoubtCode.LAYERS_MISSING: "read no time of the network here, only layers: record its latency_ms, or all its layers",
+    DoubtCode.LAYERS_REFUSED: "read no time of the network here, only of other layers; `dot_uneven` takes any number",
 }
 
 
@@ -170,6 +172,8 @@ class LayerMemory(Model):
     live_bytes: int = Field(ge=0)
     """Activations that are alive then."""
     weight_bytes: int = Field(ge=0)
+    refused: str = Field(default="", exclude_if=lambda value: not value)
+    """Why another algorithm than the asked one computes it; empty where the asked one does."""
 
 
 class Replan(Model):

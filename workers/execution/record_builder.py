@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -32,6 +33,7 @@ from orchestrator.model.power import ClockAnchor, PowerSeries
 from orchestrator.model.record import (
     ConditionProof,
     Doubt,
+    DoubtCode,
     LayerMemory,
     Outcome,
     OutputCheck,
@@ -165,7 +167,13 @@ class RecordBuilder:
         job, run = self.assignment.job, self.run
         metered = bool(self.series) or any(isinstance(event, Rails) for event in run.events)
         found = find_doubts(job, self.device, run.events, states, resumed=run.resumed, metered=metered)
-        return (*found, *rounding_doubts(self.checks))
+        return (*found, *rounding_doubts(self.checks), *self._refused())
+
+    def _refused(self) -> Iterator[Doubt]:
+        """Layers that the asked granularity does not fit, so that the network is not the one that was asked for."""
+        refused = [f"{each.layer}, {each.refused}" for each in self.layer_memory if each.refused]
+        if refused and "granularity" in self.assignment.job.cell.options:
+            yield Doubt(code=DoubtCode.LAYERS_REFUSED, detail="; ".join(refused)[:500])
 
     def _affinity_proof(self) -> tuple[ConditionProof, ...]:
         bound, is_virtual = bound_to(self.run.events), self.device.source is Source.VIRTUAL

@@ -22,6 +22,11 @@ def layer_memory(plan: Plan) -> tuple[LayerMemory, ...]:
         live[step.layer] = max(live.get(step.layer, 0), alive)
         read.setdefault(step.layer, set()).update(weights & set(touched(step)))
     return tuple(
-        LayerMemory(layer=layer, live_bytes=most, weight_bytes=sum(sizes[name] for name in read[layer]))
+        LayerMemory(
+            layer=layer,
+            live_bytes=most,
+            weight_bytes=sum(sizes[name] for name in read[layer]),
+            refused=plan.refused.get(layer, ""),
+        )
         for layer, most in live.items()
     )

@@ -23,7 +23,10 @@ from .sizes import Convolution, convolution_of
 from .window import Window
 from .winograd import Winograd
 
-DOT = Dot()
+DOT = (
+    Dot("dot", "study S's kernel: outputs of a work-item (`dot 6`) that divide the channels into fours, in a buffer"),
+    Dot("dot_uneven", "study S's kernel with any number of outputs a work-item", uneven=True),
+)
 _USUAL = Winograd("winograd", "the largest tile that the precision allows", {})
 _LARGE = Winograd(
     "winograd_large",
@@ -42,7 +45,7 @@ ALGORITHMS = registry(
     Winograd("winograd_2x2", "tiles of 2x2 outputs", {3: 2, 5: 2}),
     Winograd("winograd_4x4", "tiles of 4x4 outputs", {3: 4}),
     MatrixUnits(),
-    DOT,
+    *DOT,
     Scalar(),
 )
 """The most specialised first: the default of a phone is the first that fits."""
@@ -79,8 +82,10 @@ class Convolutions(GpuFamily[Convolution]):
     def default(self, options: Options, limits: Limits, sizes: Convolution) -> str:
         """Choose by the kind of device; take the first that fits if an algorithm, a granularity or pixels were asked
         for."""
-        if options.granularity % 4 and DOT.why_not(sizes, options, limits) is None:
-            return DOT.name
+        if options.granularity % 4 and options.algorithm == "auto":
+            for entry in DOT:
+                if entry.why_not(sizes, options, limits) is None:
+                    return entry.name
         if self.is_open(options) and not limits.unified_memory and not limits.cpu_device:
             return _for_desktop(options, limits, sizes)
         if self.is_open(options) and limits.cpu_device and options.backend == "opencl":

@@ -7,9 +7,10 @@ import numpy as np
 from kernels.catalog.convolution import Convolution, convolution_of
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
+from kernels.options import Limits
 from kernels.plan.model import Tensor
 
-from .algorithms import algorithm_of, has_own_filters, joined_groups
+from .algorithms import CPU_CONVOLUTIONS, algorithm_of, has_own_filters, joined_groups
 from .context import CpuContext
 from .packing import (
     BLOCK,
@@ -44,7 +45,7 @@ def lower_conv(context: CpuContext, node: Node) -> None:
     """One call; its weights are constants or, for `direct`, any tensor."""
     conv = convolution_of(context.graph, node)
     algorithm = algorithm_of(context.options, context.graph, node).name
-    context.draft.chosen[node.name] = algorithm
+    context.draft.choose(node.name, algorithm, CPU_CONVOLUTIONS.refusal(context.options, Limits(), conv))
     in_blocks = {"winograd": _winograd, "implicit_gemm": _product, "depthwise": _depthwise, "int8": _int8}
     if algorithm in in_blocks:
         in_blocks[algorithm](context, node, conv)

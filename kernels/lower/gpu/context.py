@@ -255,7 +255,7 @@ class GpuContext:
         sizes = family.sizes(self.graph, node)
         options = self.options.of(node.name)
         choice = family.choose(options, self.limits, node.name, sizes)
-        self.draft.chosen[node.name] = choice.words
+        self.draft.choose(node.name, choice.words, family.refusal(options, self.limits, sizes))
         return sizes, family.lower(choice, sizes, constants, options, self.limits)
 
     def sharing(self, kernel: Kernel, parts: int) -> int:

@@ -46,12 +46,12 @@ def measured_runs(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell], mod
 
 
 def measured_layers(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) -> list[Measured]:
-    """Times of each layer; several steps of one layer in one profiled pass are one time."""
+    """Times of each layer that is computed as asked; several steps of one layer in one profiled pass are one time."""
     return [
         _measured({**_columns(block, cells), "layer": name}, block, night, times.mean_ms, times)
         for block, night in _good(blocks)
         if block.per_layer
-        for name, times in block.per_layer.layers.items()
+        for name, times in block.per_layer.as_asked.items()
     ]
 
 

@@ -107,6 +107,16 @@ class PerLayer(Model):
     planned: tuple[LayerMemory, ...] = ()
     """Memory by layer of the plan (not measured)."""
 
+    @property
+    def refused(self) -> dict[str, str]:
+        """Layer -> why another algorithm than the asked one computes it."""
+        return {each.layer: each.refused for each in self.planned if each.refused}
+
+    @property
+    def as_asked(self) -> dict[str, Mean]:
+        """`layers` without those."""
+        return {name: times for name, times in self.layers.items() if name not in self.refused}
+
 
 class Epoch(Model):
     """One of a training, as the device told it."""

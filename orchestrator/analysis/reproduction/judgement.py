@@ -26,6 +26,8 @@ CIRCULAR = {
     "played back": "a recording, which may be that of the publication",
 }
 """Verdicts that count in no score: ours may be made from theirs."""
+ALIKE = 1.05
+"""A published ratio nearer to one shows no difference."""
 CHANGED = 0.001
 """Share of examples up to which predictions count as the same."""
 MANY = (*range(1, 11), 12, 15, 20, 30, 50, 100, 200, 500, 1000)
@@ -52,9 +54,9 @@ class Range(NamedTuple):
 
 
 def around(theirs: float, tolerance: float) -> Range:
-    """Up to `tolerance` times a ratio of theirs, and never past half the way to no difference."""
+    """Up to `tolerance` times a ratio of theirs, never past half the way to no difference where theirs shows one."""
     middle = log(theirs)
-    width = min(log(tolerance), abs(middle) / 2) if middle else log(tolerance)
+    width = min(log(tolerance), abs(middle) / 2 if abs(middle) > log(ALIKE) else inf)
     return Range(middle - width, middle + width)
 
 

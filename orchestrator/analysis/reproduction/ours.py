@@ -111,7 +111,9 @@ class Finder:
         except (NotComparable, NoData, UnknownName) as e:
             return str(e)
         if best is None:
-            return f"no {axis} was measured" + (f" of layer {keys['layer']}" if "layer" in keys else "")
+            told = (block.per_layer.refused.get(str(keys.get("layer"))) for block in own if block.per_layer)
+            of_layer = f" of layer {keys['layer']}" if "layer" in keys else ""
+            return next(filter(None, told), f"no {axis} was measured{of_layer}")
         return best if best.runner_up is not None else f"only {axis}={best.best} was measured"
 
     def _limit(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
@@ -127,19 +129,23 @@ class Finder:
         read = self._reader(metric, str(keys.get("layer", "")))
         found: dict[str, list[Block]] = {}
         cells = {name: cell for name, cell in self._cells.items() if _has(_columns(cell), keys, but=("layer",))}
-        parts = ""
+        why = ""
         for block, night in self._good:
             if (block.serial, block.source.value) == device[:2] and block.cell_id in cells:
-                if metric in WHOLE and ("layer" not in keys or metric == "share") and (parts := _in_parts(block)):
+                whole = metric in WHOLE and ("layer" not in keys or metric == "share")
+                if whole and (parts := _in_parts(block)):
+                    why = parts
                     continue
                 value = read(block)
                 if value is not None and value > 0:
                     found.setdefault(block.cell_id, []).append(Block(night, block.block, block.started_at, value))
+                elif metric in POWERED and any(each.code is DoubtCode.NO_POWER_GAUGE for each in block.doubts):
+                    why = f"{device.serial} has no power source"
         if len({cells[name].workload.label for name in found}) > 1:
             return Ours(None, why_not="several networks were measured, and the figure names none")
         if not found:
             return Ours(
-                None, why_not=parts or ("not measured" if cells else "no configuration of this experiment is that")
+                None, why_not=why or ("not measured" if cells else "no configuration of this experiment is that")
             )
         best = min(found, key=lambda name: _median(found[name]))
         return Ours(_median(found[best]), found[best], cells[best].label)
@@ -148,7 +154,7 @@ class Finder:
         if metric == "share":
             return partial(_share, pattern=layer)
         if metric == "latency":
-            return partial(_layers_ms, pattern=layer) if layer else partial(_time_ms, mode=self._mode)
+            return partial(_asked_layers_ms, pattern=layer) if layer else partial(_time_ms, mode=self._mode)
         return READERS[metric]
 
 
@@ -171,6 +177,13 @@ def _layers_ms(block: BlockFigures, pattern: str) -> float | None:
     wanted = pattern.split("|")
     times = [time.mean_ms for name, time in layers.items() if any(fnmatchcase(name, one) for one in wanted)]
     return fsum(times) if times else None
+
+
+def _asked_layers_ms(block: BlockFigures, pattern: str) -> float | None:
+    """None where one of them is not computed as it was asked for."""
+    refused = block.per_layer.refused if block.per_layer else {}
+    own = (fnmatchcase(name, one) for name in refused for one in pattern.split("|"))
+    return None if any(own) else _layers_ms(block, pattern)
 
 
 def _share(block: BlockFigures, pattern: str) -> float | None:
@@ -205,11 +218,16 @@ def _net_power_w(block: BlockFigures) -> float | None:
 
 WHOLE = ("latency", "energy", "share")
 """Metrics of which a sum of some layers is no figure of the network."""
+POWERED = ("energy", "load_power", "idle_power", "net_power")
+
+
+PARTS = (DoubtCode.LAYERS_MISSING, DoubtCode.LAYERS_REFUSED)
 
 
 def _in_parts(block: BlockFigures) -> str:
-    """Why a block's time is not that of its network; empty where it is."""
-    return next((each.detail for each in block.doubts if each.code is DoubtCode.LAYERS_MISSING), "")
+    """Why a block's time is not that of its network as it was asked for; empty where it is."""
+    first, more, _ = next((each.detail for each in block.doubts if each.code in PARTS), "").partition("; ")
+    return f"{first}, and other layers" if more else first
 
 
 READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {

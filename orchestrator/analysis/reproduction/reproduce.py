@@ -172,7 +172,7 @@ class _Judge:
         ours = self._finder.measured(metric, device, keys)
         if ours.value is None:
             return _nothing(ours.why_not)
-        base = next((one for one in line if _is_base(one, figure)), None)
+        base = next((one for one in line if is_base(one, figure)), None)
         if base is None or base is figure:
             if ours.blocks and device.source == Source.PHONE and device.named_in(self._published.read) == figure.device:
                 theirs = figure.theirs
@@ -232,7 +232,7 @@ def _proportion(base: Ours, own: Ours, wanted: Range, theirs: float | None = Non
     return judge_ratio(ratio(base, own), wanted, f"{there}{quotient:.3g} times in ours")
 
 
-def _is_base(one: Figure, figure: Figure) -> bool:
+def is_base(one: Figure, figure: Figure) -> bool:
     """Whether it is the figure in whose proportion the other is judged."""
     same = one.table is figure.table and one.part is figure.part and not one.place.over and one.metric == figure.metric
     beside = (one.row, figure.column) == (figure.table.base, one.column)

@@ -88,16 +88,19 @@ def stages(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sect
 
 
 def confusions(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Iterator[Section]:
-    """Of each trained network that knows classes how often it took which for which."""
+    """Of trained networks that know classes how often they took which for which; of those that answer alike once."""
     names = wording.naming(summaries)
     known = {(each.serial, each.cell_id): each for each in summaries}
-    for number, (block, trained) in enumerate(_in_order(blocks, known)):
-        if trained.model is None or not 0 < len(trained.model.confusion) <= MOST_CLASSES:
-            continue
-        matrix = trained.model.confusion
+    alike: dict[tuple[tuple[int, ...], ...], list[BlockFigures]] = {}
+    for block, trained in _in_order(blocks, known):
+        if trained.model is not None and 0 < len(trained.model.confusion) <= MOST_CLASSES:
+            alike.setdefault(trained.model.confusion, []).append(block)
+    for number, (matrix, (block, *others)) in enumerate(alike.items()):
         rows = tuple((str(right), *(str(count) if count else "" for count in row)) for right, row in enumerate(matrix))
         columns = (Column("right", True), *(Column(str(answer), True) for answer in range(len(matrix))))
-        title = f"{_device(block)} {wording.cell(known[block.serial, block.cell_id], names)}: answers by right class"
+        more = f" and {len(others)} more that answer alike" if others else ""
+        of = f"{_device(block)} {wording.cell(known[block.serial, block.cell_id], names)}{more}"
+        title = f"{of}: answers by right class"
         yield Section(
             f"confusion-{number}", title, "A row is a right class, a column what was answered.", columns, rows
         )

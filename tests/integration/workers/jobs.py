@@ -31,9 +31,10 @@ def assignment_of(
     conditions: dict[str, Any] | None = None,
     *quantities: str,
     api: Api = Api.CPU,
+    **axes: int | str | bool,
 ) -> Assignment:
     """A block of a small network; power is measured where it is named."""
-    options: dict[str, int | str | bool] = {"threads": 1} if api is Api.CPU else {}
+    options = {"threads": 1, **axes} if api is Api.CPU else axes
     job = Job(
         experiment_id="e1",
         cell=Cell(workload=Workload(network="lenet"), backend=api, precision=Precision.FP32, options=options),

@@ -67,8 +67,9 @@ class Bench:
         conditions: dict[str, Any] | None = None,
         *quantities: str,
         api: Api = Api.CPU,
+        **options: Any,
     ) -> Record:
-        job = assignment_of(self.lab.serial, sampling, conditions, *quantities, api=api)
+        job = assignment_of(self.lab.serial, sampling, conditions, *quantities, api=api, **options)
         return run_job(job, self.bench, lambda: None, self._report)
 
     def _report(self, phase: Phase, done: int, total: int, last_ms: float | None, *_: object) -> None:
@@ -147,6 +148,18 @@ def test_a_block_rests_warms_up_loads_and_rests(there: Bench, lab: Wiring) -> No
     layers = [layer.layer for layer in record.layer_memory]
     assert len(layers) == len(set(layers)) > 3 and any(layer.weight_bytes for layer in record.layer_memory)
     assert Record.model_validate_json(record.model_dump_json()) == record
+
+
+def test_layers_that_refuse_the_granularity_are_told(there: Bench) -> None:
+    """LeNet's 20 and 50 channels: over one output the latter are no multiple of four, so that `auto` has its layer."""
+    record = ok(there({"samples": 2, "deadline": "10 min"}, api=Api.OPENCL, algorithm="dot", granularity=1))
+    refused = {each.layer: each.refused for each in record.layer_memory if each.refused}
+    (doubt,) = (each for each in record.doubts if each.code is DoubtCode.LAYERS_REFUSED)
+    assert (
+        len(refused) == 1
+        and "50 channels over a granularity of 1" in doubt.detail
+        and next(iter(refused)) in doubt.detail
+    )
 
 
 def test_a_cold_block_finds_no_compiled_program(there: Bench) -> None:

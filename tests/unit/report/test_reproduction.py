@@ -17,7 +17,7 @@ from orchestrator.model.device import Api, Precision, Source
 from orchestrator.model.event import Layer, Setup
 from orchestrator.model.experiment import Published, Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.record import Doubt, DoubtCode, OutputCheck, Record
+from orchestrator.model.record import Doubt, DoubtCode, LayerMemory, OutputCheck, Record
 from orchestrator.report import charts, export
 from orchestrator.report.drawing import to_svg
 from orchestrator.report.html import render
@@ -126,6 +126,39 @@ def test_a_sum_of_some_layers_is_no_time_of_the_network() -> None:
     of = {(one.column, one.published): (one.ours, one.why) for one in found}
     assert of["precise", 0.4] == (None, "without ip1") and of["sequential", 12.0][0] is not None
     assert of["precise", 0.002][0] == pytest.approx(0.003), "of the layers that were recorded"
+
+
+def test_a_layer_that_refused_its_granularity_is_no_figure_of_it() -> None:
+    """Neither as a layer, nor within its network, nor as the best."""
+    why = "dot: 10 channels over a granularity of 4 are no multiple of four"
+    cells = {g: cell(algorithm="dot", granularity=g) for g in (1, 2, 4)}
+    records = []
+    for block, noise in enumerate(NOISE):
+        for turn, (g, own) in enumerate(cells.items()):
+            of = record(own, [20.0 / g] * 3, block=block, token=3 * block + turn + 1)
+            layer = Layer(seq=0, t_ns=0, index=0, layer="conv1", program="p", duration_ns=round(noise * MS / g))
+            planned = LayerMemory(layer="conv1", live_bytes=1, weight_bytes=1, refused=why if g == 4 else "")
+            doubts = (Doubt(code=DoubtCode.LAYERS_REFUSED, detail=f"conv1, {why}"),) if g == 4 else ()
+            records.append(of.model_copy(update={"layers": (layer,), "layer_memory": (planned,), "doubts": doubts}))
+    asked = whole({"S7": [None, 0.02, None, None]})
+    asked["study"]["cells"] += [
+        {"table": "I", "title": "best g", "columns": {"conv1": ""}, "rows": {"S7": [2]}},
+        {"table": "IV", "title": "layers", "columns": {"precise": "ms"}, "rows": {"S7": [1.0]}},
+    ]
+    layer_at = {"columns": {"precise": {"at": {"layer": "conv1"}}}}
+    asked["tables"] += [
+        {"table": "I", "metric": "best", "axis": "granularity", "columns": {"conv1": {"at": {"layer": "conv1"}}}},
+        {"table": "IV", **layer_at},
+    ]
+    found = {one.table: one for one in beside(reported(asked, [*cells.values()], records))}
+    assert [found[f"{name} (table {number})"].ours for name, number in (("whole", "VI"), ("best g", "I"))] == [0.01, 2]
+    assert found["layers (table IV)"].ours == pytest.approx(0.5)
+    asked = whole({"S7": [None, 0.02, None, None]})
+    asked["study"]["cells"].append(BEST["study"]["cells"][0])
+    asked["tables"].append(BEST["tables"][0])
+    found = {one.metric: one for one in beside(reported(asked, [cells[4]], records[2::3]))}
+    assert (found["latency"].ours, found["latency"].why) == (None, f"conv1, {why}")
+    assert (found["best"].ours, found["best"].why) == (None, why)
 
 
 def test_ours_is_written_as_a_person_would_write_it() -> None:
@@ -263,6 +296,10 @@ def test_devices_of_one_experiment_are_compared(source: str, energy: str, seed: 
     assert ("PC", "less") not in told and told["PC", "share"].verdict == "not comparable"
     again, _ = epochs_beside(records, times=5.0)
     assert {one.verdict for one in again if one.row == "slower"} == {"different"}
+    no_gauge = {"power": (), "doubts": (Doubt(code=DoubtCode.NO_POWER_GAUGE),)}
+    alone, _ = epochs_beside([*records[:5], *(one.model_copy(update=no_gauge) for one in records[5:])])
+    said = {one.why for one in alone if one.serial == "A" and (one.column or one.row) in ("less", "share")}
+    assert said == {"what it is over: PC has no power source"}
 
 
 def test_limits_are_ordered_by_memory(seed: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import re
 from base64 import b64decode, b64encode
+from collections import Counter
 from io import BytesIO, StringIO
 
 import numpy as np
@@ -77,6 +79,21 @@ def test_a_row_a_training_with_its_answers() -> None:
     assert 150 < len(epochs) < 260 and (epochs[0].stage, epochs[-1].epoch) == ("pretrain:first", 499)
     assert "throughput" not in by_name  # an epoch is no inference of a batch
     assert found.blocks[0].times is not None and found.blocks[0].times.median_ms == 3.0
+
+
+def test_networks_that_answer_alike_have_one_table(seed: int) -> None:
+    draw = random.Random(seed)
+    answers = [draw.choice([((4, 1), (0, 5)), ((5, 0), (1, 4))]) for _ in range(8)]
+    records = [
+        record(CELL, [1.0], serial=f"{n}").model_copy(
+            update={"samples": (epoch(0), epoch(1)), "trained": MODEL.model_copy(update={"confusion": each})}
+        )
+        for n, each in enumerate(answers)
+    ]
+    found = built("t", ASKED, cells={CELL.cell_id: CELL}, records=records, outcomes={"ok": 8}, now=1.8e9)
+    tables = [each for each in sections(found) if each.name.startswith("confusion-")]
+    told = [1 + int((re.findall(r"and (\d+) more", each.title) or ["0"])[0]) for each in tables]
+    assert sorted(told) == sorted(Counter(answers).values())
 
 
 def test_probes_of_a_limit_are_in_its_order_and_without_their_answers() -> None:

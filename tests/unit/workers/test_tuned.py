@@ -112,7 +112,9 @@ def test_a_choices_file_gives_each_layer_its_own_by_serial_number_else_by_model(
     workload = Workload(network="lenet", choices=str(path))
 
     def own(serial: str, model: str, precision: Precision = Precision.FP32, **options: str) -> object:
-        cell = Cell(workload=workload, backend=Api.OPENCL, precision=precision, options={"algorithm": "dot", **options})
+        cell = Cell(
+            workload=workload, backend=Api.OPENCL, precision=precision, options={"algorithm": "dot_uneven", **options}
+        )
         plan = Plans(tmp_path).plan(cell, device(serial=serial, model=model)).plan
         return plan.options.get("granularity:conv1")
 

@@ -44,19 +44,26 @@ KERNEL = Kernel(
 )
 
 
+@dataclass(frozen=True)
 class Dot:
-    """Any number of outputs a work-item; the tile is `6`, or with pixels `6x2`."""
+    """Outputs of a work-item as the study allows them, or any; the tile is `6`, or with pixels `6x2`."""
 
-    name = "dot"
-    summary = "study S's kernel: any number of outputs a work-item (`dot 6`), the result in a buffer"
+    name: str
+    summary: str
+    uneven: bool = False
+    """Whether the last work-items may compute channels that the layer lacks."""
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is none."""
         del limits
-        _tile(options, tile)
+        outputs = _tile(options, tile).outputs
         if options.layout == "image":
             return "it writes number by number, an image is written by four"
-        return "it has one filter a channel" if conv.is_depthwise else None
+        if conv.is_depthwise:
+            return "it has one filter a channel"
+        if not self.uneven and conv.k % (4 * outputs):  # K / g is to be a multiple of four
+            return f"{conv.k} channels over a granularity of {outputs} are no multiple of four"
+        return None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """None: it is there to be compared with, and no search need try it."""

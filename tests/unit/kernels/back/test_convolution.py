@@ -70,7 +70,7 @@ def why_not(algorithm: str, graph: Graph) -> str | None:
     [("fp32", True), ("fp16", True), ("fp32", False), pytest.param("fp16_arithmetic", False, marks=pytest.mark.slow)],
     ids=["fp32", "fp16", "gpu-tiles", "half"],
 )
-@pytest.mark.parametrize("algorithm", [name for name in OPENCL if name != "dot"])
+@pytest.mark.parametrize("algorithm", [name for name in OPENCL if name != "dot_uneven"])
 def test_algorithm_equals_the_reference(algorithm: str, precision: str, cpu_device: bool) -> None:
     fitting = {shape: convolution(shape) for shape in SHAPES if why_not(algorithm, convolution(shape)) is None}
     if (algorithm, precision) in TOO_LARGE:
@@ -151,7 +151,7 @@ def test_granularity_changes_the_tile_not_the_result(granularity: int) -> None:
 def test_granularity_is_the_number_of_outputs_of_a_work_item(backend: Backend, g: int, pixels: int) -> None:
     """As study S has it, on whatever device: the plan's tile and the number of its work-items say so."""
     for cpu_device in (True, False):
-        options = Options(backend, algorithm="dot", granularity=g, pixels=0 if pixels == 1 else pixels)
+        options = Options(backend, algorithm="dot_uneven", granularity=g, pixels=0 if pixels == 1 else pixels)
         graph = convolution("first_layer")
         _, k, oh, ow = graph.shapes[graph.outputs[0]]
         plan = compile_graph(graph, options, Limits(cpu_device=cpu_device)).plan
@@ -163,10 +163,10 @@ def test_granularity_is_the_number_of_outputs_of_a_work_item(backend: Backend, g
 
 @pytest.mark.parametrize(("g", "pixels", "precision"), [(3, 2, "fp32"), (6, 1, "fp16")])
 def test_any_number_of_outputs_gives_the_same_result(g: int, pixels: int, precision: str) -> None:
-    """`dot` has one tile on every device: five channels are no multiple of either, nor nine and seven pixels of two."""
+    """It has one tile on every device: five channels are no multiple of either, nor nine and seven pixels of two."""
     shapes = ("odd_channels", "strides_above_window", "uneven", "dilated", "groups_aligned", "groups_unaligned")
     graph = side_by_side({shape: convolution(shape) for shape in shapes})
-    check(graph, precision, algorithm="dot", granularity=g, pixels=pixels)
+    check(graph, precision, algorithm="dot_uneven", granularity=g, pixels=pixels)
 
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
@@ -263,7 +263,7 @@ def test_unknown_algorithm_names_those_that_fit() -> None:
 
 @pytest.mark.parametrize(
     ("algorithm", "granularity", "words"),
-    [("direct", 6, "`dot` computes any number"), ("auto", 68, "is 1 to 64, not 68"), ("dot", -4, "is 1 to 64, not -4")],
+    [("direct", 6, "`dot` computes others"), ("auto", 68, "is 1 to 64, not 68"), ("dot", -4, "is 1 to 64, not -4")],
 )
 def test_granularity_that_does_not_fit(algorithm: str, granularity: int, words: str) -> None:
     build = Builder()

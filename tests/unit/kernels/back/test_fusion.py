@@ -84,7 +84,7 @@ def test_a_chain_of_elements_is_one_kernel(fuse: str) -> None:
 
 
 @pytest.mark.parametrize("cpu_device", [True, False])
-@pytest.mark.parametrize("algorithm", ["auto", "direct", "dot", "scalar", "winograd"])
+@pytest.mark.parametrize("algorithm", ["auto", "direct", "dot_uneven", "scalar", "winograd"])
 def test_convolutions_end_in_silu(algorithm: str, cpu_device: bool) -> None:
     b = Builder()
     x = b.input(2, 6, 7, 9)

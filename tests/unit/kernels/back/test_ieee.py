@@ -72,7 +72,8 @@ def convolutions(algorithm: str) -> Graph:
             is None
         ):
             graphs[name] = build.outputs(build.conv(first, 6, (1, 1)), first)
-    spreading = {"depthwise": (), "dot": (*SPREADING, "groups_aligned")}.get(algorithm, SPREADING)
+    in_one = dict.fromkeys(("dot", "dot_uneven"), (*SPREADING, "groups_aligned"))
+    spreading = {"depthwise": (), **in_one}.get(algorithm, SPREADING)
     return side_by_side({name: graph for name, graph in graphs.items() if name not in spreading})
 
 

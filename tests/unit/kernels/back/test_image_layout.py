@@ -28,6 +28,10 @@ from .test_operations import CASES, concat_of
 pytestmark = pytest.mark.slow
 
 
+IN_BUFFERS = ("scalar", "dot", "matrix_units")
+"""Algorithms that write to buffers only begin so."""
+
+
 def _plan(graph: Graph, limits: Limits = Limits(), **options: str) -> Plan:  # noqa: B008  (frozen)
     return compile_graph(graph, Options("opencl", layout="image", **options), limits).plan  # type: ignore[arg-type]
 
@@ -45,9 +49,9 @@ def test_operations() -> None:
     check(side_by_side({name: _case(name) for name in CASES}), layout="image")
 
 
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("scalar", "dot", "matrix_units")])
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if not name.startswith(IN_BUFFERS)])
 def test_convolutions_that_an_algorithm_fits(algorithm: str) -> None:
-    """Four of them side by side, other ones in every run; `scalar` and `dot` write to buffers only."""
+    """Four of them side by side, other ones in every run."""
     graphs, options = {}, Options("opencl", layout="image")
     for name, (size, *rest) in SHAPES.items():
         build = Builder()

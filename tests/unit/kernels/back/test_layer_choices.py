@@ -20,8 +20,9 @@ def two_layers() -> Graph:
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan"])
 def test_each_layer_has_its_own_and_the_rest_what_all_have(backend: Backend) -> None:
-    layers = {"conv1": {"algorithm": "dot", "granularity": 6, "pixels": 2}}
-    plan = compile_graph(two_layers(), Options(backend, algorithm="dot", granularity=3, layers=layers), Limits()).plan
+    layers = {"conv1": {"algorithm": "dot_uneven", "granularity": 6, "pixels": 2}}
+    options = Options(backend, algorithm="dot_uneven", granularity=3, layers=layers)
+    plan = compile_graph(two_layers(), options, Limits()).plan
     tiles = {step.layer: step.program for step in plan.steps if step.program.startswith("conv_")}
     assert "outputs3_pixels1" in tiles["conv0"] and "outputs6_pixels2" in tiles["conv1"]
     assert (plan.options["granularity"], plan.options["granularity:conv1"]) == (3, 6)
@@ -32,7 +33,8 @@ def test_parts_of_a_layer_have_its_own() -> None:
     build = Builder()
     wide = build.conv(build.conv(build.input(1, 3, 33, 33), 8, (3, 3)), 64, (1, 1))
     graph = build.outputs(build.conv(wide, 4, (1, 1)))
-    options = Options("opencl", largest_object=100_000, layers={"conv1": {"algorithm": "dot", "granularity": 6}})
+    own = {"conv1": {"algorithm": "dot_uneven", "granularity": 6}}
+    options = Options("opencl", largest_object=100_000, layers=own)
     plan = compile_graph(graph, options, Limits()).plan
     assert max(pool.bytes for pool in plan.pools) <= 100_000
     parts = {step.layer: step.program for step in plan.steps if step.layer.startswith("conv1.")}
@@ -40,7 +42,8 @@ def test_parts_of_a_layer_have_its_own() -> None:
 
 
 def test_algorithms_by_layer_compute_the_same() -> None:
-    check(two_layers(), layers={"conv0": {"algorithm": "dot", "granularity": 5}, "conv1": {"algorithm": "scalar"}})
+    uneven = {"algorithm": "dot_uneven", "granularity": 5}
+    check(two_layers(), layers={"conv0": uneven, "conv1": {"algorithm": "scalar"}})
 
 
 @pytest.mark.parametrize(
@@ -48,6 +51,7 @@ def test_algorithms_by_layer_compute_the_same() -> None:
     [
         ({"conv2": {"granularity": 4}}, "small has no layer conv2; did you mean conv1"),
         ({"conv1": {"precision": "fp16"}}, "conv1 cannot have a precision of its own: algorithm"),
+        ({"conv1": {"algorithm": "dot", "granularity": 2}}, "12 channels over a granularity of 2"),
         ({"conv1": {"granularity": 65}}, "granularity is 1 to 64, not 65"),
         ({"conv0": {"algorithm": "pointwise"}}, "'pointwise' .* fits nowhere in this network .conv0: its window"),
     ],
