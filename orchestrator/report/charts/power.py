@@ -156,7 +156,7 @@ def _draw_mean(axes: Axes, one: Shown, phase: Phase, shift_s: float) -> None:
         inside = trace.power_w[(trace.t_s >= window.start_s) & (trace.t_s < window.end_s)]
         above_w = max([mean_w, *inside])  # readings would hide it
         axes.annotate(
-            wording.watts(mean_w), (window.centre_s + shift_s, above_w), xytext=(0, 4), ha="center",
+            wording.watts(mean_w) if mean_w > 0 else "not resolved", (window.centre_s + shift_s, above_w), xytext=(0, 4), ha="center",
             textcoords="offset points", fontsize=8, fontweight="bold", zorder=4,
         )  # fmt: skip
 
