@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -105,8 +105,13 @@ def _ask(rule: Reason | None, backend: str, settings: Mapping[str, Any]) -> str:
     if rule is None:
         return ""
     given = {"backend": backend, **settings}
-    asked = inspect.signature(rule).parameters.values()
-    return rule(**{each.name: given[each.name] for each in asked if each.name in given or each.default is each.empty})
+    return rule(**{name: given[name] for name, needed in _asked(rule) if needed or name in given})
+
+
+@cache
+def _asked(rule: Reason) -> tuple[tuple[str, bool], ...]:
+    """What a rule reads, and whether it must be given: each point of a matrix asks every rule."""
+    return tuple((each.name, each.default is each.empty) for each in inspect.signature(rule).parameters.values())
 
 
 def axis(default: Default, help: str, **facts: Any) -> Default:

@@ -16,6 +16,7 @@ import psutil
 from redis import Redis
 
 from device_agent.virtual.control import ControlClient
+from device_agent.virtual.faults import Throttle
 from device_agent.virtual.launch import read_phones
 from farm import endpoints, processes
 from orchestrator.coordination.client import connect
@@ -163,6 +164,11 @@ class RunningFarm:
     def phones(self) -> ControlClient:
         """The switchboard of the virtual phones."""
         return read_phones(self.state / "virtual").control
+
+    def brake(self, share: float) -> None:
+        """Leave every phone this share of its speed."""
+        for phone in self.phones.phones():
+            self.phones.fault(phone.serial, Throttle(share=share, visible=False))
 
 
 def _words(process: psutil.Process) -> list[str]:

@@ -14,7 +14,7 @@ from .running_farm import running_farm
 
 pytestmark = [pytest.mark.slow]
 JOBS = 2
-"""Of some five seconds each: one runs and one waits when the ledger dies."""
+"""One runs and one waits when the ledger dies: until then the phone is slow."""
 
 
 def test_a_killed_postgres_costs_time_alone(tmp_path: Path) -> None:
@@ -23,10 +23,12 @@ def test_a_killed_postgres_costs_time_alone(tmp_path: Path) -> None:
         running_farm(tmp_path / "farm" / "state", phones=1, more={"FARM_LEDGER_URL": server.url}) as farm,
     ):
         farm.forget("FARM_LEDGER_URL")  # another terminal knows the state folder alone
-        experiments = [farm.submit(tmp_path, f"e{number}", samples=1000) for number in range(JOBS)]
+        farm.brake(0.1)
+        experiments = [farm.submit(tmp_path, f"e{number}", samples=300) for number in range(JOBS)]
         assert not (farm.state / "ledger.sqlite").exists()
         eventually(farm.running, what="nothing measures")
         server.stop(kill=True)
+        farm.brake(1.0)
         status = farm.cli("status", status=1)
         assert status["error"]["cause"] == "service_down", status
         server.start()

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.faults import Fault, KillAgent, Reboot, Throttle, Unplug
+from device_agent.virtual.faults import Fault, KillAgent, Reboot, Unplug
 from orchestrator.coordination.inventory import Inventory
 from tests.waiting import eventually
 
 from .running_farm import RunningFarm, running_farm
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
-SAMPLES = 1000
-"""Some five seconds on one core: long enough to be hit in the middle."""
+SAMPLES = 300
+"""Some two seconds on one core."""
 
 
 @pytest.fixture(scope="module")
@@ -49,17 +49,12 @@ EPOCHS = 300
 def in_the_middle(farm: RunningFarm, folder: Path, name: str, fault: Fault) -> str:
     """Submit a job, and let a fault loose on its phone while it measures; the experiment. Until then all phones are so
     slow that the fault meets it, whatever this machine does meanwhile."""
-    brake(farm, 0.1)
+    farm.brake(0.1)
     experiment = farm.submit(folder, name, samples=SAMPLES)
     progress = eventually(farm.running, what=f"{name} does not measure")
     farm.phones.fault(progress.serial, fault)
-    brake(farm, 1.0)
+    farm.brake(1.0)
     return experiment
-
-
-def brake(farm: RunningFarm, share: float) -> None:
-    for phone in farm.phones.phones():
-        farm.phones.fault(phone.serial, Throttle(share=share, visible=False))
 
 
 def the_result(records: list[dict[str, Any]], samples: int = SAMPLES) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from device_agent.virtual.profile import Profile, load_profile
@@ -59,7 +60,7 @@ class Run:
     record: Record
     gain: float
 
-    @property
+    @cached_property
     def energy(self) -> BlockEnergy:
         found = block_energy(self.record)
         assert found is not None
