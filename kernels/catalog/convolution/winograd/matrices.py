@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -45,8 +46,10 @@ def transform_filters(weight: npt.NDArray[np.float32], tile: int) -> npt.NDArray
     g = np.array([[float(value) for value in row] for row in matrices(tile, window)[1]])
     taps = weight.astype(np.float64).transpose(2, 3, 0, 1)  # sums over few taps of large arrays
     rows = [sum(g[a, y] * taps[y] for y in range(window)) for a in range(len(g))]
-    full = [sum(g[b, x] * row[x] for x in range(window)) for row in rows for b in range(len(g))]
-    return np.stack(full).reshape(-1, k, c)
+    full = np.empty((len(g) ** 2, k, c))
+    for out, (row, factors) in zip(full, product(rows, g), strict=True):
+        out[...] = sum(factors[x] * row[x] for x in range(window))
+    return full
 
 
 def expand(text: str, constants: Mapping[str, int]) -> str:
