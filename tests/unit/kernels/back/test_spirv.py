@@ -83,6 +83,9 @@ def test_half_is_only_rendered_where_asked() -> None:
     assert "half" not in opencl.render(kernel, TILE).split("__kernel", 1)[1]
     assert "f16vec4" in vulkan.render(kernel, TILE, "fp16")
     assert "arithmetic" not in vulkan.render(kernel, TILE, "fp16")
+    # Before 4.50 a function of halves would be one of singles, and halves are converted to these without a word.
+    versions = {"fp32": 430, "fp16": 430, "fp16_arithmetic": 450}
+    assert all(vulkan.render(kernel, TILE, p).startswith(f"#version {n}\n") for p, n in versions.items())  # type: ignore[arg-type]
     assert "cl_khr_fp16" not in opencl.render(kernel, TILE, "fp16")
     assert "cl_khr_fp16" in opencl.render(kernel, TILE, "fp16_arithmetic")
     assert "cl_khr_fp16" not in opencl.render(KERNELS["softmax_plain"], {}, "fp16_arithmetic")
