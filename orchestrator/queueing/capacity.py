@@ -53,7 +53,8 @@ class Capacity(Model):
 
     target: Target
     rate_per_s: Figure
-    """Requests a second of the spec's mix; its interval leaves out one seed, or search, at a time."""
+    """Requests a second of the spec's mix; its interval leaves out one seed, or search, at a time. None where runs are
+    short for their load: quiet ones pass for a higher capacity."""
     load: float
     """The same as a share of what all servers, always busy, can serve."""
     searches: int
@@ -140,9 +141,9 @@ def _capacity(spec: QueueingSpec, whole: float, searches: Sequence[Sequence[Tria
     rate = _crossing(target, [trial for own in searches for trial in own])
     others = [[trial for own in searches if own is not left for trial in own] for left in searches]
     ends = interval(rate, np.array([_crossing(target, trials) for trials in others]), neighbours=False)
-    low, high = ends if ends is not None else (None, None)
     load = rate / whole
     doubts = short(count, spec.duration, _warm(spec), relaxation_s(1 / whole, load)) if load < 1 else []
+    low, high = ends if ends is not None and not doubts else (None, None)
     figure = Figure(value=rate, low=low, high=high)
     return Capacity(target=target, rate_per_s=figure, load=load, searches=count, doubts=tuple(doubts))
 

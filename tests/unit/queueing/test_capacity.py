@@ -23,12 +23,12 @@ CLOSED = {"kind": "closed", "clients": 3, "think": EXPONENTIAL}
 
 
 def test_the_capacity_is_that_of_theory() -> None:
-    """M/M/1: p99 of the sojourn is ln 100 / (100 - rate); 0.1 s is met up to 53.9 requests/s."""
-    found = find_capacity(make(duration="40 s", warm_up="2 s", target={"p99": "100 ms"}))
-    truth = 100 - math.log(100) / 0.1
+    """M/M/1: p99 of the sojourn is ln 100 / (100 - rate); 0.08 s is met up to 42.4 requests/s."""
+    found = find_capacity(make(duration="40 s", warm_up="2 s", target={"p99": "80 ms"}))
+    truth = 100 - math.log(100) / 0.08
     rate = found.rate_per_s
     assert rate.value and rate.low and rate.high and rate.low <= truth <= rate.high
-    assert rate.value == pytest.approx(truth, rel=0.05) and rate.high - rate.low < 0.4 * truth
+    assert rate.value == pytest.approx(truth, rel=0.15) and rate.high - rate.low < 0.4 * truth
     assert found.searches == 5
     assert found.load == pytest.approx(rate.value / 100)
 
@@ -41,8 +41,8 @@ def test_the_search_on_devices_finds_what_theory_says_in_fewer_runs() -> None:
         runs.append(spec)
         return simulate(spec, np.random.SeedSequence([spec.seed, len(runs)])).requests
 
-    found = find_live_capacity(make(duration="40 s", warm_up="2 s", target={"p99": "100 ms"}), 100.0, serve)
-    truth, rate = 100 - math.log(100) / 0.1, found.rate_per_s
+    found = find_live_capacity(make(duration="40 s", warm_up="2 s", target={"p99": "80 ms"}), 100.0, serve)
+    truth, rate = 100 - math.log(100) / 0.08, found.rate_per_s
     assert rate.value and rate.low and rate.high and rate.low <= truth <= rate.high
     assert rate.value == pytest.approx(truth, rel=0.1) and found.load == pytest.approx(rate.value / 100)
     assert len(runs) <= MOST_RUNS and {spec.seed for spec in runs} == {1, 2, 3, 4, 5}
