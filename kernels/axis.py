@@ -110,7 +110,7 @@ def _ask(rule: Reason | None, backend: str, settings: Mapping[str, Any]) -> str:
 
 @cache
 def _asked(rule: Reason) -> tuple[tuple[str, bool], ...]:
-    """What a rule reads, and whether it must be given: each point of a matrix asks every rule."""
+    """The fields that a rule reads, and whether they must be given: each point of a matrix asks every rule."""
     return tuple((each.name, each.default is each.empty) for each in inspect.signature(rule).parameters.values())
 
 

@@ -51,7 +51,7 @@ class Dot:
     name: str
     summary: str
     uneven: bool = False
-    """Whether the last work-items may compute channels that the layer lacks."""
+    """True if the last work-items may compute channels that the layer lacks."""
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is none."""
