@@ -180,7 +180,7 @@ class Family(ABC, Generic[S]):
         return Choice(self.default(options, limits, sizes))
 
     def refusal(self, options: Options, limits: Limits, sizes: S) -> str:
-        """The reason why the asked algorithm does not compute a layer; empty where it does, and where none is asked for."""
+        """The reason why the asked algorithm does not compute a layer; empty where it does, or where none is asked."""
         asked = Choice.of(getattr(options, self.option))
         entry = self.algorithms.get(asked.algorithm)
         why = entry.why_not(sizes, options, limits, asked.tile) if entry else None
