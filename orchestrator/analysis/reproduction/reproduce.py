@@ -161,7 +161,7 @@ class _Judge:
         if figure.place.over:
             beside = self._others(figure.place.over, device)[0]
             if beside is None:
-                return _nothing(f"no {figure.place.over['device']} beside it in this experiment")
+                return _nothing(f"no other {figure.place.over['device']} to compare it with in this experiment")
             own, over = self._finder.gain(metric, device, keys, {**keys, **figure.place.over}, beside)
             if own.value is None or over.value is None:
                 return _nothing(own.why_not or f"what it is over: {over.why_not}")
@@ -213,7 +213,7 @@ class _Judge:
                 return _nothing("no limit is known yet")
             return Ours(own.ran), judge_by_memory(own, [*known.values()])
         if other is None:
-            return _nothing(f"no {finding.over['device']} beside it in this experiment")
+            return _nothing(f"no other {finding.over['device']} to compare it with in this experiment")
         of = self._finder.measured(finding.metric, device, finding.of)
         over = self._finder.measured(finding.metric, other, {**finding.of, **finding.over})
         if finding.than is not None:

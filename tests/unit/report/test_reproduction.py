@@ -269,7 +269,7 @@ def test_energy_time_and_power_are_of_the_same_epochs(seed: int) -> None:
     assert time == pytest.approx(6 * slower + sum(gaps), rel=0.02)
     assert energy == pytest.approx((10 * slower + gaps[0] + 2 * gaps[1]) * net_w, rel=0.02)
     assert time and power and energy == pytest.approx(time * power, rel=1e-6) and share is None
-    assert {one.why for one in found[3:]} == {"no workstation beside it in this experiment"}
+    assert {one.why for one in found[3:]} == {"no other workstation to compare it with in this experiment"}
     rows = part(content, "training-stages").rows
     assert [row[2] for row in rows] == ["pretrain:a", "train", "all"] and rows[1][3] == "5"
     for *_, ms, watts, joules in rows:
