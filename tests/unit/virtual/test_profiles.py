@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ IN_UNITS = {"mW": ("_w", 1e-3), "MHz": ("_hz", 1e6), "GHz": ("_khz", 1e6)}
 """Units of the texts, with the profiles' own."""
 
 
+@cache
 def study(name: str) -> Study:
     return Study.model_validate(yaml.safe_load((EXPERIMENTS / "published" / f"{name}.yaml").read_text()))
 
