@@ -28,14 +28,15 @@ def in_backticks(text: str) -> list[str]:
 
 def told_by(module: Module) -> Iterator[tuple[str, str]]:
     """(where, command) of every text of a module, and of each `remedy=` that is a command and nothing else."""
-    for node in ast.walk(module.tree):
-        where = f"{module.where}:{getattr(node, 'lineno', 0)}"
+    told = list[tuple[ast.AST, str]]()
+    for node in ast.walk(module.tree) if "`farm" in module.text or "farm " in module.text else ():
         if (text := _text(node)) is not None:
-            yield from ((where, command) for command in in_backticks(text))
+            told += [(node, command) for command in in_backticks(text)]
         if isinstance(node, ast.keyword) and node.arg == "remedy":
             remedy = _text(node.value) or ""
             if remedy.startswith("farm ") and "`" not in remedy:
-                yield where, remedy.removeprefix("farm ")
+                told.append((node, remedy.removeprefix("farm ")))
+    yield from ((f"{module.where}:{getattr(node, 'lineno', 0)}", command) for node, command in told)
 
 
 def _text(node: ast.AST) -> str | None:
