@@ -16,7 +16,9 @@ import shutil
 import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -85,14 +87,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(BUILD_S)]
 @pytest.fixture(scope="module")
 def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """Builds for an ABI, in a folder that is kept: a second run compiles what has changed. What Zig builds for itself,
-    libc++ for both targets, is kept in the user's cache, for every checkout; so is Zig's library folder, since its path
-    is part of the keys of what was built from it."""
+    libc++ for both targets, is kept in the user's cache, for every checkout."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pocketfarm"
     cache.mkdir(parents=True, exist_ok=True)
-    library = cache / "zig-lib"
     monkeypatch_module.setenv("ZIG_GLOBAL_CACHE_DIR", str(cache / "zig"))
     monkeypatch_module.setenv("ZIG_LOCAL_CACHE_DIR", str(FOLDER / "cache"))
-    monkeypatch_module.setenv("ZIG_LIB_DIR", str(library))
     toolchain = FOLDER / "ndk" / build.NDK_TOOLCHAIN
     toolchain.parent.mkdir(parents=True, exist_ok=True)
     for file, text in (
@@ -104,32 +103,27 @@ def built(monkeypatch_module: pytest.MonkeyPatch) -> Callable[[str], Path]:
 
     @functools.cache
     def build_one(abi: str) -> Path:
-        with (cache / "zig.lock").open("w") as lock:  # one checkout at a time: the links lead into its environment
+        with (cache / "zig.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            _without_unused(Path(ziglang.__file__).with_name("lib"), library)
+            library = _copied(Path(ziglang.__file__).with_name("lib"), cache)
+            monkeypatch_module.setenv("ZIG_LIB_DIR", str(library))
             return build.build_for_phone(abi, FOLDER / "ndk", FOLDER)
 
     return build_one
 
 
-def _without_unused(lib: Path, copy: Path) -> None:
-    """Zig's library folder in links, with nothing in the sources of libc++ that are not used."""
-    shutil.rmtree(copy, ignore_errors=True)
-    _link(lib, copy, ("libcxx", "src", "filesystem"))
-    for name in UNUSED:
-        for source in (copy / "libcxx" / "src").glob(f"{name}.cpp"):
-            source.unlink()
-            source.touch()
-
-
-def _link(folder: Path, copy: Path, within: tuple[str, ...]) -> None:
-    """The folders on this way are folders in the copy too; all else is a link."""
-    copy.mkdir()
-    for entry in folder.iterdir():
-        if within and entry.name == within[0]:
-            _link(entry, copy / entry.name, within[1:])
-        else:
-            (copy / entry.name).symlink_to(entry)
+def _copied(lib: Path, cache: Path) -> Path:
+    """Zig's library folder, copied once a version, with nothing in the sources of libc++ that are not used: whoever
+    makes a new environment finds what was built from the copy."""
+    copy = cache / f"zig-lib-{version('ziglang')}-{zlib.crc32(repr(UNUSED).encode()):08x}"
+    if not copy.exists():
+        fresh = cache / "zig-lib.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.copytree(lib, fresh)
+        for source in (each for name in UNUSED for each in (fresh / "libcxx" / "src").glob(f"{name}.cpp")):
+            source.write_bytes(b"")
+        fresh.rename(copy)
+    return copy
 
 
 @pytest.fixture(scope="module")
