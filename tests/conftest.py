@@ -45,8 +45,9 @@ while (found := left()) and time.monotonic() < end:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # No time limit a case: machines differ. In CI the same cases every time; at home fresh ones.
-    settings.register_profile("farm", deadline=None, derandomize=os.environ.get("CI") == "true", print_blob=True)
+    # No time limit a case: machines differ. In CI the same cases every time; at home fresh ones. `make fuzz` has more.
+    ci = os.environ.get("CI") == "true"
+    settings.register_profile("farm", deadline=None, derandomize=ci, print_blob=True, max_examples=50)
     settings.load_profile("farm")
     os.environ.setdefault(SEED, str(_seed()))
     os.environ[SESSION] = str(os.getpid())
