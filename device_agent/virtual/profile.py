@@ -172,7 +172,7 @@ class Figure(Part):
     status: Literal["measured", "published", "chosen"]
     source: str
     cell: PublishedCell | None = None
-    """Where a study has it. What a virtual phone has from there is never compared with it."""
+    """The study's cell that has it; what a virtual phone has from there is never compared with it."""
 
 
 class Profile(Part):

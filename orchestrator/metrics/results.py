@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 MAX_RESULTS = 1000
 """Series are kept for the results that were measured last."""
 MAX_EXPERIMENTS = 5
-"""Of one result, the experiments that measured it last have series: where a script names each experiment anew, these
+"""The experiments that measured a result last have series of it: where a script names each experiment anew, these
 must not take the places of other results."""
 MAX_RECORDS = 5000
 """Newest records that a starting exporter looks at."""

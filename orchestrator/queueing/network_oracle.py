@@ -1,4 +1,4 @@
-"""What theory says of a network of stations, and why where it says nothing."""
+"""Theory of a network of stations, or the reason why there is none."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Estimate:
     unit_blocks: int = 1
     """Blocks of a unit: of a night those that it has."""
     moved: Array | None = None
-    """How far the night of each row that lies furthest lies from the median of its side; None where nights are not
+    """Distance of each row's furthest night from the median of its side; None where nights are not
     compared."""
 
 

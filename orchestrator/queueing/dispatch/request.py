@@ -54,9 +54,9 @@ class Request:
         self.client = -1
         """Of a closed loop."""
         self.station = 0
-        """Where it is served."""
+        """The station that serves it."""
         self.route: list[tuple[int, float | None]] = []
-        """Of a network: the stations that are still to be visited, the next one last, and its size at each."""
+        """The stations of a network that are still to be visited, the next one last, and its size at each."""
         self.whole: Request | None = None
         """Whose visit to a station this is; None: of a request that is served once."""
 

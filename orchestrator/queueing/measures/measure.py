@@ -36,11 +36,11 @@ class Measured:
     """How much of each run was left out."""
     doubts: tuple[str, ...]
     stations: dict[str, ClassFigures] = field(default_factory=dict)
-    """Of a network: figures of the visits to each station."""
+    """Figures of the visits to each station of a network."""
 
     @property
     def parts(self) -> list[tuple[str, ClassFigures]]:
-        """What a table tells, in its order: classes where there are several, stations, all."""
+        """Return the rows of a table, in its order: classes where there are several, stations, all."""
         classes = self.classes.items() if len(self.classes) > 1 else ()
         stations = [(f"at {name}", each) for name, each in self.stations.items()]
         return [*classes, *stations, ("all", self.total)]

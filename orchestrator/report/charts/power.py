@@ -155,7 +155,7 @@ def _draw_mean(axes: Axes, one: Shown, phase: Phase, shift_s: float) -> None:
         trace = one.origin.trace
         inside = trace.power_w[(trace.t_s >= window.start_s) & (trace.t_s < window.end_s)]
         above_w = max([mean_w, *inside])  # readings would hide it
-        told = wording.watts(mean_w) if mean_w > 0 else "not resolved"
+        told = wording.watts(mean_w) if mean_w > 0 else "below 0 W"
         axes.annotate(
             told, (window.centre_s + shift_s, above_w), xytext=(0, 4), ha="center",
             textcoords="offset points", fontsize=8, fontweight="bold", zorder=4,
