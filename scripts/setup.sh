@@ -26,4 +26,4 @@ install_system_packages $kinds
 make_python_environment
 ls device_agent/build/*/pocketfarm-agent >/dev/null 2>&1 || say "building the native agent: a minute or two"
 .venv/bin/python -m device_agent.build >/dev/null
-say "ready: .venv/bin/farm"
+say "ready: .venv/bin/farm; after '. .venv/bin/activate' it is farm"
