@@ -16,6 +16,10 @@ missing_of() {
   for package in $(packages_of "$@"); do is_installed "$package" || printf '%s ' "$package"; done
 }
 
+# What a person writes before a command for root: nothing as root, and where there is no sudo.
+sudo=""
+if [ "$(id -u)" != 0 ] && command -v sudo >/dev/null; then sudo="sudo "; fi
+
 as_root() {  # stops with the one line that a person must run where we may not
   if [ "$(id -u)" = 0 ]; then "$@"
   elif sudo -n true 2>/dev/null; then sudo -n "$@"
@@ -37,7 +41,7 @@ install_system_packages() {  # install_system_packages KIND...
   [ -z "$needed" ] || as_root apt-get update -qq || say "apt-get update failed; trying with the lists that are here"
   for package in $needed; do
     is_available "$package" || stop "apt does not know $package. On Ubuntu adb, pocl-opencl-icd, prometheus and redis-server
-  are in the component 'universe': sudo add-apt-repository -y universe; then the same command again"
+  are in the component 'universe': ${sudo}add-apt-repository -y universe; then the same command again"
   done
   [ -z "$needed" ] || apt_install $needed || stop "apt-get could not install them; its message is above"
   [ -z "$wants_try" ] || for package in $(missing_of try); do try_package "$package"; done
@@ -52,11 +56,11 @@ try_package() {
 
 tell_what_is_missing() {  # where we may not install
   if [ -z "$(missing_of run)" ] && [ "${CI:-}" != true ]; then
-    say "tests that need these are skipped: sudo apt-get install -y --no-install-recommends $1"
+    say "tests that need these are skipped; as root: ${sudo}apt-get install -y --no-install-recommends ${1% }"
     return
   fi
-  stop "system packages are missing and there is no root here. Run this line, then the same command again:
-  sudo apt-get update && sudo apt-get install -y --no-install-recommends $1"
+  stop "system packages are missing. Run this line as root, then the same command again:
+  ${sudo}apt-get update && ${sudo}apt-get install -y --no-install-recommends ${1% }"
 }
 
 apt_install() {
@@ -68,7 +72,7 @@ apt_install() {
 tell_about_services() {
   services=$(printf '%s\n' "$@" | grep -xE 'redis-server|postgresql|prometheus|prometheus-alertmanager' | xargs)
   [ -z "$services" ] || say "no service of these packages was started; to keep them off after a reboot as well:
-  sudo systemctl disable $services"
+  ${sudo}systemctl disable $services"
 }
 
 # The farm starts a Redis of its own; Debian's packages would start theirs on the standard ports.

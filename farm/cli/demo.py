@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -219,9 +221,11 @@ def _ignore_signals() -> None:
 
 def _next_steps(page: Path, state: Path, seconds: float) -> None:
     option = f" --state {state}"
+    here = Path(sys.executable).parent
+    on_path = "" if shutil.which("farm") else f"  . {here}/activate   once in a terminal, and `farm` is {here}/farm\n"
     out().print(
         f"\nDone in {seconds:.0f} s; everything that was started has ended.\n"
-        f"  [bold]{page}[/]  the report, for a browser\n"
+        f"  [bold]{page}[/]  the report, for a browser\n{on_path}"
         f"  farm results latest{option}   this table again; --json --raw for every sample\n"
         f"  farm results first-energy{option}   the long load, with its energy\n"
         f"  farm infer --network squeezenet_v1_0 --backend vulkan   one inference, outside the queue\n"

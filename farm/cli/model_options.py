@@ -33,9 +33,10 @@ SizeOption = Annotated[
     list[str] | None,
     typer.Option(
         "--size",
+        "--constant",
         metavar="NAME=N",
-        help="A size that the file leaves open, or a parameter of a built-in network; may be given again. "
-        "Sizes that the input has need none.",
+        help="A size that the file leaves open, an input that is always this number, or a parameter of a built-in "
+        "network; may be given again. Sizes that the input has need none.",
         show_default=False,
     ),
 ]

@@ -11,20 +11,19 @@ from dataclasses import replace
 
 from kernels.checkpoint import checkpoint
 from kernels.lower.draft import Draft
-from kernels.plan.steps import Access, accesses
+from kernels.plan.steps import Touches, accesses
 
 
 def in_waves(draft: Draft) -> Draft:
     """The same steps, each as early as what it reads and overwrites allows. Of drafts that are not swapped yet."""
     parameters = draft.parameters
-    earlier: dict[str, list[tuple[int, Access]]] = defaultdict(list)
+    earlier = defaultdict[str, Touches](Touches)
     waves: list[int] = []
     for step in draft.steps:
         checkpoint()
         own = list(accesses(step, parameters))
-        before = (wave for a in own for wave, other in earlier[a.buffer] if a.clashes(other))
-        waves.append(max(before, default=-1) + 1)
+        waves.append(max((earlier[access.buffer].latest(access) for access in own), default=-1) + 1)
         for access in own:
-            earlier[access.buffer].append((waves[-1], access))
+            earlier[access.buffer].add(access, waves[-1])
     order = sorted(range(len(waves)), key=lambda index: waves[index])
     return replace(draft, steps=[draft.steps[i] for i in order], waves=[waves[i] for i in order])

@@ -5,6 +5,7 @@ Validation, memory layout, swapping, waves, the account of moves and the figures
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,10 +30,32 @@ class Access:
     end: int = _ALL
     """The byte after the last; by default those of the whole buffer."""
 
-    def clashes(self, other: Access) -> bool:
-        """Return whether the order of the two matters: one writes bytes that the other touches."""
-        shares = self.buffer == other.buffer and self.begin < other.end and other.begin < self.end
-        return shares and (self.writes or other.writes)
+
+class Touches:
+    """The highest marks of what wrote, and of what touched, each run of one buffer's bytes so far."""
+
+    def __init__(self) -> None:
+        self._begins, self._wrote, self._touched = [0], [-1], [-1]
+
+    def latest(self, access: Access) -> int:
+        """Return the highest mark whose order beside an access matters, because one of both writes; -1: none."""
+        return max((self._touched if access.writes else self._wrote)[self._runs(access)], default=-1)
+
+    def add(self, access: Access, mark: int) -> None:
+        runs = self._runs(access)
+        for marks in (self._touched, self._wrote) if access.writes else (self._touched,):
+            marks[runs] = [max(mark, each) for each in marks[runs]]
+
+    def _runs(self, access: Access) -> slice:
+        """The runs that are an access's bytes; those at its ends are cut there."""
+        places = []
+        for at in (access.begin, access.end):
+            places.append(place := bisect_left(self._begins, at))
+            if self._begins[place : place + 1] != [at]:
+                for each in (self._wrote, self._touched):
+                    each.insert(place, each[place - 1])
+                self._begins.insert(place, at)
+        return slice(*places)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from .model import (
 )
 from .sides import check_sides, side_of
 from .stages import check_stages
-from .steps import Access, Span, accesses, lifetimes
+from .steps import Span, Touches, accesses, lifetimes
 
 _KINDS: dict[type[object], tuple[str, ...]] = {
     BufferArgument: ("buffer", "image"),
@@ -230,17 +230,17 @@ def _check_ports(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
 def _check_waves(plan: Plan, waves: Sequence[int]) -> None:
     """Steps of one wave need nothing of each other, so that they may run in any order."""
     parameters = {program.id: program.parameters for program in plan.programs}
-    for wave, steps in groupby(zip(waves, plan.steps, strict=True), key=lambda pair: pair[0]):
-        earlier: dict[str, list[tuple[str, Access]]] = defaultdict(list)
-        for _, step in steps:
+    for wave, steps in groupby(zip(waves, enumerate(plan.steps), strict=True), key=lambda pair: pair[0]):
+        earlier = defaultdict[str, Touches](Touches)
+        for _, (index, step) in steps:
             checkpoint()
             own = list(accesses(step, parameters))
             for access in own:
-                for layer, other in earlier[access.buffer]:
-                    if access.clashes(other):
-                        raise PlanError(f"{layer!r} and {step.layer!r} of wave {wave} both touch {access.buffer!r}")
+                if (other := earlier[access.buffer].latest(access)) >= 0:
+                    layer = plan.steps[other].layer
+                    raise PlanError(f"{layer!r} and {step.layer!r} of wave {wave} both touch {access.buffer!r}")
             for access in own:
-                earlier[access.buffer].append((step.layer, access))
+                earlier[access.buffer].add(access, index)
 
 
 def _check_overlaps(plan: Plan, waves: Sequence[int]) -> None:

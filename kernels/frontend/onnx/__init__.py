@@ -7,7 +7,7 @@ name derived from it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from kernels.ir.graph import Graph
 from kernels.ir.shapes import Shape
 
 from .checking import Inference, NodeChecker, Obstacles
-from .checking.inputs import input_shapes
+from .checking.inputs import fixed_inputs, input_shapes
 from .context import Context, OnnxNode
 from .control import CONTROL, Import, write_out
 from .control.nested import names_read
@@ -65,13 +65,14 @@ def import_model(
     """Return the graph of a model that was read; it may be imported again, with other sizes.
 
     What the file leaves open is taken from `sizes` by name and from the `given` arrays; `batch`: of first dimensions,
-    which are 1 where nothing says them. Raises ModelError for a file that is unreadable or damaged, has NaN weights or
-    sizes that nothing says, and UnsupportedNode for an operator or attribute that is not known.
+    which are 1 where nothing says them. An input that `sizes` names is no input any more, but that number. Raises
+    ModelError for a file that is unreadable or damaged, has NaN weights or sizes that nothing says, and
+    UnsupportedNode for an operator or attribute that is not known.
     """
     version = opset(file.proto, file.name)
     try:
         model = expanded(file.proto, version)
-        return _import(model, file, version, partial(input_shapes, batch=batch, sizes=sizes, given=given))
+        return _import(model, file, version, sizes, partial(input_shapes, batch=batch, given=given))
     except ModelError as e:
         raise type(e)(f"{file.name}: {e}", e.obstacles) from e
 
@@ -80,7 +81,8 @@ def _import(
     model: onnx.ModelProto,
     file: ModelFile,
     version: int,
-    shapes_of: Callable[[Sequence[onnx.ValueInfoProto]], tuple[dict[str, Shape], dict[str, str]]],
+    sizes: Mapping[str, Any],
+    shapes_of: Callable[..., tuple[dict[str, Shape], dict[str, str]]],
 ) -> Graph:
     graph = model.graph
     limit_suppression(graph)
@@ -90,7 +92,9 @@ def _import(
     constants = {tensor.name: file.array(tensor) for tensor in graph.initializer}
     folder = file.path.parent
     ports = [port for port in graph.input if port.name not in constants]
-    inputs, refused = shapes_of(ports)
+    constants |= (fixed := fixed_inputs(ports, sizes))
+    ports = [port for port in ports if port.name not in fixed]
+    inputs, refused = shapes_of(ports, sizes={name: size for name, size in sizes.items() if name not in fixed})
     written = frozenset(name for node in graph.node for name in node.output)
     to = Context(version, constants, {}, folder, written)
     for port in ports:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 
 from kernels.errors import InputError, ModelError, OptionError
@@ -17,6 +20,28 @@ INPUT_TYPES = (
     onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE,
 )  # fmt: skip
 """All are given, and computed, as fp32, which holds whole numbers up to 2^24."""
+
+
+def fixed_inputs(ports: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """The inputs that `sizes` names as it names a size: constants that hold the number, so that all that depends on
+    them alone is known. Raises OptionError for a number that an input does not hold."""
+    tensors = {port.name: port for port in ports if port.type.tensor_type.HasField("shape")}
+    declared = {name: _declared(port) for name, port in tensors.items()}
+    found: dict[str, npt.NDArray[Any]] = {}
+    for name in sizes.keys() & tensors.keys() - {size for shape in declared.values() for size in shape}:
+        if (kind := tensors[name].type.tensor_type.elem_type) not in INPUT_TYPES:
+            continue
+        shape = tuple(size if isinstance(size, int) else 1 for size in declared[name])
+        try:
+            value = np.asarray(sizes[name])
+            found[name] = np.broadcast_to(value.astype(onnx.helper.tensor_dtype_to_np_dtype(kind)), shape)
+            holds = bool((found[name] == value).all())
+        except (OverflowError, ValueError):
+            holds = False
+        if not holds:
+            there = f"{onnx.TensorProto.DataType.Name(kind)} of {_words(declared[name])}"
+            raise OptionError(f"{name}={sizes[name]}: the input {name!r} is {there}: give a number that it holds")
+    return found
 
 
 def input_shapes(
@@ -60,10 +85,12 @@ class _Sizes:
         names = dict.fromkeys(size for shape in declared.values() for size in shape if isinstance(size, str))
         for name, value in sizes.items():
             if name not in names:
-                close = get_close_matches(name, names, n=1)
+                close = get_close_matches(name, (*names, *declared), n=1)
                 hint = f", did you mean {close[0]!r}?" if close else ""
                 there = ", ".join(names) or "none"
-                raise OptionError(f"the model has no open size {name!r}{hint}; the open sizes of its inputs: {there}")
+                raise OptionError(
+                    f"the model has no open size and no input {name!r}{hint}; the open sizes of its inputs: {there}"
+                )
             if not isinstance(value, int) or value < 1:
                 raise OptionError(f"size {name}={value}: give a whole number from 1 on; no tensor here may be empty")
             self._known[name] = value, f"size {name}={value} was asked"

@@ -135,7 +135,11 @@ def _if(inside: Inside) -> None:
         for index, name in enumerate(inside.run(branches[bool(inside.known(condition, "its condition")[0])], [])):
             inside.end(name, index)
         return
-    other, then = (inside.run(branch, []) for branch in branches)
+    try:
+        other, then = (inside.run(branch, []) for branch in branches)
+    except ModelError as e:
+        hint = "both branches run, because the condition is computed; of an input that decides it, say its one value"
+        raise type(e)(f"{e}; {hint} (`--constant NAME=N`)", e.obstacles) from e
     one = s.reshape(condition, ())
     for index, (a, b) in enumerate(zip(then, other, strict=True)):
         for name in (a, b):

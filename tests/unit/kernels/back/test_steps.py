@@ -26,7 +26,7 @@ from kernels.plan.model import (
     SwapIn,
     SwapOut,
 )
-from kernels.plan.steps import Access, accesses, lifetimes, read, touched, written
+from kernels.plan.steps import Access, Touches, accesses, lifetimes, read, touched, written
 from kernels.plan.validate import validate
 
 from .test_saving_memory import small_pyramid
@@ -104,18 +104,26 @@ def test_over_waves_a_buffer_lives_in_every_order(run: list[Step], data: st.Data
     assert lifetimes(plain, ROLES, waves) == lifetimes(turned, ROLES, waves)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "clash"),
-    [
-        (Access("a", False, True), Access("a", True, False), True),
-        (Access("a", True, False), Access("a", True, False), False),
-        (Access("a", False, True, 0, 8), Access("a", False, True, 8, 16), False),
-        (Access("a", False, True, 0, 9), Access("a", False, True, 8, 16), True),
-        (Access("a", False, True), Access("b", True, True), False),
-    ],
+ACCESS = st.builds(
+    lambda what, begin, size: Access("a", what != 1, what != 0, *([] if begin is None else [begin, begin + size])),
+    st.integers(0, 2),
+    st.none() | st.integers(0, 20),
+    st.integers(1, 9),
 )
-def test_order_matters_where_one_writes_what_the_other_touches(one: Access, other: Access, clash: bool) -> None:
-    assert one.clashes(other) is other.clashes(one) is clash
+
+
+@given(st.lists(st.tuples(ACCESS, st.integers(0, 9))))
+def test_order_matters_where_one_writes_what_the_other_touches(done: list[tuple[Access, int]]) -> None:
+    touches = Touches()
+    for at, (one, mark) in enumerate(done):
+        bytes_of = range(one.begin, min(one.end, 99))
+        before = [
+            known
+            for other, known in done[:at]
+            if (one.writes or other.writes) and set(bytes_of) & {*range(other.begin, min(other.end, 99))}
+        ]
+        assert touches.latest(one) == max(before, default=-1)
+        touches.add(one, mark)
 
 
 def test_a_part_is_all_that_a_step_touches() -> None:

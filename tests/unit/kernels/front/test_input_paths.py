@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from onnx.parser import parse_model
 
 from farm.api.model_files import write_inputs
 from kernels.compile import compile_graph
@@ -21,6 +22,8 @@ from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
+
+from .onnx_models import run_onnxruntime
 
 Array = np.ndarray[Any, Any]
 Extents = tuple[int | str | None, ...]
@@ -100,6 +103,38 @@ def test_an_input_of_any_shape_and_type_arrives_on_every_way(tmp_path: Path, see
                 np.testing.assert_array_equal(found[f"{name}.y"], 2 * array.astype(np.float32))
 
 
+@pytest.mark.parametrize("draw", range(10))
+def test_an_input_whose_number_is_said_decides_when_the_model_is_read(tmp_path: Path, seed: int, draw: int) -> None:
+    """Only the branch that it leaves has to fit; the answer is onnxruntime's, which gets the number as an input."""
+    rng = np.random.default_rng([seed, draw])
+    kind, rank, fits = (FLOATS + WHOLE)[draw], int(rng.integers(3)), int(rng.integers(2))
+    value = int(rng.integers(2 if kind is np.bool_ else 100))
+    one, other = (
+        f"width = Constant <value_ints = [2, 1, {width}]> () w = ConstantOfShape <value = float[1] {{{width}}}> "
+        f"(width) {name} = Conv(x, w)"
+        for width, name in ((3, "a"), (99, "b"))[:: 2 * fits - 1]
+    )
+    model = parse_model(f"""<ir_version: 8, opset_import: ["": 17]>
+        m (float[1, 1, length] x, float n) => (float[1, 2, m] y) {{
+            whole = Cast <to = 7> (n) one = ReduceSum <keepdims = 0> (whole)
+            wanted = Constant <value_int = {value + 1 - fits}> () is = Equal(one, wanted)
+            y = If(is) <then_branch = t () => (float[1, 2, m] {"ba"[fits]}) {{{one}}},
+                        else_branch = e () => (float[1, 2, m] {"ab"[fits]}) {{{other}}}> }}""")
+    kinds = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    model.graph.input[1].CopyFrom(helper.make_tensor_value_info("n", kinds, ("size", 1)[:rank]))
+    path, x = tmp_path / "m.onnx", rng.standard_normal((1, 1, 20)).astype(np.float32)
+    path.write_bytes(model.SerializeToString())
+    given = Given({"": x.shape}, "x.npy")
+    theirs = run_onnxruntime(path, {"x": x, "n": np.full((1, 1)[:rank], value, kind)})
+    ours = evaluate(load_onnx(path, sizes={"n": value}, given=given), {"x": x})
+    np.testing.assert_allclose(ours["y"], theirs["y"], rtol=1e-5, atol=1e-6)
+    for unfit in ((1, 2), *(() if kind in FLOATS else (0.5, 1 << 70)), *((2,) if kind is np.bool_ else ())):
+        with pytest.raises(OptionError, match=r"'n' is .*: give a number that it holds"):
+            load_onnx(path, sizes={"n": unfit}, given=given)
+    with pytest.raises(ModelError, match=r"does not fit .*both branches run.*--constant NAME=N"):
+        load_onnx(path, sizes={"length": 20})
+
+
 @pytest.mark.parametrize("kind", WHOLE[:2])
 def test_a_number_alone_that_cannot_be_taken_is_told(tmp_path: Path, kind: Any) -> None:
     graph = load_onnx(model_of(tmp_path / "m.onnx", {"t": (kind, ())}))
@@ -144,7 +179,7 @@ class TestOpenSizes:
         ("asked", "given", "told"),
         [
             ({}, {}, r"2 obstacles .*(.|\n)*'x' is open in dimension 1 \('steps'\): say the size \(--size steps=N"),
-            ({"step": 5}, {}, "no open size 'step', did you mean 'steps'.*: n, steps, state.2"),
+            ({"step": 5}, {}, "no open size and no input 'step', did you mean 'steps'.*: n, steps, state.2"),
             ({"steps": 0}, {}, "steps=0: give a whole number from 1 on"),
             ({}, {"x": (3, 5, 8), "state": (2, 4, 7)}, r"'n' is 3 and 4, .*'x' is \(3, 5, 8\).*'state' is \(2, 4, 7\)"),
             ({"steps": 6}, {"x": (3, 5, 8)}, r"'steps' is 6 and 5, .*size steps=6 was asked; .*'x' is \(3, 5, 8\)"),
@@ -187,5 +222,5 @@ def test_networks_refuse_sizes_as_files_do(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=re.escape("network lenet has no parameter 'n'")):
         load_workload(network="lenet", onnx=None, seed=1, sizes={"n": 3})
     path = model_of(tmp_path / "m.onnx", {"x": (np.float32, (2, 3))})
-    with pytest.raises(OptionError, match="no open size 'n'; the open sizes of its inputs: none"):
+    with pytest.raises(OptionError, match="no open size and no input 'n'; the open sizes of its inputs: none"):
         load_workload(network=None, onnx=path, seed=1, sizes={"n": 3})
