@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from time import perf_counter_ns
 from typing import Any, TypeVar
 
@@ -142,12 +143,23 @@ def _device(cl: Any, platform: str, index: int) -> Any:
     return devices[index]
 
 
+@cache
+def _context(cl: Any, device: Any) -> Any:
+    return cl.Context([device])
+
+
+@lru_cache(maxsize=512)
+def _built(cl: Any, context: Any, text: str, options: str) -> Any:
+    """A program's text, built once in this process: plans of like layers have the same texts."""
+    return cl.Program(context, text).build(options=options.split())
+
+
 class _Session:
-    """One context with the plan's programs built and its pools allocated."""
+    """The plan's programs, built in the context of its device, and its pools."""
 
     def __init__(self, cl: Any, bundle: Bundle, device: Any, profile: bool) -> None:
         self._cl, self._plan, self._profile = cl, bundle.plan, profile
-        self._context = cl.Context([device])
+        self._context = _context(cl, device)
         properties = cl.command_queue_properties.PROFILING_ENABLE if profile else 0
         self._queue = cl.CommandQueue(self._context, device, properties=properties)
         start = perf_counter_ns()
@@ -195,7 +207,7 @@ class _Session:
     def _build(self, bundle: Bundle, program: Program) -> Any:
         assert program.opencl is not None
         text = bundle.files[program.opencl.file].decode()
-        built = self._cl.Program(self._context, text).build(options=program.opencl.options.split())
+        built = _built(self._cl, self._context, text, program.opencl.options)
         return self._cl.Kernel(built, program.kernel)
 
     def _allocate(self, plan: Plan) -> dict[str, Any]:
