@@ -22,7 +22,7 @@ from orchestrator.model.record import Outcome
 from . import queries, templates
 from .database import count_up
 from .queue import changes, extension
-from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable
+from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable, readable_rows
 from .tables import ATTEMPTS, EXPERIMENTS, JOBS, number_of
 from .templates import NewJobs
 
@@ -81,25 +81,19 @@ def every(connection: Connection) -> list[ExperimentRow]:
     """In order of submission; what cannot be read is logged and skipped."""
     counts = queries.counts(connection, None)
     rows = connection.execute(select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence)).all()
-    return [
-        found
-        for row in rows
-        if (found := readable(f"experiment {row.id}", partial(_row, row, counts.get(row.id, {})))) is not None
-    ]
+    return readable_rows("experiment", rows, lambda row: _row(row, counts.get(row.id, {})))
 
 
 def rows(connection: Connection, found: Sequence[AnyRow]) -> list[ExperimentRow]:
     """Of these rows, each with its own counts; what cannot be read is logged and skipped."""
     counts = {row.id: queries.counts(connection, row.id).get(row.id, {}) for row in found}
-    read = ((row, partial(_row, row, counts[row.id])) for row in found)
-    return [one for row, make in read if (one := readable(f"experiment {row.id}", make)) is not None]
+    return readable_rows("experiment", found, lambda row: _row(row, counts[row.id]))
 
 
 def names(connection: Connection) -> dict[str, str]:
     """Id -> name in order of submission; what cannot be read is logged and skipped."""
     rows = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence))
-    read = {row.id: readable(f"experiment {row.id}", partial(_name, row.spec)) for row in rows}
-    return {experiment_id: name for experiment_id, name in read.items() if name is not None}
+    return dict(readable_rows("experiment", rows, lambda row: (row.id, _name(row.spec))))
 
 
 def _name(spec: str) -> str:

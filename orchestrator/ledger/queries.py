@@ -13,7 +13,7 @@ from orchestrator.model.lease import Assignment
 from .database import padded
 from .lanes import known_candidates
 from .queue.histories import attempt_rows, running_rows
-from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable
+from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable_rows
 from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader, Measured, measured
 
@@ -112,8 +112,7 @@ def measured_by(connection: Connection, job_ids: Collection[str]) -> dict[str, M
 
 def job_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[JobRow]:
     """Rows of `JOB_COLUMNS`; what cannot be read is logged and skipped."""
-    read = partial(_job_row, JobReader(connection, rows))
-    return [found for row in rows if (found := readable(f"job {row.id}", partial(read, row))) is not None]
+    return readable_rows("job", rows, partial(_job_row, JobReader(connection, rows)))
 
 
 def _job_row(reader: JobReader, row: AnyRow) -> JobRow:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from isal import isal_zlib
@@ -244,6 +245,12 @@ def readable(what: str, read: Callable[[], T]) -> T | None:
     except Unreadable as e:
         log.error("event=unreadable error=%s", str(e).replace("\n", " "))
         return None
+
+
+def readable_rows(what: str, rows: Iterable[Any], read: Callable[[Any], T]) -> list[T]:
+    """What `read` makes of each row, which has an `id`; one that cannot be read costs itself alone, and is logged."""
+    found = (readable(f"{what} {row.id}", partial(read, row)) for row in rows)
+    return [each for each in found if each is not None]
 
 
 def read_row(what: str, read: Callable[[], T]) -> T:

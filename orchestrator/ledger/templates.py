@@ -17,7 +17,7 @@ from orchestrator.model.job import ANY_CELL, ANY_JOB, AnyJob, Cell, Job
 from . import lanes
 from .database import padded, parts
 from .queue import changes
-from .rows import AnyRow, JobState, label, pack_json, read_row, readable, unpack
+from .rows import AnyRow, JobState, label, pack_json, read_row, readable, readable_rows, unpack
 from .tables import JOBS, TEMPLATES, number_of
 
 ORDINARY: TypeAdapter[Job] = TypeAdapter(Job)
@@ -151,8 +151,7 @@ def cells_of(connection: Connection, experiment_id: str) -> dict[str, Cell]:
     """The cells of an experiment, canaries too, by their ids; one that cannot be read is logged and left out."""
     mine = TEMPLATES.c.experiment == number_of(experiment_id)
     found = connection.execute(select(TEMPLATES.c.id, TEMPLATES.c.body).where(mine))
-    cells = (readable(f"template {row.id}", partial(_cell, row.body)) for row in found)
-    return {cell.cell_id: cell for cell in cells if cell is not None}
+    return {cell.cell_id: cell for cell in readable_rows("template", found, lambda row: _cell(row.body))}
 
 
 def _cell(body: bytes) -> Cell:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from sqlalchemy import select
@@ -13,7 +12,7 @@ from sqlalchemy import select
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import readable, unpack
+from orchestrator.ledger.rows import readable_rows, unpack
 from orchestrator.ledger.tables import NIGHTS
 from orchestrator.nightly import Night
 from orchestrator.nightly.past import MOST_NIGHTS, figures_of
@@ -65,8 +64,7 @@ def _found(database: Database, suite: str) -> Found:
     newest = select(NIGHTS.c.id, NIGHTS.c.body).where(NIGHTS.c.suite == suite, NIGHTS.c.over)
     with database.read() as connection:
         rows = connection.execute(newest.order_by(NIGHTS.c.due_at.desc()).limit(MOST_NIGHTS)).all()
-    read = (readable(f"night {row.id}", partial(_night, row.body)) for row in rows)
-    nights = [night for night in read if night is not None and night.is_judged]
+    nights = [night for night in readable_rows("night", rows, lambda row: _night(row.body)) if night.is_judged]
     columns = [Column(id=night.night_id, at=night.due_at) for night in nights]
     past = history(suite, columns, [figure for night in nights for figure in figures_of(night)])
     settled = [change for _, change in reversed(past.changes) if change.settled]

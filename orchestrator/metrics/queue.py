@@ -6,7 +6,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,7 +15,7 @@ from orchestrator.answers import Wait, explain
 from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.database import padded
 from orchestrator.ledger.queue.groups import waiting_in_brief
-from orchestrator.ledger.rows import OPEN, JobState, readable
+from orchestrator.ledger.rows import OPEN, JobState, readable_rows
 from orchestrator.ledger.tables import (
     ATTEMPTS,
     CHOICE_DEVICES,
@@ -180,8 +179,8 @@ def _experiments(connection: Connection) -> Iterator[Metric]:
     further = connection.execute(newest.where(nightly).limit(MAX_NIGHTLY)).all()
     first = {row.id for row in every}
     rows = {row.id: row for row in sorted((*every, *further), key=lambda row: -row.sequence)}
-    found = ((row.id, readable(f"experiment {row.id}", partial(name_in, row.spec))) for row in rows.values())
-    names = {each: name for each, name in found if name is not None and (each in first or NIGHTLY in name)}
+    found = readable_rows("experiment", rows.values(), lambda row: (row.id, name_in(row.spec)))
+    names = {each: name for each, name in found if each in first or NIGHTLY in name}
     states = _states(connection, names)
     yield _progress(states, names)
     begun = {name: rows[experiment_id] for experiment_id, name in reversed(names.items())}

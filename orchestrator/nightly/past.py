@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 from orchestrator.analysis.comparison import Compared, SideRow, alike, excluded_rows, rows_of
 from orchestrator.analysis.history import Figure, History, history, of_sides
@@ -14,7 +13,7 @@ from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history.series import facts_of
 from orchestrator.errors import FarmError, NoData, UnknownName
 from orchestrator.ledger import Ledger, NightText
-from orchestrator.ledger.rows import readable
+from orchestrator.ledger.rows import readable_rows
 from orchestrator.model.axes import SIDE, axis_value_text
 from orchestrator.model.experiment import BASELINE, CANDIDATE, Experiment
 
@@ -39,8 +38,7 @@ def nights_of(ledger: Ledger, suite: str, last: int | None = MOST_NIGHTS) -> lis
 
 def readable_nights(texts: Iterable[NightText]) -> list[Night]:
     """Those of these that can be read; the log tells of the others."""
-    read = (readable(f"night {text.id}", partial(Night.model_validate_json, text.body)) for text in texts)
-    return [night for night in read if night is not None]
+    return readable_rows("night", texts, lambda text: Night.model_validate_json(text.body))
 
 
 def rows_of_night(ledger: Ledger, night: Night) -> list[SideRow]:

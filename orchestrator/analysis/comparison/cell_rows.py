@@ -19,8 +19,6 @@ from .ratio import ROUNDING_MS, Design, Estimate, design_of
 from .rows import SideRow
 from .verdict import share_of
 
-EVEN = 1.1
-"""Over the least, the largest of values whose median any rule tells, however alike neighbours are: a shortcut."""
 ORDER = {name: place for place, name in enumerate(METRICS)}
 Differs = dict[str, tuple[str, str]]
 
@@ -175,7 +173,7 @@ def _told(name: str, blocks: Sequence[SideRow], every: Iterable[SideRow]) -> tup
     if not blocks:
         return None, TOO_SHORT if any(name in row.uncertainties for row in every) else None
     (metric, _, basis), values = name.partition("/"), [row.values[name] for row in blocks]
-    if not QUANTITIES[metric].has_interval or (metric != "energy" and max(values) <= EVEN * min(values)):
+    if not QUANTITIES[metric].has_interval:
         return median(values), None
     in_time, watched = sorted(blocks, key=lambda row: row.started_at), any(row.watched for row in blocks)
     values = [row.values[name] for row in in_time]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log1p
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,9 @@ from .verdict import Verdict, bounds, holm, judge, needed, p_values
 
 BY_TIME = ("latency", "setup")
 OF_PHONE = "the phone itself changed between the nights, as its canaries did: compare both sides in one night"
+ONE_NIGHT = "one night beside one tells no throttling from a change; compare both in one night, or"
+LIKE_ONE = 3
+"""Rows of a phone that moved together, with phones that did not, say that the phone did."""
 AS_NIGHTS_DO = 1.5
 """One night that lies no further off than so many times what any night of these devices moved by is no difference: a
 phone that throttles from the first block on looks like a slower build (benchmarks/statistics/nights.py)."""
@@ -29,6 +34,15 @@ phone that throttles from the first block on looks like a slower build (benchmar
 
 _Of = tuple[str, str, str]
 """Source, metric and basis."""
+
+
+class _Moves(NamedTuple):
+    """The logarithms by which devices moved by themselves, by what figures are of."""
+
+    furthest: Mapping[_Of, float]
+    """Between nights the furthest of any row; within a night of all rows of a device: what throttles slows all."""
+    alone: Mapping[_Of, Mapping[str, float]]
+    """Device -> how much further all that it ran moved from side to side than that of the others."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +64,13 @@ def compare(
     groups = list(_groups(rows))
     for group in groups:
         _tell_ratios(group)
-    moved = _moved(groups)
+    moves = _moves(groups)
     tested = [(group, group.p) for group in groups if group.p is not None]
     if tested:
         adjusted = holm(np.concatenate([p for _, p in tested]))
         ends = np.cumsum([len(p) for _, p in tested])
         for (group, p), own in zip(tested, np.split(adjusted, ends[:-1]), strict=True):
-            _tell_verdicts(group, p, own, rules, len(adjusted), moved)
+            _tell_verdicts(group, p, own, rules, len(adjusted), moves)
     return tuple(row.told for row in rows)
 
 
@@ -85,23 +99,32 @@ def _tell_ratios(group: _Group) -> None:
         row.told.interval = Interval(low=low, high=high)
 
 
-def _moved(groups: Iterable[_Group]) -> Mapping[_Of, float]:
-    """Return the logarithm by which any night of any device moved furthest, by what figures are of."""
-    found: dict[_Of, float] = {}
-    for group in groups:
-        for row, move in zip(group.rows, () if group.found.moved is None else group.found.moved.tolist(), strict=False):
-            found[_of(row)] = max(found.get(_of(row), 0.0), move)
-    return found
+def _moves(groups: Iterable[_Group]) -> _Moves:
+    rows: dict[tuple[_Of, str, int], list[Array]] = {}
+    points: dict[_Of, dict[str, list[float]]] = {}
+    for number, (group, moved) in enumerate((each, each.found.moved) for each in groups):
+        for place, (row, move) in enumerate(zip(group.rows, () if moved is None else moved, strict=False)):
+            device = row.told.device if group.found.method == "blocks" else str(place)
+            rows.setdefault((_of(row), device, number), []).append(move)
+            points.setdefault(_of(row), {}).setdefault(row.told.device, []).append(float(group.found.point[place]))
+    furthest: dict[_Of, float] = {}
+    for (of, *_), moves in rows.items():
+        furthest[of] = max(furthest.get(of, 0.0), float(np.abs(np.median(moves, axis=0)).max()))
+    alone: dict[_Of, dict[str, float]] = {}
+    for of, own in points.items():
+        for device, of_device in own.items():
+            others = [median(each) for name, each in own.items() if name != device]
+            if len(of_device) >= LIKE_ONE and len(others) >= LIKE_ONE - 1:
+                alone.setdefault(of, {})[device] = median(of_device) - median(others)
+    return _Moves(furthest, alone)
 
 
 def _of(row: Row) -> _Of:
     return row.told.source, row.told.metric, row.told.basis
 
 
-def _tell_verdicts(
-    group: _Group, p: Array, adjusted: Array, rules: Rules, rows: int, moved: Mapping[_Of, float]
-) -> None:
-    """`rows`: of the whole table. `moved`: by what figures are of, how far nights move by themselves."""
+def _tell_verdicts(group: _Group, p: Array, adjusted: Array, rules: Rules, rows: int, moves: _Moves) -> None:
+    """`rows`: of the whole table."""
     found = group.found
     margins = np.array([row.told.margin for row in group.rows])
     shares = np.array([row.share for row in group.rows])
@@ -112,7 +135,7 @@ def _tell_verdicts(
         row = each.told
         row.verdict, row.p, row.adjusted_p = verdict, its_p, adjusted_p
         row.blocks, row.nights = found.blocks, found.nights
-        row.reason = _of_the_phone(each, found, point, moved.get(_of(each), 0.0)) if verdict == "different" else ""
+        row.reason = _of_the_phone(each, found, point, moves) if verdict == "different" else ""
         if row.reason:
             row.verdict = "unknown"
         elif verdict == "different":
@@ -121,17 +144,27 @@ def _tell_verdicts(
             _tell_needs(row, found, units)
 
 
-def _of_the_phone(row: Row, found: Estimate, point: float, moved: float) -> str:
+def _of_the_phone(row: Row, found: Estimate, point: float, moves: _Moves) -> str:
     """Why a difference may be the phone's own: its canaries moved too, in the same direction and half as far; or there
-    are none, and a single night is no further off than nights of these devices are by themselves."""
+    are none, a single night is no further off than these devices are by themselves, or all that it ran moved alike."""
     if row.phone is not None:
-        is_its = abs(row.phone) > log1p(CHANGE_SHARE) and row.phone * point > 0 and abs(row.phone) >= abs(point) / 2
-        return f"{OF_PHONE} ({exp(row.phone) - 1:+.0%} of their time)" if is_its and row.told.metric in BY_TIME else ""
-    if found.method != "nights" or min(found.nights) > 1 or abs(point) > AS_NIGHTS_DO * moved:
+        is_its = row.told.metric in BY_TIME and abs(row.phone) > log1p(CHANGE_SHARE) and _follows(point, row.phone)
+        return f"{OF_PHONE} ({exp(row.phone) - 1:+.0%} of their time)" if is_its else ""
+    if found.method not in ("nights", "blocks") or min(found.nights) > 1:
         return ""
-    row.told.needs_nights = 1
-    most = f"{exp(moved) - 1:.0%}"
-    return f"nights of these devices move by up to {most} by themselves: compare one night more, or with canaries"
+    furthest, few = moves.furthest.get(_of(row), 0.0), found.method == "blocks"
+    if abs(point) <= AS_NIGHTS_DO * furthest:
+        row.told.needs_nights = None if few else 1
+        where, mend = ("within a night", ONE_NIGHT) if few else ("from night to night", "compare one night more, or")
+        return f"{where} these devices move by up to {exp(furthest) - 1:.0%} by themselves: {mend} with canaries"
+    alone = moves.alone.get(_of(row), {}).get(row.told.device, 0.0)
+    if few and _follows(point, alone):
+        return f"all that this phone ran moved by {exp(alone) - 1:+.1%}, others' did not: {ONE_NIGHT} with canaries"
+    return ""
+
+
+def _follows(point: float, phone: float) -> bool:
+    return phone * point > 0 and abs(phone) >= abs(point) / 2
 
 
 def _needs(

@@ -41,6 +41,8 @@ ROUNDING_MS = 12**-0.5
 """Standard deviation of what rounding to whole milliseconds does."""
 INTERLEAVED = 0.8
 """Least part of neighbouring rounds that must not overlap in time."""
+FEWEST = 3
+"""Blocks before and after a place of a night at which a phone may have begun to throttle."""
 TRIMMED = 10
 """Of so many values one is trimmed at each end: of 12 rounds with one block in a hundred 30 % slow, a difference of 5 %
 is found in 99 % instead of 84 %; a fifth would find 2 % in 37 instead of 54 % (benchmarks/statistics/nights.py)."""
@@ -115,8 +117,8 @@ class Estimate:
     unit_blocks: int = 1
     """Blocks of a unit: of a night those that it has."""
     moved: Array | None = None
-    """Distance of each row's furthest night from the median of its side; None where nights are not
-    compared."""
+    """By how much each row moved by itself, a column a place: its nights from the median of their side; of few nights
+    the blocks of a night from the ones before. None of pairs and examples."""
 
 
 def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float = 0.0) -> Estimate | None:
@@ -235,7 +237,7 @@ def _over_nights(layout: Layout, point: Array, a: Array, b: Array, rounded: Arra
         return std, np.asarray(n + m - 2.0)
 
     a_night = -(-sum(layout.blocks) // sum(counts))
-    moved = np.max([np.abs(side - np.median(side, axis=1)[:, None]).max(axis=1) for side in figures], axis=0)
+    moved = np.hstack([side - np.median(side, axis=1)[:, None] for side in figures])
     return replace(_estimate(layout, point, middles[1] - middles[0], after, a_night), moved=moved)
 
 
@@ -256,7 +258,14 @@ def _over_blocks(layout: Layout, point: Array, a: Array, b: Array, between: Arra
         freedom = welch_freedoms((own, own_freedom), (other, other_freedom), (common, np.inf))
         return np.sqrt(own**2 + other**2 + assumed[at]), freedom
 
-    return _estimate(layout, point, sides[1].centre - sides[0].centre, after)
+    nights = [*_nights(a, layout.a), *_nights(b, layout.b)]
+    moved = [
+        np.median(own[:, place:], axis=1) - np.median(own[:, :place], axis=1)
+        for own in nights
+        for place in range(FEWEST, own.shape[1] - FEWEST + 1)
+    ]
+    found = _estimate(layout, point, sides[1].centre - sides[0].centre, after)
+    return replace(found, moved=np.stack(moved, 1) if moved else np.zeros((len(point), 1)))
 
 
 def _nights(values: Array, sizes: Sequence[int]) -> list[Array]:

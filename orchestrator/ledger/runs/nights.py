@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 
 from sqlalchemy import delete, insert, select, update
 
 from orchestrator.errors import UnknownName
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable, unpack
+from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable_rows, unpack
 from orchestrator.ledger.tables import NIGHTS, SCHEDULES
 
 
@@ -80,8 +79,7 @@ class Nights:
         if over is not None:
             wanted = wanted.where(NIGHTS.c.over.is_(over))
         with self._database.read() as connection:
-            read = (readable(f"night {row.id}", partial(_night, row)) for row in connection.execute(wanted).all())
-            return [night for night in read if night is not None]
+            return readable_rows("night", connection.execute(wanted).all(), _night)
 
     def due_times(self, suite: str, limit: int) -> list[float]:
         """When the newest nights of a suite were due (Unix time), the newest first; reads no night."""
@@ -92,9 +90,8 @@ class Nights:
     def schedules(self) -> list[Schedule]:
         """Suites that run by themselves, by name."""
         with self._database.read() as connection:
-            rows = connection.execute(select(SCHEDULES).order_by(SCHEDULES.c.suite)).all()
-        read = (readable(f"the schedule of suite {row.suite}", partial(_schedule, row)) for row in rows)
-        return [schedule for schedule in read if schedule is not None]
+            wanted = select(SCHEDULES, SCHEDULES.c.suite.label("id")).order_by(SCHEDULES.c.suite)
+            return readable_rows("the schedule of suite", connection.execute(wanted).all(), _schedule)
 
     def schedule(self, suite: str, file: str, cron: str, body: bytes) -> None:
         """From now on this suite runs by itself; what was said of it before is replaced."""

@@ -10,7 +10,7 @@ from sqlalchemy import insert, select
 
 from orchestrator.errors import UnknownName
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable, unpack
+from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable_rows, unpack
 from orchestrator.ledger.tables import QUEUE_RUNS
 
 LATEST = "latest"
@@ -66,8 +66,7 @@ class QueueRuns:
         if name is not None:
             wanted = wanted.where(QUEUE_RUNS.c.name == name)
         with self._database.read() as connection:
-            read = (readable(f"queueing run {row.id}", partial(_run, row)) for row in connection.execute(wanted).all())
-            return [run for run in read if run is not None]
+            return readable_rows("queueing run", connection.execute(wanted).all(), _run)
 
     def find(self, name: str) -> QueueRun:
         """By id, by the experiment's name (its newest), or `latest`. Raises UnknownName."""

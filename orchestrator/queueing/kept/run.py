@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from pydantic import Field
 
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import Ledger, QueueRun
-from orchestrator.ledger.rows import readable
+from orchestrator.ledger.rows import readable_rows
 from orchestrator.model.base import Model
 from orchestrator.model.device import DeviceFacts, DeviceState
 from orchestrator.model.record import ConditionProof
@@ -92,8 +91,7 @@ class Read:
 
 def list_runs(ledger: Ledger, name: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
     """The answer of `farm queue list`: the newest first."""
-    read = (readable(f"queueing run {row.id}", partial(_listed, row)) for row in ledger.queue_runs.listed(name, limit))
-    return [row for row in read if row is not None]
+    return readable_rows("queueing run", ledger.queue_runs.listed(name, limit), _listed)
 
 
 def _listed(row: QueueRun) -> dict[str, Any]:

@@ -112,6 +112,34 @@ def test_a_night_that_is_slow_as_nights_of_these_phones_are_is_unknown(seed: int
             assert (own.verdict, own.worse) == ("different", True)
 
 
+def one_beside_one(
+    generator: np.random.Generator, slow: Array, *, throttled: float = 0.0, wander: float = 0.005
+) -> list[str]:
+    """Verdicts on phones that throttle by 10 to 30 % from some block of a night on; `slow`: of B, by phone and cell."""
+    phones = slow.shape[0], 2, 1
+    heat = generator.uniform(0.1, 0.3, phones) * (generator.random(phones) < throttled)
+    begun = np.arange(BLOCKS) >= generator.integers(0, BLOCKS, phones)
+    own = np.exp(generator.normal(0, wander, phones)) * (1 + heat * begun)
+    found: list[list[SideRow]] = [[], []]
+    for (phone, cell), factor in np.ndenumerate(slow):
+        for night, side in enumerate(found):
+            values = times(generator, (BLOCKS,), 0.01) * own[phone, night] * (1.0, factor)[night]
+            side += measured(values.tolist(), f"night-{night}", device=f"phone-{phone}", network=f"cell-{cell}")
+    return [each.verdict for each in compare(*found)]
+
+
+def test_one_night_beside_one_blames_no_build_for_what_a_phone_did(seed: int) -> None:
+    """Of 200 tables 67 alarmed beside throttled nights, and 50 by nights that differ by 1 %; now 0 to 3. Calm ones
+    tell of one configuration as before, and what slows every phone is no phone's."""
+    generator, same = np.random.default_rng(seed), np.ones((8, 4))
+    one = same.copy()
+    one[0, 0] = 1.08
+    worlds: tuple[dict[str, float], ...] = ({"throttled": 0.15}, {"wander": 0.01})
+    assert sum("different" in one_beside_one(generator, same, **harsh) for harsh in worlds for _ in range(20)) <= 4
+    assert sum(one_beside_one(generator, one)[0] == "different" for _ in range(20)) >= 7
+    assert one_beside_one(generator, 1.08 * same).count("different") >= 16
+
+
 def test_one_gross_block_does_not_ask_for_many_more(seed: int) -> None:
     """Of a cell that is the same, or 5 % slower: by means dozens to hundreds of rounds more."""
     generator = np.random.default_rng(seed)

@@ -336,8 +336,12 @@ def test_a_column_that_tells_devices_apart(
         ("a.csv", b"time [s],power [W]\n1,\xff\n", "UTF-8"),
     ],
 )
-def test_a_file_of_a_program_is_to_be_exported_by_it(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    (tmp_path / name).write_bytes(content)
+def test_a_file_of_a_program_is_to_be_exported_by_it(
+    tmp_path: Path, seed: int, name: str, content: bytes, words: str
+) -> None:
+    """Whatever it holds behind its first bytes."""
+    generator = np.random.default_rng(seed)
+    (tmp_path / name).write_bytes(content + generator.bytes(int(generator.integers(3000))))
     with pytest.raises(TableError) as caught:
         one(tmp_path / name)
     assert words in str(caught.value.remedy)

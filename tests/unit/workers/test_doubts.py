@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from orchestrator.energy import block_energy
 from orchestrator.model.device import Api, DeviceFacts, DeviceState, Health, Precision, Source
-from orchestrator.model.event import Event, Output, Power, Sample, Warning
+from orchestrator.model.event import Event, Memory, Output, Power, Sample, Warning
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
+from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Record
 from tests.unit.energy.blocks import load_between, readings, record, series
 from workers.execution.doubts import find_doubts
@@ -168,9 +173,31 @@ def test_power_that_was_asked_for_is_a_figure_or_a_reason(block: Record, code: D
         assert with_validity(block, job("latency"), None).doubts == block.doubts
 
 
-def test_a_quantity_that_was_asked_for_and_is_absent_is_named() -> None:
-    (found,) = with_validity(record(), job("latency", "memory", "layers"), None).doubts
-    assert (found.code, found.detail) == (DoubtCode.QUANTITY_MISSING, "memory, layers")
+QUANTITIES = ("latency", "memory", "layers", "power")
+
+
+@pytest.mark.parametrize("draw", range(12))
+def test_each_quantity_that_was_asked_for_is_a_figure_or_named(seed: int, draw: int) -> None:
+    """Whatever of them a phone and its meters told, and whatever the power was to be of."""
+    rng = np.random.default_rng([seed, draw])
+    asked = [name for name in QUANTITIES if rng.random() < 0.7] or ["power"]
+    trace = load_between(0.5, 2.5)
+    gauge = readings(trace, **({} if rng.random() < 0.5 else {"current_ua": None})) if rng.random() < 0.7 else ()
+    meter = (series(trace, scope=rng.choice([*Scope])),) if rng.random() < 0.5 else ()
+    memory = Memory(seq=0, t_ns=0, device_bytes=1, device_peak_bytes=2, vm_hwm_bytes=0, vm_rss_bytes=1)
+    told: dict[str, Any] = {"memory": memory if rng.random() < 0.5 else None}
+    told |= {} if rng.random() < 0.7 else {"samples": (), "phases": ()}
+    block = record(gauge, series=meter, **told)
+    wanted = job(*asked)
+    source = rng.choice(["auto", *PowerSource])
+    wanted = wanted.model_copy(update={"measure": wanted.measure.model_copy(update={"power_source": str(source)})})
+    judged = with_validity(block, wanted, None)
+    named = ", ".join(doubt.detail for doubt in judged.doubts if doubt.code is DoubtCode.QUANTITY_MISSING)
+    held = {"latency": bool(block.samples), "memory": block.memory is not None, "layers": bool(block.layers)}
+    assert {name for name in asked if not held.get(name, True)} == set(filter(None, named.split(", ")))
+    energy = [doubt for doubt in judged.doubts if doubt.code is DoubtCode.NO_ENERGY]
+    has_one = block_energy(block, wanted.measure.power_source) is not None
+    assert bool(energy) is ("power" in asked and not has_one) and all(doubt.detail for doubt in energy)
 
 
 def test_a_phone_that_a_meter_measures_needs_no_gauge() -> None:
