@@ -44,11 +44,13 @@ A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not rep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .types import ElementType, derived
 
 Array = npt.NDArray[np.float32]
 
@@ -84,6 +86,16 @@ class Graph:
     """The largest of the whole numbers that it computes as places of elements."""
     sums: int = 0
     """The largest that its sums of whole numbers, as quantized layers have them, may become."""
+    types: dict[str, ElementType] = field(default_factory=dict)
+    """The element type of every tensor; those that are not given are derived from the nodes."""
+
+    def __post_init__(self) -> None:
+        self.types = derived(self.nodes, self.types, self.inputs, self.constants)
+
+    def in_single(self) -> Graph:
+        """Return the graph with its constants in fp32, for kernels that compute whole numbers in it."""
+        constants = {name: np.asarray(array, np.float32) for name, array in self.constants.items()}
+        return replace(self, constants=constants, shapes=dict(self.shapes))
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes a tensor; None for inputs and constants."""

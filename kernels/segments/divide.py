@@ -76,4 +76,5 @@ def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
         whole=graph.whole.intersection(inputs),
         places=graph.places,
         sums=graph.sums,
+        types={name: graph.types[name] for name in (*inputs, *constants, *made)},
     )

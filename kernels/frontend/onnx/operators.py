@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 
-import numpy as np
 import onnx
 
 from kernels.errors import UnsupportedNode
@@ -128,8 +127,7 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     else:
         _emit(node, to)
     keep_exact(node, to)
-    types = result_types(node, to)
-    to.types |= {name: types[name] for name in node.outputs if name in to.shapes and types[name] != np.float32}
+    to.types |= {name: kind for name, kind in result_types(node, to).items() if name in to.shapes}
 
 
 def _emit(node: OnnxNode, to: Context) -> None:

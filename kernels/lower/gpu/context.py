@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 from math import prod
 from types import MappingProxyType
@@ -47,7 +46,7 @@ class GpuContext:
     """The common state of the operations' lowerings. Tensors are converted between layouts where first needed."""
 
     def __init__(self, graph: Graph, options: Options, limits: Limits, *, at_ports: bool = True) -> None:
-        self.graph = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
+        self.graph = graph.in_single()
         self.options = options
         self.limits = limits
         self.draft = Draft(graph.name)

@@ -122,8 +122,8 @@ def operators() -> list[str]:
     return [name for name in names if name not in SLOW and not name.startswith("ai_onnx_ml")]
 
 
-def nodes(modules: Iterable[str] = ()) -> list[Case]:
-    """Tests of single operators that have an input of fp32: those of some modules, or all."""
+def nodes(modules: Iterable[str] = (), *, whole: bool = False) -> list[Case]:
+    """Tests of single operators that have an input of fp32, or with `whole` any: those of some modules, or all."""
     texts = patch.object(case_base, "process_snippet", lambda *_: ("", ""))  # for pages about ONNX
     with texts, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # onnx's: infinities that its cases are about
@@ -134,7 +134,8 @@ def nodes(modules: Iterable[str] = ()) -> list[Case]:
         inputs, outputs = case.data_sets[0]
         graph = case.model.graph
         plain = all(isinstance(array, np.ndarray | np.generic) for array in (*inputs, *outputs))
-        if plain and len(inputs) == len(graph.input) and any(array.dtype == np.float32 for array in inputs):
+        plain = plain and (whole or any(array.dtype == np.float32 for array in inputs))
+        if plain and len(inputs) == len(graph.input):
             given = {port.name: np.asarray(array) for port, array in zip(graph.input, inputs, strict=True)}
             wanted = {port.name: np.asarray(array) for port, array in zip(graph.output, outputs, strict=True)}
             found.append(Case(case.name, case.model, given, wanted))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
+from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode, as_stored
 from kernels.ir.expressions import LETTERS, Expression, with_operands
 from kernels.ir.graph import Node
 from kernels.ir.shapes import MAX_TAKE_RANK, MAX_TRANSPOSE_RANK, Shape, output_shape
@@ -90,8 +90,7 @@ class Steps:
     def constant(self, array: AnyArray, name: str = "", *, nan: bool = False) -> str:
         """A weight of this content, infinities included; `nan`: NaN, too, which else is refused."""
         base = name or f"{next(filter(None, self.node.outputs))}.constant"
-        with np.errstate(over="ignore", invalid="ignore"):
-            content = np.asarray(array, np.float32, order="C")
+        content = as_stored(array)
         if not nan and np.isnan(content).any():
             raise ModelError(
                 f"tensor {base!r} (node {self.node.name!r}) holds NaN; export the model from intact weights"

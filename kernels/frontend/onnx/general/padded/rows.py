@@ -74,8 +74,7 @@ class Rows(Steps):
                 places, held = self.inside(name, axis, count)
                 found = self.map(("select", ("less", "a", "b"), "c", "d"), places, held, self.tensor(name), value)
                 self.to.made[key] = found
-                if kind != np.float32:
-                    self.to.types[found] = kind
+                self.to.types[found] = kind
             name = self.to.made[key]
         return name
 
@@ -107,8 +106,7 @@ def output_counts(to: Context, outputs: Sequence[str]) -> list[str]:
             covered = rows.covered(inner, {axis: count}, PADDING)
             to.constants.pop(name, None)
             rows.end(covered)
-            if kind != np.float32:
-                to.types[name] = kind
+            to.types[name] = kind
             target = to.fresh(f"{name}.count{axis or ''}")
             to.add_shape(target, (1,))
             to.nodes.append(rows.alias(number(rows, count), target))

@@ -60,8 +60,7 @@ def _shaped(r: Rows, wanted: Sequence[Extent]) -> None:
     kind = r.to.type_of(r.operand(0))
     r.end(r.reshape(x, shape))
     r.tell(found)
-    if kind != np.float32:
-        r.to.types[r.node.outputs[0]] = kind
+    r.to.types[r.node.outputs[0]] = kind
 
 
 def _together(r: Rows, x: str, given: Sequence[Extent], start: int, stop: int) -> str:
@@ -219,8 +218,7 @@ def sliced(r: Rows) -> None:
             found[axis] = count
     r.end(x)
     r.tell(found)
-    if kind != np.float32:
-        r.to.types[r.node.outputs[0]] = kind
+    r.to.types[r.node.outputs[0]] = kind
 
 
 def _is_before(end: Extent, most: int) -> bool:
