@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 from .expressions import LETTERS, Expression
 
@@ -51,6 +52,18 @@ def to_numpy(kind: ElementType) -> np.dtype[Any]:
 def of_numpy(dtype: np.dtype[Any]) -> ElementType:
     """Return the element type of a NumPy array's elements. Raises KeyError where there is none."""
     return _OF_NUMPY[np.dtype(dtype)]
+
+
+def as_type(array: npt.NDArray[Any], kind: ElementType) -> npt.NDArray[Any]:
+    """Return numbers in a type: whole ones start again past its ends, and stay as they are where some are infinite or
+    NaN; those of types that NumPy has not are in fp32 or int8."""
+    dtype = to_numpy(kind) if to_numpy(kind).isbuiltin == 1 else np.dtype(np.int8 if is_whole(kind) else np.float32)
+    if array.dtype == dtype or (is_whole(kind) and not np.isfinite(array).all()):
+        return array
+    if array.dtype.kind == "f" and dtype.kind in "iu":
+        array = array.astype(np.int64)
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)
 
 
 def is_whole(kind: ElementType) -> bool:
