@@ -28,6 +28,13 @@ _ORDER: tuple[ElementType, ...] = get_args(ElementType)
 _WORDS = {"bf": "bfloat", "f8": "float8_", "i": "int", "u": "uint", "f": "float", "b": "b"}
 _KEPT = ("take", "concat", "reshape", "transpose", "slice", "gather", "pad", "resize", "relu", "clip", "max_pool")
 _SUMS = ("add", "mul", "dense", "matmul", "conv", "im2col")
+APART = ("take", "gather", "suppress", "roi_align")
+"""Operations whose further operands are places, or how many are valid."""
+_IN_WHOLE = frozenset(
+    {"take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", *_SUMS, "map", "reduce", "sort"}
+)
+"""Operations that compute whole numbers as such."""
+_MOST = 2.0**63
 _REDUCED = ("max", "min")
 _TRUTHS = ("less", "equal")
 _WHOLE = ("add", "sub", "mul", "neg", "min", "max", "abs", "floor", "round")
@@ -100,7 +107,7 @@ def expression_type(expression: Expression, given: Sequence[ElementType]) -> Ele
     if isinstance(expression, str):
         return given[LETTERS.index(expression)]
     if not isinstance(expression, tuple):
-        return "bool" if expression in (0.0, 1.0) else "i4" if float(expression).is_integer() else "f32"
+        return _number_type(expression)
     function, *arguments = expression
     kinds = [expression_type(argument, given) for argument in arguments]
     if function in _TRUTHS:
@@ -110,6 +117,46 @@ def expression_type(expression: Expression, given: Sequence[ElementType]) -> Ele
     kind = widest(kinds[1:] if function == "select" else kinds)
     grows = function in _WHOLE[:4] and not (function == "mul" and kind == "bool")
     return widest((kind, "i32")) if is_whole(kind) and (grows or kind == "i4") else kind
+
+
+def is_whole_valued(part: Expression, given: Sequence[ElementType]) -> bool:
+    """Return whether an expression, computed in floating point, has whole numbers only."""
+    if isinstance(part, str):
+        return is_whole(given[LETTERS.index(part)])
+    if not isinstance(part, tuple):
+        return float(part).is_integer()
+    if part[0] in ("floor", "round", *_TRUTHS):
+        return True
+    values = part[2:] if part[0] == "select" else part[1:]
+    return part[0] in (*_WHOLE, "select") and all(is_whole_valued(each, given) for each in values)
+
+
+def computed_in(node: Node, types: Mapping[str, ElementType]) -> ElementType:
+    """Return the type in which a node computes: fp32, or a whole one of 32 or 64 bits. Operands are converted to it,
+    and the result to the node's own type; but operands of `APART`, of which only the first is."""
+    given = [types[name] for name in node.inputs if name]
+    if node.op in APART:
+        return given[0] if is_whole(given[0]) else "f32"
+    kinds = [*given, types[node.output]]
+    whole = all(map(is_whole, kinds)) and node.op in _IN_WHOLE and node.attributes.get("kind") != "mean"
+    if not whole or (node.op == "map" and not _is_whole_program(node.attributes["expression"])):
+        return "f32"
+    kind = widest((*kinds, "i32"))
+    return "i64" if kind in ("u32", "u64") else kind
+
+
+def _is_whole_program(part: Expression) -> bool:
+    """Return whether an expression of whole numbers has whole numbers everywhere."""
+    if isinstance(part, tuple):
+        known = part[0] in (*_WHOLE, *_TRUTHS, "select")
+        return known and all(map(_is_whole_program, part[1:]))
+    return isinstance(part, str) or _number_type(part) != "f32"
+
+
+def _number_type(number: float) -> ElementType:
+    if number in (0.0, 1.0):
+        return "bool"
+    return "i4" if float(number).is_integer() and abs(number) < _MOST else "f32"
 
 
 def derived(

@@ -22,6 +22,7 @@ from kernels.ir.expressions import LETTERS, Expression, program_of, with_operand
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.strides import MAX_AXES, strided
+from kernels.ir.types import ElementType, computed_in, is_whole, is_whole_valued, to_numpy
 
 from .rewrite import rebuilt
 
@@ -58,6 +59,9 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
     inner, outer = expression_of(first), expression_of(then)
     if inner is None or outer is None or ("map" not in (first.op, then.op) and not _is_gate(first, then)):
         return None
+    kind = computed_in(then, graph.types)
+    if computed_in(first, graph.types) != kind or not _is_kept(graph, first, inner, kind):
+        return None
     if prod(graph.shapes[first.output]) != prod(graph.shapes[then.output]):
         return None  # it would be computed anew for each element that it goes to
     names = dict.fromkeys(name for name in (*then.inputs, *first.inputs) if name != first.output)
@@ -76,7 +80,24 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
         program_of(expression)
     except ModelError:
         return None
-    return replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
+    joined = replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
+    return joined if computed_in(joined, graph.types) == kind else None
+
+
+def _is_kept(graph: Graph, node: Node, value: Expression, kind: ElementType) -> bool:
+    """Return whether a node's own type holds the numbers that it computes, so that nothing is lost without it."""
+    own = graph.types[node.output]
+    if not is_whole(own) or own in (kind, "bool"):
+        return True
+    if not is_whole_valued(value, [graph.types[name] for name in node.inputs]):
+        return False
+    limits = np.iinfo(to_numpy(own))
+    if limits.bits > 16:  # a number that is no int32 is nothing certain as one
+        return kind == "f32"
+    match value:
+        case ("min", ("max", _, float(low)), float(high)):
+            return limits.min <= low and high <= limits.max
+    return False
 
 
 def _by_letter(node: Node, by: Mapping[str, Expression]) -> dict[str, Expression]:

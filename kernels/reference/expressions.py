@@ -51,13 +51,21 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "float16": lambda x: np.asarray(x, np.float32).astype(np.float16),
     "bfloat16": _bfloat16,
 }
+WHOLE: dict[str, Callable[..., Any]] = {
+    "less": lambda a, b: np.less(a, b).astype(np.int32),
+    "equal": lambda a, b: np.equal(a, b).astype(np.int32),
+    "floor": lambda a: a,
+    "round": lambda a: a,
+}
+"""Functions that are computed otherwise of whole numbers."""
 
 
 def compute(expression: Expression, operands: Sequence[AnyArray], shape: tuple[int, ...]) -> AnyArray:
     """Each element of a result of this shape, to which the operands broadcast."""
     dtype = operands[0].dtype if operands else np.dtype(np.float64)
     with np.errstate(all="ignore"):
-        return np.broadcast_to(np.asarray(_value(expression, operands, dtype, {}), dtype), shape)
+        found = np.asarray(_value(expression, operands, dtype, {}))
+        return np.broadcast_to(found if dtype.kind in "iu" else found.astype(dtype), shape)
 
 
 def _value(part: Expression, operands: Sequence[AnyArray], dtype: np.dtype[Any], known: dict[Expression, Any]) -> Any:
@@ -67,5 +75,6 @@ def _value(part: Expression, operands: Sequence[AnyArray], dtype: np.dtype[Any],
     if not isinstance(part, tuple):
         return dtype.type(part)
     if part not in known:
-        known[part] = MEANINGS[part[0]](*(_value(each, operands, dtype, known) for each in part[1:]))
+        meaning = (MEANINGS if dtype.kind == "f" else MEANINGS | WHOLE)[part[0]]
+        known[part] = meaning(*(_value(each, operands, dtype, known) for each in part[1:]))
     return known[part]

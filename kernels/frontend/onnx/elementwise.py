@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf, prod
 
 import numpy as np
@@ -107,16 +106,11 @@ def cast_like(node: OnnxNode, to: Context) -> None:
         return
     if wanted != np.float32:
         node.reject("an activation can only be cast to FLOAT")
-    _as_float(node, to)
-
-
-def _as_float(node: OnnxNode, to: Context) -> None:
-    name = node.input(0)
-    identity(replace(node, inputs=(to.nearest.get(name, name),)), to)
+    identity(node, to)
 
 
 def cast(node: OnnxNode, to: Context) -> None:
     """Cast an activation, which is fp32, to fp32 alone."""
     if node.attributes.get("to") != 1:
         node.reject("an activation can only be cast to FLOAT")
-    _as_float(node, to)
+    identity(node, to)

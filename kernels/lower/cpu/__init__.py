@@ -22,7 +22,7 @@ __all__ = ["ALGORITHMS", "CPU_CONVOLUTIONS", "lower_cpu"]
 def lower_cpu(graph: Graph, options: Options) -> Draft:
     """Lower a graph of canonical operations. Raises OptionError, UnsupportedNode."""
     CPU_CONVOLUTIONS.check(options, Limits(), CPU_CONVOLUTIONS.cases(graph))
-    context = CpuContext(graph := graph.in_single(), options)
+    context = CpuContext(graph, options)
     for name in graph.inputs:
         context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))
     for node in graph.nodes:

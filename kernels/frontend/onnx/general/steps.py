@@ -247,5 +247,5 @@ class Steps:
         constant = self.value(b) if b in self.to.constants else self.to.weights.get(b)
         if constant is None:
             return self.emit("matmul", (a, b))
-        weight = self.constant(np.asarray(constant, np.float64).reshape(constant.shape[-2:]), f"{b}.dense")
+        weight = self.constant(constant.reshape(constant.shape[-2:]), f"{b}.dense")
         return self.emit("dense", (a, weight))
