@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernels.plan.model import Bundle
+from kernels.plan.port_values import as_port
 from orchestrator.model.event import Error, Event, Output, parse_event
 
 from .plans import Array
@@ -81,6 +82,8 @@ class Agent:
         plan = bundle if isinstance(bundle, Path) else self.folder / "plan"
         if isinstance(bundle, Bundle):
             bundle.write(plan)
+            ports = {port.name: port for port in bundle.plan.inputs}
+            inputs = {name: as_port(ports[name], array) if name in ports else array for name, array in inputs.items()}
         words = [str(self.binary), "run", "--plan", str(plan), "--output-dir", str(self.folder / "outputs")]
         for name, array in inputs.items():
             array.tofile(self.folder / f"{name}.bin")
