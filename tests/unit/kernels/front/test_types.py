@@ -24,7 +24,7 @@ from kernels.ir.types import ElementType, as_type, is_whole, of_numpy, output_ty
 from kernels.options import Options
 from kernels.passes import PASSES, optimise, prepare
 from kernels.passes.channels import keep_shuffled
-from kernels.passes.split_channels import split_channels
+from kernels.passes.channels.split_channels import split_channels
 from kernels.plan.model import Dtype, Port
 from kernels.plan.port_values import as_port
 from kernels.reference import evaluate

@@ -21,9 +21,8 @@ from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import output_shape
 from kernels.ir.types import is_whole
-
-from .prune import prune
-from .rewrite import rebuilt, renamed
+from kernels.passes.prune import prune
+from kernels.passes.rewrite import rebuilt, renamed
 
 _BITS = 24
 _MOST = 2 ** (_BITS - 2)

@@ -1,0 +1,3 @@
+"""Types of numbers: written out between operations, and in fp32 for backends that have nothing else."""
+
+from .in_single import in_single as in_single
