@@ -126,5 +126,6 @@ def _renamed(to: Context, name: str) -> str:
     to.shapes[new] = to.shapes.pop(name)
     if name in to.types:
         to.types[new] = to.types.pop(name)
-    to.beyond |= {new} if name in to.beyond else set()
+    if name in to.beyond:
+        to.beyond[new] = to.beyond.pop(name)
     return new
