@@ -18,6 +18,7 @@ from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
 from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
 from .passes import prepare
+from .passes.in_types import in_types
 from .plan.model import Bundle
 from .plan.validate import validate
 from .segments import Segment, divide, join, with_windows
@@ -42,7 +43,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     if options.keep_all:
         graph = _keep_all(graph)
     if options.backend == "cpu":
-        draft = lower_cpu(prepare(graph, options), options)
+        draft = lower_cpu(prepare(in_types(graph), options), options)
         layout = place_memory(draft, options, limits)
     else:
         draft, layout = lower_to_fit(graph, options, limits)

@@ -21,6 +21,7 @@ from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.expressions import LETTERS, Expression, program_of, with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
+from kernels.ir.programs import is_logical, program_type, stores_as_computed
 from kernels.ir.strides import MAX_AXES, strided
 
 from .rewrite import rebuilt
@@ -58,6 +59,8 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
     inner, outer = expression_of(first), expression_of(then)
     if inner is None or outer is None or ("map" not in (first.op, then.op) and not _is_gate(first, then)):
         return None
+    if not _in_one_type(graph, first, then):
+        return None
     if prod(graph.shapes[first.output]) != prod(graph.shapes[then.output]):
         return None  # it would be computed anew for each element that it goes to
     names = dict.fromkeys(name for name in (*then.inputs, *first.inputs) if name != first.output)
@@ -76,7 +79,17 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
         program_of(expression)
     except ModelError:
         return None
-    return replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
+    joined = replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
+    return joined if _in_one_type(graph, joined, then) else None
+
+
+def _in_one_type(graph: Graph, first: Node, then: Node) -> bool:
+    """Return whether two nodes compute in one type, and nothing is converted where the first stores its numbers."""
+    maps = [replace(node, attributes={"expression": expression_of(node)}) for node in (first, then)]
+    if first.output != then.output and not stores_as_computed(maps[0], graph.types):
+        return False
+    kinds = {program_type(one, graph.types) for one in maps if not is_logical(one, graph.types)}
+    return len(kinds) < 2
 
 
 def _by_letter(node: Node, by: Mapping[str, Expression]) -> dict[str, Expression]:

@@ -24,7 +24,7 @@ from .run_request import RunRequest
 CACHE, FILE = "inputs", "data.bin"
 FEW, SMALL_BYTES = 8, 65536
 """Outputs that are read in the trip that starts the agent: no more of them, of no more bytes for a frame."""
-_DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1"}
+_DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "i64": "<i8", "u8": "|u1", "i8": "|i1", "bool": "|b1"}
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernels.plan.model import Bundle
+from kernels.plan.model import Bundle, Dtype
 from orchestrator.model.event import Error, Event, Output, parse_event
 
 from .plans import Array
 
+NUMPY: dict[Dtype, str] = {"f32": "<f4", "i32": "<i4", "i64": "<i8", "u8": "|u1", "i8": "|i1", "bool": "|b1"}
 TIMEOUT_S = 200
 """Generous: a graph of a dozen programs takes a minute to build where every core has other work."""
 _PIPE_BYTES = 1 << 20
@@ -29,6 +30,8 @@ class Ended:
     events: list[Any]
     code: int
     stderr: str
+    dtypes: Mapping[str, Dtype] = field(default_factory=dict)
+    """Types of the outputs of the plan."""
 
     def all(self, kind: str) -> list[Any]:
         return [event for event in self.events if event.event == kind]
@@ -47,7 +50,7 @@ class Ended:
     def output(self, number: int = 0) -> Array:
         event = self.all("output")[number]
         assert isinstance(event, Output)
-        return np.fromfile(event.file, dtype=np.float32)
+        return np.fromfile(event.file, dtype=NUMPY[self.dtypes.get(event.name, "f32")])
 
 
 def read_events(text: str) -> list[Event]:
@@ -81,9 +84,11 @@ class Agent:
         plan = bundle if isinstance(bundle, Path) else self.folder / "plan"
         if isinstance(bundle, Bundle):
             bundle.write(plan)
+        ports = bundle.plan.inputs if isinstance(bundle, Bundle) else ()
+        types = {port.name: NUMPY[port.dtype] for port in ports}
         words = [str(self.binary), "run", "--plan", str(plan), "--output-dir", str(self.folder / "outputs")]
         for name, array in inputs.items():
-            array.tofile(self.folder / f"{name}.bin")
+            array.astype(types.get(name, array.dtype)).tofile(self.folder / f"{name}.bin")
             words += ["--input", f"{name}={self.folder / name}.bin"]
         return [*words, *map(str, options)]
 
@@ -95,7 +100,9 @@ class Agent:
         return Ended(read_events(done.stdout), done.returncode, done.stderr)
 
     def run(self, bundle: Bundle | Path, inputs: Mapping[str, Array], *options: object, **environment: str) -> Ended:
-        return self.call(self.argv(bundle, inputs, *options), **environment)
+        ended = self.call(self.argv(bundle, inputs, *options), **environment)
+        outputs = bundle.plan.outputs if isinstance(bundle, Bundle) else ()
+        return replace(ended, dtypes={port.name: port.dtype for port in outputs})
 
     def start(
         self,

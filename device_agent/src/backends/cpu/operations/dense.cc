@@ -68,8 +68,8 @@ Status check_matmul(const Call& call) {
 void run_matmul(const Call& call, ThreadPool& pool) {
   const int64_t batch = call.ints[0], m = call.ints[1], k = call.ints[2], n = call.ints[3];
   const auto product = [&](int64_t i) -> Gemm {
-    return {m, n, k, call.buffers[0].data + i * m * k, k, call.buffers[2].data + i * m * n, n,
-            pack_rows(call.buffers[1].data + i * k * n, n), {}};
+    return {m, n, k, call.buffers[0].as<float>() + i * m * k, k, call.buffers[2].as<float>() + i * m * n, n,
+            pack_rows(call.buffers[1].as<float>() + i * k * n, n), {}};
   };
   if (batch < pool.threads()) {
     for (int64_t i = 0; i < batch; ++i) multiply(product(i), pool);
