@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy.typing as npt
+
 from kernels.errors import ModelError
 
 Expression = str | float | tuple[Any, ...]
@@ -89,7 +91,7 @@ def program_of(expression: Expression) -> Program:
     _register(expression, numbers, steps)
     if len(numbers) > MAX_NUMBERS or len(steps) > MAX_INSTRUCTIONS:
         raise ModelError(f"an expression of {len(steps)} functions and {len(numbers)} numbers is too long")
-    return Program(tuple(map(float.fromhex, numbers)), tuple(steps))
+    return Program(tuple(float.fromhex(key) if "x" in key else int(key) for key in numbers), tuple(steps))
 
 
 def _register(part: Expression, numbers: dict[str, int], steps: dict[Instruction, int]) -> int:
@@ -99,7 +101,14 @@ def _register(part: Expression, numbers: dict[str, int], steps: dict[Instruction
         return FIRST_RESULT + steps.setdefault(step, len(steps))
     if isinstance(part, str):
         return LETTERS.index(part)
-    return MAX_OPERANDS + numbers.setdefault(float(part).hex(), len(numbers))
+    key = str(part) if isinstance(part, int) and float(part) != part else float(part).hex()
+    return MAX_OPERANDS + numbers.setdefault(key, len(numbers))
+
+
+def number_of(array: npt.NDArray[Any]) -> float:
+    """Return the number of an array that has one; a whole one that is no float stays whole."""
+    value = array.reshape(()).item()
+    return value if isinstance(value, int) and float(value) != value else float(value)
 
 
 def operands_of(expression: Expression) -> Iterator[str]:

@@ -44,7 +44,7 @@ A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not rep
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -86,16 +86,13 @@ class Graph:
     """The largest of the whole numbers that it computes as places of elements."""
     sums: int = 0
     """The largest that its sums of whole numbers, as quantized layers have them, may become."""
+    beyond: frozenset[str] = frozenset()
+    """Tensors of whole numbers that may be 2^24 or larger, or of which some terms together may."""
     types: dict[str, ElementType] = field(default_factory=dict)
     """The element type of every tensor; those that are not given are derived from the nodes."""
 
     def __post_init__(self) -> None:
         self.types = derived(self.nodes, self.types, self.inputs, self.constants)
-
-    def in_single(self) -> Graph:
-        """Return the graph with its constants in fp32, for kernels that compute whole numbers in it."""
-        constants = {name: np.asarray(array, np.float32) for name, array in self.constants.items()}
-        return replace(self, constants=constants, shapes=dict(self.shapes))
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes a tensor; None for inputs and constants."""

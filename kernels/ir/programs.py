@@ -1,4 +1,4 @@
-"""The type in which the CPU backend computes a `map`: fp32, or whole numbers of 32 or 64 bits that wrap around.
+"""The type in which a node computes: fp32, or whole numbers of 32 or 64 bits that wrap around.
 
 Operands are converted to it, and the result to the type of its tensor. Expressions are written for fp32; what they
 spell out for it (a quotient that is cut off, a remainder, the end of a narrow type) is a function of whole numbers.
@@ -16,13 +16,19 @@ from .types import ElementType, is_whole
 
 Held = Literal["f32", "i32", "i64"]
 """Types of the numbers that the CPU backend holds in memory and computes in."""
+APART = ("take", "gather", "suppress", "roi_align")
+"""Operations whose further operands are places, or how many are valid."""
+_IN_WHOLE = frozenset({
+    "take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", "add", "mul", "dense", "matmul", "conv",
+    "im2col", "reduce", "sort",
+})  # fmt: skip
+"""Operations that compute whole numbers as such."""
 _WIDE = ("u32", "i64", "u64")
 _SAME = ("add", "sub", "mul", "min", "max", "less", "equal", "select", "neg", "abs")
 """Functions of numbers that are functions of whole numbers, too."""
 _IDENTITIES = ("floor", "round")
 WRAPS: dict[ElementType, str] = {"i8": "int8", "u8": "uint8", "i16": "int16", "u16": "uint16", "u32": "uint32"}
 """Types narrower than what holds them, and the functions that keep their last bits."""
-_MOST = 2.0**63
 
 
 def held(kind: ElementType) -> Held:
@@ -40,15 +46,20 @@ def program_type(node: Node, types: Mapping[str, ElementType]) -> Held:
     return "i64" if any(held(kind) == "i64" for kind in kinds) else "i32"
 
 
+def computed_in(node: Node, types: Mapping[str, ElementType]) -> Held:
+    """Return the type in which a node computes. Operands are converted to it, and the result to the node's own type;
+    but operands of `APART`, of which only the first is."""
+    if node.op == "map":
+        return program_type(node, types)
+    kinds = [types[name] for name in (*node.inputs, node.output) if name][: 1 if node.op in APART else None]
+    if not all(map(is_whole, kinds)) or node.op not in _IN_WHOLE or node.attributes.get("kind") == "mean":
+        return "f32"
+    return "i64" if any(held(kind) == "i64" for kind in kinds) else "i32"
+
+
 def is_logical(node: Node, types: Mapping[str, ElementType]) -> bool:
     """Return whether a map makes conditions of conditions, which are the same in every type."""
     return all(types[name] == "bool" for name in (*node.inputs, *node.outputs))
-
-
-def stores_as_computed(node: Node, types: Mapping[str, ElementType]) -> bool:
-    """Return whether a map's tensor holds its numbers as it computes them, so that a reader may compute on."""
-    kind = types[node.output]
-    return kind == "bool" or (held(kind) == program_type(node, types) and kind not in WRAPS)
 
 
 def whole_expression(expression: Expression) -> Expression | None:
@@ -56,7 +67,7 @@ def whole_expression(expression: Expression) -> Expression | None:
     if isinstance(expression, str):
         return expression
     if not isinstance(expression, tuple):
-        return expression if float(expression).is_integer() and abs(expression) <= _MOST else None
+        return expression if float(expression).is_integer() else None
     name, *arguments = expression
     found = _cut_off(expression) or _remainder(expression) or _wrapped(expression)
     if found is not None:

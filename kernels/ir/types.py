@@ -28,6 +28,7 @@ _ORDER: tuple[ElementType, ...] = get_args(ElementType)
 _WORDS = {"bf": "bfloat", "f8": "float8_", "i": "int", "u": "uint", "f": "float", "b": "b"}
 _KEPT = ("take", "concat", "reshape", "transpose", "slice", "gather", "pad", "resize", "relu", "clip", "max_pool")
 _SUMS = ("add", "mul", "dense", "matmul", "conv", "im2col")
+_MOST = 2.0**63
 _REDUCED = ("max", "min")
 _TRUTHS = ("less", "equal")
 _WHOLE = ("add", "sub", "mul", "neg", "min", "max", "abs", "floor", "round")
@@ -100,7 +101,7 @@ def expression_type(expression: Expression, given: Sequence[ElementType]) -> Ele
     if isinstance(expression, str):
         return given[LETTERS.index(expression)]
     if not isinstance(expression, tuple):
-        return "bool" if expression in (0.0, 1.0) else "i4" if float(expression).is_integer() else "f32"
+        return _number_type(expression)
     function, *arguments = expression
     kinds = [expression_type(argument, given) for argument in arguments]
     if function in _TRUTHS:
@@ -110,6 +111,24 @@ def expression_type(expression: Expression, given: Sequence[ElementType]) -> Ele
     kind = widest(kinds[1:] if function == "select" else kinds)
     grows = function in _WHOLE[:4] and not (function == "mul" and kind == "bool")
     return widest((kind, "i32")) if is_whole(kind) and (grows or kind == "i4") else kind
+
+
+def is_whole_valued(part: Expression, given: Sequence[ElementType]) -> bool:
+    """Return whether an expression, computed in floating point, has whole numbers only."""
+    if isinstance(part, str):
+        return is_whole(given[LETTERS.index(part)])
+    if not isinstance(part, tuple):
+        return float(part).is_integer()
+    if part[0] in ("floor", "round", *_TRUTHS):
+        return True
+    values = part[2:] if part[0] == "select" else part[1:]
+    return part[0] in (*_WHOLE, "select") and all(is_whole_valued(each, given) for each in values)
+
+
+def _number_type(number: float) -> ElementType:
+    if number in (0.0, 1.0):
+        return "bool"
+    return "i4" if float(number).is_integer() and abs(number) < _MOST else "f32"
 
 
 def derived(

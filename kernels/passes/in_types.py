@@ -7,6 +7,7 @@ gives another type than it computes in gets a map behind it that converts.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
@@ -18,6 +19,8 @@ from .rewrite import fresh, rebuilt
 
 _MOVES = ("take", "reshape", "transpose", "slice", "gather")
 """Operations that move the elements of their first operand."""
+Wanted = Held | Literal["places"] | None
+"""What an operand is to be: places are whole numbers of any width; None: anything."""
 _BY_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})
 
 
@@ -55,18 +58,18 @@ class _Typing:
         inputs = (self.read(name, wanted) for name, wanted in zip(node.inputs, operands, strict=True))
         self.end(replace(node, inputs=tuple(inputs)), result)
 
-    def types_of(self, node: Node, own: Held) -> tuple[list[Held | None], Held]:
+    def types_of(self, node: Node, own: Held) -> tuple[list[Wanted], Held]:
         """Return the types in which a node takes its operands (None: as they are) and gives its result."""
-        others: list[Held | None] = [None] * (len(node.inputs) - 1)
+        others: list[Wanted] = [None] * (len(node.inputs) - 1)
         whole: Held = "i64" if own == "f32" else own
         if _gives_places(node) and node.op != "suppress":
             return [None], whole
         if node.op in _MOVES:
-            return [own, *(["i64"] if node.op == "gather" else others)], own
+            return [own, *(["places"] if node.op == "gather" else others)], own
         if node.op == "concat":
             return [own] * len(node.inputs), own
         if node.op == "suppress":
-            return ["f32", "i64", "i64"], "i64"
+            return ["f32", "places", "places"], "i64"
         if node.op in ("reduce", "sort") and node.attributes.get("kind") != "mean" and self._is_whole(node.inputs[0]):
             return [own], own
         return ["f32"] * len(node.inputs), "f32"
@@ -75,11 +78,12 @@ class _Typing:
         kind = self.graph.types[name]
         return held(kind) != "f32" or kind == "bool"
 
-    def read(self, name: str, wanted: Held | None) -> str:
-        """Return an operand in a type. Whole numbers are wide enough as they are where they are places."""
-        own = held(self.graph.types[name]) if name else wanted
-        places = wanted == "i64" and own == "i32"
-        if wanted is None or own == wanted or places:
+    def read(self, name: str, wanted: Wanted) -> str:
+        """Return an operand in a type."""
+        own = held(self.graph.types[name]) if name else None
+        if wanted == "places":
+            wanted = "i64" if own == "f32" else own
+        if wanted is None or own in (wanted, None):
             return name
         if (name, wanted) not in self.cast:
             target = self.new(f"{name}:{wanted}", name, wanted)

@@ -76,5 +76,6 @@ def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
         whole=graph.whole.intersection(inputs),
         places=graph.places,
         sums=graph.sums,
+        beyond=graph.beyond,
         types={name: graph.types[name] for name in (*inputs, *constants, *made)},
     )

@@ -133,7 +133,19 @@ def _import(
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
     whole = frozenset(name for name in inputs if to.type_of(name).kind in "biu")
     outputs, types = (*outputs, *further), to.element_types(names)
-    return Graph(file.name.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums, types)
+    return Graph(
+        file.name.stem,
+        tuple(inputs),
+        outputs,
+        to.nodes,
+        shapes,
+        to.weights,
+        whole,
+        to.places,
+        to.sums,
+        frozenset(to.beyond),
+        types,
+    )
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,8 @@ class Context:
     """The largest place of an element that nodes compute as a number."""
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
-    nearest: dict[str, str] = field(default_factory=dict)
-    """Whole numbers that are infinite from 2^24 on -> the same, rounded to fp32 once, which is what a cast gives."""
+    beyond: set[str] = field(default_factory=set)
+    """Tensors of whole numbers that fp32 may not hold, or of which it may not hold the sum of some terms."""
     counts: dict[str, dict[int, Count]] = field(default_factory=dict)
     """Padded tensor -> axis -> how many of its elements are valid."""
     extents: dict[str, AnyArray] = field(default_factory=dict)

@@ -45,7 +45,7 @@ def lower_map(context: CpuContext, node: Node) -> None:
         context.call("map", node, buffers, ints, floats, flops)
         return
     for index, number in enumerate(numbers):
-        ints |= dict(zip((f"n{2 * index}", f"n{2 * index + 1}"), _words(number), strict=True))
+        ints |= dict(zip((f"n{2 * index}", f"n{2 * index + 1}"), _words(number, kind), strict=True))
     context.call("map_whole", node, buffers, {**ints, "wide": int(kind == "i64")}, None, flops)
 
 
@@ -59,10 +59,10 @@ def _expression(context: CpuContext, node: Node, kind: Held) -> Expression:
     return (wrap, found) if wrap else found
 
 
-def _words(number: float) -> list[int]:
-    """Return the lower and the upper word of a whole number; the nearest of 64 bits, and of NaN 0."""
-    limits = np.iinfo(np.int64)
-    whole = 0 if number != number else limits.max if number >= 2.0**63 else int(max(number, limits.min))
+def _words(number: float, kind: Held) -> list[int]:
+    """Return the lower and the upper word of a whole number; of one that the type does not hold, those of its end."""
+    limits = np.iinfo(np.int64 if kind == "i64" else np.int32)
+    whole = 0 if number != number else int(min(max(number, limits.min), limits.max))
     words: list[int] = np.array([whole], "<i8").view("<i4").tolist()
     return words
 
@@ -128,7 +128,7 @@ def lower_take(context: CpuContext, node: Node) -> None:
         "table": context.packed(f"{node.name}:table", np.asarray(table).astype("<i4")),
         "dst": context.write(node.output),
     }
-    ints |= dict(zip(("low", "high"), _words(float(a["value"])), strict=True))
+    ints |= dict(zip(("low", "high"), _words(a["value"], context.held(node.output)), strict=True))
     context.call("take", node, buffers, ints, {"value": float(a["value"])})
 
 

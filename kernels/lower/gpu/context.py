@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from math import prod
 from types import MappingProxyType
@@ -46,7 +47,7 @@ class GpuContext:
     """The common state of the operations' lowerings. Tensors are converted between layouts where first needed."""
 
     def __init__(self, graph: Graph, options: Options, limits: Limits, *, at_ports: bool = True) -> None:
-        self.graph = graph.in_single()
+        self.graph = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
         self.options = options
         self.limits = limits
         self.draft = Draft(graph.name)

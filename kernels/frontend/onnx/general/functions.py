@@ -187,7 +187,7 @@ def cast(node: OnnxNode, to: Context) -> None:
     elif may_wrap(wanted) and not np.can_cast(given, wanted):
         s.end(s.map(wrapped(s, "a", wanted), s.operand(0)))
     else:
-        s.end(to.nearest.get(node.input(0), s.operand(0)) if wanted.kind == "f" else s.operand(0))
+        s.end(s.operand(0))
 
 
 def _within(to: Context, name: str, kind: np.dtype[Any]) -> bool:

@@ -110,7 +110,7 @@ def cumulated_sum(node: OnnxNode, to: Context) -> None:
     axis = node.axis(axis, rank)
     perm = [k for k in range(rank) if k != axis] + [axis]
     last = s.transpose(x, perm)
-    triangle = np.triu(np.ones((s.shape(x)[axis],) * 2), 1 if s.attribute("exclusive", 0) else 0)
+    triangle = np.triu(np.ones((s.shape(x)[axis],) * 2, np.int8), 1 if s.attribute("exclusive", 0) else 0)
     ones = s.constant(triangle.T if s.attribute("reverse", 0) else triangle, f"{node.op}.triangle")
     product = s.matmul(_rows(s, last), ones)
     s.end(s.transpose(s.reshape(product, s.shape(last)), np.argsort(perm).tolist()))

@@ -6,23 +6,29 @@ import os
 import random
 from contextlib import suppress
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import TensorProto
 
 from kernels.errors import ModelError
 from kernels.frontend.networks import NETWORKS
+from kernels.frontend.onnx import load_onnx
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.ir.types import ElementType, as_type, is_whole, of_numpy, output_type, to_numpy
 from kernels.options import Options
-from kernels.passes import PASSES, prepare
+from kernels.passes import PASSES, optimise, prepare
 from kernels.passes.channels import keep_shuffled
 from kernels.passes.split_channels import split_channels
+from kernels.reference import evaluate
 from tests.contract.kernels.onnx_cases import nodes, operators
+
+from .onnx_models import run_onnxruntime
 
 MODULES, PREPARED = 40, 24
 CONVERT = ("map", "reshape")
@@ -63,7 +69,7 @@ def test_outputs_have_the_types_that_onnx_declares(tmp_path: Path) -> None:
     rng, path = random.Random(os.environ["POCKETFARM_TEST_SEED"] + "types"), tmp_path / "m.onnx"
     cases = nodes(rng.sample(operators(), MODULES), whole=True)
     assert len(cases) > MODULES
-    graphs = []
+    graphs: list[tuple[Graph, dict[str, Any]]] = []
     for case in cases:
         for activations in case.variants():
             with suppress(ModelError):
@@ -71,8 +77,8 @@ def test_outputs_have_the_types_that_onnx_declares(tmp_path: Path) -> None:
                 assert is_total(graph), case.name
                 declared = {name: of_numpy(array.dtype) for name, array in case.outputs.items()}
                 assert {name: graph.types[name] for name in declared} == declared, case.name
-                graphs.append(graph)
-    for graph in rng.sample(graphs, PREPARED):
+                graphs.append((graph, case.given(graph)))
+    for graph, inputs in rng.sample(graphs, PREPARED):
         for backend in ("cpu", "opencl", "vulkan"):
             made = prepare(graph, Options(backend))
             assert is_total(made)
@@ -82,6 +88,53 @@ def test_outputs_have_the_types_that_onnx_declares(tmp_path: Path) -> None:
             for node in made.nodes:
                 kinds = made.types[node.output], output_type(node, made.types)
                 assert node.op in CONVERT or any(map(is_whole, kinds)) == all(map(is_whole, kinds)), (graph.name, node)
+        plain, simpler = evaluate(graph, inputs), evaluate(optimise(graph), inputs)
+        for name in graph.outputs:
+            assert (
+                plain[name].dtype
+                == simpler[name].dtype
+                == (to_numpy(graph.types[name]) if is_whole(graph.types[name]) else np.float64)
+            )
+            np.testing.assert_allclose(simpler[name], plain[name], rtol=1e-9 if plain[name].dtype.kind == "f" else 0)
+
+
+@pytest.mark.parametrize(("kind", "most"), [(TensorProto.INT64, 1 << 61), (TensorProto.INT32, 1 << 29)])
+def test_whole_numbers_are_computed_as_such(tmp_path: Path, seed: int, kind: int, most: int) -> None:
+    """Of 32 and of 64 bits, far beyond what fp32 and fp64 hold."""
+    rng, dtype = np.random.default_rng(seed), onnx.helper.tensor_dtype_to_np_dtype(kind)
+    make = onnx.helper.make_node
+    nodes = [
+        make("Add", ["x", "y"], ["sum"]), make("Sub", ["x", "c"], ["less"]), make("Mul", ["y", "two"], ["product"]),
+        make("Neg", ["x"], ["neg"]), make("Abs", ["x"], ["abs"]), make("Max", ["x", "y"], ["max"]),
+        make("Less", ["x", "y"], ["below"]), make("Equal", ["x", "c"], ["same"]), make("Gather", ["x", "at"], ["took"]),
+        make("Where", ["below", "x", "y"], ["where"]), make("Concat", ["x", "y"], ["both"], axis=0),
+        make("ReduceSum", ["x"], ["total"]), make("ReduceMax", ["x"], ["most"]), make("ArgMax", ["x"], ["place"]),
+        make("TopK", ["x", "k"], ["best", "places"]), make("CumSum", ["x", "first"], ["cum"]),
+        make("Transpose", ["x"], ["turned"]), make("ReduceProd", ["few"], ["powers"]),
+    ]  # fmt: skip
+    x, y, c = (rng.integers(-most, most, 6).astype(dtype) for _ in range(3))
+    x = np.where(rng.random(6) < 0.3, c, x)
+    x = np.where(rng.random(6) < 0.3, y - 1, x).astype(dtype) // 4
+    constants = {
+        "c": c, "two": dtype.type(2), "at": np.array([3, -1, 0]), "k": np.array([4]), "first": np.int64(0),
+        "few": np.array([3, 5, 7], dtype),
+    }  # fmt: skip
+    names = [name for node in nodes for name in node.output]
+    made = onnx.helper.make_graph(
+        nodes, "m", [onnx.helper.make_tensor_value_info(name, kind, (6,)) for name in "xy"],
+        [onnx.helper.make_empty_tensor_value_info(name) for name in names],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )  # fmt: skip
+    onnx.save(
+        onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8),
+        path := tmp_path / "m.onnx",
+    )
+    graph, given_ = load_onnx(path), {"x": x, "y": y}
+    wanted = {**run_onnxruntime(path, given_), "total": x.sum(keepdims=True, dtype=dtype)}  # its own is rounded
+    for found in (evaluate(graph, given_), evaluate(optimise(graph), given_)):
+        for name, array in wanted.items():
+            assert found[name].dtype == array.dtype
+            np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -126,4 +126,5 @@ def _renamed(to: Context, name: str) -> str:
     to.shapes[new] = to.shapes.pop(name)
     if name in to.types:
         to.types[new] = to.types.pop(name)
+    to.beyond |= {new} if name in to.beyond else set()
     return new
