@@ -22,7 +22,7 @@ ElementType = Literal[
     "bool", "i4", "u4", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64",
     "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "bf16", "f16", "f32", "f64",
 ]  # fmt: skip
-"""From the narrowest to the widest. Those that no kernel computes in stand at the border of a model only."""
+"""They are sorted from the narrowest to the widest; some stand at the border of a model only."""
 
 _ORDER: tuple[ElementType, ...] = get_args(ElementType)
 _WORDS = {"bf": "bfloat", "f8": "float8_", "i": "int", "u": "uint", "f": "float", "b": "b"}

@@ -26,8 +26,8 @@ from .prune import prune
 from .rewrite import rebuilt, renamed
 
 _BITS = 24
-SUMS = ("reduce", "dense", "matmul")
-"""Operations that add."""
+_MOST = 2 ** (_BITS - 2)
+"""Terms of a sum, whose groups of one bit are exact."""
 
 
 def in_single(graph: Graph) -> Graph:
@@ -55,7 +55,12 @@ def in_single(graph: Graph) -> Graph:
 
 def _adds(node: Node) -> bool:
     a = node.attributes
-    return node.op in SUMS and a.get("kind", "sum") == "sum" and not a.get("squared") and len(node.inputs) < 3
+    return (
+        node.op in ("reduce", "dense", "matmul")
+        and a.get("kind", "sum") == "sum"
+        and not a.get("squared")
+        and len(node.inputs) < 3
+    )
 
 
 class _Steps:
@@ -82,18 +87,20 @@ class _Steps:
 
 
 def _exact(s: _Steps, node: Node) -> str:
-    a, *others = node.inputs
-    if node.op == "reduce":
-        shape, (start, stop) = s.graph.shapes[a], (node.attributes["start"], node.attributes["stop"])
-        return _in_groups(s, node, a, prod(shape[start:stop]), lambda part: s.like(node, part))
-    (b,), count = others, s.graph.shapes[a][-1]
-    if _is_small(s.graph, b):
-        return _in_groups(s, node, a, count, lambda part: s.like(node, part, b))
-    if _is_small(s.graph, a) and b not in s.graph.constants:
+    a, b = (*node.inputs, "")[:2]
+    count = _terms(s.graph, node)
+    if count <= _MOST and (not b or _is_small(s.graph, b)):
+        return _in_groups(s, node, a, count, lambda part: s.like(node, *filter(None, (part, b))))
+    if count <= _MOST and _is_small(s.graph, a) and b not in s.graph.constants:
         return _in_groups(s, node, b, count, lambda part: s.like(node, a, part))
-    found, sizes = s.like(node, a, b), s.like(node, *_sizes(s, node, a, b))
+    found, sizes = s.like(node, *node.inputs), s.like(node, *_sizes(s, node))
     beyond: Expression = ("select", ("less", "a", 0.0), ("neg", "b"), "b")
     return s.map(node.name, ("select", ("less", "b", 2.0**_BITS), "a", beyond), found, sizes)
+
+
+def _terms(graph: Graph, node: Node) -> int:
+    shape = graph.shapes[node.inputs[0]]
+    return prod(shape[node.attributes["start"] : node.attributes["stop"]]) if node.op == "reduce" else shape[-1]
 
 
 def _is_small(graph: Graph, name: str) -> bool:
@@ -104,7 +111,7 @@ def _is_small(graph: Graph, name: str) -> bool:
 
 def _in_groups(s: _Steps, node: Node, x: str, count: int, add: Callable[[str], str]) -> str:
     """The sum of x, put together."""
-    bits = max(1, _BITS - ceil(log2(count)))
+    bits = _BITS - ceil(log2(count))
     found, *lower = _groups(s, node, x, bits, add)
     for each in lower:
         found = s.map(node.name, ("add", ("mul", "a", 2.0**bits), "b"), found, each)
@@ -128,16 +135,16 @@ def _divided(graph: Graph, made: Mapping[str, Node], node: Node) -> Node | None:
         total = made.get(total.inputs[0])
     if node.op != "map" or total is None or total.op != "reduce" or total.output not in graph.beyond:
         return None
-    count = prod(graph.shapes[total.inputs[0]]) / prod(graph.shapes[total.output])
-    return total if node.attributes["expression"] == trunc(("div", "a", count)) and _adds(total) else None
+    count = _terms(graph, total)
+    is_mean = node.attributes["expression"] == trunc(("div", "a", float(count)))
+    return total if is_mean and _adds(total) and count <= _MOST else None
 
 
 def _mean(s: _Steps, node: Node) -> str:
     """The quotient of groups of a sum, one after the other, as one divides by hand. What is left of a group's sum is
     below the number of terms, so that with the group below it stays under 2^24."""
-    shape, (start, stop) = s.graph.shapes[node.inputs[0]], (node.attributes["start"], node.attributes["stop"])
-    count = prod(shape[start:stop])
-    bits = max(1, _BITS - 1 - ceil(log2(count)))
+    count = _terms(s.graph, node)
+    bits = _BITS - 1 - ceil(log2(count))
     found = left = ""
     for total in _groups(s, node, node.inputs[0], bits, lambda part: s.like(node, part)):
         if found:
@@ -149,9 +156,9 @@ def _mean(s: _Steps, node: Node) -> str:
     return s.map(node.name, ("add", "a", ("mul", ("less", "a", 0.0), ("less", 0.0, "b"))), found, left)
 
 
-def _sizes(s: _Steps, node: Node, *names: str) -> Iterator[str]:
-    """The factors without their signs."""
-    for name in names:
+def _sizes(s: _Steps, node: Node) -> Iterator[str]:
+    """The operands without their signs."""
+    for name in node.inputs:
         if name in s.graph.constants:
             sizes = f"{name}.size"
             s.graph.constants[sizes] = np.abs(s.graph.constants[name])
