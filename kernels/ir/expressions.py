@@ -60,6 +60,15 @@ FUNCTIONS: dict[str, Function] = {
     "float16": Function(27, 1),
     "bfloat16": Function(28, 1),
 }
+BITS: dict[str, Function] = {
+    "shift_left": Function(30, 2),
+    "shift_right": Function(31, 2),
+    "bit_and": Function(32, 2),
+    "bit_or": Function(33, 2),
+    "bit_xor": Function(34, 2),
+    "bit_not": Function(35, 1),
+}
+"""Functions of whole numbers that not every backend has: `kernels/passes/bits.py` writes them in fp32."""
 MAX_OPERANDS, MAX_NUMBERS, MAX_INSTRUCTIONS = len(LETTERS), 16, 32
 
 
@@ -131,8 +140,9 @@ def check_expression(expression: Expression, operands: int) -> None:
     """Raise ModelError for an unknown function, a wrong number of arguments, or an operand that is not there."""
     if isinstance(expression, tuple):
         name, *arguments = expression
-        if name not in FUNCTIONS or len(arguments) != FUNCTIONS[name].arity:
-            raise ModelError(f"there is no function {name} of {len(arguments)}; there are {', '.join(FUNCTIONS)}")
+        known = {**FUNCTIONS, **BITS}
+        if name not in known or len(arguments) != known[name].arity:
+            raise ModelError(f"there is no function {name} of {len(arguments)}; there are {', '.join(known)}")
         for argument in arguments:
             check_expression(argument, operands)
     elif isinstance(expression, str) and expression not in LETTERS[:operands]:

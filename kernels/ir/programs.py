@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from . import compositions as c
-from .expressions import Expression
+from .expressions import BITS, Expression
 from .graph import Node
 from .types import ElementType, is_whole
 
@@ -19,8 +19,8 @@ Held = Literal["f32", "i32", "i64"]
 APART = ("take", "gather", "suppress", "roi_align")
 """Operations whose further operands are places, or how many are valid."""
 _IN_WHOLE = frozenset({
-    "take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", "add", "mul", "dense", "matmul", "conv",
-    "im2col", "reduce", "sort",
+    "take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", "add", "mul", "dense", "matmul",
+    "conv", "im2col", "reduce", "sort",
 })  # fmt: skip
 """Operations that compute whole numbers as such."""
 _WIDE = ("u32", "i64", "u64")
@@ -72,7 +72,7 @@ def whole_expression(expression: Expression) -> Expression | None:
     found = _cut_off(expression) or _remainder(expression) or _wrapped(expression)
     if found is not None:
         name, *arguments = found
-    elif name not in (*_SAME, *_IDENTITIES, "pow"):
+    elif name not in (*_SAME, *_IDENTITIES, *BITS, "pow"):
         return None
     parts = [part for argument in arguments if (part := whole_expression(argument)) is not None]
     if len(parts) < len(arguments):

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .expressions import LETTERS, Expression
+from .expressions import BITS, LETTERS, Expression
 
 if TYPE_CHECKING:
     from .graph import Node
@@ -106,6 +106,8 @@ def expression_type(expression: Expression, given: Sequence[ElementType]) -> Ele
     kinds = [expression_type(argument, given) for argument in arguments]
     if function in _TRUTHS:
         return "bool"
+    if function in BITS:
+        return widest(kinds[:1] if function.startswith("shift") else kinds)
     if function not in (*_WHOLE, "select"):
         return "f32"
     kind = widest(kinds[1:] if function == "select" else kinds)

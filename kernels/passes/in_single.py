@@ -17,11 +17,12 @@ import numpy as np
 
 from kernels.ir.compositions import trunc, whole
 from kernels.ir.expressions import Expression
-from kernels.ir.graph import Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import output_shape
 from kernels.ir.types import is_whole
 
+from .bits import bits_in_single, is_of_bits
 from .prune import prune
 from .rewrite import rebuilt, renamed
 
@@ -35,13 +36,15 @@ def in_single(graph: Graph) -> Graph:
     if not any(map(is_whole, graph.types.values())):
         return graph
     constants = {name: np.asarray(array, np.float32) for name, array in graph.constants.items()}
-    steps = _Steps(replace(graph, constants=constants, shapes=dict(graph.shapes)))
+    steps = Steps(replace(graph, constants=constants, shapes=dict(graph.shapes)))
     before: dict[str, str] = {}
     made = producers(graph)
     for node in graph.nodes:
         is_cast = node.op == "reshape" and not is_whole(graph.types[node.output])
         node = renamed(node, before) if is_cast else node
-        if (total := _divided(graph, made, node)) is not None:
+        if is_of_bits(node):
+            bits_in_single(steps, node)
+        elif (total := _divided(graph, made, node)) is not None:
             shape = {"shape": graph.shapes[node.output]}
             steps.nodes.append(replace(node, op="reshape", inputs=(_mean(steps, total),), attributes=shape))
         elif node.output not in graph.beyond:
@@ -63,7 +66,7 @@ def _adds(node: Node) -> bool:
     )
 
 
-class _Steps:
+class Steps:
     """Nodes that are written, and the graph with the shapes of their results."""
 
     def __init__(self, graph: Graph) -> None:
@@ -77,6 +80,13 @@ class _Steps:
         self.nodes.append(new)
         return new.output
 
+    def constant(self, name: str, array: Array) -> str:
+        """Keep a constant; returns its name."""
+        found = f"{name}.single{len(self.nodes)}.{len(self.graph.constants)}"
+        self.graph.constants[found] = np.asarray(array, np.float32)
+        self.graph.shapes[found] = array.shape
+        return found
+
     def map(self, name: str, expression: Expression, *inputs: str) -> str:
         """Append an expression."""
         return self.emit(name, "map", inputs, {"expression": expression})
@@ -86,7 +96,7 @@ class _Steps:
         return self.emit(node.name, node.op, inputs, node.attributes)
 
 
-def _exact(s: _Steps, node: Node) -> str:
+def _exact(s: Steps, node: Node) -> str:
     a, b = (*node.inputs, "")[:2]
     count = _terms(s.graph, node)
     if count <= _MOST and (not b or _is_small(s.graph, b)):
@@ -109,7 +119,7 @@ def _is_small(graph: Graph, name: str) -> bool:
     return graph.types[name] == "bool" or (known is not None and bool(np.abs(known).max() <= 1))
 
 
-def _in_groups(s: _Steps, node: Node, x: str, count: int, add: Callable[[str], str]) -> str:
+def _in_groups(s: Steps, node: Node, x: str, count: int, add: Callable[[str], str]) -> str:
     """The sum of x, put together."""
     bits = _BITS - ceil(log2(count))
     found, *lower = _groups(s, node, x, bits, add)
@@ -118,7 +128,7 @@ def _in_groups(s: _Steps, node: Node, x: str, count: int, add: Callable[[str], s
     return found
 
 
-def _groups(s: _Steps, node: Node, x: str, bits: int, add: Callable[[str], str]) -> list[str]:
+def _groups(s: Steps, node: Node, x: str, bits: int, add: Callable[[str], str]) -> list[str]:
     """The sum of each group of so many bits, from the highest on; all but the highest are at least 0."""
     sums, size = list[str](), 2.0**bits
     for _ in range(ceil(_BITS / bits) - 1):
@@ -140,7 +150,7 @@ def _divided(graph: Graph, made: Mapping[str, Node], node: Node) -> Node | None:
     return total if is_mean and _adds(total) and count <= _MOST else None
 
 
-def _mean(s: _Steps, node: Node) -> str:
+def _mean(s: Steps, node: Node) -> str:
     """The quotient of groups of a sum, one after the other, as one divides by hand. What is left of a group's sum is
     below the number of terms, so that with the group below it stays under 2^24."""
     count = _terms(s.graph, node)
@@ -156,7 +166,7 @@ def _mean(s: _Steps, node: Node) -> str:
     return s.map(node.name, ("add", "a", ("mul", ("less", "a", 0.0), ("less", 0.0, "b"))), found, left)
 
 
-def _sizes(s: _Steps, node: Node) -> Iterator[str]:
+def _sizes(s: Steps, node: Node) -> Iterator[str]:
     """The operands without their signs."""
     for name in node.inputs:
         if name in s.graph.constants:

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
+
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import WRAPS, Held, held, program_type
-from kernels.ir.types import ElementType, to_numpy
+from kernels.ir.types import ElementType, is_whole, to_numpy
 
 from .fuse_maps import expression_of
 from .rewrite import fresh, rebuilt
@@ -51,12 +53,27 @@ class _Typing:
         if expression is not None and any(held(kind) != "f32" for kind in kinds):
             node = replace(node, op="map", attributes={"expression": expression})
         kind = self.graph.types[node.output]
+        if node.op == "dense" and held(kind) != "f32" and all(map(self._is_whole, node.inputs)):
+            node = self.without_bias(node)
         if node.op == "map":
             self.end(node, held(kind))
             return
         operands, result = self.types_of(node, held(kind))
+        if node.op in (*_MOVES, "concat") and kind in WRAPS:
+            moved = len(node.inputs) if node.op == "concat" else 1
+            names = (self.last_bits(name, kind) for name in node.inputs[:moved])
+            node = replace(node, inputs=(*names, *node.inputs[moved:]))
         inputs = (self.read(name, wanted) for name, wanted in zip(node.inputs, operands, strict=True))
         self.end(replace(node, inputs=tuple(inputs)), result)
+
+    def without_bias(self, node: Node) -> Node:
+        """Append the product; returns the sum with its bias, if there is one."""
+        product = replace(node, op="matmul", inputs=node.inputs[:2], attributes={})
+        if len(node.inputs) < 3:
+            return product
+        source = self.new(f"{node.output}:product", node.output, self.graph.types[node.output])
+        self.add(replace(product, outputs=(source,)))
+        return replace(node, op="map", inputs=(source, node.inputs[2]), attributes={"expression": ("add", "a", "b")})
 
     def types_of(self, node: Node, own: Held) -> tuple[list[Wanted], Held]:
         """Return the types in which a node takes its operands (None: as they are) and gives its result."""
@@ -70,6 +87,8 @@ class _Typing:
             return [own] * len(node.inputs), own
         if node.op == "suppress":
             return ["f32", "places", "places"], "i64"
+        if node.op == "matmul" and own != "f32" and all(map(self._is_whole, node.inputs)):
+            return [own, own], own
         if node.op in ("reduce", "sort") and node.attributes.get("kind") != "mean" and self._is_whole(node.inputs[0]):
             return [own], own
         return ["f32"] * len(node.inputs), "f32"
@@ -94,6 +113,15 @@ class _Typing:
                 self.nodes.append(Node(target, "map", (name,), (target,), {"expression": "a"}))
         return self.cast[name, wanted]
 
+    def last_bits(self, name: str, kind: ElementType) -> str:
+        """Return whole numbers as a narrow type holds them."""
+        own = self.graph.types[name]
+        if not is_whole(own) or own == "bool" or np.can_cast(to_numpy(own), to_numpy(kind)):
+            return name
+        target = self.new(f"{name}:{kind}", name, kind)
+        self.nodes.append(Node(target, "map", (name,), (target,), {"expression": "a"}))
+        return target
+
     def new(self, name: str, like: str, kind: ElementType) -> str:
         target = fresh(self.graph, name)
         self.graph.shapes[target], self.graph.types[target] = self.graph.shapes[like], kind
@@ -104,7 +132,7 @@ class _Typing:
         name = node.output
         kind = self.graph.types[name]
         cut = node.op == "map" and kind == "u32" and program_type(node, self.graph.types) == "f32"
-        narrow = cut or (node.op == "reduce" and kind in WRAPS)
+        narrow = cut or (node.op in ("reduce", "matmul") and kind in WRAPS)
         if held(kind) == result and not narrow:
             self.nodes.append(node)
             return

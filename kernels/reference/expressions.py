@@ -71,6 +71,11 @@ def _power(a: AnyArray, b: AnyArray) -> AnyArray:
     return np.where(b < 0, ones, np.power(a, np.maximum(b, 0)))
 
 
+def _shift_right(a: AnyArray, by: AnyArray) -> AnyArray:
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    return (a.astype(unsigned) >> by.astype(unsigned)).astype(a.dtype)
+
+
 def _last_bits(kind: str) -> Callable[[AnyArray], AnyArray]:
     return lambda a: a.astype(kind).astype(a.dtype)
 
@@ -79,6 +84,12 @@ WHOLE: dict[str, Callable[..., Any]] = {
     "div": _quotient,
     "remainder": np.fmod,
     "pow": _power,
+    "shift_left": np.left_shift,
+    "shift_right": _shift_right,
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+    "bit_not": np.bitwise_not,
     **{kind: _last_bits(kind) for kind in WRAPS.values()},
     "less": lambda a, b: np.less(a, b).astype(np.int32),
     "equal": lambda a, b: np.equal(a, b).astype(np.int32),

@@ -62,7 +62,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (n, c), weight (c, m), bias (m), dst (n, m)
     "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
-    # a (batch, m, k), b (batch, k, n), dst (batch, m, n)
+    # a (batch, m, k), b (batch, k, n), dst (batch, m, n); of fp32, or of i32 or i64, which wrap around
     "matmul": _parameters("a b dst*", "batch m k n"),
     # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
     "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),

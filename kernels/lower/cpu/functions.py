@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from kernels.ir import compositions
-from kernels.ir.expressions import FUNCTIONS, Expression
+from kernels.ir.expressions import BITS, FUNCTIONS, Expression
 
 CODES = {**{name: function.code for name, function in FUNCTIONS.items()}, "expm1": 25, "sigmoid": 26}
 """Codes that the agent is told (`device_agent/src/backends/cpu/elements/kernels.inc`)."""
 WHOLE_CODES = {
-    "remainder": 29, "shift_left": 30, "shift_right": 31, "bit_and": 32, "bit_or": 33, "bit_xor": 34, "bit_not": 35,
-    "int8": 36, "uint8": 37, "int16": 38, "uint16": 39, "uint32": 40,
+    **{name: function.code for name, function in BITS.items()},
+    "remainder": 29, "int8": 36, "uint8": 37, "int16": 38, "uint16": 39, "uint32": 40,
 }  # fmt: skip
 """Codes of functions of whole numbers alone (`elements/whole.cc`, whose `div` cuts off)."""
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kernels.ir.expressions import FUNCTIONS
+from kernels.ir.expressions import BITS, FUNCTIONS
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.cpu.functions import WHOLE_CODES
 from kernels.plan.model import Dtype
@@ -153,7 +153,7 @@ def meanings(bits: int) -> dict[str, Callable[..., Whole]]:
 
 
 CODES = {name: FUNCTIONS[name].code for name in FUNCTIONS} | WHOLE_CODES
-BINARY = (*(name for name, one in FUNCTIONS.items() if one.arity == 2), *list(WHOLE_CODES)[:6])
+BINARY = (*(name for name, one in {**FUNCTIONS, **BITS}.items() if one.arity == 2), "remainder")
 
 
 @pytest.mark.parametrize("kind", ["i32", "i64"])
