@@ -18,8 +18,7 @@ from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
 from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
 from .passes import prepare
-from .passes.in_single import in_single
-from .passes.in_types import in_types
+from .passes.types import in_single, in_types
 from .plan.model import Bundle
 from .plan.validate import validate
 from .segments import Segment, divide, join, with_windows

@@ -73,7 +73,8 @@ def _power(a: AnyArray, b: AnyArray) -> AnyArray:
 
 def _shift_right(a: AnyArray, by: AnyArray) -> AnyArray:
     unsigned = np.dtype(f"u{a.dtype.itemsize}")
-    return (a.astype(unsigned) >> by.astype(unsigned)).astype(a.dtype)
+    shifted: AnyArray = np.right_shift(a.astype(unsigned), by.astype(unsigned)).astype(a.dtype)
+    return shifted
 
 
 def _last_bits(kind: str) -> Callable[[AnyArray], AnyArray]:

@@ -15,9 +15,8 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import WRAPS, Held, held, program_type
 from kernels.ir.types import ElementType, is_whole, to_numpy
-
-from .fuse_maps import expression_of
-from .rewrite import fresh, rebuilt
+from kernels.passes.fuse_maps import expression_of
+from kernels.passes.rewrite import fresh, rebuilt
 
 _MOVES = ("take", "reshape", "transpose", "slice", "gather")
 """Operations that move the elements of their first operand."""

@@ -14,17 +14,18 @@ from math import ceil, log2, prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kernels.ir.compositions import trunc, whole
 from kernels.ir.expressions import Expression
-from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import output_shape
 from kernels.ir.types import is_whole
+from kernels.passes.prune import prune
+from kernels.passes.rewrite import rebuilt, renamed
 
 from .bits import bits_in_single, is_of_bits
-from .prune import prune
-from .rewrite import rebuilt, renamed
 
 _BITS = 24
 _MOST = 2 ** (_BITS - 2)
@@ -80,7 +81,7 @@ class Steps:
         self.nodes.append(new)
         return new.output
 
-    def constant(self, name: str, array: Array) -> str:
+    def constant(self, name: str, array: npt.NDArray[Any]) -> str:
         """Keep a constant; returns its name."""
         found = f"{name}.single{len(self.nodes)}.{len(self.graph.constants)}"
         self.graph.constants[found] = np.asarray(array, np.float32)
