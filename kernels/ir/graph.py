@@ -80,8 +80,6 @@ class Graph:
     nodes: list[Node]
     shapes: dict[str, tuple[int, ...]]
     constants: dict[str, Array]
-    whole: frozenset[str] = frozenset()
-    """Inputs that hold whole numbers, as tokens and conditions are."""
     places: int = 0
     """The largest of the whole numbers that it computes as places of elements."""
     sums: int = 0

@@ -131,7 +131,6 @@ def _import(
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
-    whole = frozenset(name for name in inputs if to.type_of(name).kind in "biu")
     outputs, types = (*outputs, *further), to.element_types(names)
     return Graph(
         file.name.stem,
@@ -140,7 +139,6 @@ def _import(
         to.nodes,
         shapes,
         to.weights,
-        whole,
         to.places,
         to.sums,
         frozenset(to.beyond),

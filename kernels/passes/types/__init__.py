@@ -1,6 +1,4 @@
-"""Passes that make of a typed graph what a backend computes: whole numbers as such, or all in fp32."""
+"""Types of numbers: written out between operations, and in fp32 for backends that have nothing else."""
 
-from .in_single import in_single
-from .in_types import in_types
-
-__all__ = ["in_single", "in_types"]
+from .in_single import in_single as in_single
+from .in_types import in_types as in_types

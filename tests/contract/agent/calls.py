@@ -27,8 +27,9 @@ from kernels.plan.model import (
     Program,
     Requires,
 )
+from kernels.plan.port_values import NUMPY
 
-from .driver import NUMPY, Agent
+from .driver import Agent
 from .plans import Array
 
 ALIGNMENT = 64

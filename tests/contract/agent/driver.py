@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from kernels.plan.model import Bundle, Dtype
+from kernels.plan.port_values import NUMPY, as_port
 from orchestrator.model.event import Error, Event, Output, parse_event
 
 from .plans import Array
 
-NUMPY: dict[Dtype, str] = {"f32": "<f4", "i32": "<i4", "i64": "<i8", "u8": "|u1", "i8": "|i1", "bool": "|b1"}
 TIMEOUT_S = 200
 """Generous: a graph of a dozen programs takes a minute to build where every core has other work."""
 _PIPE_BYTES = 1 << 20
@@ -84,11 +84,11 @@ class Agent:
         plan = bundle if isinstance(bundle, Path) else self.folder / "plan"
         if isinstance(bundle, Bundle):
             bundle.write(plan)
-        ports = bundle.plan.inputs if isinstance(bundle, Bundle) else ()
-        types = {port.name: NUMPY[port.dtype] for port in ports}
+            ports = {port.name: port for port in bundle.plan.inputs}
+            inputs = {name: as_port(ports[name], array) if name in ports else array for name, array in inputs.items()}
         words = [str(self.binary), "run", "--plan", str(plan), "--output-dir", str(self.folder / "outputs")]
         for name, array in inputs.items():
-            array.astype(types.get(name, array.dtype)).tofile(self.folder / f"{name}.bin")
+            array.tofile(self.folder / f"{name}.bin")
             words += ["--input", f"{name}={self.folder / name}.bin"]
         return [*words, *map(str, options)]
 

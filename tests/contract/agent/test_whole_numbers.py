@@ -14,9 +14,10 @@ from kernels.ir.expressions import BITS, FUNCTIONS
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.cpu.functions import WHOLE_CODES
 from kernels.plan.model import Dtype
+from kernels.plan.port_values import NUMPY
 
 from .calls import Calls
-from .driver import NUMPY, Agent
+from .driver import Agent
 
 Whole = np.ndarray[Any, np.dtype[Any]]
 CASES = 40

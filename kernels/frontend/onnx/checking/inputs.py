@@ -16,7 +16,7 @@ INPUT_TYPES = (
     onnx.TensorProto.INT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16,
     onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE,
 )  # fmt: skip
-"""All are given, and computed, as fp32, which holds whole numbers up to 2^24."""
+"""Halves and doubles are given, and computed, as fp32."""
 
 
 def input_shapes(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 
-from kernels.errors import ModelError
+from kernels.errors import InputError, ModelError
 from kernels.frontend.networks import NETWORKS
 from kernels.frontend.onnx import load_onnx
 from kernels.ir.fusion import ALL
@@ -24,7 +24,9 @@ from kernels.ir.types import ElementType, as_type, is_whole, of_numpy, output_ty
 from kernels.options import Options
 from kernels.passes import PASSES, optimise, prepare
 from kernels.passes.channels import keep_shuffled
-from kernels.passes.split_channels import split_channels
+from kernels.passes.channels.split_channels import split_channels
+from kernels.plan.model import Dtype, Port
+from kernels.plan.port_values import as_port
 from kernels.reference import evaluate
 from tests.contract.kernels.onnx_cases import nodes, operators
 
@@ -147,3 +149,15 @@ def test_every_pass_keeps_types_total(name: str) -> None:
     for one in (keep_shuffled(graph), split_channels(graph, concats=True)):
         assert is_total(one)
         assert set(one.types.values()) == {"f32"}
+
+
+@given(dtype=st.sampled_from(["f32", "i32", "u8"]), number=st.integers(-(1 << 63), (1 << 63) - 1), small=st.booleans())
+def test_a_port_takes_what_its_type_holds(dtype: Dtype, number: int, small: bool) -> None:
+    number = number % 256 if small else number
+    port = Port(name="x", buffer="x", shape=(1,), dtype=dtype)
+    low, high = {"f32": (-(1 << 24), 1 << 24), "i32": (-(1 << 31), (1 << 31) - 1), "u8": (0, 255)}[dtype]
+    if low <= number <= high:
+        assert as_port(port, np.array([number])).tolist() == [number]
+    else:
+        with pytest.raises(InputError, match=f"input 'x' holds {number}; this plan computes"):
+            as_port(port, np.array([number]))

@@ -14,7 +14,7 @@ from kernels.compile import compile_graph
 from kernels.errors import OptionError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.options import Limits, Options
-from kernels.passes.types.in_single import in_single
+from kernels.passes.types import in_single
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
