@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 43_050,  # 350: types, until repairs of integers leave; 220: large weights stay in their file
+    "kernels": 43_500,  # 800: types, until repairs of integers leave; 220: large weights stay in their file
     "orchestrator": 48_700,  # 5_100: readings that cannot be, quantities, what queues and columns lose, studies
     "workers": 14_000,
-    "device_agent": 25_900,
+    "device_agent": 26_250,  # 350: whole numbers of two widths
     "farm": 12_300,  # 500: sizes of models, figures for papers, the glossary, requests that never end
     "dashboards": 4_550,  # 300: results and downloads on pages, the glossary, charts without a Prometheus
     "benchmarks": 13_900,
-    "tests": 71_300,  # 200: types; 6_150: each kind of fault drawn at random; the walk of outputs; studies, rules
+    "tests": 71_950,  # 850: types; 6_150: each kind of fault drawn at random; the walk of outputs; studies, rules
 }
 
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .expressions import LETTERS, Expression
+from .expressions import BITS, LETTERS, Expression
 
 if TYPE_CHECKING:
     from .graph import Node
@@ -28,12 +28,6 @@ _ORDER: tuple[ElementType, ...] = get_args(ElementType)
 _WORDS = {"bf": "bfloat", "f8": "float8_", "i": "int", "u": "uint", "f": "float", "b": "b"}
 _KEPT = ("take", "concat", "reshape", "transpose", "slice", "gather", "pad", "resize", "relu", "clip", "max_pool")
 _SUMS = ("add", "mul", "dense", "matmul", "conv", "im2col")
-APART = ("take", "gather", "suppress", "roi_align")
-"""Operations whose further operands are places, or how many are valid."""
-_IN_WHOLE = frozenset(
-    {"take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", *_SUMS, "map", "reduce", "sort"}
-)
-"""Operations that compute whole numbers as such."""
 _MOST = 2.0**63
 _REDUCED = ("max", "min")
 _TRUTHS = ("less", "equal")
@@ -112,6 +106,8 @@ def expression_type(expression: Expression, given: Sequence[ElementType]) -> Ele
     kinds = [expression_type(argument, given) for argument in arguments]
     if function in _TRUTHS:
         return "bool"
+    if function in BITS:
+        return widest(kinds[:1] if function.startswith("shift") else kinds)
     if function not in (*_WHOLE, "select"):
         return "f32"
     kind = widest(kinds[1:] if function == "select" else kinds)
@@ -129,28 +125,6 @@ def is_whole_valued(part: Expression, given: Sequence[ElementType]) -> bool:
         return True
     values = part[2:] if part[0] == "select" else part[1:]
     return part[0] in (*_WHOLE, "select") and all(is_whole_valued(each, given) for each in values)
-
-
-def computed_in(node: Node, types: Mapping[str, ElementType]) -> ElementType:
-    """Return the type in which a node computes: fp32, or a whole one of 32 or 64 bits. Operands are converted to it,
-    and the result to the node's own type; but operands of `APART`, of which only the first is."""
-    given = [types[name] for name in node.inputs if name]
-    if node.op in APART:
-        return given[0] if is_whole(given[0]) else "f32"
-    kinds = [*given, types[node.output]]
-    whole = all(map(is_whole, kinds)) and node.op in _IN_WHOLE and node.attributes.get("kind") != "mean"
-    if not whole or (node.op == "map" and not _is_whole_program(node.attributes["expression"])):
-        return "f32"
-    kind = widest((*kinds, "i32"))
-    return "i64" if kind in ("u32", "u64") else kind
-
-
-def _is_whole_program(part: Expression) -> bool:
-    """Return whether an expression of whole numbers has whole numbers everywhere."""
-    if isinstance(part, tuple):
-        known = part[0] in (*_WHOLE, *_TRUTHS, "select")
-        return known and all(map(_is_whole_program, part[1:]))
-    return isinstance(part, str) or _number_type(part) != "f32"
 
 
 def _number_type(number: float) -> ElementType:

@@ -9,9 +9,11 @@ import numpy.typing as npt
 
 from kernels.errors import InputError
 
-from .model import Port
+from .model import Dtype, Port
 
-NUMPY = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1", "i8": "|i1"}
+NUMPY: dict[Dtype, str] = {
+    "f32": "<f4", "f16": "<f2", "i32": "<i4", "i64": "<i8", "u8": "|u1", "i8": "|i1", "bool": "|b1",
+}  # fmt: skip
 LARGEST = {"f32": 1 << 24, "f16": 1 << 11}
 """The largest number up to which a type of floating point holds every whole number."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernels.checkpoint import checkpoint
 from kernels.ir.graph import Graph, Node
-from kernels.ir.types import APART, ElementType, as_type, computed_in, is_whole, to_numpy
+from kernels.ir.programs import APART, computed_in, whole_expression
+from kernels.ir.types import ElementType, as_type, is_whole, to_numpy
 from kernels.options import HALF
 
 from .inputs import check_inputs
@@ -56,6 +58,8 @@ def _run(graph: Graph, node: Node, values: dict[str, AnyArray], dtype: type[np.f
         return _stored(values[name] if name in values else graph.constants[name], own, dtype)
 
     kind = computed_in(node, graph.types)
+    if node.op == "map" and kind != "f32":
+        node = replace(node, attributes={"expression": whole_expression(node.attributes["expression"])})
     operands = [value(index, name) for index, name in enumerate(node.inputs)]
     out = OPERATIONS[node.op](node, operands, graph.shapes[node.output])
     return np.asarray(_stored(np.asarray(out), graph.types[node.output], dtype), order="C")

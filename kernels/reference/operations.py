@@ -14,7 +14,7 @@ from kernels.ir.taking import NOTHING, split_table
 
 from . import pooling, regions, resampling
 from .convolution import convolve, im2col
-from .expressions import compute
+from .expressions import compute, number_as
 
 AnyArray = npt.NDArray[np.floating[Any]]
 Inputs = Sequence[Any]
@@ -30,7 +30,7 @@ def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
     if kind == "relu":
         return np.maximum(x, 0)
     if kind == "clip":
-        out: AnyArray = np.minimum(np.maximum(x, _number(bounds[0], x)), _number(bounds[1], x))
+        out: AnyArray = np.minimum(np.maximum(x, number_as(bounds[0], x.dtype)), number_as(bounds[1], x.dtype))
         return out
     if kind == "leaky_relu":
         return np.maximum(x, x * x.dtype.type(bounds[0]))
@@ -43,14 +43,6 @@ def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
         half = x.dtype.type(0.5)
         return half * (np.tanh(half * x) + 1)
     raise ValueError(f"unknown activation {activation}")
-
-
-def _number(value: float, like: npt.NDArray[Any]) -> Any:
-    """Return a number of an array's type, or the one at the end of its range."""
-    if like.dtype.kind == "f":
-        return like.dtype.type(value)
-    limits = np.iinfo(like.dtype)
-    return like.dtype.type(min(max(value, limits.min), limits.max))
 
 
 def _conv(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
@@ -183,7 +175,7 @@ def _take(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
         along = part.reshape((-1,) + (1,) * (len(shape) - axis - 1))
         places = places + np.where(along == NOTHING, 0, along).astype(np.int64) * a["strides"][axis]
         empty = empty | (along == NOTHING)
-    out: AnyArray = np.where(empty, _number(a["value"], x), x.reshape(-1)[places])
+    out: AnyArray = np.where(empty, number_as(a["value"], x.dtype), x.reshape(-1)[places])
     return out.reshape(shape)
 
 

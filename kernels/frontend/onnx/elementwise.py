@@ -6,6 +6,8 @@ from math import inf, prod
 
 import numpy as np
 
+from kernels.ir.expressions import number_of
+
 from .context import Context, OnnxNode
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -52,7 +54,7 @@ def clip(node: OnnxNode, to: Context) -> None:
 def _bound(node: OnnxNode, to: Context, index: int, name: str, default: float) -> float:
     """A bound from an attribute (opset < 11) or an input."""
     given = to.optional_constant(node, index)
-    value = float(np.asarray(given).reshape(())) if given is not None else float(node.attributes.get(name, default))
+    value = float(node.attributes.get(name, default)) if given is None else number_of(np.asarray(given))
     if np.isnan(value):
         node.reject(f"bound {name} is NaN")
     return value

@@ -14,6 +14,7 @@ from math import ceil, log2, prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kernels.errors import UnsupportedNode
 from kernels.ir.compositions import trunc, whole
@@ -24,6 +25,8 @@ from kernels.ir.shapes import output_shape
 from kernels.ir.types import is_whole
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import rebuilt, renamed
+
+from .bits import bits_in_single, is_of_bits
 
 _BITS = 24
 _MOST = 2 ** (_BITS - 2)
@@ -37,13 +40,15 @@ def in_single(graph: Graph) -> Graph:
     if refused := next(filter(None, graph.beyond.values()), ""):
         raise UnsupportedNode(refused)
     constants = {name: np.asarray(array, np.float32) for name, array in graph.constants.items()}
-    steps = _Steps(replace(graph, constants=constants, shapes=dict(graph.shapes)))
+    steps = Steps(replace(graph, constants=constants, shapes=dict(graph.shapes)))
     before: dict[str, str] = {}
     made = producers(graph)
     for node in graph.nodes:
         is_cast = node.op == "reshape" and not is_whole(graph.types[node.output])
         node = renamed(node, before) if is_cast else node
-        if (total := _divided(graph, made, node)) is not None:
+        if is_of_bits(node):
+            bits_in_single(steps, node)
+        elif (total := _divided(graph, made, node)) is not None:
             shape = {"shape": graph.shapes[node.output]}
             steps.nodes.append(replace(node, op="reshape", inputs=(_mean(steps, total),), attributes=shape))
         elif node.output not in graph.beyond:
@@ -65,7 +70,7 @@ def _adds(node: Node) -> bool:
     )
 
 
-class _Steps:
+class Steps:
     """Nodes that are written, and the graph with the shapes of their results."""
 
     def __init__(self, graph: Graph) -> None:
@@ -79,6 +84,13 @@ class _Steps:
         self.nodes.append(new)
         return new.output
 
+    def constant(self, name: str, array: npt.NDArray[Any]) -> str:
+        """Keep a constant; returns its name."""
+        found = f"{name}.single{len(self.nodes)}.{len(self.graph.constants)}"
+        self.graph.constants[found] = np.asarray(array, np.float32)
+        self.graph.shapes[found] = array.shape
+        return found
+
     def map(self, name: str, expression: Expression, *inputs: str) -> str:
         """Append an expression."""
         return self.emit(name, "map", inputs, {"expression": expression})
@@ -88,7 +100,7 @@ class _Steps:
         return self.emit(node.name, node.op, inputs, node.attributes)
 
 
-def _exact(s: _Steps, node: Node) -> str:
+def _exact(s: Steps, node: Node) -> str:
     a, b = (*node.inputs, "")[:2]
     count = _terms(s.graph, node)
     if count <= _MOST and (not b or _is_small(s.graph, b)):
@@ -111,7 +123,7 @@ def _is_small(graph: Graph, name: str) -> bool:
     return graph.types[name] == "bool" or (known is not None and bool(np.abs(known).max() <= 1))
 
 
-def _in_groups(s: _Steps, node: Node, x: str, count: int, add: Callable[[str], str]) -> str:
+def _in_groups(s: Steps, node: Node, x: str, count: int, add: Callable[[str], str]) -> str:
     """The sum of x, put together."""
     bits = _BITS - ceil(log2(count))
     found, *lower = _groups(s, node, x, bits, add)
@@ -120,7 +132,7 @@ def _in_groups(s: _Steps, node: Node, x: str, count: int, add: Callable[[str], s
     return found
 
 
-def _groups(s: _Steps, node: Node, x: str, bits: int, add: Callable[[str], str]) -> list[str]:
+def _groups(s: Steps, node: Node, x: str, bits: int, add: Callable[[str], str]) -> list[str]:
     """The sum of each group of so many bits, from the highest on; all but the highest are at least 0."""
     sums, size = list[str](), 2.0**bits
     for _ in range(ceil(_BITS / bits) - 1):
@@ -142,7 +154,7 @@ def _divided(graph: Graph, made: Mapping[str, Node], node: Node) -> Node | None:
     return total if is_mean and _adds(total) and count <= _MOST else None
 
 
-def _mean(s: _Steps, node: Node) -> str:
+def _mean(s: Steps, node: Node) -> str:
     """The quotient of groups of a sum, one after the other, as one divides by hand. What is left of a group's sum is
     below the number of terms, so that with the group below it stays under 2^24."""
     count = _terms(s.graph, node)
@@ -158,7 +170,7 @@ def _mean(s: _Steps, node: Node) -> str:
     return s.map(node.name, ("add", "a", ("mul", ("less", "a", 0.0), ("less", 0.0, "b"))), found, left)
 
 
-def _sizes(s: _Steps, node: Node) -> Iterator[str]:
+def _sizes(s: Steps, node: Node) -> Iterator[str]:
     """The operands without their signs."""
     for name in node.inputs:
         if name in s.graph.constants:

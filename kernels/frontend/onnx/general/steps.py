@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode, as_stored
-from kernels.ir.expressions import LETTERS, Expression, with_operands
+from kernels.ir.expressions import LETTERS, Expression, number_of, with_operands
 from kernels.ir.graph import Node
 from kernels.ir.shapes import MAX_TAKE_RANK, MAX_TRANSPOSE_RANK, Shape, output_shape
 from kernels.ir.taking import joined
@@ -118,7 +118,7 @@ class Steps:
         by: dict[str, Expression] = {}
         for letter, each in zip(LETTERS, given, strict=False):
             if not isinstance(each, str) and np.size(each) == 1 and np.isfinite(np.asarray(each, np.float64)).all():
-                by[letter] = float(np.asarray(each).reshape(()))
+                by[letter] = number_of(np.asarray(each))
             else:
                 name = self.tensor(each)
                 by[letter] = inputs.setdefault(name, LETTERS[len(inputs)])
@@ -151,7 +151,7 @@ class Steps:
         if 0 in shape:
             raise ModelError(f"node {self.node.name!r} ({self.node.op}): its result of shape {tuple(shape)} is empty")
         table = self.constant(joined(tables) if tables else np.zeros(0), f"{self.node.outputs[0]}.table")
-        attributes = {"shape": tuple(map(int, shape)), "strides": tuple(map(int, strides)), "value": float(value)}
+        attributes = {"shape": tuple(map(int, shape)), "strides": tuple(map(int, strides)), "value": value}
         return self.emit("take", (self.tensor(x), table), attributes)
 
     def pick(self, x: str, axis: int, places: Sequence[int] | AnyArray, value: float = 0.0) -> str:
