@@ -57,7 +57,7 @@ class Rows(Steps):
     def inside(self, name: str, axis: int, count: Count) -> tuple[AnyArray, str]:
         """Places along an axis, and the count, in shapes that broadcast to the tensor."""
         rank, extent = len(self.shape(name)), self.shape(name)[axis]
-        places = np.arange(extent, dtype=np.float32).reshape([extent if k == axis else 1 for k in range(rank)])
+        places = np.arange(extent, dtype=np.int32).reshape([extent if k == axis else 1 for k in range(rank)])
         return places, self.reshape(number(self, count), (1,) * rank)
 
     def masked(self, index: int, value: float, axes: Sequence[int] | None = None) -> str:
