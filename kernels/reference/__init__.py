@@ -10,8 +10,8 @@ import numpy as np
 
 from kernels.checkpoint import checkpoint
 from kernels.ir.graph import Graph, Node
-from kernels.ir.programs import APART, computed_in, whole_expression
-from kernels.ir.types import ElementType, as_type, is_whole, to_numpy
+from kernels.ir.programs import APART, computed_in, held, whole_expression
+from kernels.ir.types import ElementType, as_type, is_whole
 from kernels.options import HALF
 
 from .inputs import check_inputs
@@ -66,12 +66,13 @@ def _run(graph: Graph, node: Node, values: dict[str, AnyArray], dtype: type[np.f
 
 
 def _stored(array: AnyArray, kind: ElementType, dtype: type[np.floating]) -> AnyArray:
-    """Return numbers in a type, of which any floating point is `dtype`; no whole number is infinite: the least is."""
+    """Return numbers in a type, of which any floating point is `dtype`. Of a float beyond 32 or 64 bits, whichever hold
+    the type, the least whole number of these is converted."""
     if not is_whole(kind):
         return np.asarray(array, dtype)
     if array.dtype.kind == "f" and kind != "bool":
-        with np.errstate(invalid="ignore"):
-            array = np.where(np.isfinite(array), array, np.iinfo(to_numpy(kind)).min)
+        end = 2.0 ** (63 if held(kind) == "i64" else 31)
+        array = np.where((array >= -end) & (array < end), array, -end)
     return as_type(array, kind)
 
 

@@ -177,14 +177,19 @@ def _precision(graph: Graph) -> type[np.floating[Any]]:
     return np.float32 if rounds else np.float64
 
 
-def imported(case: Case, path: Path, *, every: bool = True) -> Found:
-    """Every variant, or the first, and whether the reference computes what it should from those that are taken."""
+def imported(case: Case, path: Path, *, single: bool = False) -> Found:
+    """Every variant, and whether the reference computes what it should from those that are taken.
+
+    `single`: the first alone, in fp32.
+    """
     found = Found(case)
-    for activations in list(case.variants())[: None if every else 1]:
+    for activations in list(case.variants())[: 1 if single else None]:
         try:
             graph = case.load(path, activations)
             found.graphs.append(graph)
-            found.wrong = found.wrong or case.faults(evaluate(graph, case.given(graph), dtype=_precision(graph)))
+            found.wrong = found.wrong or case.faults(
+                evaluate(graph, case.given(graph), dtype=np.float32 if single else _precision(graph))
+            )
         except ModelError as e:
             found.refusals.append(str(e))
         except Exception as e:  # a defect, whatever it is

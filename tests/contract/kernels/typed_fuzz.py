@@ -9,6 +9,7 @@ held in 64 signed bits, so that it is only moved, and computed bit by bit.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -298,11 +299,11 @@ def cases(rng: np.random.Generator, first: int, count: int, path: Path) -> list[
         case = drawn(rng, first + len(found))
         if case is not None and case.inputs:
             exact = Exact(case.name, case.model, case.inputs, case.outputs)
-            found.append(imported(exact, path, every=False))
+            found.append(imported(exact, path, single=True))
     return found
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--cases", type=int, default=10**9, help="at most so many")
@@ -334,7 +335,8 @@ def main() -> None:
                             print(f"WRONG on {api}: {wrong[one.case.name][:300]} {text_of(one.case)}", flush=True)
     print("\n".join(f"{count:6} {what}" for what, count in counts.most_common()))
     print(" ".join(f"{op} {count}" for op, count in operators.most_common()))
+    return int(any(count and what.startswith("WRONG") for what, count in counts.items()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
