@@ -33,8 +33,9 @@ check: setup ## Lint, types and the quick unit tests, before every commit.
 chaos: setup ## A farm under every fault, judged by what the phones saw; CHAOS='--seed 7 --jobs 10000 --phones 20'.
 	$(PY) -m tests.chaos $(CHAOS)
 
-fuzz: setup  ## Random inputs at every boundary, and at the agent's plan reader (needs clang++), for MINUTES=10.
+fuzz: setup  ## Random inputs at every boundary and the agent's plan reader (needs clang++), random graphs, MINUTES=10 each.
 	$(PY) -m tests.fuzz $(or $(MINUTES),10)
+	$(PY) -m tests.contract.kernels.typed_fuzz --minutes $(or $(MINUTES),10)
 
 bench:       ## Our engine beside ncnn, onnxruntime, LiteRT, tinygrad and PyTorch; BENCH='--networks lenet'.
 	@sh scripts/bench.sh $(BENCH)

@@ -18,6 +18,7 @@ from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
 from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
 from .passes import prepare
+from .passes.types import in_single, in_types
 from .plan.model import Bundle
 from .plan.validate import validate
 from .segments import Segment, divide, join, with_windows
@@ -33,14 +34,14 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     _check_options(options, limits)
     _check_layers(graph, options)
     check_graph(graph)
+    graph = _keep_all(graph) if options.keep_all else graph
+    graph = in_types(graph) if options.backend == "cpu" else in_single(graph)
     if options.on_cpu != NOTHING:
         return _compile_mixed(graph, options, limits, spirv_cache)
     if options.layout == "image":
         # a kernel may not read and write one image, and images are neither parted nor swapped
         options = replace(options, in_place=False, concat="join", swap="never")
     limits = replace(limits, memory_budget_bytes=budget_of(options, limits), max_buffer_bytes=_largest(options, limits))
-    if options.keep_all:
-        graph = _keep_all(graph)
     if options.backend == "cpu":
         draft = lower_cpu(prepare(graph, options), options)
         layout = place_memory(draft, options, limits)
@@ -53,7 +54,6 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
 
 def _compile_mixed(graph: Graph, options: Options, limits: Limits, spirv_cache: Path | None) -> Bundle:
     """Each segment by itself, on its own backend; then one plan."""
-    graph = _keep_all(graph) if options.keep_all else graph
     placement, asked = Placement.of(options.on_cpu), options
     if placement.apart:
         graph, asked = with_windows(graph), replace(options, algorithm="auto")

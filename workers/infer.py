@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
+from kernels.ir.types import as_type
 from kernels.options import Options
 from kernels.plan.model import Plan
 from orchestrator.config import Settings
@@ -39,7 +40,7 @@ LOCK_WAIT_S = 2.0
 
 @dataclass(frozen=True)
 class InferResult:
-    """Outputs by name (the model's own shapes), and what it took."""
+    """Outputs by name (the model's own shapes and types), and what it took."""
 
     outputs: dict[str, npt.NDArray[Any]]
     plan: Plan
@@ -90,7 +91,7 @@ def infer(
                 lambda: measure(member, plans[id(graph)], inputs, block, held.check, report),
                 lambda _: compile_within(graph),
             )  # fmt: skip
-            return _result(measured, plans[id(graph)].plan, member.facts)
+            return _result(measured, graph, plans[id(graph)].plan, member.facts)
 
         for graph in {id(graph): graph for graph, _ in work}.values():
             compile_within(graph)
@@ -129,7 +130,7 @@ def _find_phone(serial: str, settings: Settings) -> Member:
         return enrol_phone(connection, settings)[0]
 
 
-def _result(measured: Measurement, plan: Plan, device: DeviceFacts) -> InferResult:
+def _result(measured: Measurement, graph: Graph, plan: Plan, device: DeviceFacts) -> InferResult:
     raise_for(measured.run, device.serial)
     events = measured.run.events
     where = runs_on(events)
@@ -137,7 +138,7 @@ def _result(measured: Measurement, plan: Plan, device: DeviceFacts) -> InferResu
     if measured.run.killed or where is None or sample is None:
         raise DeviceSick("the agent ended without a result: most likely out of memory", device=device.serial)
     return InferResult(
-        outputs=measured.outputs,
+        outputs={name: as_type(array, graph.types[name]) for name, array in measured.outputs.items()},
         plan=plan,
         device=device,
         runs_on=where,

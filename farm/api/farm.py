@@ -32,7 +32,7 @@ BACKENDS = ("opencl", "vulkan", "cpu")
 class Inference:
     """What one inference gave, and what it took."""
 
-    outputs: dict[str, npt.NDArray[np.float32]]
+    outputs: dict[str, npt.NDArray[Any]]
     facts: dict[str, Any]
     """As `farm infer --json`: time of the first inference, set-up steps, memory, device, driver, plan."""
 
@@ -187,7 +187,7 @@ class Farm:
         return f"Farm({self.at.state!r}, host={self.at.host!r})"
 
 
-def _arrays(folder: Path) -> dict[str, npt.NDArray[np.float32]]:
+def _arrays(folder: Path) -> dict[str, npt.NDArray[Any]]:
     named = json.loads((folder / "index.json").read_text())
     return {name: np.load(folder / file, allow_pickle=False) for name, file in named.items()}
 

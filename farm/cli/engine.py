@@ -223,7 +223,7 @@ def infer(
     Sizes that the file leaves open are those of the input, or of `--size`. The outputs of several inputs are written
     to a folder each, named as the input's file.
 
-    With `--dump` nothing is fused, and every node's output is written in fp32, in the model's own shape and layout;
+    With `--dump` nothing is fused, and every node's output is written in the model's own type, shape and layout;
     `DIR/index.json` says which file holds which tensor.
 
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`

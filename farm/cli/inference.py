@@ -27,7 +27,7 @@ MAX_NAME = 180
 
 
 def write_tensors(folder: Path, tensors: Tensors) -> dict[str, str]:
-    """Write each tensor as `<name>.npy` (fp32) and the mapping as `index.json`; tensor name -> file name.
+    """Write each tensor as `<name>.npy` and the mapping as `index.json`; tensor name -> file name.
 
     A name never leaves the folder: path separators and other characters that are not safe become `_`; where two names
     would meet, the later one gets a number.
@@ -37,7 +37,7 @@ def write_tensors(folder: Path, tensors: Tensors) -> dict[str, str]:
     taken = {"index.json"}
     for name, tensor in tensors.items():
         file = file_name(name, taken)
-        np.save(folder / file, np.asarray(tensor, dtype=np.float32), allow_pickle=False)
+        np.save(folder / file, tensor, allow_pickle=False)
         files[name] = file
     (folder / "index.json").write_text(json.dumps(files, indent=1) + "\n")
     return files
@@ -85,17 +85,17 @@ def as_data(result: InferResult, outputs: Sequence[str], written: Mapping[str, s
 
 def describe(tensor: npt.NDArray[Any]) -> dict[str, Any]:
     """Shape and range of an output, and its five largest where it looks like class scores."""
-    values = np.asarray(tensor, dtype=np.float64).ravel()
+    values = np.asarray(tensor, dtype=np.float64 if tensor.dtype.kind == "f" else None).ravel()
     finite = values[np.isfinite(values)]
     found: dict[str, Any] = {
         "shape": list(tensor.shape),
-        "min": float(finite.min()) if finite.size else None,
-        "max": float(finite.max()) if finite.size else None,
+        "min": finite.min().item() if finite.size else None,
+        "max": finite.max().item() if finite.size else None,
         "finite": bool(finite.size == values.size),
     }
     if found["finite"] and looks_like_scores(tensor.shape):
-        order = np.argsort(-values, kind="stable")[:TOP]
-        found["top5"] = [{"class": int(index), "score": float(values[index])} for index in order]
+        order = np.argsort(-values.astype(np.float64), kind="stable")[:TOP]
+        found["top5"] = [{"class": int(index), "score": values[index].item()} for index in order]
     return found
 
 
@@ -136,5 +136,5 @@ def _output(name: str, output: dict[str, Any]) -> RenderableType:
 
 
 def _number(value: float | None) -> str:
-    """Four digits; none where no value is finite."""
-    return "none" if value is None else f"{value:.4g}"
+    """Four digits, of whole numbers all; none where no value is finite."""
+    return "none" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.errors import InputError, OptionError
-from kernels.ir.graph import Array, Graph
+from kernels.ir.graph import Graph
+from kernels.ir.types import as_type, is_whole, to_numpy
 from kernels.reference import check_inputs
 from kernels.reference.inputs import describe_inputs
 
@@ -21,8 +22,6 @@ from .input_file import NOTHING_GIVEN, ONLY, Arrays, Given, read_arrays
 from .networks import BUILT_IN, known_words, seeded_normal, seeded_whole
 
 Size = int | tuple[int, ...]
-LARGEST_WHOLE = 1 << 24
-"""The largest number up to which fp32 holds every whole number."""
 MOVES = ("reshape", "transpose")
 
 
@@ -88,15 +87,15 @@ def _checked(network: str, given: Mapping[str, Size]) -> dict[str, Size]:
     return {name: value if isinstance(value, int) else tuple(value) for name, value in given.items()}
 
 
-def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
-    """Random numbers (fp32) for every input, from the seed and the input's name.
+def random_inputs(graph: Graph, seed: int) -> dict[str, npt.NDArray[Any]]:
+    """Random numbers for every input, from the seed and the input's name.
 
     They are standard normal ones; of an input of whole numbers rows of the table from which it chooses, or 0 and 1
     where it chooses from none, as a mask.
     """
     return {
-        name: seeded_whole(seed, name, graph.shapes[name], _rows(graph, name) or 2)
-        if name in graph.whole
+        name: as_type(seeded_whole(seed, name, graph.shapes[name], _rows(graph, name) or 2), graph.types[name])
+        if is_whole(graph.types[name])
         else seeded_normal(seed, name, graph.shapes[name])
         for name in graph.inputs
     }
@@ -113,33 +112,39 @@ def _rows(graph: Graph, name: str) -> int:
     return min(extents, default=0)
 
 
-def load_inputs(graph: Graph, path: Path) -> dict[str, Array]:
-    """Read a graph's inputs (fp32): a `.npy` file for its only input, or a `.npz` with one array per input name.
+def load_inputs(graph: Graph, path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read a graph's inputs: a `.npy` file for its only input, or a `.npz` with one array per input name.
 
     Raises InputError for a file that cannot be read and for arrays of the wrong name, shape or type.
     """
     return as_inputs(graph, read_arrays(path), path)
 
 
-def as_inputs(graph: Graph, arrays: Arrays, path: Path) -> dict[str, Array]:
+def as_inputs(graph: Graph, arrays: Arrays, path: Path) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a file as a graph's inputs, see `load_inputs`."""
     if ONLY in arrays and len(graph.inputs) != 1:
         raise InputError(f"{path}: {graph.name} has several inputs; give a .npz with {describe_inputs(graph)}")
     content = {graph.inputs[0] if name == ONLY else name: array for name, array in arrays.items()}
     check_inputs(graph, content)
-    return {name: _in_single(content[name], graph, name, f"{path}: input {name!r}") for name in graph.inputs}
+    return {name: _typed(content[name], graph, name, f"{path}: input {name!r}") for name in graph.inputs}
 
 
-def _in_single(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> Array:
-    """Raises InputError for a number that fp32 does not hold, a fraction as a whole number, a row that is not there."""
-    whole, rows = name in graph.whole, _rows(graph, name)
+def _typed(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> npt.NDArray[Any]:
+    """The array in the input's type, of floating point in fp32. Raises InputError for a number that it does not hold,
+    a fraction as a whole number, a row that is not there."""
+    kind, rows = graph.types[name], _rows(graph, name)
     each = array.reshape(-1)  # an array of rank 0, too, has an element to tell
-    if whole and each.dtype.kind == "f" and (odd := each[each != np.trunc(each)]).size:
-        raise InputError(f"{what} holds {odd[0]:g}; it takes whole numbers")
-    if (whole or each.dtype.kind != "f") and (large := each[(each > LARGEST_WHOLE) | (each < -LARGEST_WHOLE)]).size:
-        raise InputError(f"{what} holds {large[0]}; whole numbers are computed in fp32, exact up to {LARGEST_WHOLE}")
-    if whole and rows and (odd := each[(each >= rows) | (each < -rows)]).size:
-        raise InputError(f"{what} holds {odd[0]:g}; it chooses from a table of {rows} rows")
+    if is_whole(kind):
+        limits = np.iinfo(np.int64 if kind == "bool" else to_numpy(kind))
+        if each.dtype.kind == "f" and (odd := each[each != np.trunc(each)]).size:
+            raise InputError(f"{what} holds {odd[0]:g}; it takes whole numbers")
+        if (odd := each[(each < limits.min) | (each > limits.max)]).size:
+            raise InputError(f"{what} holds {odd[0]:g}; it takes {to_numpy(kind)}, {limits.min} to {limits.max}")
+        if rows and (odd := each[(each >= rows) | (each < -rows)]).size:
+            raise InputError(f"{what} holds {odd[0]:g}; it chooses from a table of {rows} rows")
+        return np.asarray(array, to_numpy(kind), order="C")
+    if each.dtype.kind != "f" and (large := each[(each > 1 << 24) | (each < -(1 << 24))]).size:
+        raise InputError(f"{what} holds {large[0]}; it takes fp32, which holds whole numbers up to {1 << 24}")
     with np.errstate(over="ignore"):
         single = np.asarray(array, np.float32, order="C")  # `ascontiguousarray` would make a row of a number
     if (large := each[np.isinf(single.reshape(-1)) & np.isfinite(each)]).size:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy.typing as npt
+
 from kernels.errors import ModelError
 
 Expression = str | float | tuple[Any, ...]
@@ -58,6 +60,15 @@ FUNCTIONS: dict[str, Function] = {
     "float16": Function(27, 1),
     "bfloat16": Function(28, 1),
 }
+BITS: dict[str, Function] = {
+    "shift_left": Function(30, 2),
+    "shift_right": Function(31, 2),
+    "bit_and": Function(32, 2),
+    "bit_or": Function(33, 2),
+    "bit_xor": Function(34, 2),
+    "bit_not": Function(35, 1),
+}
+"""Functions of whole numbers that not every backend has: `kernels/passes/types/bits.py` writes them in fp32."""
 MAX_OPERANDS, MAX_NUMBERS, MAX_INSTRUCTIONS = len(LETTERS), 16, 32
 
 
@@ -89,7 +100,7 @@ def program_of(expression: Expression) -> Program:
     _register(expression, numbers, steps)
     if len(numbers) > MAX_NUMBERS or len(steps) > MAX_INSTRUCTIONS:
         raise ModelError(f"an expression of {len(steps)} functions and {len(numbers)} numbers is too long")
-    return Program(tuple(map(float.fromhex, numbers)), tuple(steps))
+    return Program(tuple(float.fromhex(key) if "x" in key else int(key) for key in numbers), tuple(steps))
 
 
 def _register(part: Expression, numbers: dict[str, int], steps: dict[Instruction, int]) -> int:
@@ -99,7 +110,14 @@ def _register(part: Expression, numbers: dict[str, int], steps: dict[Instruction
         return FIRST_RESULT + steps.setdefault(step, len(steps))
     if isinstance(part, str):
         return LETTERS.index(part)
-    return MAX_OPERANDS + numbers.setdefault(float(part).hex(), len(numbers))
+    key = str(part) if isinstance(part, int) and float(part) != part else float(part).hex()
+    return MAX_OPERANDS + numbers.setdefault(key, len(numbers))
+
+
+def number_of(array: npt.NDArray[Any]) -> float:
+    """Return the number of an array that has one; a whole one that is no float stays whole."""
+    value = array.reshape(()).item()
+    return value if isinstance(value, int) and float(value) != value else float(value)
 
 
 def operands_of(expression: Expression) -> Iterator[str]:
@@ -122,8 +140,9 @@ def check_expression(expression: Expression, operands: int) -> None:
     """Raise ModelError for an unknown function, a wrong number of arguments, or an operand that is not there."""
     if isinstance(expression, tuple):
         name, *arguments = expression
-        if name not in FUNCTIONS or len(arguments) != FUNCTIONS[name].arity:
-            raise ModelError(f"there is no function {name} of {len(arguments)}; there are {', '.join(FUNCTIONS)}")
+        known = {**FUNCTIONS, **BITS}
+        if name not in known or len(arguments) != known[name].arity:
+            raise ModelError(f"there is no function {name} of {len(arguments)}; there are {', '.join(known)}")
         for argument in arguments:
             check_expression(argument, operands)
     elif isinstance(expression, str) and expression not in LETTERS[:operands]:

@@ -44,11 +44,14 @@ A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not rep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .types import ElementType, derived
 
 Array = npt.NDArray[np.float32]
 
@@ -78,12 +81,18 @@ class Graph:
     nodes: list[Node]
     shapes: dict[str, tuple[int, ...]]
     constants: dict[str, Array]
-    whole: frozenset[str] = frozenset()
-    """Inputs that hold whole numbers, as tokens and conditions are."""
     places: int = 0
     """The largest of the whole numbers that it computes as places of elements."""
     sums: int = 0
     """The largest that its sums of whole numbers, as quantized layers have them, may become."""
+    beyond: Mapping[str, str] = field(default_factory=dict)
+    """Tensors of whole numbers that may be 2^24 or larger, or of which some terms together may: why they are known to,
+    or nothing."""
+    types: dict[str, ElementType] = field(default_factory=dict)
+    """The element type of every tensor; those that are not given are derived from the nodes."""
+
+    def __post_init__(self) -> None:
+        self.types = derived(self.nodes, self.types, self.inputs, self.constants)
 
     def producer(self, tensor: str) -> Node | None:
         """The node that writes a tensor; None for inputs and constants."""

@@ -127,11 +127,15 @@ def _operands(node: Node, shapes: Mapping[str, Shape]) -> list[tuple[str, str, S
     return found
 
 
+_VALUES = ("value", "min", "max", "expression")
+"""Attributes that hold values of elements."""
+
+
 def _check_numbers(attributes: Attributes) -> None:
     """Attributes that a kernel can take: neither NaN nor beyond a 32-bit integer."""
     for name, value in attributes.items():
         for number in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(number, int) and abs(number) > LARGEST:
+            if isinstance(number, int) and abs(number) > LARGEST and name not in _VALUES:
                 raise ModelError(f"{name} is {value}; at most {LARGEST} is supported")
             if isinstance(number, float) and isnan(number):
                 raise ModelError(f"{name} is {value}; expected a number")

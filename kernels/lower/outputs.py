@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernels.checkpoint import checkpoint
-from kernels.plan.model import BufferArgument, Copy, Dispatch, Port
+from kernels.plan.model import BufferArgument, Copy, Dispatch
 
 from .draft import Draft
 
@@ -45,6 +45,5 @@ def _replace(draft: Draft, copy: Copy) -> None:
     draft.buffers[source.id] = replace(source, role="output", tensor=target.tensor)
     draft.steps.remove(copy)
     draft.outputs = [
-        Port(name=port.name, buffer=source.id, shape=port.shape) if port.buffer == target.id else port
-        for port in draft.outputs
+        port.model_copy(update={"buffer": source.id}) if port.buffer == target.id else port for port in draft.outputs
     ]

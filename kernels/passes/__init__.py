@@ -12,6 +12,7 @@ from kernels.lower.activation import AT_END, ON_GPU
 from kernels.options import Options
 
 from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
+from .channels.split_channels import split_channels
 from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
@@ -35,7 +36,6 @@ from .rows import (
     fuse_row_norms,
     rows_in_place,
 )
-from .split_channels import split_channels
 from .spreads import drop_spreads
 from .sums_of_squares import sums_of_squares
 from .transposes import fold_transposes

@@ -17,11 +17,14 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.ir import compositions as c
+from kernels.ir import expressions
 from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.expressions import LETTERS, Expression, program_of, with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
+from kernels.ir.programs import WRAPS, held, is_logical, program_type
 from kernels.ir.strides import MAX_AXES, strided
+from kernels.ir.types import is_whole_valued, to_numpy
 
 from .rewrite import rebuilt
 
@@ -58,6 +61,8 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
     inner, outer = expression_of(first), expression_of(then)
     if inner is None or outer is None or ("map" not in (first.op, then.op) and not _is_gate(first, then)):
         return None
+    if not _in_one_type(graph, first, then) or not _is_kept(graph, first, inner):
+        return None
     if prod(graph.shapes[first.output]) != prod(graph.shapes[then.output]):
         return None  # it would be computed anew for each element that it goes to
     names = dict.fromkeys(name for name in (*then.inputs, *first.inputs) if name != first.output)
@@ -76,7 +81,31 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
         program_of(expression)
     except ModelError:
         return None
-    return replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
+    joined = replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
+    return joined if _in_one_type(graph, joined, then) else None
+
+
+def _in_one_type(graph: Graph, *nodes: Node) -> bool:
+    """Return whether nodes compute in one type; conditions of conditions are the same in any."""
+    maps = [replace(node, attributes={"expression": expression_of(node)}) for node in nodes]
+    return len({program_type(one, graph.types) for one in maps if not is_logical(one, graph.types)}) < 2
+
+
+def _is_kept(graph: Graph, node: Node, value: Expression) -> bool:
+    """Return whether a node's own type holds the numbers that it computes, so that nothing is lost without it."""
+    own, one = graph.types[node.output], replace(node, attributes={"expression": value})
+    kind = program_type(one, graph.types)
+    if own == "bool" or (held(own) == kind and own not in WRAPS):
+        return True
+    if kind != "f32" or not is_whole_valued(value, [graph.types[name] for name in node.inputs]):
+        return False
+    limits = np.iinfo(to_numpy(own))
+    if limits.bits > 16:  # a number that is no int32 is nothing certain as one
+        return True
+    match value:
+        case ("min", ("max", _, float(low)), float(high)):
+            return limits.min <= low and high <= limits.max
+    return False
 
 
 def _by_letter(node: Node, by: Mapping[str, Expression]) -> dict[str, Expression]:
@@ -87,7 +116,7 @@ def number_of(graph: Graph, name: str) -> float | None:
     """A constant that is a single number."""
     constant = graph.constants.get(name)
     return (
-        float(constant.reshape(()))
+        expressions.number_of(constant)
         if constant is not None and constant.size == 1 and np.isfinite(constant).all()
         else None
     )

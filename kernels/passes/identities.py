@@ -17,6 +17,8 @@ def eliminate_identities(graph: Graph) -> Graph:
 
 
 def _is_identity(graph: Graph, node: Node) -> bool:
+    if graph.types[node.inputs[0]] != graph.types[node.output]:
+        return False
     if node.op == "reshape":
         return graph.shapes[node.inputs[0]] == graph.shapes[node.output]
     if node.op == "transpose":
@@ -29,12 +31,12 @@ def _is_identity(graph: Graph, node: Node) -> bool:
 
 
 def _join_reshapes(graph: Graph) -> Graph:
-    """A reshape of a reshape reads the first one's source."""
+    """A reshape of a reshape reads the first one's source, unless that has another type."""
     sources: dict[str, str] = {}
     nodes = []
     for node in graph.nodes:
         new = renamed(node, sources) if node.op == "reshape" else node
-        if node.op == "reshape":
+        if node.op == "reshape" and graph.types[new.inputs[0]] == graph.types[node.output]:
             sources[node.output] = new.inputs[0]
         nodes.append(new)
     return rebuilt(graph, nodes)

@@ -13,7 +13,7 @@ from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.lower.aliases import plan_aliases
 
-from .split_channels import packed_elements
+from .channels.split_channels import packed_elements
 
 OVERWRITES = frozenset({*ACTIVATIONS, "affine", "instance_norm", "add", "mul"})
 """Operations that can leave their result in the place of an operand."""

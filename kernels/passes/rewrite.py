@@ -25,6 +25,7 @@ def rebuilt(
         nodes=list(nodes),
         constants={name: array for name, array in all_constants.items() if name in used},
         shapes={name: shape for name, shape in all_shapes.items() if name in used},
+        types={name: kind for name, kind in graph.types.items() if name in used},
     )
 
 

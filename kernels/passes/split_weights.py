@@ -12,8 +12,8 @@ from itertools import pairwise
 from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Limits, Options
 
+from .channels.split_channels import Range
 from .rewrite import rebuilt
-from .split_channels import Range
 
 _OPERANDS = 4
 """Input, weight, bias, residual."""

@@ -43,9 +43,9 @@ SCHEMA_VERSION = 1
 MAX_SCALARS = 32
 """Push constants of 128 bytes are what every Vulkan device guarantees."""
 
-Dtype = Literal["f32", "f16", "i32", "u8", "i8"]
+Dtype = Literal["f32", "f16", "i32", "i64", "u8", "i8", "bool"]
 TEXEL_BYTES: dict[str, int] = {"rgba32f": 16, "rgba16f": 8}
-ITEM_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "i32": 4, "u8": 1, "i8": 1}
+ITEM_BYTES: dict[str, int] = {"f32": 4, "f16": 2, "i32": 4, "i64": 8, "u8": 1, "i8": 1, "bool": 1}
 
 
 class _Part(BaseModel):

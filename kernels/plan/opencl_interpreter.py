@@ -10,10 +10,10 @@ from time import perf_counter_ns
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from kernels.errors import InputError, PlanError
 from kernels.ir.graph import Array
+from kernels.plan.port_values import as_port
 
 from .model import (
     BufferArgument,
@@ -33,7 +33,6 @@ from .model import (
 )
 
 BLOB = "blob.bin"
-_DTYPES: dict[str, npt.DTypeLike] = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "u8": np.uint8}
 
 
 _R = TypeVar("_R")
@@ -132,7 +131,7 @@ def _checked(port: Port, inputs: Mapping[str, Array]) -> Array:
     array = np.asarray(inputs[port.name])
     if array.shape != port.shape:
         raise InputError(f"input {port.name!r} has shape {array.shape}; the model wants {port.shape}")
-    return np.asarray(array, _DTYPES[port.dtype], order="C")
+    return as_port(port, array)
 
 
 def _device(cl: Any, platform: str, index: int) -> Any:

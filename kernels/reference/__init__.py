@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernels.checkpoint import checkpoint
 from kernels.ir.graph import Graph, Node
+from kernels.ir.programs import APART, computed_in, held, whole_expression
+from kernels.ir.types import ElementType, as_type, is_whole
 from kernels.options import HALF
 
 from .inputs import check_inputs
@@ -23,13 +26,13 @@ def evaluate(
 ) -> dict[str, AnyArray]:  # fmt: skip
     """Evaluate a graph on the host.
 
-    `inputs`: one array per graph input. Arithmetic and results are in `dtype`; with `in_halves` every result is rounded
-    to a half where it is stored, but whole numbers, which may be places. Returns the graph's outputs by name;
-    with `keep` every activation, inputs included. Raises InputError for an input that is missing, unknown or does
-    not fit.
+    `inputs`: one array per graph input. Arithmetic and results are in `dtype`, but tensors of whole numbers, which are
+    in their own types; with `in_halves` every result is rounded to a half where it is stored. Returns the graph's
+    outputs by name; with `keep` every activation, inputs included. Raises InputError for an input that is missing,
+    unknown or does not fit.
     """
     check_inputs(graph, inputs)
-    values: dict[str, AnyArray] = {name: np.asarray(inputs[name], dtype) for name in graph.inputs}
+    values = {name: _stored(inputs[name], graph.types[name], dtype) for name in graph.inputs}
     last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
     for i, node in enumerate(graph.nodes):
         checkpoint()
@@ -37,7 +40,8 @@ def evaluate(
         values[node.output] = _in_halves(found) if in_halves else found
         if not keep:
             _forget(graph, values, {name for name in node.inputs if last_use[name] == i})
-    values |= {name: graph.constants[name].astype(dtype) for name in graph.outputs if name in graph.constants}
+    constants = [name for name in graph.outputs if name in graph.constants]
+    values |= {name: _stored(graph.constants[name], graph.types[name], dtype) for name in constants}
     return values if keep else {name: values[name] for name in graph.outputs}
 
 
@@ -47,16 +51,34 @@ def roundings(precision: str) -> dict[str, Any]:
 
 
 def _run(graph: Graph, node: Node, values: dict[str, AnyArray], dtype: type[np.floating]) -> AnyArray:
-    def value(name: str) -> AnyArray | None:
+    def value(index: int, name: str) -> AnyArray | None:
         if not name:
             return None
-        return values[name] if name in values else graph.constants[name].astype(dtype)
+        own = graph.types[name] if node.op in APART and index else kind
+        return _stored(values[name] if name in values else graph.constants[name], own, dtype)
 
-    out = OPERATIONS[node.op](node, [value(name) for name in node.inputs], graph.shapes[node.output])
-    return np.asarray(out, dtype, order="C")
+    kind = computed_in(node, graph.types)
+    if node.op == "map" and kind != "f32":
+        node = replace(node, attributes={"expression": whole_expression(node.attributes["expression"])})
+    operands = [value(index, name) for index, name in enumerate(node.inputs)]
+    out = OPERATIONS[node.op](node, operands, graph.shapes[node.output])
+    return np.asarray(_stored(np.asarray(out), graph.types[node.output], dtype), order="C")
+
+
+def _stored(array: AnyArray, kind: ElementType, dtype: type[np.floating]) -> AnyArray:
+    """Return numbers in a type, of which any floating point is `dtype`. Of a float beyond 32 or 64 bits, whichever hold
+    the type, the least whole number of these is converted."""
+    if not is_whole(kind):
+        return np.asarray(array, dtype)
+    if array.dtype.kind == "f" and kind != "bool":
+        end = 2.0 ** (63 if held(kind) == "i64" else 31)
+        array = np.where((array >= -end) & (array < end), array, -end)
+    return as_type(array, kind)
 
 
 def _in_halves(array: AnyArray) -> AnyArray:
+    if array.dtype.kind != "f":
+        return array
     with np.errstate(over="ignore"):
         return np.where(array == np.rint(array), array, array.astype(np.float16))
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.ir.expressions import LETTERS, Expression
+from kernels.ir.programs import WRAPS
 
 AnyArray = npt.NDArray[np.floating[Any]]
 
@@ -53,11 +54,56 @@ MEANINGS: dict[str, Callable[..., Any]] = {
 }
 
 
+def number_as(number: float, dtype: np.dtype[Any]) -> Any:
+    """Return a number of a type, or the one at the end of its range."""
+    if dtype.kind == "f":
+        return dtype.type(number)
+    limits = np.iinfo(dtype)
+    return dtype.type(int(min(max(number, limits.min), limits.max)))
+
+
+def _quotient(a: AnyArray, b: AnyArray) -> AnyArray:
+    return np.floor_divide(a - np.fmod(a, b), b)
+
+
+def _power(a: AnyArray, b: AnyArray) -> AnyArray:
+    ones = np.where(b % 2 == 0, 1, a) * (np.abs(a) == 1)
+    return np.where(b < 0, ones, np.power(a, np.maximum(b, 0)))
+
+
+def _shift_right(a: AnyArray, by: AnyArray) -> AnyArray:
+    unsigned = np.dtype(f"u{a.dtype.itemsize}")
+    shifted: AnyArray = np.right_shift(a.astype(unsigned), by.astype(unsigned)).astype(a.dtype)
+    return shifted
+
+
+def _last_bits(kind: str) -> Callable[[AnyArray], AnyArray]:
+    return lambda a: a.astype(kind).astype(a.dtype)
+
+
+WHOLE: dict[str, Callable[..., Any]] = {
+    "div": _quotient,
+    "remainder": np.fmod,
+    "pow": _power,
+    "shift_left": np.left_shift,
+    "shift_right": _shift_right,
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+    "bit_not": np.bitwise_not,
+    **{kind: _last_bits(kind) for kind in WRAPS.values()},
+    "less": lambda a, b: np.less(a, b).astype(np.int32),
+    "equal": lambda a, b: np.equal(a, b).astype(np.int32),
+}
+"""Functions that are computed otherwise of whole numbers."""
+
+
 def compute(expression: Expression, operands: Sequence[AnyArray], shape: tuple[int, ...]) -> AnyArray:
     """Each element of a result of this shape, to which the operands broadcast."""
     dtype = operands[0].dtype if operands else np.dtype(np.float64)
     with np.errstate(all="ignore"):
-        return np.broadcast_to(np.asarray(_value(expression, operands, dtype, {}), dtype), shape)
+        found = np.asarray(_value(expression, operands, dtype, {}))
+        return np.broadcast_to(found if dtype.kind in "iu" else found.astype(dtype), shape)
 
 
 def _value(part: Expression, operands: Sequence[AnyArray], dtype: np.dtype[Any], known: dict[Expression, Any]) -> Any:
@@ -65,7 +111,8 @@ def _value(part: Expression, operands: Sequence[AnyArray], dtype: np.dtype[Any],
     if isinstance(part, str):
         return operands[LETTERS.index(part)]
     if not isinstance(part, tuple):
-        return dtype.type(part)
+        return number_as(part, dtype)
     if part not in known:
-        known[part] = MEANINGS[part[0]](*(_value(each, operands, dtype, known) for each in part[1:]))
+        meaning = (MEANINGS if dtype.kind == "f" else MEANINGS | WHOLE)[part[0]]
+        known[part] = meaning(*(_value(each, operands, dtype, known) for each in part[1:]))
     return known[part]

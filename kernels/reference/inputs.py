@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from kernels.errors import InputError
 from kernels.ir.graph import Graph
+from kernels.ir.types import is_whole
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -25,7 +26,7 @@ def check_inputs(graph: Graph, inputs: Mapping[str, npt.NDArray[Any]]) -> None:
 
 def check_input(graph: Graph, name: str, array: npt.NDArray[Any]) -> None:
     """Raise InputError unless the array fits this input of the graph."""
-    expected, whole = graph.shapes[name], name in graph.whole
+    expected, whole = graph.shapes[name], is_whole(graph.types[name])
     if tuple(array.shape) != expected or array.dtype.kind not in ("biuf" if whole else "f"):
         raise InputError(
             f"input {name!r} of {graph.name}: expected {expected} {'whole numbers' if whole else 'float32'}, "

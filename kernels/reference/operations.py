@@ -14,7 +14,7 @@ from kernels.ir.taking import NOTHING, split_table
 
 from . import pooling, regions, resampling
 from .convolution import convolve, im2col
-from .expressions import compute
+from .expressions import compute, number_as
 
 AnyArray = npt.NDArray[np.floating[Any]]
 Inputs = Sequence[Any]
@@ -30,7 +30,8 @@ def activate(x: AnyArray, activation: tuple[Any, ...] | None) -> AnyArray:
     if kind == "relu":
         return np.maximum(x, 0)
     if kind == "clip":
-        return np.minimum(np.maximum(x, x.dtype.type(bounds[0])), x.dtype.type(bounds[1]))
+        out: AnyArray = np.minimum(np.maximum(x, number_as(bounds[0], x.dtype)), number_as(bounds[1], x.dtype))
+        return out
     if kind == "leaky_relu":
         return np.maximum(x, x * x.dtype.type(bounds[0]))
     if kind == "hard_sigmoid":
@@ -174,12 +175,13 @@ def _take(node: Node, inputs: Inputs, shape: Shape) -> AnyArray:
         along = part.reshape((-1,) + (1,) * (len(shape) - axis - 1))
         places = places + np.where(along == NOTHING, 0, along).astype(np.int64) * a["strides"][axis]
         empty = empty | (along == NOTHING)
-    out: AnyArray = np.where(empty, x.dtype.type(a["value"]), x.reshape(-1)[places])
+    out: AnyArray = np.where(empty, number_as(a["value"], x.dtype), x.reshape(-1)[places])
     return out.reshape(shape)
 
 
 def _gather(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    x, axis, known = inputs[0], node.attributes["axis"], np.abs(inputs[1]) <= 2**24
+    x, axis, whole = inputs[0], node.attributes["axis"], inputs[1].dtype.kind in "iu"
+    known = np.ones(inputs[1].shape, bool) if whole else np.abs(inputs[1]) <= 2**24
     indices, extent = np.where(known, inputs[1], 0).astype(np.int64), x.shape[axis]
     out: AnyArray = np.take(x, np.clip(np.where(indices < 0, indices + extent, indices), 0, extent - 1), axis)
     if known.all():
@@ -206,8 +208,11 @@ _ARGUMENTS = ("argmax", "argmin", "last_argmax", "last_argmin")
 
 def _sort(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     a, (x,) = node.attributes, inputs
-    keys = x if a["largest"] else -x
-    places = np.argsort(-np.where(np.isnan(keys), -np.inf, keys), axis=1, kind="stable")[:, : a["k"]]
+    if x.dtype.kind == "f":
+        keys = np.nan_to_num(-x if a["largest"] else x, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    else:
+        keys = ~x if a["largest"] else x  # of the least number there is no negative
+    places = np.argsort(keys, axis=1, kind="stable")[:, : a["k"]]
     out: AnyArray = np.take_along_axis(x, places, 1) if a["gives"] == "values" else places.astype(x.dtype)
     return out
 

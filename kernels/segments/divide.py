@@ -73,7 +73,8 @@ def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
         nodes=nodes,
         shapes={name: graph.shapes[name] for name in (*inputs, *constants, *made)},
         constants=constants,
-        whole=graph.whole.intersection(inputs),
         places=graph.places,
         sums=graph.sums,
+        beyond=graph.beyond,
+        types={name: graph.types[name] for name in (*inputs, *constants, *made)},
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.plan.port_values import NUMPY, as_port
 from orchestrator.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.base import DeviceConnection
@@ -24,7 +25,6 @@ from .run_request import RunRequest
 CACHE, FILE = "inputs", "data.bin"
 FEW, SMALL_BYTES = 8, 65536
 """Outputs that are read in the trip that starts the agent: no more of them, of no more bytes for a frame."""
-_DTYPES = {"f32": "<f4", "f16": "<f2", "i32": "<i4", "u8": "|u1"}
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,7 @@ class Inputs:
 
     @classmethod
     def of(cls, connection: DeviceConnection, stored: StoredPlan, inputs: Arrays) -> Inputs:
-        contents = {
-            port.name: np.ascontiguousarray(inputs[port.name], dtype=_DTYPES[port.dtype]).tobytes()
-            for port in stored.plan.inputs
-        }
+        contents = {port.name: as_port(port, inputs[port.name]).tobytes() for port in stored.plan.inputs}
         return cls.of_contents(connection, contents)
 
     @classmethod
@@ -73,7 +70,7 @@ def push_inputs(connection: DeviceConnection, stored: StoredPlan, inputs: Arrays
 def small_outputs(stored: StoredPlan, request: RunRequest) -> list[str]:
     """Paths of the outputs, where a plan has few bytes of them: then to read them early costs next to nothing."""
     outputs = stored.plan.outputs
-    bytes_ = sum(prod(port.shape) * np.dtype(_DTYPES[port.dtype]).itemsize for port in outputs)
+    bytes_ = sum(prod(port.shape) * np.dtype(NUMPY[port.dtype]).itemsize for port in outputs)
     small = len(outputs) <= FEW and bytes_ <= SMALL_BYTES
     return [f"{request.folder}/{number}.bin" for number in range(len(outputs))] if small else []
 
@@ -98,7 +95,7 @@ def pull_outputs(
             content = _pulled(connection, path)
         if hashlib.sha256(content).hexdigest() != sha256:
             raise DeviceSick(f"output {port.name!r} did not arrive intact", device=connection.serial)
-        outputs[port.name] = np.frombuffer(content, _DTYPES[port.dtype]).reshape(-1, *port.shape)
+        outputs[port.name] = np.frombuffer(content, NUMPY[port.dtype]).reshape(-1, *port.shape)
     return outputs
 
 

@@ -65,6 +65,13 @@ Requires requirements(const Reader& json) {
   return needs;
 }
 
+// The type under `dtype`; f32 where nothing says it.
+Type type_in(const Reader& json) {
+  if (!json.has("dtype")) return Type::f32;
+  const std::string name = json.at("dtype").word({"f32", "f16", "i32", "i64", "i8", "u8", "bool"});
+  return static_cast<Type>(std::find(std::begin(kTypeNames), std::end(kTypeNames), name) - std::begin(kTypeNames));
+}
+
 std::optional<Image> image(const Reader& json) {
   if (!json.has("image")) return std::nullopt;
   const Reader at = json.at("image");
@@ -96,6 +103,7 @@ void Parser::buffer(const Reader& json) {
   out.pool = pools_.find(json.at("pool"));
   out.offset = json.at("offset").bytes();
   out.bytes = json.at("bytes").bytes(1);
+  if (json.has("tensor")) out.type = type_in(json.at("tensor"));
   const std::string role = json.at("role").word({"input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"});
   out.variable = role == "variable";
   out.data = role == "data";
@@ -114,8 +122,8 @@ Port Parser::port(const Reader& json) const {
   out.name = json.at("name").text();
   out.buffer = buffers_.find(json.at("buffer"));
   check_no_image(json, plan_.buffers[out.buffer]);
-  out.dtype = json.has("dtype") ? json.at("dtype").word({"f32", "f16", "i32", "u8"}) : "f32";
-  out.bytes = out.dtype == "u8" ? 1 : out.dtype == "f16" ? 2 : 4;
+  out.type = type_in(json);
+  out.bytes = size_of(out.type);
   for (const Reader& item : json.at("shape").items(32))
     if (__builtin_mul_overflow(out.bytes, static_cast<uint64_t>(item.integer(1, Reader::kMaxBytes)), &out.bytes))
       json.at("shape").fail("the number of elements overflows", Code::limit);

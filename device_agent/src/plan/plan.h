@@ -15,6 +15,12 @@ namespace pocketfarm {
 
 using Extent = std::array<uint32_t, 3>;  // x, y, z
 
+// Types of elements; `truth` is a byte that is 0 or 1.
+enum class Type : uint8_t { f32, f16, i32, i64, i8, u8, truth };
+constexpr const char* kTypeNames[] = {"f32", "f16", "i32", "i64", "i8", "u8", "bool"};
+inline const char* word(Type type) { return kTypeNames[static_cast<size_t>(type)]; }
+constexpr uint64_t size_of(Type type) { return type == Type::i64 ? 8 : type <= Type::i32 && type != Type::f16 ? 4 : type == Type::f16 ? 2 : 1; }
+
 struct Parameter {
   enum class Kind { buffer, i32, f32 };
   enum class Texel { none, r32f, rgba32f, rgba16f };
@@ -71,6 +77,7 @@ struct Buffer {
   size_t pool = 0;
   uint64_t offset = 0;
   uint64_t bytes = 0;
+  Type type = Type::f32;
   std::optional<uint64_t> blob_offset;
   bool variable = false;  // written by steps, and kept from one run of them to the next
   bool data = false;      // written once, before the first run
@@ -117,7 +124,7 @@ struct Port {
   std::string name;
   size_t buffer = 0;
   uint64_t bytes = 0;
-  std::string dtype;
+  Type type = Type::f32;
 };
 
 struct Requires {

@@ -15,14 +15,14 @@ Error missing_input(const std::string& name) {
   return {Code::usage, "input `" + name + "` is missing: give --input " + name + "=FILE"};
 }
 
-bool all_finite(const std::vector<std::byte>& data, const std::string& dtype) {
-  if (dtype == "f32")
+bool all_finite(const std::vector<std::byte>& data, Type type) {
+  if (type == Type::f32)
     for (size_t at = 0; at + 4 <= data.size(); at += 4) {
       float value;
       std::memcpy(&value, &data[at], 4);
       if (!std::isfinite(value)) return false;
     }
-  if (dtype == "f16")
+  if (type == Type::f16)
     for (size_t at = 0; at + 2 <= data.size(); at += 2) {
       uint16_t bits;
       std::memcpy(&bits, &data[at], 2);
@@ -37,12 +37,12 @@ JsonObject output_fields(const Port& port, const std::string& file, const std::v
       .set("file", file)
       .set("bytes", data.size())
       .set("sha256", sha256_hex(data.data(), data.size()))
-      .set("finite", all_finite(data, port.dtype));
+      .set("finite", all_finite(data, port.type));
 }
 
 Error wrong_size(const std::string& file, uint64_t bytes, const Port& port, bool stream) {
   return {Code::usage, file + ": " + std::to_string(bytes) + " bytes; input `" + port.name + "` takes " +
-                           (stream ? "frames of " : "") + std::to_string(port.bytes) + " (" + port.dtype +
+                           (stream ? "frames of " : "") + std::to_string(port.bytes) + " (" + word(port.type) +
                            ", row-major)"};
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod, sqrt
 from typing import Any
 from zlib import crc32
@@ -30,8 +31,7 @@ class NetworkBuilder:
 
     def finish(self, *outputs: str) -> Graph:
         """The network with its outputs."""
-        self.graph.outputs = outputs
-        return self.graph
+        return replace(self.graph, outputs=outputs)
 
     def channels(self, x: str) -> int:
         return self.graph.shapes[x][1]

@@ -101,8 +101,7 @@ def _import(
         if port.name in refused:
             continue
         to.add_shape(port.name, inputs[port.name])
-        if port.type.tensor_type.elem_type != onnx.TensorProto.FLOAT:
-            to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
+        to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
     check, inference = NodeChecker(version, model.ir_version), Inference(version, model.ir_version)
     outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     read = frozenset((*outputs, *names_read(graph.node)))
@@ -136,9 +135,19 @@ def _import(
     _check_types(graph, to)
     names = {*inputs, *to.weights, *(output for node in to.nodes for output in node.outputs)}
     shapes = {name: shape for name, shape in to.shapes.items() if name in names}
-    whole = frozenset(name for name in inputs if to.type_of(name).kind in "biu")
-    outputs = (*outputs, *further)
-    return Graph(file.name.stem, tuple(inputs), outputs, to.nodes, shapes, to.weights, whole, to.places, to.sums)
+    outputs, types = (*outputs, *further), to.element_types(names)
+    return Graph(
+        file.name.stem,
+        tuple(inputs),
+        outputs,
+        to.nodes,
+        shapes,
+        to.weights,
+        to.places,
+        to.sums,
+        to.beyond,
+        types,
+    )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from kernels.ir.shapes import Shape
 
 from .context import AnyArray, Context, OnnxNode, may_wrap
 
+_NEGATED = {"f": np.float64, "u": np.int64}
+"""Types in which a constant has a negative."""
 _NORMAL = 2.0**-126
 """The least number of fp32 that is not denormal; devices may take smaller ones for 0."""
 
@@ -24,7 +26,8 @@ def sub(node: OnnxNode, to: Context) -> None:
     """An activation less a constant."""
     x = to.activation(node)
     _no_wrapping(node, to)
-    emit_with_constant(node, to, "add", x, -to.finite(node, 1).astype(np.float64))
+    constant = to.finite(node, 1)
+    emit_with_constant(node, to, "add", x, -constant.astype(_NEGATED.get(constant.dtype.kind, constant.dtype)))
 
 
 def div(node: OnnxNode, to: Context) -> None:

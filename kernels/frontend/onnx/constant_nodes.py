@@ -29,13 +29,16 @@ def computed(node: OnnxNode, to: Context, emit: Callable[[OnnxNode, Context], No
     given = inside.constants.pop(first)
     try:
         inside.add_shape(first, given.shape)
-        if given.dtype != np.float32:
-            inside.types[first] = given.dtype
+        inside.types[first] = given.dtype
         emit(node, inside)
         if inside.counts or 8 * sum(prod(shape) for shape in inside.shapes.values()) > MAX_COMPUTED_BYTES:
             return False
-        graph = Graph(node.name, (first,), tuple(wanted), inside.nodes, inside.shapes, inside.weights)
         types = result_types(node, inside)
+        inside.types |= types
+        graph = Graph(
+            node.name, (first,), tuple(wanted), inside.nodes, inside.shapes, inside.weights,
+            types=inside.element_types(inside.shapes),
+        )  # fmt: skip
         with np.errstate(all="ignore"):
             found = evaluate(graph, {first: given.astype(np.float64)})
     except (CompileError, ArithmeticError, LookupError, TypeError, ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -15,6 +15,7 @@ import onnx
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.ir.graph import Array, Node
 from kernels.ir.shapes import Shape, output_shape
+from kernels.ir.types import ElementType, of_numpy
 
 if TYPE_CHECKING:
     from .general.padded.extent import Count
@@ -29,6 +30,13 @@ MAX_COMPUTED_BYTES = 2**30
 def may_wrap(kind: np.dtype[Any]) -> bool:
     """Return whether whole numbers of a type start again at the end of its range, below what fp32 holds."""
     return np.issubdtype(kind, np.integer) and kind.itemsize < 4
+
+
+def as_stored(value: AnyArray) -> AnyArray:
+    """Return an array as a graph's constant: whole numbers as they are, floating point as fp32."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.asarray(value).dtype.kind in "biu"
+        return np.asarray(value, None if whole else np.float32, order="C")
 
 
 @dataclass(frozen=True)
@@ -78,15 +86,16 @@ class Context:
     nodes: list[Node] = field(default_factory=list)
     weights: dict[str, Array] = field(default_factory=dict)
     types: dict[str, np.dtype[Any]] = field(default_factory=dict)
-    """Types of activations that hold whole numbers or conditions; all others are fp32, and all are computed in it."""
+    """Types of activations by the model; what a node computes on its way has none here."""
     computed_bytes: int = 0
     """Bytes of the constants that nodes have computed so far."""
     places: int = 0
     """The largest place of an element that nodes compute as a number."""
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
-    nearest: dict[str, str] = field(default_factory=dict)
-    """Whole numbers that are infinite from 2^24 on -> the same, rounded to fp32 once, which is what a cast gives."""
+    beyond: dict[str, str] = field(default_factory=dict)
+    """Tensors of whole numbers that fp32 may not hold, or of which it may not hold the sum of some terms: why it is
+    known not to, or nothing."""
     counts: dict[str, dict[int, Count]] = field(default_factory=dict)
     """Padded tensor -> axis -> how many of its elements are valid."""
     extents: dict[str, AnyArray] = field(default_factory=dict)
@@ -175,6 +184,15 @@ class Context:
             return target
         return self.type_of(node.input(1) or node.input(0))
 
+    def element_types(self, names: Collection[str]) -> dict[str, ElementType]:
+        """Return the types that are known of these tensors; what only gets another name as a node's result has its."""
+        known = dict(self.types)
+        for node in reversed(self.nodes):
+            source = node.inputs[0]
+            if node.op == "reshape" and node.output in known and source not in self.weights:
+                known.setdefault(source, known[node.output])
+        return {name: of_numpy(kind) for name, kind in known.items() if name in names}
+
     def undo(self, nodes: int, shapes: int, weights: int) -> None:
         """Forget what was added since there were so many of each."""
         del self.nodes[nodes:]
@@ -231,9 +249,8 @@ class Context:
         return self.add_weight(node.input(index), self.finite(node, index))
 
     def add_weight(self, name: str, value: AnyArray) -> str:
-        """Keep a derived weight (fp32) under a name near the one given; returns the name."""
-        with np.errstate(over="ignore"):
-            array = np.asarray(value, np.float32, order="C")
+        """Keep a derived weight under a name near the one given; returns the name."""
+        array = as_stored(value)
         if not np.isfinite(array).all():
             raise ModelError(f"tensor {name!r}: its values do not fit into fp32; export the model again")
         unique, n = name, 1
@@ -246,7 +263,8 @@ class Context:
     def _taken(self, name: str, array: Array) -> bool:
         """Return whether a weight may not have this name: something else has it, or will."""
         if name in self.shapes:
-            return not (name in self.weights and np.array_equal(self.weights[name], array))
+            known = self.weights.get(name)
+            return known is None or known.dtype != array.dtype or not np.array_equal(known, array)
         return name in self.reserved and name not in self.constants
 
     def fresh(self, base: str) -> str:

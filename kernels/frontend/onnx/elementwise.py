@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf, prod
 
 import numpy as np
+
+from kernels.ir.expressions import number_of
 
 from .context import Context, OnnxNode
 
@@ -53,7 +54,7 @@ def clip(node: OnnxNode, to: Context) -> None:
 def _bound(node: OnnxNode, to: Context, index: int, name: str, default: float) -> float:
     """A bound from an attribute (opset < 11) or an input."""
     given = to.optional_constant(node, index)
-    value = float(np.asarray(given).reshape(())) if given is not None else float(node.attributes.get(name, default))
+    value = float(node.attributes.get(name, default)) if given is None else number_of(np.asarray(given))
     if np.isnan(value):
         node.reject(f"bound {name} is NaN")
     return value
@@ -107,16 +108,11 @@ def cast_like(node: OnnxNode, to: Context) -> None:
         return
     if wanted != np.float32:
         node.reject("an activation can only be cast to FLOAT")
-    _as_float(node, to)
-
-
-def _as_float(node: OnnxNode, to: Context) -> None:
-    name = node.input(0)
-    identity(replace(node, inputs=(to.nearest.get(name, name),)), to)
+    identity(node, to)
 
 
 def cast(node: OnnxNode, to: Context) -> None:
     """Cast an activation, which is fp32, to fp32 alone."""
     if node.attributes.get("to") != 1:
         node.reject("an activation can only be cast to FLOAT")
-    _as_float(node, to)
+    identity(node, to)

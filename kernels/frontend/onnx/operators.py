@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 
-import numpy as np
 import onnx
 
 from kernels.errors import UnsupportedNode
@@ -16,7 +15,7 @@ from .general import GENERAL
 from .general.padded.counts import fold
 from .general.padded.rules import import_rows, prepare
 from .general.padded.sizes import with_sizes
-from .general.padded.whole_numbers import keep_exact
+from .general.padded.whole_numbers import mark
 from .general.sequences import SEQUENCES
 from .operands import check_operands, result_types
 
@@ -113,6 +112,7 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     check_known(node, domain, constant=constant)
     if not any(node.outputs):
         return
+    first = len(to.nodes)
     node = with_sizes(node, to)
     if fold(node, to):
         return
@@ -127,9 +127,8 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
             folding.compute(node, to)
     else:
         _emit(node, to)
-    keep_exact(node, to)
-    types = result_types(node, to)
-    to.types |= {name: types[name] for name in node.outputs if name in to.shapes and types[name] != np.float32}
+    mark(node, to, to.nodes[first:])
+    to.types |= {name: kind for name, kind in result_types(node, to).items() if name in to.shapes}
 
 
 def _emit(node: OnnxNode, to: Context) -> None:

@@ -1,4 +1,4 @@
-"""Lowering for CPU threads: calls of the agent's built-in operations on fp32 buffers."""
+"""Lowering for CPU threads: calls of the agent's built-in operations, on fp32 and on whole numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
 from kernels.options import Limits, Options
-from kernels.plan.model import Copy, Port, Tensor
+from kernels.plan.model import ITEM_BYTES, Copy, Port, Tensor
 
 from .algorithms import ALGORITHMS, CPU_CONVOLUTIONS
 from .context import CpuContext
@@ -24,7 +24,8 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
     CPU_CONVOLUTIONS.check(options, Limits(), CPU_CONVOLUTIONS.cases(graph))
     context = CpuContext(graph, options)
     for name in graph.inputs:
-        context.draft.inputs.append(Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name]))
+        port = Port(name=name, buffer=context.write(name, "input"), shape=graph.shapes[name], dtype=context.held(name))
+        context.draft.inputs.append(port)
     for node in graph.nodes:
         checkpoint()
         if node.op not in LOWERINGS:
@@ -41,10 +42,10 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
 
 
 def _add_output(context: CpuContext, name: str) -> None:
-    shape = context.graph.shapes[name]
-    size = prod(shape) * 4
-    target = context.draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype="f32"))
+    shape, dtype = context.graph.shapes[name], context.held(name)
+    size = prod(shape) * ITEM_BYTES[dtype]
+    target = context.draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype=dtype))
     source, first, _ = context.place_of(context.read(name))
     copy = Copy(layer=f"{name}:output", source=source, source_offset=first, target=target, bytes=size)
     context.draft.steps.append(copy)
-    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape))
+    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape, dtype=dtype))

@@ -1,7 +1,8 @@
 """The agent's built-in CPU operations: a contract with `device_agent/src/backends/cpu/`.
 
-Every buffer is plain row-major fp32 (NCHW), or a part of one, of which an operation is given no more. Parameters are
-given in this order. `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1),
+Every buffer is plain row-major (NCHW), or a part of one, of which an operation is given no more. Its numbers are fp32
+where nothing else is said; the agent refuses a buffer whose `tensor.dtype` is another. Parameters are given in this
+order. `activation`: 0 none, 1 relu, 2 clip to [lo, hi], 3 sigmoid, 4 leaky relu of slope lo (0 to 1),
 5 hard sigmoid (lo * x + hi, clipped to [0, 1]), 6 hard swish, 7 tanh, 8 x * sigmoid(x), 9 Gelu by erf.
 `dst_channels`/`dst_offset`: the destination has `dst_channels` channels per image and the result goes to channels from
 `dst_offset` on (a concat without copies). An optional buffer that is absent is given as the destination itself, with
@@ -34,6 +35,7 @@ def _numbered(name: str, count: int) -> str:
     return " ".join(f"{name}{index}" for index in range(count))
 
 
+_EXTENTS = " ".join([*(_numbered(name, 6) for name in "dabce"), _numbered("i", 32)])
 _SHUFFLED = "batch batches samples seed half_bits"
 _WINDOW = "h w oh ow kh kw sh sw pad_t pad_l"
 _CONV = "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups has_bias has_residual activation dst_channels dst_offset"
@@ -60,7 +62,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (n, c), weight (c, m), bias (m), dst (n, m)
     "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
-    # a (batch, m, k), b (batch, k, n), dst (batch, m, n)
+    # a (batch, m, k), b (batch, k, n), dst (batch, m, n); of fp32, or of i32 or i64, which wrap around
     "matmul": _parameters("a b dst*", "batch m k n"),
     # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
     "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),
@@ -86,7 +88,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "pad2d": _parameters("src dst*", "planes h w pad_t pad_l pad_b pad_r mode", "value"),
     # source coordinate of row o: (o * step_y + start_y) / divisor_y, kept inside; linear 0 takes its floor
     "resize2d": _parameters("src dst*", "planes h w oh ow step_y start_y divisor_y step_x start_x divisor_x linear"),
-    # dst of shape (d0..d3); source strides in elements
+    # dst of shape (d0..d3); source strides in elements, which here and in the two that follow are of any type
     "transpose": _parameters("src dst*", "d0 d1 d2 d3 s0 s1 s2 s3"),
     # copy a (outer, count) block into rows of dst_stride elements from dst_offset on (concat on any axis)
     "copy_block": _parameters("src dst*", "outer count dst_stride dst_offset"),
@@ -137,27 +139,33 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     ),
     # dst of shape (d0..d5): an expression of up to four operands with strides; an instruction is function << 24 |
     # register << 16 | register << 8 | register, registers are operands, then f0..f15, then results in their order;
-    # functions are those of kernels/lower/cpu/functions.py
-    "map": _parameters(
-        "a b c d dst*",
-        f"operands instructions {_numbered('d', 6)} {_numbered('a', 6)} {_numbered('b', 6)} {_numbered('c', 6)} "
-        f"{_numbered('e', 6)} {_numbered('i', 32)}",
-        _numbered("f", 16),
+    # functions are those of kernels/lower/cpu/functions.py. Operands of any types are converted to fp32, and the result
+    # to its buffer's type: a whole number to the nearest float; of a float the whole part (of 8 bits the last bits of
+    # that in 32), or the least whole number where there is none; anything but 0 to truth
+    "map": _parameters("a b c d dst*", f"operands instructions {_EXTENTS}", _numbered("f", 16)),
+    # the same in whole numbers that wrap around, of 64 bits where `wide`, else of 32; a number is its lower and its
+    # upper word. A quotient is cut off; by 0 it is 0, and so is the remainder. A shift by less than 0 or all bits gives
+    # 0. Whole numbers of a narrower buffer keep their last bits
+    "map_whole": _parameters("a b c d dst*", f"operands instructions {_EXTENTS} {_numbered('n', 32)} wide"),
+    # dst of shape (d0..d7): element base + the sum of strides times indices, or times table[t + index] (i32) where
+    # t >= 0; where a table says less than 0 `value`, or of whole numbers that of the words low and high. src and dst:
+    # elements of any type
+    "take": _parameters(
+        "src table dst*", f"base {_numbered('d', 8)} {_numbered('s', 8)} {_numbered('t', 8)} low high", "value"
     ),
-    # dst of shape (d0..d7): element base + the sum of strides times indices, or times table[t + index] where t >= 0;
-    # `value` where a table says less than 0
-    "take": _parameters("src table dst*", f"base {_numbered('d', 8)} {_numbered('s', 8)} {_numbered('t', 8)}", "value"),
-    # src (outer, axis, inner), dst (outer, count, inner); indices below 0 count from the end, and stay inside
+    # src (outer, axis, inner), dst (outer, count, inner) of any type; indices (i32 or i64) below 0 count from the end,
+    # and stay inside
     "gather_values": _parameters("src indices dst*", "outer axis inner count"),
     # src (outer, n, inner), dst (outer, inner) times `scale`; kind 0 sum, 1 max, 2 min, 3 product, place of the 4 first
-    # largest, 5 first smallest, 6 last largest, 7 last smallest, 8 sum of squares
+    # largest, 5 first smallest, 6 last largest, 7 last smallest, 8 sum of squares; of fp32, or of i32 or i64,
+    # which wrap around and have no scale; places are i32 or i64
     "reduce": _parameters("src dst*", "kind outer n inner", "scale"),
     # the k best of each row (n), the best first: values and places, each (rows, k); of equal ones the first comes
-    # first, NaN counts as the worst; places are kept if they are below 2^24
+    # first, NaN counts as the worst; values of fp32, i32 or i64, places of i32 or i64
     "sort_rows": _parameters("src values* places*", "rows n k largest"),
-    # boxes (batch, n, 5: two corners, the lower first, and the area), order (rows, length), valid (rows): a row takes
-    # boxes in its order, as long as there are `valid`, where none before overlaps by more than `overlap` of what both
-    # cover; dst (rows, rounds): their places, then -1; places outside are clipped
+    # boxes (batch, n, 5: two corners, the lower first, and the area), order (rows, length) and valid (rows) of i32 or
+    # i64: a row takes boxes in its order, as long as there are `valid`, where none before overlaps by more than
+    # `overlap` of what both cover; dst (rows, rounds): their places (i64), then -1; places outside are clipped
     "suppress_rows": _parameters("boxes order valid dst*", "batch n rows length rounds", "overlap"),
     # boxes (rows, 4) of the pictures (rows), as `kernels/ir/regions.py` says; numbers of pictures are clipped; dst
     # (rows, c, oh, ow) row-major, zeros from row `valid` (1) on

@@ -10,16 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.programs import Held, held
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.options import Options
-from kernels.plan.model import BufferArgument, Dispatch, PartArgument, Tensor
+from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, PartArgument, Tensor
 
 from .agent_operations import CPU_OPERATIONS
 from .codes import stored_as_codes
 from .layout import in_blocks
 from .packing import BLOCK, blocks
 
+_NUMPY: dict[Held, str] = {"f32": "<f4", "i32": "<i4", "i64": "<i8"}
 _PLACEABLE = frozenset({"conv", "max_pool", "average_pool"})
 """Operations that write at a channel offset of a larger result."""
 _AT_START = _PLACEABLE | {"concat"}
@@ -54,7 +56,7 @@ class CpuContext:
             if tensor in self._blocks:
                 self.buffers[tensor] = self._to_plain(tensor)
             else:
-                self.buffers[tensor] = self.weight(tensor, self.graph.constants[tensor])
+                self.buffers[tensor] = self.weight(tensor, self.graph.constants[tensor], dtype=self.held(tensor))
         return self.buffers[tensor]
 
     def read_blocks(self, tensor: str) -> str:
@@ -72,9 +74,13 @@ class CpuContext:
         """Return whether its producer writes a tensor in blocks."""
         return tensor in self._in_blocks
 
-    def weight(self, name: str, array: Array, layout: Literal["plain", "packed"] = "plain") -> str:
-        described = Tensor(shape=array.shape, dtype="f32", layout=layout)
-        return self.draft.add_weight(name, array.astype("<f4").tobytes(), described)
+    def held(self, tensor: str) -> Held:
+        """Return the type in which memory holds a tensor's numbers."""
+        return held(self.graph.types[tensor])
+
+    def weight(self, name: str, array: Array, layout: Literal["plain", "packed"] = "plain", dtype: Held = "f32") -> str:
+        described = Tensor(shape=array.shape, dtype=dtype, layout=layout)
+        return self.draft.add_weight(name, array.astype(_NUMPY[dtype]).tobytes(), described)
 
     def packed(self, name: str, array: npt.NDArray[np.int8] | npt.NDArray[np.int32]) -> str:
         """Whole numbers in an operation's own order."""
@@ -87,19 +93,22 @@ class CpuContext:
             self.buffers[tensor] = self.write(self._aliases[tensor][0])
         elif tensor not in self.buffers and tensor in self._parts:
             whole, first = self._parts[tensor]
-            self.buffers[tensor] = self.view(self.write(whole), first, prod(self.graph.shapes[tensor]))
+            count = prod(self.graph.shapes[tensor])
+            self.buffers[tensor] = self.view(self.write(whole), first, count, self.held(tensor))
         elif tensor not in self.buffers:
             shape = self.graph.shapes[tensor]
-            described = Tensor(shape=shape, dtype="f32")
-            self.buffers[tensor] = self.draft.add_buffer(tensor, prod(shape) * 4, role, described)
+            described = Tensor(shape=shape, dtype=self.held(tensor))
+            size = prod(shape) * ITEM_BYTES[described.dtype]
+            self.buffers[tensor] = self.draft.add_buffer(tensor, size, role, described)
         return self.buffers[tensor]
 
-    def view(self, buffer: str, first: int, count: int) -> str:
-        """The name of `count` floats of a buffer, or of a view, from number `first` on: all that a call gets of it."""
+    def view(self, buffer: str, first: int, count: int, dtype: Held) -> str:
+        """The name of `count` numbers of a buffer, or of a view, from `first` on: all that a call gets of it."""
         parent, begin, _ = self.place_of(buffer)
-        begin += 4 * first
-        name = f"{parent}[{begin}:{begin + 4 * count}]"
-        self._views[name] = parent, begin, begin + 4 * count
+        begin += ITEM_BYTES[dtype] * first
+        end = begin + ITEM_BYTES[dtype] * count
+        name = f"{parent}[{begin}:{end}]"
+        self._views[name] = parent, begin, end
         return name
 
     def place_of(self, buffer: str) -> tuple[str, int, int | None]:
@@ -119,10 +128,10 @@ class CpuContext:
     def is_some_part(self, tensor: str) -> bool:
         return tensor in self._parts
 
-    def scratch(self, name: str, elements: int) -> str:
+    def scratch(self, name: str, elements: int, dtype: Dtype = "f32") -> str:
         """A buffer for what a single call needs in between."""
-        described = Tensor(shape=(elements,), dtype="f32")
-        return self.draft.add_buffer(name, elements * 4, "scratch", described)
+        described = Tensor(shape=(elements,), dtype=dtype)
+        return self.draft.add_buffer(name, elements * ITEM_BYTES[dtype], "scratch", described)
 
     def write_blocks(self, tensor: str) -> str:
         """Return the buffer to write a tensor in blocks to, see `write`."""
@@ -203,7 +212,7 @@ class CpuContext:
         """Append a call; arguments are given by name."""
         self.draft.programs.setdefault(operation, DraftProgram(operation, operation, None))
         names = tuple(parameter.name for parameter in CPU_OPERATIONS[operation])
-        elements = sum(prod(self.graph.shapes[name]) for name in (*node.inputs, *node.outputs) if name)
+        touched = [name for name in (*node.inputs, *node.outputs) if name]
         self.draft.steps.append(
             Dispatch(
                 program=operation,
@@ -211,7 +220,7 @@ class CpuContext:
                 work_items=(1, 1, 1),
                 arguments=arguments({n: self._argument(b) for n, b in buffers.items()}, names, ints, floats or {}),
                 flops=flops,
-                bytes=4 * elements,
+                bytes=sum(prod(self.graph.shapes[each]) * ITEM_BYTES[self.held(each)] for each in touched),
             )
         )
 

@@ -129,7 +129,7 @@ def _values(context: CpuContext, node: Node, conv: Convolution, *, in_place: boo
     if in_place and conv.pads[:2] == (0, 0) and rows <= conv.h and columns <= conv.w:
         return {}
     lanes = -(-conv.c // 4) * 4 if plain else blocks(conv.c) * BLOCK
-    return {"values": context.scratch(f"{node.name}:values", rows * columns * lanes // 4)}
+    return {"values": context.scratch(f"{node.name}:values", rows * columns * lanes, "u8")}
 
 
 def _int8_end(context: CpuContext, node: Node) -> tuple[dict[str, str], dict[str, int], dict[str, float]]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from kernels.ir import compositions
-from kernels.ir.expressions import FUNCTIONS, Expression
+from kernels.ir.expressions import BITS, FUNCTIONS, Expression
 
 CODES = {**{name: function.code for name, function in FUNCTIONS.items()}, "expm1": 25, "sigmoid": 26}
 """Codes that the agent is told (`device_agent/src/backends/cpu/elements/kernels.inc`)."""
+WHOLE_CODES = {
+    **{name: function.code for name, function in BITS.items()},
+    "remainder": 29, "int8": 36, "uint8": 37, "int16": 38, "uint16": 39, "uint32": 40,
+}  # fmt: skip
+"""Codes of functions of whole numbers alone (`elements/whole.cc`, whose `div` cuts off)."""
 
 
 def with_whole_functions(expression: Expression) -> Expression:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from math import prod
 
 import numpy as np
 
 from kernels.errors import UnsupportedNode
-from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
+from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Expression, Instruction, program_of
 from kernels.ir.graph import Node
+from kernels.ir.programs import WRAPS, Held, program_type, whole_expression
 from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
 from kernels.ir.sorting import GIVES, twin
 from kernels.ir.strides import MAX_AXES, along_channels, strided
 from kernels.ir.taking import axes_of, joined
 
 from .context import CpuContext
-from .functions import CODES, with_whole_functions
+from .functions import CODES, WHOLE_CODES, with_whole_functions
 from .packing import BLOCK, blocks, pack_image
 
 
@@ -25,20 +26,45 @@ def lower_map(context: CpuContext, node: Node) -> None:
     """Row-major, or in blocks where its result lies in these."""
     way = _in_blocks(context, node) if context.writes_blocks(node.output) else _in_rows(context, node)
     extents, strides, operands, target = way
-    program = program_of(with_whole_functions(node.attributes["expression"]))
+    kind = program_type(node, context.graph.types)
+    program = program_of(_expression(context, node, kind))
     missing = len(LETTERS) - len(node.inputs)
     ints = {"operands": len(node.inputs), "instructions": len(program.instructions)}
     ints |= _numbered("d", extents, MAX_AXES, 1)
     for name, steps in zip("abce", (*strides, *((),) * missing), strict=True):
         ints |= _numbered(name, steps, MAX_AXES, 0)
-    words = [*map(_word, program.instructions), *(0,) * (MAX_INSTRUCTIONS - len(program.instructions))]
+    codes = CODES if kind == "f32" else CODES | WHOLE_CODES
+    words = [_word(step, codes) for step in program.instructions]
+    words += [0] * (MAX_INSTRUCTIONS - len(words))
     ints |= {f"i{index}": word for index, word in enumerate(words)}
     numbers = (*program.numbers, *(0.0,) * (MAX_NUMBERS - len(program.numbers)))
     buffers = dict(zip(LETTERS, (*operands, *(target,) * missing), strict=True))
-    context.call(
-        "map", node, {**buffers, "dst": target}, ints, {f"f{index}": number for index, number in enumerate(numbers)},
-        len(program.instructions) * prod(context.graph.shapes[node.output]),
-    )  # fmt: skip
+    buffers, flops = {**buffers, "dst": target}, len(program.instructions) * prod(context.graph.shapes[node.output])
+    if kind == "f32":
+        floats = {f"f{index}": number for index, number in enumerate(numbers)}
+        context.call("map", node, buffers, ints, floats, flops)
+        return
+    for index, number in enumerate(numbers):
+        ints |= dict(zip((f"n{2 * index}", f"n{2 * index + 1}"), _words(number, kind), strict=True))
+    context.call("map_whole", node, buffers, {**ints, "wide": int(kind == "i64")}, None, flops)
+
+
+def _expression(context: CpuContext, node: Node, kind: Held) -> Expression:
+    """Return what a map computes, in functions that the agent has for its type."""
+    expression: Expression = node.attributes["expression"]
+    if kind == "f32":
+        return with_whole_functions(expression)
+    found, wrap = whole_expression(expression), WRAPS.get(context.graph.types[node.output])
+    assert found is not None
+    return (wrap, found) if wrap else found
+
+
+def _words(number: float, kind: Held) -> list[int]:
+    """Return the lower and the upper word of a whole number; of one that the type does not hold, those of its end."""
+    limits = np.iinfo(np.int64 if kind == "i64" else np.int32)
+    whole = 0 if number != number else int(min(max(number, limits.min), limits.max))
+    words: list[int] = np.array([whole], "<i8").view("<i4").tolist()
+    return words
 
 
 Way = tuple[Shape, tuple[Shape, ...], list[str], str]
@@ -76,9 +102,9 @@ def _in_blocks(context: CpuContext, node: Node) -> Way:
     return (n, stacks, pixels, BLOCK), tuple(strides), operands, context.write_blocks(node.output)
 
 
-def _word(step: Instruction) -> int:
+def _word(step: Instruction, codes: Mapping[str, int]) -> int:
     first, second, third = (*step.arguments, 0, 0)[:3]
-    return CODES[step.function] << 24 | first << 16 | second << 8 | third
+    return codes[step.function] << 24 | first << 16 | second << 8 | third
 
 
 def _numbered(name: str, values: Sequence[int], count: int, fill: int) -> dict[str, int]:
@@ -99,9 +125,10 @@ def lower_take(context: CpuContext, node: Node) -> None:
     ints |= _numbered("s", [axis.stride for axis in axes], MAX_TAKE_RANK, 0) | _numbered("t", starts, MAX_TAKE_RANK, -1)
     buffers = {
         "src": context.read(node.inputs[0]),
-        "table": context.weight(f"{node.name}:table", table),
+        "table": context.packed(f"{node.name}:table", np.asarray(table).astype("<i4")),
         "dst": context.write(node.output),
     }
+    ints |= dict(zip(("low", "high"), _words(a["value"], context.held(node.output)), strict=True))
     context.call("take", node, buffers, ints, {"value": float(a["value"])})
 
 
@@ -138,7 +165,8 @@ def lower_sort(context: CpuContext, node: Node) -> None:
     for gives in GIVES:
         if gives not in targets:
             unread = f"{node.name}:{gives}"
-            targets[gives] = context.write(other.output) if other else context.scratch(unread, rows * a["k"])
+            kind = "i64" if gives == "places" else context.held(node.inputs[0])
+            targets[gives] = context.write(other.output) if other else context.scratch(unread, rows * a["k"], kind)
     ints = {"rows": rows, "n": n, "k": a["k"], "largest": int(a["largest"])}
     context.call("sort_rows", node, {"src": context.read(node.inputs[0]), **targets}, ints)
 

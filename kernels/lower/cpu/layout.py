@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
+from kernels.ir.programs import held
 from kernels.ir.strides import along_channels
 from kernels.options import Options
 
@@ -33,6 +34,9 @@ def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) 
     if node.op in ("add", "mul"):
         return all(name in found and graph.shapes[name] == shape for name in node.inputs[:2])
     if node.op == "map":
+        kinds = [graph.types[name] for name in (*node.inputs, node.output)]
+        if any(held(kind) != "f32" for kind in kinds):
+            return False
         return any(name in found for name in node.inputs) and all(
             along_channels(graph.shapes[name], shape, constant=name in graph.constants)
             and (name in graph.constants or len(graph.shapes[name]) == 4)

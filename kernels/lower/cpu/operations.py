@@ -67,7 +67,7 @@ def _int8_weights(context: CpuContext, node: Node, weight: Array) -> dict[str, s
         "weight": context.packed(f"{node.name}:weight", packed.weight),
         "scale": context.weight(f"{node.name}:scale", packed.scale, "packed"),
         "sums": context.packed(f"{node.name}:sums", packed.sums),
-        "values": context.scratch(f"{node.name}:values", n * -(-c // 4)),
+        "values": context.scratch(f"{node.name}:values", n * -(-c // 4) * 4, "u8"),
     }
 
 
@@ -224,7 +224,8 @@ def _slice(context: CpuContext, node: Node) -> None:
     outer, inner = prod(shape[: a["axis"]]), prod(shape[a["axis"] + 1 :])
     if outer == 1 and not context.is_some_part(node.output):
         count = prod(context.graph.shapes[node.output])
-        context.buffers[node.output] = context.view(context.read(node.inputs[0]), a["start"] * inner, count)
+        source, kind = context.read(node.inputs[0]), context.held(node.output)
+        context.buffers[node.output] = context.view(source, a["start"] * inner, count, kind)
         return
     ints = {
         "outer": outer, "count": (a["stop"] - a["start"]) * inner,

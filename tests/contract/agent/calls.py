@@ -12,11 +12,13 @@ import numpy.typing as npt
 
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.plan.model import (
+    ITEM_BYTES,
     Argument,
     Buffer,
     BufferArgument,
     Bundle,
     Dispatch,
+    Dtype,
     FloatArgument,
     IntArgument,
     Plan,
@@ -25,6 +27,7 @@ from kernels.plan.model import (
     Program,
     Requires,
 )
+from kernels.plan.port_values import NUMPY
 
 from .driver import Agent
 from .plans import Array
@@ -41,24 +44,27 @@ class Calls:
     buffers: list[Buffer] = field(default_factory=list)
     steps: list[Dispatch] = field(default_factory=list)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
+    dtypes: list[Dtype] = field(default_factory=list)
+    """Of the results."""
     end: int = 0
     """First free byte of the pool."""
 
     def add(
         self, operands: Mapping[str, Array | None], ints: Mapping[str, int], shape: tuple[int, ...],
-        floats: Mapping[str, float] | None = None,
+        floats: Mapping[str, float] | None = None, dtype: Dtype = "f32",
     ) -> None:  # fmt: skip
-        """Append a call; an operand that is None is given as the destination itself."""
+        """Append a call; a buffer that is not given, or None, is the destination itself."""
         number = len(self.steps)
-        target = self._buffer(f"{number}:dst", 4 * prod(shape), "output")
-        names = {"dst": target}
+        target = self._buffer(f"{number}:dst", ITEM_BYTES[dtype] * prod(shape), "output", dtype)
+        self.dtypes.append(dtype)
+        names = dict[str, str]()
         for name, array in operands.items():
             names[name] = target if array is None else self._weight(f"{number}:{name}", array)
         values = {**ints, **(floats or {})}
         arguments: list[Argument] = []
         for parameter in CPU_OPERATIONS[self.operation]:
             if parameter.kind == "buffer":
-                arguments.append(BufferArgument(buffer=names[parameter.name]))
+                arguments.append(BufferArgument(buffer=names.get(parameter.name, target)))
             elif parameter.kind == "i32":
                 arguments.append(IntArgument(i32=int(values[parameter.name])))
             else:
@@ -67,7 +73,7 @@ class Calls:
         self.steps.append(Dispatch(program="p", layer=layer, work_items=(1, 1, 1), arguments=tuple(arguments)))
         self.shapes.append(shape)
 
-    def _buffer(self, name: str, size: int, role: str, blob_offset: int | None = None) -> str:
+    def _buffer(self, name: str, size: int, role: str, dtype: Dtype, blob_offset: int | None = None) -> str:
         self.buffers.append(
             Buffer.model_validate(
                 {
@@ -77,6 +83,7 @@ class Calls:
                     "bytes": size,
                     "role": role,
                     "blob_offset": blob_offset,
+                    "tensor": {"shape": (size // ITEM_BYTES[dtype],), "dtype": dtype},
                 }
             )
         )
@@ -84,10 +91,11 @@ class Calls:
         return name
 
     def _weight(self, name: str, array: Array) -> str:
-        content = np.ascontiguousarray(array, np.float32).tobytes()
+        dtype = next((kind for kind, name in NUMPY.items() if np.dtype(name) == array.dtype), "f32")
+        content = np.ascontiguousarray(array, NUMPY[dtype]).tobytes()
         offset = len(self.blob)
         self.blob += content
-        return self._buffer(name, len(content), "weight", offset)
+        return self._buffer(name, len(content), "weight", dtype, offset)
 
     def bundle(self) -> Bundle:
         blob = bytes(self.blob)
@@ -97,7 +105,10 @@ class Calls:
             requires=Requires(total_bytes=self.end, max_buffer_bytes=self.end),
             programs=(Program(id="p", kernel=self.operation, parameters=CPU_OPERATIONS[self.operation]),),
             pools=(Pool(id="pool", bytes=self.end),), buffers=tuple(self.buffers), steps=tuple(self.steps), inputs=(),
-            outputs=tuple(Port(name=f"{i}", buffer=f"{i}:dst", shape=shape) for i, shape in enumerate(self.shapes)),
+            outputs=tuple(
+                Port(name=f"{i}", buffer=f"{i}:dst", shape=shape, dtype=dtype)
+                for i, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True))
+            ),
         )  # fmt: skip
         return Bundle(plan, {"blob.bin": blob})
 

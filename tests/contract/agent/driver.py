@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernels.plan.model import Bundle
+from kernels.plan.model import Bundle, Dtype
+from kernels.plan.port_values import NUMPY, as_port
 from orchestrator.model.event import Error, Event, Output, parse_event
 
 from .plans import Array
@@ -29,6 +30,8 @@ class Ended:
     events: list[Any]
     code: int
     stderr: str
+    dtypes: Mapping[str, Dtype] = field(default_factory=dict)
+    """Types of the outputs of the plan."""
 
     def all(self, kind: str) -> list[Any]:
         return [event for event in self.events if event.event == kind]
@@ -47,7 +50,7 @@ class Ended:
     def output(self, number: int = 0) -> Array:
         event = self.all("output")[number]
         assert isinstance(event, Output)
-        return np.fromfile(event.file, dtype=np.float32)
+        return np.fromfile(event.file, dtype=NUMPY[self.dtypes.get(event.name, "f32")])
 
 
 def read_events(text: str) -> list[Event]:
@@ -81,6 +84,8 @@ class Agent:
         plan = bundle if isinstance(bundle, Path) else self.folder / "plan"
         if isinstance(bundle, Bundle):
             bundle.write(plan)
+            ports = {port.name: port for port in bundle.plan.inputs}
+            inputs = {name: as_port(ports[name], array) if name in ports else array for name, array in inputs.items()}
         words = [str(self.binary), "run", "--plan", str(plan), "--output-dir", str(self.folder / "outputs")]
         for name, array in inputs.items():
             array.tofile(self.folder / f"{name}.bin")
@@ -95,7 +100,9 @@ class Agent:
         return Ended(read_events(done.stdout), done.returncode, done.stderr)
 
     def run(self, bundle: Bundle | Path, inputs: Mapping[str, Array], *options: object, **environment: str) -> Ended:
-        return self.call(self.argv(bundle, inputs, *options), **environment)
+        ended = self.call(self.argv(bundle, inputs, *options), **environment)
+        outputs = bundle.plan.outputs if isinstance(bundle, Bundle) else ()
+        return replace(ended, dtypes={port.name: port.dtype for port in outputs})
 
     def start(
         self,

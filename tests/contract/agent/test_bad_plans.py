@@ -223,7 +223,7 @@ def test_a_part_of_a_cpu_buffer_begins_at_a_float(agent: Agent) -> None:
     changed(folder, setting(*ARGUMENTS, 0, value={"buffer": "x", "part": [2, 4]}))
     error = agent.run(folder, {"x": vector(1)}).error
     assert (error.code, error.step) == ("plan_invalid", "layer")
-    assert "inside of a float" in error.message
+    assert "inside of a number of 4 bytes" in error.message
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"schema_version": 1e400}'])

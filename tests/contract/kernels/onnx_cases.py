@@ -85,7 +85,8 @@ class Case:
         yield from dict.fromkeys((tuple(self.inputs), floats, floats[:1]))
 
     def given(self, graph: Graph) -> dict[str, Array]:
-        return {name: np.asarray(self.inputs[name], np.float32) for name in graph.inputs}
+        arrays = {name: np.asarray(self.inputs[name]) for name in graph.inputs}
+        return {name: x if x.dtype.kind in "biu" else x.astype(np.float32) for name, x in arrays.items()}
 
     def faults(self, got: Arrays) -> str:
         """What differs from the outputs that ONNX gives; empty: nothing."""
@@ -122,8 +123,8 @@ def operators() -> list[str]:
     return [name for name in names if name not in SLOW and not name.startswith("ai_onnx_ml")]
 
 
-def nodes(modules: Iterable[str] = ()) -> list[Case]:
-    """Tests of single operators that have an input of fp32: those of some modules, or all."""
+def nodes(modules: Iterable[str] = (), *, whole: bool = False) -> list[Case]:
+    """Tests of single operators that have an input of fp32, or with `whole` any: those of some modules, or all."""
     texts = patch.object(case_base, "process_snippet", lambda *_: ("", ""))  # for pages about ONNX
     with texts, contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # onnx's: infinities that its cases are about
@@ -134,7 +135,8 @@ def nodes(modules: Iterable[str] = ()) -> list[Case]:
         inputs, outputs = case.data_sets[0]
         graph = case.model.graph
         plain = all(isinstance(array, np.ndarray | np.generic) for array in (*inputs, *outputs))
-        if plain and len(inputs) == len(graph.input) and any(array.dtype == np.float32 for array in inputs):
+        plain = plain and (whole or any(array.dtype == np.float32 for array in inputs))
+        if plain and len(inputs) == len(graph.input):
             given = {port.name: np.asarray(array) for port, array in zip(graph.input, inputs, strict=True)}
             wanted = {port.name: np.asarray(array) for port, array in zip(graph.output, outputs, strict=True)}
             found.append(Case(case.name, case.model, given, wanted))
@@ -175,14 +177,19 @@ def _precision(graph: Graph) -> type[np.floating[Any]]:
     return np.float32 if rounds else np.float64
 
 
-def imported(case: Case, path: Path) -> Found:
-    """Every variant, and whether the reference computes what it should from those that are taken."""
+def imported(case: Case, path: Path, *, single: bool = False) -> Found:
+    """Every variant, and whether the reference computes what it should from those that are taken.
+
+    `single`: the first alone, in fp32.
+    """
     found = Found(case)
-    for activations in case.variants():
+    for activations in list(case.variants())[: 1 if single else None]:
         try:
             graph = case.load(path, activations)
             found.graphs.append(graph)
-            found.wrong = found.wrong or case.faults(evaluate(graph, case.given(graph), dtype=_precision(graph)))
+            found.wrong = found.wrong or case.faults(
+                evaluate(graph, case.given(graph), dtype=np.float32 if single else _precision(graph))
+            )
         except ModelError as e:
             found.refusals.append(str(e))
         except Exception as e:  # a defect, whatever it is

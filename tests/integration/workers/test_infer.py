@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from device_agent.virtual.faults import KernelLimit
 from farm.cli import main
@@ -19,7 +20,7 @@ from kernels.reference import evaluate
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, TransportLost, Unsupported
 from orchestrator.model.device import Api, Source
-from tests.unit.kernels.front.onnx_models import save_model
+from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
 from workers.devices.device_lock import device_lock
 from workers.devices.workstation import CPU_SERIAL
 from workers.infer import infer
@@ -118,3 +119,22 @@ def test_devices_that_are_not_there(graph: Graph, inputs: Arrays, lab_settings: 
         infer(device="local-gpu", work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)
     with pytest.raises(TransportLost, match=r"not found.*; this host itself is local-cpu"):
         infer(device="no-such", work=[(graph, inputs)], options=Options("opencl"), settings=lab_settings)
+
+
+def test_outputs_are_files_of_the_types_that_the_model_says(tmp_path: Path, seed: int) -> None:
+    """Each type's numbers, written by `farm infer`, are those of onnxruntime."""
+    kinds = ("float16", "float", "double", "int8", "uint8", "int16", "int32", "int64", "bool")
+    outputs = ", ".join(f"{kind}[5] {kind}_y" for kind in kinds)
+    body = "".join(f"{kind}_y = Cast<to={TensorProto.DataType.Value(kind.upper())}>(x)\n" for kind in kinds)
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": 17]> typed (int32[5] x) => ({outputs}) {{ {body} }}'
+    )
+    onnx.save(model, path := tmp_path / "typed.onnx")
+    x = np.random.default_rng(seed).integers(0, 128, 5).astype(np.int32)
+    np.save(tmp_path / "x.npy", x)
+    words = ["infer", str(path), "--input", str(tmp_path / "x.npy"), "--backend", "cpu", "--dump", str(tmp_path / "y")]
+    assert main([*words, "--state", str(tmp_path / "state")]) == 0
+    for name, wanted in run_onnxruntime(path, {"x": x}).items():
+        found = np.load(tmp_path / "y" / f"{name}.npy")
+        assert found.dtype == wanted.dtype, name
+        np.testing.assert_array_equal(found, wanted)

@@ -71,16 +71,20 @@ Status Instance::make_call(const Step& step) {
   if (prepared.operation == nullptr)
     return Error{Code::plan_invalid, "unknown CPU operation `" + program.kernel + "`; there are: " + operation_names()};
   const Operation& operation = *prepared.operation;
+  std::vector<std::string> names;  // of the buffers
   for (const Argument& argument : step.arguments) {
     if (argument.kind == Parameter::Kind::i32) prepared.call.ints.push_back(argument.i32);
     if (argument.kind == Parameter::Kind::f32) prepared.call.floats.push_back(argument.f32);
     if (argument.kind != Parameter::Kind::buffer) continue;
     const Buffer& buffer = plan_.buffers[argument.buffer];
-    if (argument.begin % sizeof(float) != 0)
-      return Error{Code::plan_invalid, program.kernel + ": a part of buffer `" + buffer.id + "` begins at byte " +
-                                           std::to_string(argument.begin) + ", inside of a float"};
-    prepared.call.buffers.push_back({reinterpret_cast<float*>(address(buffer) + argument.begin),
-                                     static_cast<int64_t>((argument.end - argument.begin) / sizeof(float))});
+    const uint64_t size = size_of(buffer.type);
+    if (argument.begin % size != 0 || buffer.offset % size != 0)
+      return Error{Code::plan_invalid, program.kernel + ": buffer `" + buffer.id + "` or a part of it begins at byte " +
+                                           std::to_string(buffer.offset + argument.begin) + ", inside of a number of " +
+                                           std::to_string(size) + " bytes"};
+    prepared.call.buffers.push_back({address(buffer) + argument.begin, buffer.type,
+                                     static_cast<int64_t>((argument.end - argument.begin) / size)});
+    names.push_back(buffer.id);
   }
   const Call& call = prepared.call;
   if (call.buffers.size() != operation.buffers || call.ints.size() != operation.ints || call.floats.size() != operation.floats)
@@ -88,6 +92,9 @@ Status Instance::make_call(const Step& step) {
                                          std::to_string(operation.ints) + " i32, " + std::to_string(operation.floats) +
                                          " f32; the plan gives " + std::to_string(call.buffers.size()) + ", " +
                                          std::to_string(call.ints.size()) + ", " + std::to_string(call.floats.size())};
+  if (const size_t wrong = wrong_buffer(operation, call); wrong < names.size())
+    return Error{Code::plan_invalid, program.kernel + ": buffer `" + names[wrong] + "`, argument " + std::to_string(wrong) +
+                                         ", holds " + word(call.buffers[wrong].type) + ", which the operation does not take there"};
   Status error = operation.check(call);
   if (error) error->message = program.kernel + ": " + error->message;
   return error;

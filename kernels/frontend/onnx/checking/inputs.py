@@ -17,9 +17,10 @@ from kernels.ir.shapes import Shape
 INPUT_TYPES = (
     onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL,
     onnx.TensorProto.INT16, onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.UINT16,
-    onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE,
+    onnx.TensorProto.UINT32, onnx.TensorProto.UINT64, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16,
+    onnx.TensorProto.DOUBLE,
 )  # fmt: skip
-"""All are given, and computed, as fp32, which holds whole numbers up to 2^24."""
+"""Halves and doubles are given, and computed, as fp32."""
 
 
 def fixed_inputs(ports: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:

@@ -113,8 +113,7 @@ class Inside:
             self.node.reject("what it collects changes its number of rows from turn to turn")
         joined = s.concat([s.reshape(part, (*shape[:axis], 1, *shape[axis:])) for part in parts], axis)
         to.counts[joined] = {k + (k >= axis): count for k, count in counts[0].items()}
-        if (kind := to.type_of(parts[0])) != np.float32:
-            to.types[joined] = kind
+        to.types[joined] = to.type_of(parts[0])
         self.end(joined, index)
 
     def either(self, condition: str, a: str, b: str) -> str:
@@ -155,7 +154,7 @@ def _either(inside: Inside, condition: str, a: str, b: str) -> str:
             write_out_extents(node, to, name)
     if s.shape(a) != s.shape(b) and prod(s.shape(a)) == prod(s.shape(b)) == 1:  # of one element the rank tells nothing
         kind, b = to.type_of(b), s.reshape(b, s.shape(a))
-        to.types |= {b: kind} if kind != np.float32 else {}
+        to.types[b] = kind
     pair = [extents_of(to, name) for name in (a, b)]
     other = [axis for axis, (one, two) in enumerate(zip(*pair, strict=False)) if one != two]
     if to.type_of(a) != to.type_of(b) or len(pair[0]) != len(pair[1]) or len(other) > 1:
@@ -178,8 +177,7 @@ def _either(inside: Inside, condition: str, a: str, b: str) -> str:
     picked = s.map(("select", "a", "b", "c"), condition, *parts) if len(parts) > 1 else s.tensor(parts[0])
     if len(parts) < 2:  # a name of its own
         picked = s.map(("add", "a", 0.0), picked)
-    if to.type_of(a) != np.float32:
-        to.types[picked] = to.type_of(a)
+    to.types[picked] = to.type_of(a)
     if counts:
         to.counts[picked] = counts
     return picked
@@ -249,6 +247,5 @@ def _part(inside: Inside, name: str, axis: int, place: int) -> str:
         return inside.constant(np.take(to.constants[name], place, axis))
     shape = s.shape(name)
     part = s.reshape(s.slice(name, axis, place, place + 1), (*shape[:axis], *shape[axis + 1 :]))
-    if (kind := to.type_of(name)) != np.float32:
-        to.types[part] = kind
+    to.types[part] = to.type_of(name)
     return part

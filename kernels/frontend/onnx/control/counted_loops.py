@@ -153,8 +153,7 @@ def _told(inside: Inside, new: str, shape: Sequence[int], like: str, extents: di
     to, s = inside.to, inside.steps
     found = s.emit("reshape", (s.tensor(new),), {"shape": tuple(shape)})
     to.counts[found] = {axis: extent for axis, extent in extents.items() if isinstance(extent, Count)}
-    if (kind := to.type_of(like)) != np.float32:
-        to.types[found] = kind
+    to.types[found] = to.type_of(like)
     return found
 
 

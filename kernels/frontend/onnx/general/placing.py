@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
-from kernels.ir.expressions import Expression
+from kernels.ir.expressions import Expression, number_of
 from kernels.ir.shapes import Shape
 
 from .steps import Steps
@@ -160,7 +160,7 @@ def pad(node: OnnxNode, to: Context) -> None:
     s.check_size([extent + more.get(axis, 0) for axis, extent in enumerate(shape)])
     value = 0.0
     if mode == "constant":
-        value = float(to.constant(node, 2).reshape(())) if s.has(2) else float(s.attribute("value", 0.0))
+        value = number_of(to.constant(node, 2)) if s.has(2) else float(s.attribute("value", 0.0))
     tables = [np.arange(extent) for extent in shape]
     for k, axis in enumerate(axes):
         tables[axis] = _padded(shape[axis], pads[k], pads[len(axes) + k], mode)

@@ -98,7 +98,7 @@ def hardmax(node: OnnxNode, to: Context) -> None:
     first = s.reduce(x, axes, "argmax")
     count = int(np.prod([shape[axis] for axis in axes]))
     s.places(count)
-    numbers = np.arange(count, dtype=np.float32).reshape([n if k in axes else 1 for k, n in enumerate(shape)])
+    numbers = np.arange(count, dtype=np.int32).reshape([n if k in axes else 1 for k, n in enumerate(shape)])
     s.end(s.map(("equal", "a", "b"), first, numbers))
 
 
@@ -110,7 +110,7 @@ def cumulated_sum(node: OnnxNode, to: Context) -> None:
     axis = node.axis(axis, rank)
     perm = [k for k in range(rank) if k != axis] + [axis]
     last = s.transpose(x, perm)
-    triangle = np.triu(np.ones((s.shape(x)[axis],) * 2), 1 if s.attribute("exclusive", 0) else 0)
+    triangle = np.triu(np.ones((s.shape(x)[axis],) * 2, np.int8), 1 if s.attribute("exclusive", 0) else 0)
     ones = s.constant(triangle.T if s.attribute("reverse", 0) else triangle, f"{node.op}.triangle")
     product = s.matmul(_rows(s, last), ones)
     s.end(s.transpose(s.reshape(product, s.shape(last)), np.argsort(perm).tolist()))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernels.errors import ModelError
-from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
-from kernels.ir.expressions import LETTERS, Expression, with_operands
+from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode, as_stored
+from kernels.ir.expressions import LETTERS, Expression, number_of, with_operands
 from kernels.ir.graph import Node
 from kernels.ir.shapes import MAX_TAKE_RANK, MAX_TRANSPOSE_RANK, Shape, output_shape
 from kernels.ir.taking import joined
@@ -90,8 +90,7 @@ class Steps:
     def constant(self, array: AnyArray, name: str = "", *, nan: bool = False) -> str:
         """A weight of this content, infinities included; `nan`: NaN, too, which else is refused."""
         base = name or f"{next(filter(None, self.node.outputs))}.constant"
-        with np.errstate(over="ignore", invalid="ignore"):
-            content = np.asarray(array, np.float32, order="C")
+        content = as_stored(array)
         if not nan and np.isnan(content).any():
             raise ModelError(
                 f"tensor {base!r} (node {self.node.name!r}) holds NaN; export the model from intact weights"
@@ -119,7 +118,7 @@ class Steps:
         by: dict[str, Expression] = {}
         for letter, each in zip(LETTERS, given, strict=False):
             if not isinstance(each, str) and np.size(each) == 1 and np.isfinite(np.asarray(each, np.float64)).all():
-                by[letter] = float(np.asarray(each).reshape(()))
+                by[letter] = number_of(np.asarray(each))
             else:
                 name = self.tensor(each)
                 by[letter] = inputs.setdefault(name, LETTERS[len(inputs)])
@@ -152,7 +151,7 @@ class Steps:
         if 0 in shape:
             raise ModelError(f"node {self.node.name!r} ({self.node.op}): its result of shape {tuple(shape)} is empty")
         table = self.constant(joined(tables) if tables else np.zeros(0), f"{self.node.outputs[0]}.table")
-        attributes = {"shape": tuple(map(int, shape)), "strides": tuple(map(int, strides)), "value": float(value)}
+        attributes = {"shape": tuple(map(int, shape)), "strides": tuple(map(int, strides)), "value": value}
         return self.emit("take", (self.tensor(x), table), attributes)
 
     def pick(self, x: str, axis: int, places: Sequence[int] | AnyArray, value: float = 0.0) -> str:
@@ -248,5 +247,5 @@ class Steps:
         constant = self.value(b) if b in self.to.constants else self.to.weights.get(b)
         if constant is None:
             return self.emit("matmul", (a, b))
-        weight = self.constant(np.asarray(constant, np.float64).reshape(constant.shape[-2:]), f"{b}.dense")
+        weight = self.constant(constant.reshape(constant.shape[-2:]), f"{b}.dense")
         return self.emit("dense", (a, weight))

@@ -1,11 +1,11 @@
-"""Operators that are written out in standard ones: functions, onnxruntime's own, some rows, and exact sums."""
+"""Operators that are written out in standard ones: functions, onnxruntime's own, and some rows."""
 
 from __future__ import annotations
 
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS
 
-from . import choosing, dynamic, exact_sums
+from . import choosing, dynamic
 from .nodes import Nodes
 from .runtime import DOMAIN, RUNTIME, simplified_norm
 
@@ -24,8 +24,6 @@ def is_written(node: OnnxNode, domain: str, to: Context) -> bool:
         return node.op in RUNTIME
     if domain not in STANDARD_DOMAINS or all(not name or name in to.constants for name in node.inputs):
         return False
-    if exact_sums.may_round(node, to):
-        return True
     if node.op == "Split":
         return node.input(1) in to.extents or (node.input(1) in to.shapes and node.input(1) not in to.constants)
     return node.op in STANDARD and not (node.op == "Compress" and node.input(1) in to.constants)
@@ -39,4 +37,4 @@ def write(node: OnnxNode, domain: str, to: Context) -> None:
     if not any(node.outputs):
         return
     known = RUNTIME if domain == DOMAIN else STANDARD
-    known.get(node.op, exact_sums.exact_sum)(Nodes(node, to))
+    known[node.op](Nodes(node, to))

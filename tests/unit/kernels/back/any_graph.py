@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -240,8 +241,7 @@ def any_graph(draw: st.DrawFn) -> Graph:
     read = {name for node in sketch.graph.nodes for name in node.inputs}
     ends = [name for name in sketch.tensors[1:] if name not in read]
     more = draw(st.sets(st.sampled_from(sketch.tensors[1:]), max_size=1))
-    sketch.graph.outputs = tuple(sorted({*ends, *more}))
-    return sketch.graph
+    return replace(sketch.graph, outputs=tuple(sorted({*ends, *more})))
 
 
 def any_options(backend: str) -> st.SearchStrategy[Options]:

@@ -90,8 +90,7 @@ class Builder:
         return self.node("conv", inputs, (n, k, oh, ow), **attributes)
 
     def outputs(self, *names: str) -> Graph:
-        self.graph.outputs = names
-        return self.graph
+        return replace(self.graph, outputs=names)
 
 
 def inputs_of(graph: Graph, rng: np.random.Generator | None = None) -> dict[str, Array]:
@@ -124,6 +123,7 @@ def side_by_side(graphs: dict[str, Graph]) -> Graph:
         ]
         whole.shapes |= {to(name): shape for name, shape in graph.shapes.items()}
         whole.constants |= {to(name): array for name, array in graph.constants.items()}
+        whole.types |= {to(name): kind for name, kind in graph.types.items()}
     return whole
 
 

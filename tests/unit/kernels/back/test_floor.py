@@ -20,7 +20,7 @@ from kernels.memory.floor import floor_of
 from kernels.memory.swap import Swaps
 from kernels.options import Limits, Options
 from kernels.passes import prepare
-from kernels.passes.split_channels import MOST_PARTS
+from kernels.passes.channels.split_channels import MOST_PARTS
 from kernels.plan.model import Pool
 
 from .any_graph import any_graph, any_limits, any_options

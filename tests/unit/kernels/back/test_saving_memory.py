@@ -21,8 +21,8 @@ from kernels.memory.layout import lives_of, plan_memory
 from kernels.memory.swap import Swaps
 from kernels.options import Limits, Options
 from kernels.passes import optimise, prepare
+from kernels.passes.channels.split_channels import packed_elements, split_channels
 from kernels.passes.order import order, peak_elements
-from kernels.passes.split_channels import packed_elements, split_channels
 from kernels.plan.live_memory import live_memory
 from kernels.plan.model import Plan, SwapIn, SwapOut
 from kernels.plan.opencl_interpreter import run_opencl

@@ -138,7 +138,7 @@ def test_an_input_whose_number_is_said_decides_when_the_model_is_read(tmp_path: 
 @pytest.mark.parametrize("kind", WHOLE[:2])
 def test_a_number_alone_that_cannot_be_taken_is_told(tmp_path: Path, kind: Any) -> None:
     graph = load_onnx(model_of(tmp_path / "m.onnx", {"t": (kind, ())}))
-    for value, told in ((2.5, "it takes whole numbers"), (1 << 30, "exact up to"), (3e8, "exact up to")):
+    for value, told in ((2.5, "it takes whole numbers"), (1 << 63, "it takes int"), (-3e38, "it takes int")):
         np.save(tmp_path / "t.npy", np.asarray(value))
         with pytest.raises(InputError, match=f"input 't' holds .*{told}"):
             load_inputs(graph, tmp_path / "t.npy")

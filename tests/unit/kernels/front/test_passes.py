@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,7 @@ class Sketch:
         return self.add("affine", x, self.constant(channels), self.constant(channels))
 
     def finish(self, *outputs: str) -> Graph:
-        self.graph.outputs = outputs
-        return self.graph
+        return replace(self.graph, outputs=outputs)
 
 
 STEPS = (

@@ -8,6 +8,9 @@ namespace pocketfarm::cpu {
 // The functions of a `map`, by the codes of kernels/ir/expressions.py and kernels/lower/cpu/functions.py.
 constexpr int kArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 constexpr int kFunctions = sizeof(kArities) / sizeof(kArities[0]);
+// Those of whole numbers; 0: there is none.
+constexpr int kWholeArities[] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1};
+constexpr int kWholeFunctions = sizeof(kWholeArities) / sizeof(kWholeArities[0]);
 
 // How rows are normalised; 0 stands for their mean where they are not centred.
 struct RowNorm {
@@ -38,6 +41,10 @@ extern const ElementKernels kElementsGeneric;
 #if defined(__x86_64__)
 extern const ElementKernels kElementsAvx2, kElementsAvx512;
 #endif
+
+// A function of whole numbers that wrap around, as `ElementKernels::apply`.
+void apply_whole(int function, int32_t* to, const int32_t* a, const int32_t* b, const int32_t* c, int64_t n);
+void apply_whole(int function, int64_t* to, const int64_t* a, const int64_t* b, const int64_t* c, int64_t n);
 
 // The best set of this processor.
 const ElementKernels& element_kernels();

@@ -40,8 +40,8 @@ Status check(const Call& call) {
   check.that(v.groups == 1 || (v.c / v.groups % kBlock == 0 && v.k / v.groups % kBlock == 0 && !plain),
              "a group must have whole blocks of 16 channels")
       .that(!plain || v.c <= kBlock, "a row-major source has at most 16 channels")
-      .holds("weight", 1, {blocks_of(v.k), v.group_source_blocks(), v.kh, v.kw, v.lanes() / 4, kBlock});
-  if (!v.in_place) check.holds("values", 7, {v.source_blocks(), v.rows, v.columns, v.lanes() / 4});
+      .holds("weight", 1, {blocks_of(v.k), v.group_source_blocks(), v.kh, v.kw, v.lanes(), kBlock});
+  if (!v.in_place) check.holds("values", 7, {v.source_blocks(), v.rows, v.columns, v.lanes()}, Type::u8);
   if (check.status()) return check.status();
   return v.check(call, v.depth());
 }
@@ -116,6 +116,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kConv2dInt8{"conv2d_int8", 10, 32, 7, check, run};
+const Operation kConv2dInt8{"conv2d_int8", 10, 32, 7, check, run, ".bfi......"};
 
 }  // namespace pocketfarm::cpu

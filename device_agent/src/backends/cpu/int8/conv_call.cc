@@ -12,12 +12,12 @@ bool in_floats(int32_t activation) {
 }  // namespace
 
 Int8Conv::Int8Conv(const Call& call) {
-  src = call.buffers[0].data, scales = call.buffers[2].data, bias = call.buffers[4].data, residual = call.buffers[5].data;
-  affine = call.buffers[6].data;
-  weight = reinterpret_cast<const int8_t*>(call.buffers[1].data);
-  sums = reinterpret_cast<const int32_t*>(call.buffers[3].data);
-  values = reinterpret_cast<uint8_t*>(call.buffers[7].data);
-  codes = reinterpret_cast<uint8_t*>(call.buffers[call.buffers.size() - 2].data), dst = call.buffers.back().data;
+  src = call.buffers[0].as<float>(), scales = call.buffers[2].as<float>(), bias = call.buffers[4].as<float>(), residual = call.buffers[5].as<float>();
+  affine = call.buffers[6].as<float>();
+  weight = call.buffers[1].as<int8_t>();
+  sums = call.buffers[3].as<int32_t>();
+  values = call.buffers[7].as<uint8_t>();
+  codes = call.buffers[call.buffers.size() - 2].as<uint8_t>(), dst = call.buffers.back().as<float>();
   const int32_t* i = call.ints.data();
   for (int64_t* field : {&n, &c, &h, &w, &k, &oh, &ow, &kh, &kw, &sh, &sw, &pad_t, &pad_l, &dh, &dw, &groups}) *field = *i++;
   source = static_cast<Int8Source>(i[0]), has_bias = i[1] != 0, has_residual = i[2], activation = i[3];
@@ -49,14 +49,14 @@ Status Int8Conv::check(const Call& call, int64_t depth) const {
   for (int s = 0; s < 5; ++s) check.that(!asked[s] || f[2 + s] > 0, "a given scale must be positive");
   check.that(!codes_read || steps_given, "whole numbers need their scale")
       .holds("scale", 2, {blocks_of(k), kBlock})
-      .holds("sums", 3, {blocks_of(k), kBlock})
-      .holds("bias", 4, {has_bias ? blocks_of(k) * kBlock : 1})
-      .holds("residual", 5, {n * blocks_of(k) * oh * ow, has_residual == 0 ? 0 : has_residual == 1 ? kBlock : kBlock / 4})
-      .holds("affine", 6, {scaled ? 2 * blocks_of(k) * kBlock : 1})
-      .holds("codes", call.buffers.size() - 2, {n * channels / 4, writes_codes ? oh * ow : 0})
-      .holds("dst", call.buffers.size() - 1, {n * channels, writes_floats ? oh * ow : 0});
-  if (source == Int8Source::plain) return check.holds("src", 0, {n, c, h, w}).status();
-  return check.holds("src", 0, {n, blocks_of(c), codes_read ? kBlock / 4 : kBlock, h, w}).status();
+      .holds("sums", 3, {blocks_of(k), kBlock});
+  if (has_residual != 0) check.holds("residual", 5, {n * blocks_of(k) * oh * ow, kBlock}, has_residual == 1 ? Type::f32 : Type::u8);
+  if (has_bias) check.holds("bias", 4, {blocks_of(k) * kBlock}, Type::f32);
+  if (scaled) check.holds("affine", 6, {2 * blocks_of(k) * kBlock}, Type::f32);
+  if (writes_codes) check.holds("codes", call.buffers.size() - 2, {n * channels, oh * ow}, Type::u8);
+  if (writes_floats) check.holds("dst", call.buffers.size() - 1, {n * channels, oh * ow}, Type::f32);
+  if (source == Int8Source::plain) return check.holds("src", 0, {n, c, h, w}, Type::f32).status();
+  return check.holds("src", 0, {n, blocks_of(c), kBlock, h, w}, codes_read ? Type::u8 : Type::f32).status();
 }
 
 Int8End::Int8End(const Int8Conv& v, const Int8Steps& of_input, int64_t image, int64_t block)

@@ -25,10 +25,10 @@ struct Dense {
   float lo, hi;
 
   explicit Dense(const Call& call) {
-    src = call.buffers[0].data, scales = call.buffers[2].data, bias = call.buffers[4].data, dst = call.buffers[6].data;
-    weight = reinterpret_cast<const int8_t*>(call.buffers[1].data);
-    sums = reinterpret_cast<const int32_t*>(call.buffers[3].data);
-    values = reinterpret_cast<uint8_t*>(call.buffers[5].data);
+    src = call.buffers[0].as<float>(), scales = call.buffers[2].as<float>(), bias = call.buffers[4].as<float>(), dst = call.buffers[6].as<float>();
+    weight = call.buffers[1].as<int8_t>();
+    sums = call.buffers[3].as<int32_t>();
+    values = call.buffers[5].as<uint8_t>();
     n = call.ints[0], c = call.ints[1], m = call.ints[2], has_bias = call.ints[3] != 0, activation = call.ints[4];
     depth = (c + 3) / 4 * 4;
     lo = call.floats[0], hi = call.floats[1];
@@ -46,11 +46,11 @@ Status check(const Call& call) {
       .that(!v.steps_given || call.floats[2] > 0, "a given scale must be positive")
       .range("zero", call.ints[6], 0, 255)
       .holds("src", 0, {v.n, v.c})
-      .holds("weight", 1, {blocks_of(v.m), v.depth / 4, kBlock})
+      .holds("weight", 1, {blocks_of(v.m), v.depth, kBlock})
       .holds("scale", 2, {blocks_of(v.m), kBlock})
       .holds("sums", 3, {blocks_of(v.m), kBlock})
       .holds("bias", 4, {v.has_bias ? blocks_of(v.m) * kBlock : 1})
-      .holds("values", 5, {v.n, v.depth / 4})
+      .holds("values", 5, {v.n, v.depth})
       .holds("dst", 6, {v.n, v.m})
       .status();
 }
@@ -105,6 +105,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kDenseInt8{"dense_int8", 7, 7, 3, check, run};
+const Operation kDenseInt8{"dense_int8", 7, 7, 3, check, run, "fbfifuf"};
 
 }  // namespace pocketfarm::cpu

@@ -23,7 +23,7 @@ Status check(const Call& call) {
       .that(v.source != Int8Source::plain, "the source must be in blocks")
       .range("columns", v.columns, 1, kMostPixels)
       .range("rows of a window", (v.kh - 1) * v.dh + 1, 1, kMostPixels)
-      .holds("weight", 1, {blocks_of(v.k), v.kh, v.kw, kBlock / 4});
+      .holds("weight", 1, {blocks_of(v.k), v.kh, v.kw, kBlock});
   if (check.status()) return check.status();
   check.range("pixels of a window's rows", ((v.kh - 1) * v.dh + 1) * v.columns, 1, kMostPixels);
   if (check.status()) return check.status();
@@ -96,6 +96,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kDepthwiseInt8{"depthwise_int8", 9, 32, 7, check, run};
+const Operation kDepthwiseInt8{"depthwise_int8", 9, 32, 7, check, run, ".bfi....."};
 
 }  // namespace pocketfarm::cpu

@@ -24,7 +24,7 @@ struct Conv {
   Output output;
 
   explicit Conv(const Call& call) {
-    src = call.buffers[0].data, weight = call.buffers[1].data;
+    src = call.buffers[0].as<float>(), weight = call.buffers[1].as<float>();
     const int32_t* i = call.ints.data();
     n = i[0], c = i[1], k = i[4], groups = i[15], src_plain = i[16] != 0;
     window = {i[2], i[3], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13], i[14]};
@@ -238,7 +238,7 @@ struct Depthwise {
   Output output;
 
   explicit Depthwise(const Call& call) {
-    src = call.buffers[0].data, weight = call.buffers[1].data;
+    src = call.buffers[0].as<float>(), weight = call.buffers[1].as<float>();
     const int32_t* i = call.ints.data();
     n = i[0], c = i[1], width = i[14], times = i[15];
     window = {i[2], i[3], i[4], i[5], i[6], i[7], i[8], i[9], i[10], i[11], i[12], i[13]};

@@ -49,7 +49,7 @@ void run_from(const Call& call, ThreadPool& pool) {
         for (int64_t rest = pixel; rest < pixels; ++rest) plain[one * hw + rest] = block[rest * kBlock + one];
     }
   };
-  each_run(call, pool, call.buffers[1].data, call.buffers[0].data, visit);
+  each_run(call, pool, call.buffers[1].as<float>(), call.buffers[0].as<float>(), visit);
 }
 
 void run_to(const Call& call, ThreadPool& pool) {
@@ -66,7 +66,7 @@ void run_to(const Call& call, ThreadPool& pool) {
     for (int64_t lane = lanes; lane < kBlock; ++lane)
       for (int64_t pixel = 0; pixel < pixels; ++pixel) block[pixel * kBlock + lane] = 0;
   };
-  each_run(call, pool, call.buffers[0].data, call.buffers[1].data, visit);
+  each_run(call, pool, call.buffers[0].as<float>(), call.buffers[1].as<float>(), visit);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ void run(const Call& call, ThreadPool& pool) {
     const int64_t part = i % parts, begin = hw * part / parts, end = hw * (part + 1) / parts;
     const int64_t at = i / parts * blocks_of(c) * lrn.block_stride + begin * kBlock;
     float* squares = pool.scratch(thread, static_cast<size_t>(row));
-    nc16_kernels().lrn(lrn, call.buffers[0].data + at, end - begin, squares, call.buffers[1].data + at);
+    nc16_kernels().lrn(lrn, call.buffers[0].as<float>() + at, end - begin, squares, call.buffers[1].as<float>() + at);
   });
 }
 

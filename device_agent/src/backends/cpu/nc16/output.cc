@@ -5,7 +5,7 @@
 namespace pocketfarm::cpu {
 
 Output::Output(const Call& call, size_t buffer, size_t first, int64_t channels, int64_t pixels)
-    : bias_(call.buffers[buffer].data), residual_(call.buffers[buffer + 1].data), dst_(call.buffers.back().data),
+    : bias_(call.buffers[buffer].as<float>()), residual_(call.buffers[buffer + 1].as<float>()), dst_(call.buffers.back().as<float>()),
       channels_(channels), pixels_(pixels), dst_channels_(call.ints[first + 3]), dst_offset_(call.ints[first + 4]),
       has_bias_(call.ints[first] != 0), has_residual_(call.ints[first + 1] != 0), activation_(call.ints[first + 2]),
       lo_(call.floats[0]), hi_(call.floats[1]) {}

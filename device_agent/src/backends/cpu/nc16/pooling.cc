@@ -41,8 +41,8 @@ void run_pool(const Call& call, ThreadPool& pool) {
       const int64_t oy = i % w.oh, plane = i / w.oh;
       const int64_t target = plane / blocks * dst_blocks + v.dst_offset / kBlock + plane % blocks;
       kernels.pool_row(w, static_cast<PoolMode>(v.mode), v.pad_b, v.pad_r,
-                       call.buffers[0].data + plane * w.h * w.w * kBlock, oy,
-                       call.buffers[1].data + (target * w.oh + oy) * w.ow * kBlock);
+                       call.buffers[0].as<float>() + plane * w.h * w.w * kBlock, oy,
+                       call.buffers[1].as<float>() + (target * w.oh + oy) * w.ow * kBlock);
     }
   });
 }
@@ -61,7 +61,7 @@ void run_global(const Call& call, ThreadPool& pool) {
   const Nc16Kernels& kernels = nc16_kernels();
   pool.shared(planes, 2 * hw * kBlock, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane)
-      kernels.mean(call.buffers[0].data + plane * hw * kBlock, hw, call.buffers[1].data + plane * kBlock);
+      kernels.mean(call.buffers[0].as<float>() + plane * hw * kBlock, hw, call.buffers[1].as<float>() + plane * kBlock);
   });
 }
 

@@ -17,8 +17,8 @@ struct Align {
   float scale;
 
   explicit Align(const Call& call) {
-    src = call.buffers[0].data, boxes = call.buffers[1].data, pictures = call.buffers[2].data;
-    valid = call.buffers[3].data, dst = call.buffers[4].data;
+    src = call.buffers[0].as<float>(), boxes = call.buffers[1].as<float>(), pictures = call.buffers[2].as<float>();
+    valid = call.buffers[3].as<float>(), dst = call.buffers[4].as<float>();
     const int32_t* i = call.ints.data();
     for (int64_t* field : {&n, &c, &h, &w, &rows, &oh, &ow, &points}) *field = *i++;
     half = i[0] != 0, largest = i[1] != 0, scale = call.floats[0];

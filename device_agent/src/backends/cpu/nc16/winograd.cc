@@ -21,8 +21,8 @@ struct Winograd {
   Output output;
 
   explicit Winograd(const Call& call) {
-    src = call.buffers[0].data, weight = call.buffers[1].data;
-    scratch = call.buffers[4].data, scratch_floats = call.buffers[4].elements;
+    src = call.buffers[0].as<float>(), weight = call.buffers[1].as<float>();
+    scratch = call.buffers[4].as<float>(), scratch_floats = call.buffers[4].elements;
     const int32_t* i = call.ints.data();
     for (int64_t* field : {&n, &c, &h, &w, &k, &oh, &ow, &pad_t, &pad_l}) *field = *i++;
     output = Output(call, 2, 9, k, oh * ow);

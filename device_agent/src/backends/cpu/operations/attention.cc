@@ -49,7 +49,7 @@ Status check(const Call& call) {
 void attend(const Call& call, const Attention& a, int64_t image, int64_t head, int64_t first, int64_t count, float* scores,
             float* row, float* panels) {
   const auto data = [&](size_t buffer, const Place& place, int64_t at) {
-    return call.buffers[buffer].data + place.at(image, head, at);
+    return call.buffers[buffer].as<float>() + place.at(image, head, at);
   };
   multiply_here({count, a.keys, a.depth, data(0, a.q, first), a.q.row, scores, a.keys, pack_columns(data(1, a.k, 0), a.k.row), {}},
                 panels);

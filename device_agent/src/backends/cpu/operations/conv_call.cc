@@ -3,8 +3,8 @@
 namespace pocketfarm::cpu {
 
 ConvCall::ConvCall(const Call& call) {
-  src = call.buffers[0].data, weight = call.buffers[1].data, bias = call.buffers[2].data;
-  residual = call.buffers[3].data, dst = call.buffers.back().data;
+  src = call.buffers[0].as<float>(), weight = call.buffers[1].as<float>(), bias = call.buffers[2].as<float>();
+  residual = call.buffers[3].as<float>(), dst = call.buffers.back().as<float>();
   const int32_t* i = call.ints.data();
   for (int64_t* field : {&n, &c, &h, &w, &k, &oh, &ow, &kh, &kw, &sh, &sw, &pad_t, &pad_l, &dh, &dw, &groups}) *field = *i++;
   has_bias = *i++ != 0, has_residual = *i++ != 0, activation = *i++, dst_channels = *i++, dst_offset = *i++;

@@ -65,11 +65,29 @@ Status check_matmul(const Call& call) {
       .status();
 }
 
+// Of whole numbers that wrap around: a row of `b` after the other.
+template <typename T>
+void multiply_whole(const Call& call, ThreadPool& pool) {
+  using U = std::make_unsigned_t<T>;
+  const int64_t batch = call.ints[0], m = call.ints[1], k = call.ints[2], n = call.ints[3];
+  pool.shared(batch * m, k * n, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const U *a = call.buffers[0].as<U>() + row * k, *b = call.buffers[1].as<U>() + row / m * k * n;
+      U* dst = call.buffers[2].as<U>() + row * n;
+      std::fill_n(dst, n, U{0});
+      for (int64_t i = 0; i < k; ++i)
+        for (int64_t j = 0; j < n; ++j) dst[j] += a[i] * b[i * n + j];
+    }
+  });
+}
+
 void run_matmul(const Call& call, ThreadPool& pool) {
+  if (call.buffers[0].type == Type::i32) return multiply_whole<int32_t>(call, pool);
+  if (call.buffers[0].type == Type::i64) return multiply_whole<int64_t>(call, pool);
   const int64_t batch = call.ints[0], m = call.ints[1], k = call.ints[2], n = call.ints[3];
   const auto product = [&](int64_t i) -> Gemm {
-    return {m, n, k, call.buffers[0].data + i * m * k, k, call.buffers[2].data + i * m * n, n,
-            pack_rows(call.buffers[1].data + i * k * n, n), {}};
+    return {m, n, k, call.buffers[0].as<float>() + i * m * k, k, call.buffers[2].as<float>() + i * m * n, n,
+            pack_rows(call.buffers[1].as<float>() + i * k * n, n), {}};
   };
   if (batch < pool.threads()) {
     for (int64_t i = 0; i < batch; ++i) multiply(product(i), pool);
@@ -83,6 +101,6 @@ void run_matmul(const Call& call, ThreadPool& pool) {
 }  // namespace
 
 const Operation kDense{"dense", 4, 5, 2, check_dense, run_dense};
-const Operation kMatmul{"matmul", 3, 4, 0, check_matmul, run_matmul};
+const Operation kMatmul{"matmul", 3, 4, 0, check_matmul, run_matmul, "nnn"};
 
 }  // namespace pocketfarm::cpu

@@ -14,7 +14,7 @@ struct DenseCall {
   float lo, hi;
 
   explicit DenseCall(const Call& call)
-      : src(call.buffers[0].data), weight(call.buffers[1].data), bias(call.buffers[2].data), dst(call.buffers[3].data),
+      : src(call.buffers[0].as<float>()), weight(call.buffers[1].as<float>()), bias(call.buffers[2].as<float>()), dst(call.buffers[3].as<float>()),
         n(call.ints[0]), c(call.ints[1]), m(call.ints[2]), has_bias(call.ints[3] != 0), activation(call.ints[4]),
         lo(call.floats[0]), hi(call.floats[1]) {}
 };

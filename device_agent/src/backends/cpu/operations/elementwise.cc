@@ -20,8 +20,8 @@ Status check_activation(const Call& call) {
 }
 
 void run_activation(const Call& call, ThreadPool& pool) {
-  const float* src = call.buffers[0].data;
-  float* dst = call.buffers[1].data;
+  const float* src = call.buffers[0].as<float>();
+  float* dst = call.buffers[1].as<float>();
   pool.shared(call.ints[0], kElementWork, [&](int64_t begin, int64_t end) {
     if (src != dst) std::copy(src + begin, src + end, dst + begin);
     activate(dst + begin, end - begin, call.ints[1], call.floats[0], call.floats[1]);
@@ -41,8 +41,8 @@ Status check_binary(const Call& call) {
 
 template <typename Combine>
 void combine(const Call& call, int64_t begin, int64_t end, Combine op) {
-  const float *a = call.buffers[0].data, *b = call.buffers[1].data;
-  float* dst = call.buffers[2].data;
+  const float *a = call.buffers[0].as<float>(), *b = call.buffers[1].as<float>();
+  float* dst = call.buffers[2].as<float>();
   const int64_t axis = call.ints[3], inner = call.ints[4];
   if (call.ints[1] == kSame) {
     for (int64_t i = begin; i < end; ++i) dst[i] = op(a[i], b[i]);
@@ -72,7 +72,7 @@ void run_binary(const Call& call, ThreadPool& pool) {
     } else {
       combine(call, begin, end, [](float a, float b) { return a * b; });
     }
-    activate(call.buffers[2].data + begin, end - begin, call.ints[5], call.floats[0], call.floats[1]);
+    activate(call.buffers[2].as<float>() + begin, end - begin, call.ints[5], call.floats[0], call.floats[1]);
   });
 }
 
@@ -96,10 +96,10 @@ void run_planes(const Call& call, ThreadPool& pool) {
   const int64_t n = call.ints[0], planes = call.ints[1] / kLanes, hw = call.ints[2];
   pool.shared(n * planes, kElementWork * hw * kLanes, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
-      const float* scale = call.buffers[1].data + plane % planes * kLanes;
-      const float* shift = call.buffers[2].data + plane % planes * kLanes;
-      const float* src = call.buffers[0].data + plane * hw * kLanes;
-      float* dst = call.buffers[3].data + plane * hw * kLanes;
+      const float* scale = call.buffers[1].as<float>() + plane % planes * kLanes;
+      const float* shift = call.buffers[2].as<float>() + plane % planes * kLanes;
+      const float* src = call.buffers[0].as<float>() + plane * hw * kLanes;
+      float* dst = call.buffers[3].as<float>() + plane * hw * kLanes;
       for (int64_t i = 0; i < hw * kLanes; i += kLanes) {
         for (int lane = 0; lane < kLanes; ++lane) dst[i + lane] = src[i + lane] * scale[lane] + shift[lane];
       }

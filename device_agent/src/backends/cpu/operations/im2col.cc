@@ -65,7 +65,7 @@ Status check(const Call& call) {
 void run(const Call& call, ThreadPool& pool) {
   const ConvCall v(call);
   for (int64_t image = 0; image < v.n; ++image)
-    for (int64_t group = 0; group < v.groups; ++group) convolve(v, image, group, call.buffers[kColumns].data, pool);
+    for (int64_t group = 0; group < v.groups; ++group) convolve(v, image, group, call.buffers[kColumns].as<float>(), pool);
 }
 
 Status check_windows(const Call& call) {
@@ -81,8 +81,8 @@ Status check_windows(const Call& call) {
 void run_windows(const Call& call, ThreadPool& pool) {
   const Windows v(call);
   for (int64_t image = 0; image < v.n; ++image)
-    write_columns(v, call.buffers[0].data + image * v.c * v.h * v.w,
-                  call.buffers[1].data + image * v.c * v.kh * v.kw * v.pixels(), pool);
+    write_columns(v, call.buffers[0].as<float>() + image * v.c * v.h * v.w,
+                  call.buffers[1].as<float>() + image * v.c * v.kh * v.kw * v.pixels(), pool);
 }
 
 }  // namespace

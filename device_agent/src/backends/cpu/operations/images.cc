@@ -26,9 +26,9 @@ void run_instance_norm(const Call& call, ThreadPool& pool) {
   const int64_t planes = int64_t{call.ints[0]} * call.ints[1], c = call.ints[1], hw = call.ints[2];
   const ElementKernels& kernels = element_kernels();
   pool.each(planes, [&](int64_t plane, int) {
-    const float* src = call.buffers[0].data + plane * hw;
-    float* dst = call.buffers[3].data + plane * hw;
-    kernels.normalise(src, dst, hw, call.floats[0], call.buffers[1].data[plane % c], call.buffers[2].data[plane % c]);
+    const float* src = call.buffers[0].as<float>() + plane * hw;
+    float* dst = call.buffers[3].as<float>() + plane * hw;
+    kernels.normalise(src, dst, hw, call.floats[0], call.buffers[1].as<float>()[plane % c], call.buffers[2].as<float>()[plane % c]);
     activate(dst, hw, call.ints[3], call.floats[1], call.floats[2]);
   }, kNormaliseWork * planes * hw);
 }
@@ -60,13 +60,13 @@ void run_pad(const Call& call, ThreadPool& pool) {
   const int64_t oh = h + top + i[5], ow = w + left + right;
   pool.shared(i[0] * oh, kPadWork * ow, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      float* dst = call.buffers[1].data + row * ow;
+      float* dst = call.buffers[1].as<float>() + row * ow;
       const int64_t y = padded_source(row % oh - top, h, mode);
       if (y < 0) {
         std::fill_n(dst, ow, call.floats[0]);
         continue;
       }
-      const float* src = call.buffers[0].data + (row / oh * h + y) * w;
+      const float* src = call.buffers[0].as<float>() + (row / oh * h + y) * w;
       const auto outside = [&](int64_t x) {
         const int64_t from = padded_source(x - left, w, mode);
         dst[x] = from < 0 ? call.floats[0] : src[from];
@@ -160,8 +160,8 @@ void run_resize(const Call& call, ThreadPool& pool) {
     MixedRows mixed(across, columns.size);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t y = rows.scaled(row % rows.size), y0 = y / rows.divisor, y1 = std::min(y0 + 1, rows.extent - 1);
-      const float* plane = call.buffers[0].data + row / rows.size * rows.extent * columns.extent;
-      float* dst = call.buffers[1].data + row * columns.size;
+      const float* plane = call.buffers[0].as<float>() + row / rows.size * rows.extent * columns.extent;
+      float* dst = call.buffers[1].as<float>() + row * columns.size;
       if (!linear) {
         across.take(plane + y0 * columns.extent, dst);
         continue;

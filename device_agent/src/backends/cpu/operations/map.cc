@@ -1,4 +1,5 @@
-// map: an expression of up to four operands, of each element (kernels/ir/expressions.py has the functions' codes).
+// map and map_whole: an expression of up to four operands, of each element (kernels/ir/expressions.py has the functions'
+// codes), in floats, or in whole numbers of 32 or 64 bits. Operands of other types are converted, and so is the result.
 #include <algorithm>
 
 #include "backends/cpu/elements/kernels.h"
@@ -13,12 +14,13 @@ constexpr int64_t kBlock = 256;  // elements that pass through the whole express
 constexpr int64_t kGrain = 4096;
 constexpr int64_t kElementWork = 4;  // of an instruction
 
-// Its ints: operands, instructions, extents, strides of each operand, instructions as (function, three registers).
+// Its ints: operands, instructions, extents, strides of each operand, instructions as (function, three registers); of
+// map_whole then the numbers' lower and upper words by turns, and whether registers have 64 bits.
 struct Layout {
   explicit Layout(const Call& call)
       : operands(call.ints[0]), instructions(call.ints[1]), extents(&call.ints[2]), strides(extents + kAxes),
-        program(strides + kOperands * kAxes) {}
-  const int32_t operands, instructions, *extents, *strides, *program;
+        program(strides + kOperands * kAxes), numbers(program + kInstructions) {}
+  const int32_t operands, instructions, *extents, *strides, *program, *numbers;
 };
 
 struct Instruction {
@@ -27,7 +29,8 @@ struct Instruction {
   int function, registers[3];
 };
 
-Status check_map(const Call& call) {
+template <int kCount>
+Status check_expression(const Call& call, const int (&arities)[kCount]) {
   const Layout layout(call);
   Check check(call);
   check.range("operands", layout.operands, 0, kOperands).range("instructions", layout.instructions, 1, kInstructions);
@@ -46,9 +49,10 @@ Status check_map(const Call& call) {
   }
   for (int i = 0; i < layout.instructions; ++i) {
     const Instruction one(layout.program[i]);
-    check.range("a function", one.function, 0, kFunctions - 1);
+    check.range("a function", one.function, 0, kCount - 1);
+    if (!check.status()) check.that(arities[one.function] > 0, "there is no function " + std::to_string(one.function));
     if (check.status()) return check.status();
-    for (int k = 0; k < kArities[one.function]; ++k) {
+    for (int k = 0; k < arities[one.function]; ++k) {
       const int from = one.registers[k];
       check.that(from < kFirstResult + i && (from >= kOperands || from < layout.operands),
                  "instruction " + std::to_string(i) + " reads register " + std::to_string(from) + ", which has no value");
@@ -57,8 +61,26 @@ Status check_map(const Call& call) {
   return check.status();
 }
 
+Status check_map(const Call& call) { return check_expression(call, kArities); }
+
+Status check_map_whole(const Call& call) {
+  const Status error = Check(call).range("wide", call.ints.back(), 0, 1).status();
+  return error ? error : check_expression(call, kWholeArities);
+}
+
+// `count` numbers that lie `stride` apart.
+template <typename From, typename To>
+void copy(const From* from, int64_t stride, int64_t count, To* to) {
+  if constexpr (std::is_same_v<From, To>) {
+    if (stride == 1) return void(std::copy_n(from, count, to));
+  }
+  if (stride == 0) return void(std::fill_n(to, count, converted<To>(*from)));
+  for (int64_t i = 0; i < count; ++i) to[i] = converted<To>(from[i * stride]);
+}
+
 // Values of one operand for `count` elements from `begin` on.
-void load(const float* src, const int32_t* extents, const int32_t* strides, int64_t begin, int64_t count, float* to) {
+template <typename From, typename To>
+void load(const From* src, const int32_t* extents, const int32_t* strides, int64_t begin, int64_t count, To* to) {
   int64_t at[kAxes], rest = begin;
   for (int axis = kAxes - 1; axis >= 0; --axis) at[axis] = rest % extents[axis], rest /= extents[axis];
   constexpr int last = kAxes - 1;
@@ -66,14 +88,7 @@ void load(const float* src, const int32_t* extents, const int32_t* strides, int6
     int64_t place = 0;
     for (int axis = 0; axis < kAxes; ++axis) place += at[axis] * strides[axis];
     const int64_t run = std::min<int64_t>(count, extents[last] - at[last]);
-    const float* from = src + place;
-    if (strides[last] == 1) {
-      std::copy_n(from, run, to);
-    } else if (strides[last] == 0) {
-      std::fill_n(to, run, *from);
-    } else {
-      for (int64_t i = 0; i < run; ++i) to[i] = from[i * strides[last]];
-    }
+    copy(src + place, strides[last], run, to);
     to += run;
     count -= run;
     at[last] += run;
@@ -81,67 +96,111 @@ void load(const float* src, const int32_t* extents, const int32_t* strides, int6
   }
 }
 
-// Where registers' values lie for the block that is computed; operands that lie as the result does are read in place.
+constexpr Type type_of(float) { return Type::f32; }
+constexpr Type type_of(int32_t) { return Type::i32; }
+constexpr Type type_of(int64_t) { return Type::i64; }
+
+// The result's elements from `begin` on.
+template <typename T>
+void store(const View& dst, int64_t begin, int64_t count, const T* from) {
+  if (dst.type == Type::truth) {
+    for (int64_t i = 0; i < count; ++i) dst.as<uint8_t>()[begin + i] = from[i] != 0 ? 1 : 0;
+  } else {
+    with_type(dst.type, [&](auto like) { copy(from, 1, count, dst.as<decltype(like)>() + begin); });
+  }
+}
+
+// Number `k` of a call's own.
+template <typename T>
+T number(const Call& call, const Layout& layout, int k) {
+  if constexpr (std::is_same_v<T, float>) {
+    return call.floats[k];
+  } else {
+    const auto low = static_cast<uint32_t>(layout.numbers[2 * k]), high = static_cast<uint32_t>(layout.numbers[2 * k + 1]);
+    return static_cast<T>(uint64_t{high} << 32 | low);
+  }
+}
+
+// Where registers' values lie for the block that is computed; operands of their type that lie as the result does are read in
+// place.
+template <typename T>
 class Registers {
  public:
   // For blocks of at most `count` elements.
-  Registers(const Call& call, const Layout& layout, float* scratch, int64_t count)
+  Registers(const Call& call, const Layout& layout, T* scratch, int64_t count)
       : call_(call), layout_(layout), scratch_(scratch) {
     bool used[kFirstResult + 1] = {};
     for (int i = 0; i < layout.instructions; ++i)
       for (const int from : Instruction(layout.program[i]).registers) used[std::min(from, kFirstResult)] = true;
     for (int k = kOperands; k < kFirstResult; ++k)
-      if (used[k]) std::fill_n(own(k), count, call.floats[k - kOperands]);
+      if (used[k]) std::fill_n(own(k), count, number<T>(call, layout, k - kOperands));
     for (int k = 0; k < layout.operands; ++k) {
       int64_t natural = 1;
-      in_place_[k] = true;
+      in_place_[k] = call.buffers[k].type == type_of(T{});
       for (int axis = kAxes - 1; axis >= 0; natural *= layout.extents[axis--])
         in_place_[k] &= layout.extents[axis] == 1 || layout.strides[k * kAxes + axis] == natural;
     }
   }
   void load_operands(int64_t begin, int64_t count) {
     for (int k = 0; k < layout_.operands; ++k) {
-      const float* src = call_.buffers[k].data;
-      values_[k] = in_place_[k] ? src + begin : own(k);
-      if (!in_place_[k]) load(src, layout_.extents, layout_.strides + k * kAxes, begin, count, own(k));
+      const View& src = call_.buffers[k];
+      values_[k] = in_place_[k] ? src.as<T>() + begin : own(k);
+      if (!in_place_[k])
+        with_type(src.type, [&](auto like) {
+          load(src.as<decltype(like)>(), layout_.extents, layout_.strides + k * kAxes, begin, count, own(k));
+        });
     }
   }
-  const float* operator[](int index) const { return index < kOperands ? values_[index] : own(index); }
-  float* own(int index) const { return scratch_ + index * kBlock; }
+  const T* operator[](int index) const { return index < kOperands ? values_[index] : own(index); }
+  T* own(int index) const { return scratch_ + index * kBlock; }
 
  private:
   const Call& call_;
   const Layout& layout_;
-  float* const scratch_;
-  const float* values_[kOperands] = {};
+  T* const scratch_;
+  const T* values_[kOperands] = {};
   bool in_place_[kOperands] = {};
 };
 
-void run_map(const Call& call, ThreadPool& pool) {
+template <typename T, int kCount, typename Apply>
+void run_expression(const Call& call, ThreadPool& pool, const int (&arities)[kCount], Apply apply) {
   const Layout layout(call);
   int64_t total = 1;
   for (int axis = 0; axis < kAxes; ++axis) total *= layout.extents[axis];
   const int64_t tasks = (total + kGrain - 1) / kGrain;
-  const ElementKernels& kernels = element_kernels();
   pool.each(tasks, [&](int64_t task, int thread) {
     const int64_t end = std::min(total, (task + 1) * kGrain);
-    Registers registers(call, layout, pool.scratch(thread, (kFirstResult + kInstructions) * kBlock), std::min(kBlock, end - task * kGrain));
+    constexpr size_t kFloats = (kFirstResult + kInstructions) * kBlock * sizeof(T) / sizeof(float);
+    auto* scratch = reinterpret_cast<T*>(pool.scratch(thread, kFloats));
+    Registers<T> registers(call, layout, scratch, std::min(kBlock, end - task * kGrain));
     for (int64_t begin = task * kGrain; begin < end; begin += kBlock) {
       const int64_t count = std::min(kBlock, end - begin);
       registers.load_operands(begin, count);
       for (int i = 0; i < layout.instructions; ++i) {
         const Instruction step(layout.program[i]);
-        const float* from[3] = {};
-        for (int k = 0; k < kArities[step.function]; ++k) from[k] = registers[step.registers[k]];
-        kernels.apply(step.function, registers.own(kFirstResult + i), from[0], from[1], from[2], count);
+        const T* from[3] = {};
+        for (int k = 0; k < arities[step.function]; ++k) from[k] = registers[step.registers[k]];
+        apply(step.function, registers.own(kFirstResult + i), from[0], from[1], from[2], count);
       }
-      std::copy_n(registers.own(kFirstResult + layout.instructions - 1), count, call.buffers[kOperands].data + begin);
+      store(call.buffers[kOperands], begin, count, registers.own(kFirstResult + layout.instructions - 1));
     }
   }, kElementWork * total * (1 + layout.instructions));
 }
 
+void run_map(const Call& call, ThreadPool& pool) { run_expression<float>(call, pool, kArities, element_kernels().apply); }
+
+template <typename T>
+void run_whole(const Call& call, ThreadPool& pool) {
+  run_expression<T>(call, pool, kWholeArities, static_cast<void (*)(int, T*, const T*, const T*, const T*, int64_t)>(apply_whole));
+}
+
+void run_map_whole(const Call& call, ThreadPool& pool) { call.ints.back() == 0 ? run_whole<int32_t>(call, pool) : run_whole<int64_t>(call, pool); }
+
+constexpr size_t kInts = 2 + kAxes * (1 + kOperands) + kInstructions;
+
 }  // namespace
 
-const Operation kMap{"map", kOperands + 1, 2 + kAxes * (1 + kOperands) + kInstructions, kNumbers, check_map, run_map};
+const Operation kMap{"map", kOperands + 1, kInts, kNumbers, check_map, run_map, "vvvvv"};
+const Operation kMapWhole{"map_whole", kOperands + 1, kInts + 2 * kNumbers + 1, 0, check_map_whole, run_map_whole, "vvvvv"};
 
 }  // namespace pocketfarm::cpu

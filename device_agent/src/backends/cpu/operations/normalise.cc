@@ -29,7 +29,7 @@ void run_softmax(const Call& call, ThreadPool& pool) {
     float sums[3 * kTogether];
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i % blocks * kTogether, at = i / blocks * axis * inner + first;
-      kernels.softmax(call.buffers[0].data + at, call.buffers[1].data + at, axis, inner, std::min(kTogether, inner - first), sums);
+      kernels.softmax(call.buffers[0].as<float>() + at, call.buffers[1].as<float>() + at, axis, inner, std::min(kTogether, inner - first), sums);
     }
   });
 }
@@ -48,10 +48,10 @@ Status check_row_norm(const Call& call) {
 void run_row_norm(const Call& call, ThreadPool& pool) {
   const int64_t columns = call.ints[1];
   const ElementKernels& kernels = element_kernels();
-  const RowNorm norm{call.ints[2] != 0, call.floats[0], call.floats[1], call.buffers[1].data, call.buffers[2].data};
+  const RowNorm norm{call.ints[2] != 0, call.floats[0], call.floats[1], call.buffers[1].as<float>(), call.buffers[2].as<float>()};
   pool.shared(call.ints[0], kElementWork * columns, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin * columns; at < end * columns; at += columns)
-      kernels.normalise_row(call.buffers[0].data + at, call.buffers[3].data + at, columns, norm);
+      kernels.normalise_row(call.buffers[0].as<float>() + at, call.buffers[3].as<float>() + at, columns, norm);
   });
 }
 
@@ -67,8 +67,8 @@ void run_lrn(const Call& call, ThreadPool& pool) {
   pool.each(n * c, [&](int64_t plane, int) {
     const int64_t channel = plane % c;
     const int64_t first = -std::min(channel, before), last = std::min(c - 1 - channel, after);
-    const float* src = call.buffers[0].data + plane * hw;
-    float* dst = call.buffers[1].data + plane * hw;
+    const float* src = call.buffers[0].as<float>() + plane * hw;
+    float* dst = call.buffers[1].as<float>() + plane * hw;
     for (int64_t i = 0; i < hw; ++i) {
       float squares = 0;
       for (int64_t d = first; d <= last; ++d) squares += src[d * hw + i] * src[d * hw + i];

@@ -10,7 +10,7 @@ const Operation* const kOperations[] = {
     &kActivation, &kBinary, &kAffine, &kInstanceNorm, &kPad2d,             &kResize2d, &kTranspose,
     &kCopyBlock,  &kTakeBlock, &kConv2dIm2col, &kIm2col, &kConv2dSequential, &kDenseSequential, &kConv2dNc16, &kDepthwiseNc16,
     &kWinogradNc16, &kPool2dNc16, &kGlobalAveragePoolNc16, &kToNc16, &kFromNc16,
-    &kDenseNc16, &kLrnNc16, &kConv2dInt8, &kDepthwiseInt8, &kDenseInt8, &kMap, &kTake, &kGatherValues, &kReduce, &kSortRows, &kSuppressRows, &kRoiAlignNc16,
+    &kDenseNc16, &kLrnNc16, &kConv2dInt8, &kDepthwiseInt8, &kDenseInt8, &kMap, &kMapWhole, &kTake, &kGatherValues, &kReduce, &kSortRows, &kSuppressRows, &kRoiAlignNc16,
     &kAttention, &kRowNorm, &kGather, &kGatherBytes, &kActivate, &kActivationGradient, &kCrossEntropy, &kSquaredError,
     &kColumnSums, &kAccumulate, &kGradientStep, &kMomentumStep, &kCountBatch, &kUnfold, &kFold, &kMaxPool,
     &kMaxPoolGradient, &kAveragePool, &kAveragePoolGradient, &kTrainingProduct};
@@ -27,6 +27,30 @@ std::string operation_names() {
   std::string out;
   for (const Operation* operation : kOperations) (out += out.empty() ? "" : ", ") += operation->name;
   return out;
+}
+
+size_t wrong_buffer(const Operation& operation, const Call& call) {
+  const View* alike = nullptr;
+  for (size_t k = 0; k < call.buffers.size(); ++k) {
+    const char letter = operation.types == nullptr ? 'f' : operation.types[k];
+    const Type type = call.buffers[k].type;
+    const bool number = type == Type::f32 || type == Type::i32 || type == Type::i64;
+    bool right = letter == '.';
+    if (letter == 'f') right = type == Type::f32;
+    if (letter == 'i') right = type == Type::i32;
+    if (letter == 'l') right = type == Type::i64;
+    if (letter == 'b') right = type == Type::i8;
+    if (letter == 'u') right = type == Type::u8;
+    if (letter == 'p') right = type == Type::i32 || type == Type::i64;
+    if (letter == 'n') right = number;
+    if (letter == 'e' || letter == 'v') right = type != Type::f16;
+    if (letter == 'n' || letter == 'e') {
+      if (alike == nullptr) alike = &call.buffers[k];
+      right &= type == alike->type;
+    }
+    if (!right) return k;
+  }
+  return call.buffers.size();
 }
 
 Check& Check::that(bool ok, const std::string& message) {
@@ -52,6 +76,11 @@ Check& Check::holds(const char* name, size_t buffer, std::initializer_list<int64
   return that(!overflow && elements <= have, std::string("buffer of `") + name + "` has " + std::to_string(have) +
                                                  " elements, the sizes ask for " +
                                                  (overflow ? "more than 2^63" : std::to_string(elements)));
+}
+
+Check& Check::holds(const char* name, size_t buffer, std::initializer_list<int64_t> extents, Type type) {
+  const Type held = call_.buffers[buffer].type;
+  return that(held == type, std::string("buffer of `") + name + "` holds " + word(held) + ", not " + word(type)).holds(name, buffer, extents);
 }
 
 void activate(float* data, int64_t count, int32_t activation, float lo, float hi) {

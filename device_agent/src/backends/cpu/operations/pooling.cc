@@ -67,8 +67,8 @@ void run_pool(const Call& call, ThreadPool& pool) {
   const Inner inner = whole_windows(v);
   pool.each(v.n * v.c, [&](int64_t plane, int thread) {
     float* row = pool.scratch(thread, static_cast<size_t>(v.w));
-    const float* src = call.buffers[0].data + plane * v.h * v.w;
-    float* dst = call.buffers[1].data + (plane / v.c * v.dst_channels + v.dst_offset + plane % v.c) * v.oh * v.ow;
+    const float* src = call.buffers[0].as<float>() + plane * v.h * v.w;
+    float* dst = call.buffers[1].as<float>() + (plane / v.c * v.dst_channels + v.dst_offset + plane % v.c) * v.oh * v.ow;
     for (int64_t oy = 0; oy < v.oh; ++oy, dst += v.ow) {
       const Window y = window(oy * v.sh - v.pad_t, v.kh, v.h, v.pad_b);
       fold_rows(v, kernels, src, y, row);
@@ -100,8 +100,8 @@ void run_global(const Call& call, ThreadPool& pool) {
   pool.shared(planes, kElementWork * hw, [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) {
       double sum = 0;
-      for (int64_t i = 0; i < hw; ++i) sum += call.buffers[0].data[plane * hw + i];
-      call.buffers[1].data[plane] = static_cast<float>(sum / static_cast<double>(hw));
+      for (int64_t i = 0; i < hw; ++i) sum += call.buffers[0].as<float>()[plane * hw + i];
+      call.buffers[1].as<float>()[plane] = static_cast<float>(sum / static_cast<double>(hw));
     }
   });
 }

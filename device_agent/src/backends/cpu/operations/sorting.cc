@@ -12,12 +12,12 @@ namespace {
 
 constexpr int64_t kElementWork = 64;
 constexpr int64_t kPairWork = 16;
-constexpr int64_t kMostPlaces = int64_t{1} << 24;  // whole numbers that a float holds
 constexpr size_t kTogether = 64;                   // boxes that one is held against before it is asked whether it goes
 enum Number { kLowY, kLowX, kHighY, kHighX, kArea, kNumbers };
 
+template <typename Key>
 struct Element {
-  uint32_t key;  // rises from the best to the worst
+  Key key;  // rises from the best to the worst
   uint32_t place;
 };
 
@@ -30,15 +30,22 @@ uint32_t key_of(float value, bool largest) {
   return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
+template <typename T, typename Key = std::make_unsigned_t<T>>
+Key key_of(T value, bool largest) {
+  const Key key = static_cast<Key>(value) ^ Key{1} << (8 * sizeof(T) - 1);
+  return largest ? ~key : key;
+}
+
 // Stable, by the keys' bytes from the last on; a byte that is the same everywhere costs a count.
-void sort(std::vector<Element>& elements, std::vector<Element>& other) {
+template <typename Key>
+void sort(std::vector<Element<Key>>& elements, std::vector<Element<Key>>& other) {
   other.resize(elements.size());
-  for (int shift = 0; shift < 32; shift += 8) {
+  for (int shift = 0; shift < static_cast<int>(8 * sizeof(Key)); shift += 8) {
     std::array<size_t, 257> starts{};
-    for (const Element& each : elements) ++starts[(each.key >> shift & 255) + 1];
+    for (const Element<Key>& each : elements) ++starts[(each.key >> shift & 255) + 1];
     if (std::find(starts.begin(), starts.end(), elements.size()) != starts.end()) continue;
     for (size_t byte = 1; byte < starts.size(); ++byte) starts[byte] += starts[byte - 1];
-    for (const Element& each : elements) other[starts[each.key >> shift & 255]++] = each;
+    for (const Element<Key>& each : elements) other[starts[each.key >> shift & 255]++] = each;
     elements.swap(other);
   }
 }
@@ -46,27 +53,38 @@ void sort(std::vector<Element>& elements, std::vector<Element>& other) {
 Status check_sort(const Call& call) {
   const int64_t rows = call.ints[0], n = call.ints[1], k = call.ints[2];
   Check check(call);
-  check.sizes({rows, n}).range("n", n, 1, kMostPlaces).range("k", k, 1, n).range("largest", call.ints[3], 0, 1);
+  check.sizes({rows, n}).range("k", k, 1, n).range("largest", call.ints[3], 0, 1);
   if (check.status()) return check.status();
   return check.holds("src", 0, {rows, n}).holds("values", 1, {rows, k}).holds("places", 2, {rows, k}).status();
 }
 
-void run_sort(const Call& call, ThreadPool& pool) {
+template <typename T, typename Place>
+void sort_rows(const Call& call, ThreadPool& pool) {
   const int64_t rows = call.ints[0], n = call.ints[1], k = call.ints[2];
   const bool largest = call.ints[3] != 0;
   pool.shared(rows, kElementWork * n, [&](int64_t begin, int64_t end) {
-    std::vector<Element> elements(static_cast<size_t>(n)), other;
+    std::vector<Element<decltype(key_of(T{}, false))>> elements(static_cast<size_t>(n)), other;
     for (int64_t row = begin; row < end; ++row) {
-      const float* src = call.buffers[0].data + row * n;
+      const T* src = call.buffers[0].as<T>() + row * n;
       for (int64_t i = 0; i < n; ++i) elements[static_cast<size_t>(i)] = {key_of(src[i], largest), static_cast<uint32_t>(i)};
       sort(elements, other);
       for (int64_t i = 0; i < k; ++i) {
         const uint32_t place = elements[static_cast<size_t>(i)].place;
-        call.buffers[1].data[row * k + i] = src[place];
-        call.buffers[2].data[row * k + i] = static_cast<float>(place);
+        call.buffers[1].as<T>()[row * k + i] = src[place];
+        call.buffers[2].as<Place>()[row * k + i] = static_cast<Place>(place);
       }
     }
   });
+}
+
+template <typename T>
+void sort_by(const Call& call, ThreadPool& pool) {
+  call.buffers[2].type == Type::i32 ? sort_rows<T, int32_t>(call, pool) : sort_rows<T, int64_t>(call, pool);
+}
+
+void run_sort(const Call& call, ThreadPool& pool) {
+  const Type type = call.buffers[0].type;
+  type == Type::f32 ? sort_by<float>(call, pool) : type == Type::i32 ? sort_by<int32_t>(call, pool) : sort_by<int64_t>(call, pool);
 }
 
 // Boxes that a row has taken, number by number.
@@ -103,14 +121,15 @@ struct Taken {
   }
 };
 
-int64_t inside(float number, int64_t last) {
-  return number > 0 ? static_cast<int64_t>(std::min(number, static_cast<float>(last))) : 0;
+// A whole number of a buffer of places.
+int64_t place_in(const View& view, int64_t at) {
+  return view.type == Type::i32 ? view.as<int32_t>()[at] : view.as<int64_t>()[at];
 }
 
 Status check_suppress(const Call& call) {
   const int64_t batch = call.ints[0], n = call.ints[1], rows = call.ints[2], length = call.ints[3], rounds = call.ints[4];
   Check check(call);
-  check.sizes({batch, n, rows, length, rounds}).range("n", n, 1, kMostPlaces).range("length", length, 1, kMostPlaces);
+  check.sizes({batch, n, rows, length, rounds});
   if (check.status()) return check.status();
   return check.that(rows % batch == 0, "rows of suppress_rows are no multiple of its batch")
       .holds("boxes", 0, {batch, n, kNumbers})
@@ -124,26 +143,26 @@ void run_suppress(const Call& call, ThreadPool& pool) {
   const int64_t batch = call.ints[0], n = call.ints[1], rows = call.ints[2], length = call.ints[3], rounds = call.ints[4];
   pool.shared(rows, kPairWork * length * std::min(length, rounds), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const float *boxes = call.buffers[0].data + row / (rows / batch) * n * kNumbers, *order = call.buffers[1].data + row * length;
-      float* dst = call.buffers[3].data + row * rounds;
-      const int64_t valid = inside(call.buffers[2].data[row], length);
+      const float *boxes = call.buffers[0].as<float>() + row / (rows / batch) * n * kNumbers;
+      int64_t* dst = call.buffers[3].as<int64_t>() + row * rounds;
+      const int64_t valid = std::clamp<int64_t>(place_in(call.buffers[2], row), 0, length);
       Taken taken;
       int64_t found = 0;
       for (int64_t i = 0; i < valid && found < rounds; ++i) {
-        const int64_t place = inside(order[i], n - 1);
+        const int64_t place = std::clamp<int64_t>(place_in(call.buffers[1], row * length + i), 0, n - 1);
         const float* box = boxes + place * kNumbers;
         if (taken.overlap(box, call.floats[0])) continue;
         taken.add(box);
-        dst[found++] = static_cast<float>(place);
+        dst[found++] = place;
       }
-      std::fill(dst + found, dst + rounds, -1.0f);
+      std::fill(dst + found, dst + rounds, -1);
     }
   });
 }
 
 }  // namespace
 
-const Operation kSortRows{"sort_rows", 3, 4, 0, check_sort, run_sort};
-const Operation kSuppressRows{"suppress_rows", 4, 5, 1, check_suppress, run_suppress};
+const Operation kSortRows{"sort_rows", 3, 4, 0, check_sort, run_sort, "nnp"};
+const Operation kSuppressRows{"suppress_rows", 4, 5, 1, check_suppress, run_suppress, "fppl"};
 
 }  // namespace pocketfarm::cpu

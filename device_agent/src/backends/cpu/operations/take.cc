@@ -1,7 +1,6 @@
 // take and gather_values: copies of single elements.
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <cstring>
 
 #include "operation.h"
 
@@ -10,7 +9,6 @@ namespace {
 
 constexpr int kAxes = 8;
 constexpr int64_t kElementWork = 16;
-constexpr float kLargestWhole = 16777216;  // that is surely one
 
 struct Layout {
   explicit Layout(const Call& call)
@@ -39,7 +37,7 @@ Status check_take(const Call& call) {
 constexpr int64_t kNowhere = INT64_MIN;
 
 // What the elements of an axis add to a place in the source; kNowhere: there is none.
-std::vector<int64_t> places_along(const Layout& layout, const float* table, int axis) {
+std::vector<int64_t> places_along(const Layout& layout, const int32_t* table, int axis) {
   std::vector<int64_t> found(static_cast<size_t>(layout.extents[axis]));
   const int64_t stride = layout.strides[axis];
   for (size_t i = 0; i < found.size(); ++i) {
@@ -47,18 +45,33 @@ std::vector<int64_t> places_along(const Layout& layout, const float* table, int 
       found[i] = static_cast<int64_t>(i) * stride;
       continue;
     }
-    const float entry = table[static_cast<size_t>(layout.tables[axis]) + i];
-    found[i] = entry >= 0 && entry <= Check::kMaxSize ? static_cast<int64_t>(entry) * stride : kNowhere;
+    const int32_t entry = table[static_cast<size_t>(layout.tables[axis]) + i];
+    found[i] = entry >= 0 ? entry * stride : kNowhere;
   }
   return found;
 }
 
+// What stands where there is nothing: of floats the float, of whole numbers the last two ints.
+template <typename T>
+T filling(const Call& call) {
+  T value;
+  if (call.buffers[0].type == Type::f32) {
+    std::memcpy(&value, &call.floats[0], sizeof value);
+  } else {
+    const int32_t* words = &call.ints.back() - 1;
+    value = static_cast<T>(uint64_t{static_cast<uint32_t>(words[1])} << 32 | static_cast<uint32_t>(words[0]));
+  }
+  return value;
+}
+
+// Of elements of a size.
+template <typename T>
 class Take {
  public:
   explicit Take(const Call& call)
-      : layout_(call), src_(call.buffers[0].data), elements_(call.buffers[0].elements), dst_(call.buffers[2].data),
-        value_(call.floats[0]), length_(layout_.extents[kLast]), stride_(layout_.strides[kLast]), even_(layout_.tables[kLast] < 0) {
-    const float* table = call.buffers[1].data;
+      : layout_(call), src_(call.buffers[0].as<T>()), elements_(call.buffers[0].elements), dst_(call.buffers[2].as<T>()),
+        value_(filling<T>(call)), length_(layout_.extents[kLast]), stride_(layout_.strides[kLast]), even_(layout_.tables[kLast] < 0) {
+    const int32_t* table = call.buffers[1].as<int32_t>();
     for (int axis = 0; axis < kLast; ++axis)
       if (layout_.extents[axis] > 1 || layout_.tables[axis] >= 0) outer_.push_back(places_along(layout_, table, axis));
     if (even_) {
@@ -95,7 +108,7 @@ class Take {
   static constexpr int kLast = kAxes - 1;
 
   // What a table names beyond the source is as if it named nothing, so that no content of it can lead outside.
-  void copy(int64_t place, float* dst) const {
+  void copy(int64_t place, T* dst) const {
     const bool whole = least_ != kNowhere && place + least_ >= 0 && place + most_ < elements_;
     if (!whole) {
       for (int64_t i = 0; i < length_; ++i) {
@@ -113,10 +126,10 @@ class Take {
   }
 
   const Layout layout_;
-  const float* const src_;
+  const T* const src_;
   const int64_t elements_;
-  float* const dst_;
-  const float value_;
+  T* const dst_;
+  const T value_;
   const int64_t length_, stride_;
   const bool even_;  // the elements of a row lie in even steps
   std::vector<std::vector<int64_t>> outer_;  // of the axes before the last that tell something
@@ -125,8 +138,10 @@ class Take {
 };
 
 void run_take(const Call& call, ThreadPool& pool) {
-  const Take take(call);
-  pool.shared(take.rows(), kElementWork * take.length(), [&](int64_t begin, int64_t end) { take.run(begin, end); });
+  with_size(call.buffers[0].type, [&](auto like) {
+    const Take<decltype(like)> take(call);
+    pool.shared(take.rows(), kElementWork * take.length(), [&](int64_t begin, int64_t end) { take.run(begin, end); });
+  });
 }
 
 Status check_gather(const Call& call) {
@@ -140,26 +155,30 @@ Status check_gather(const Call& call) {
       .status();
 }
 
-void run_gather(const Call& call, ThreadPool& pool) {
+template <typename T, typename Place>
+void gather(const Call& call, ThreadPool& pool) {
   const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2], indices = call.ints[3];
-  const float *src = call.buffers[0].data, *places = call.buffers[1].data;
+  const T* src = call.buffers[0].as<T>();
+  const Place* places = call.buffers[1].as<Place>();
   pool.shared(outer * indices, kElementWork * inner, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const float asked = places[row % indices];
-      if (!(std::fabs(asked) <= kLargestWhole)) {
-        std::fill_n(call.buffers[2].data + row * inner, inner, std::numeric_limits<float>::quiet_NaN());
-        continue;
-      }
-      const double wanted = asked < 0 ? double{asked} + static_cast<double>(axis) : asked;
-      const auto place = static_cast<int64_t>(wanted > 0 ? std::min(wanted, static_cast<double>(axis - 1)) : 0);
-      std::copy_n(src + (row / indices * axis + place) * inner, inner, call.buffers[2].data + row * inner);
+      const int64_t asked = places[row % indices];
+      const int64_t place = std::clamp<int64_t>(asked < 0 ? asked + axis : asked, 0, axis - 1);
+      std::copy_n(src + (row / indices * axis + place) * inner, inner, call.buffers[2].as<T>() + row * inner);
     }
+  });
+}
+
+void run_gather(const Call& call, ThreadPool& pool) {
+  with_size(call.buffers[0].type, [&](auto like) {
+    using T = decltype(like);
+    call.buffers[1].type == Type::i32 ? gather<T, int32_t>(call, pool) : gather<T, int64_t>(call, pool);
   });
 }
 
 }  // namespace
 
-const Operation kTake{"take", 3, 1 + 3 * kAxes, 1, check_take, run_take};
-const Operation kGatherValues{"gather_values", 3, 4, 0, check_gather, run_gather};
+const Operation kTake{"take", 3, 3 + 3 * kAxes, 1, check_take, run_take, "eie"};
+const Operation kGatherValues{"gather_values", 3, 4, 0, check_gather, run_gather, "epe"};
 
 }  // namespace pocketfarm::cpu

@@ -21,8 +21,8 @@ Status check_activate(const Call& call) {
 }
 
 void run_activate(const Call& call, ThreadPool& pool) {
-  const float* src = call.buffers[0].data;
-  float* dst = call.buffers[1].data;
+  const float* src = call.buffers[0].as<float>();
+  float* dst = call.buffers[1].as<float>();
   pool.ranges(4 * int64_t{call.ints[0]}, kGrain, [&](int64_t begin, int64_t end) {
     if (src != dst) std::copy(src + begin, src + end, dst + begin);
     activate(dst + begin, end - begin, call.ints[1], call.floats[0], call.floats[1]);
@@ -35,8 +35,8 @@ Status check_gradient(const Call& call) {
 }
 
 void run_gradient(const Call& call, ThreadPool& pool) {
-  const float *value = call.buffers[0].data, *src = call.buffers[1].data;
-  float* dst = call.buffers[2].data;
+  const float *value = call.buffers[0].as<float>(), *src = call.buffers[1].as<float>();
+  float* dst = call.buffers[2].as<float>();
   const auto activation = static_cast<Activation>(call.ints[1]);
   const bool relu = activation == Activation::relu, tanh = activation == Activation::tanh;
   pool.ranges(call.ints[0], kGrain, [&](int64_t begin, int64_t end) {
@@ -57,10 +57,10 @@ void run_sums(const Call& call, ThreadPool& pool) {
   const int64_t rows = call.ints[0], columns = 4 * int64_t{call.ints[1]}, each = call.ints[2];
   pool.ranges((rows + each - 1) / each, std::max<int64_t>(1, kGrain / (each * columns)), [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) {
-      float* dst = call.buffers[1].data + part * columns;
+      float* dst = call.buffers[1].as<float>() + part * columns;
       std::fill(dst, dst + columns, 0.0f);
       for (int64_t row = part * each; row < std::min(rows, (part + 1) * each); ++row) {
-        const float* src = call.buffers[0].data + row * columns;
+        const float* src = call.buffers[0].as<float>() + row * columns;
         for (int64_t i = 0; i < columns; ++i) dst[i] += src[i];
       }
     }
@@ -73,8 +73,8 @@ Status check_accumulate(const Call& call) {
 }
 
 void run_accumulate(const Call& call, ThreadPool& pool) {
-  const float* src = call.buffers[0].data;
-  float* dst = call.buffers[1].data;
+  const float* src = call.buffers[0].as<float>();
+  float* dst = call.buffers[1].as<float>();
   pool.ranges(4 * int64_t{call.ints[0]}, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) dst[i] += src[i];
   });
@@ -93,12 +93,12 @@ Status check_step(const Call& call) {
 
 float rate_of(const Call& call) {
   const uint32_t epoch = counted(call, 2) / static_cast<uint32_t>(call.ints[1]);
-  return call.buffers[1].data[std::min(epoch, static_cast<uint32_t>(call.ints[2]) - 1)];
+  return call.buffers[1].as<float>()[std::min(epoch, static_cast<uint32_t>(call.ints[2]) - 1)];
 }
 
 void run_step(const Call& call, ThreadPool& pool) {
-  const float *gradient = call.buffers[0].data, rate = rate_of(call);
-  float* weight = call.buffers[3].data;
+  const float *gradient = call.buffers[0].as<float>(), rate = rate_of(call);
+  float* weight = call.buffers[3].as<float>();
   pool.ranges(4 * int64_t{call.ints[0]}, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) weight[i] -= rate * gradient[i];
   });
@@ -110,8 +110,8 @@ Status check_momentum(const Call& call) {
 }
 
 void run_momentum(const Call& call, ThreadPool& pool) {
-  const float *gradient = call.buffers[0].data, rate = rate_of(call), momentum = call.floats[0];
-  float *weight = call.buffers[3].data, *velocity = call.buffers[4].data;
+  const float *gradient = call.buffers[0].as<float>(), rate = rate_of(call), momentum = call.floats[0];
+  float *weight = call.buffers[3].as<float>(), *velocity = call.buffers[4].as<float>();
   pool.ranges(4 * int64_t{call.ints[0]}, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       velocity[i] = momentum * velocity[i] + gradient[i];
@@ -126,7 +126,7 @@ const Operation kActivate{"activate", 2, 2, 2, check_activate, run_activate};
 const Operation kActivationGradient{"activation_gradient", 3, 2, 0, check_gradient, run_gradient};
 const Operation kColumnSums{"column_sums", 2, 3, 0, check_sums, run_sums};
 const Operation kAccumulate{"accumulate", 2, 1, 0, check_accumulate, run_accumulate};
-const Operation kGradientStep{"gradient_step", 4, 3, 0, check_step, run_step};
-const Operation kMomentumStep{"momentum_step", 5, 3, 1, check_momentum, run_momentum};
+const Operation kGradientStep{"gradient_step", 4, 3, 0, check_step, run_step, "ffif"};
+const Operation kMomentumStep{"momentum_step", 5, 3, 1, check_momentum, run_momentum, "ffiff"};
 
 }  // namespace pocketfarm::cpu

@@ -33,8 +33,8 @@ Status check_product(const Call& call) {
 
 void run_product(const Call& call, ThreadPool& pool) {
   const ProductCall v(call);
-  const float *a = call.buffers[0].data, *b = call.buffers[1].data, *bias = call.buffers[2].data;
-  float* dst = call.buffers[3].data;
+  const float *a = call.buffers[0].as<float>(), *b = call.buffers[1].as<float>(), *bias = call.buffers[2].as<float>();
+  float* dst = call.buffers[3].as<float>();
   Gemm gemm{v.rows, v.columns, v.depth, a, v.a_stride, dst, v.columns,
             v.b_turned ? pack_columns(b, v.b_stride) : pack_rows(b, v.b_stride), {}, v.a_turned};
   if (v.has_bias || v.activation != 0)

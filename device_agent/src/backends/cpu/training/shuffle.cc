@@ -1,7 +1,5 @@
 #include "shuffle.h"
 
-#include <cstring>
-
 namespace pocketfarm::cpu {
 namespace {
 
@@ -42,9 +40,7 @@ int64_t Shuffle::drawn(uint32_t done, int64_t row) const {
 }
 
 uint32_t counted(const Call& call, size_t counter) {
-  uint32_t done;
-  std::memcpy(&done, call.buffers[counter].data, sizeof done);
-  return done;
+  return *call.buffers[counter].as<uint32_t>();
 }
 
 }  // namespace pocketfarm::cpu

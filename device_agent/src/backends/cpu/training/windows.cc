@@ -96,9 +96,9 @@ void run_unfold(const Call& call, ThreadPool& pool) {
   const bool joined = v.dw == 1 && v.channels == v.src_stride, few = v.channels < 4 && v.src_stride >= 4;
   pool.ranges(call.ints[0], 64, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const float* image = call.buffers[0].data + row / v.ow / v.oh * v.h * v.w * v.src_stride;
+      const float* image = call.buffers[0].as<float>() + row / v.ow / v.oh * v.h * v.w * v.src_stride;
       const int64_t top = row / v.ow % v.oh * v.sh - v.pad_t, left = row % v.ow * v.sw - v.pad_l;
-      float* const dst = call.buffers[1].data + row * v.stride;
+      float* const dst = call.buffers[1].as<float>() + row * v.stride;
       float* to = dst;
       for (int64_t ky = 0; ky < v.kh; ++ky) {
         const int64_t y = top + ky * v.dh;
@@ -141,7 +141,7 @@ void run_fold(const Call& call, ThreadPool& pool) {
   pool.ranges(call.ints[0] / v.src_stride, 64, [&](int64_t begin, int64_t end) {
     for (int64_t pixel = begin; pixel < end; ++pixel) {
       const int64_t x = pixel % v.w, y = pixel / v.w % v.h, image = pixel / v.w / v.h;
-      float* dst = call.buffers[1].data + pixel * v.src_stride;
+      float* dst = call.buffers[1].as<float>() + pixel * v.src_stride;
       std::fill_n(dst, v.src_stride, 0.0f);
       for (int64_t ky = 0; ky < v.kh; ++ky) {
         const int64_t oy = down[static_cast<size_t>(y * v.kh + ky)];
@@ -149,7 +149,7 @@ void run_fold(const Call& call, ThreadPool& pool) {
           const int64_t ox = across[static_cast<size_t>(x * v.kw + kx)];
           if (ox < 0) continue;
           const int64_t row = (image * v.oh + oy) * v.ow + ox;
-          add(call.buffers[0].data + row * v.stride + (ky * v.kw + kx) * v.channels, v.channels, dst);
+          add(call.buffers[0].as<float>() + row * v.stride + (ky * v.kw + kx) * v.channels, v.channels, dst);
         }
       }
     }
@@ -213,12 +213,12 @@ void keep_larger(const float* src, int64_t count, float tap, float* dst, float* 
 void run_max(const Call& call, ThreadPool& pool) {
   const PoolCall v(call);
   each_window(v, pool, [&](int64_t place, int64_t image, int64_t y, int64_t x) {
-    float* dst = call.buffers[1].data + place * v.stride;
-    float* winners = call.buffers[2].data + place * v.stride;
+    float* dst = call.buffers[1].as<float>() + place * v.stride;
+    float* winners = call.buffers[2].as<float>() + place * v.stride;
     const int64_t ky0 = std::max<int64_t>(0, -y), kx0 = std::max<int64_t>(0, -x);
     for (int64_t ky = ky0; ky < std::min(v.kh, v.h - y); ++ky)
       for (int64_t kx = kx0; kx < std::min(v.kw, v.w - x); ++kx) {
-        const float* src = call.buffers[0].data + ((image * v.h + y + ky) * v.w + x + kx) * v.stride;
+        const float* src = call.buffers[0].as<float>() + ((image * v.h + y + ky) * v.w + x + kx) * v.stride;
         const float tap = static_cast<float>(ky * v.kw + kx);
         if (ky > ky0 || kx > kx0) {
           keep_larger(src, v.stride, tap, dst, winners);
@@ -233,12 +233,12 @@ void run_max(const Call& call, ThreadPool& pool) {
 void run_average(const Call& call, ThreadPool& pool) {
   const PoolCall v(call);
   each_window(v, pool, [&](int64_t place, int64_t image, int64_t y, int64_t x) {
-    float* dst = call.buffers[1].data + place * v.stride;
+    float* dst = call.buffers[1].as<float>() + place * v.stride;
     std::fill_n(dst, v.stride, 0.0f);
     const int64_t y0 = std::max<int64_t>(0, y), y1 = std::min(v.h, y + v.kh), x0 = std::max<int64_t>(0, x), x1 = std::min(v.w, x + v.kw);
     for (int64_t row = y0; row < y1; ++row)
       for (int64_t column = x0; column < x1; ++column) {
-        const float* src = call.buffers[0].data + ((image * v.h + row) * v.w + column) * v.stride;
+        const float* src = call.buffers[0].as<float>() + ((image * v.h + row) * v.w + column) * v.stride;
         for (int64_t i = 0; i < v.stride; ++i) dst[i] += src[i];
       }
     const float inside = static_cast<float>((y1 - y0) * (x1 - x0));
@@ -275,17 +275,17 @@ void add_won(const float* src, const float* winners, int64_t count, float tap, f
 
 void run_max_back(const Call& call, ThreadPool& pool) {
   const PoolCall v(call);
-  each_holder(v, pool, call.buffers[2].data, [&](float* dst, int64_t at, int64_t tap, int64_t, int64_t) {
-    add_won(call.buffers[0].data + at, call.buffers[1].data + at, v.stride, static_cast<float>(tap), dst);
+  each_holder(v, pool, call.buffers[2].as<float>(), [&](float* dst, int64_t at, int64_t tap, int64_t, int64_t) {
+    add_won(call.buffers[0].as<float>() + at, call.buffers[1].as<float>() + at, v.stride, static_cast<float>(tap), dst);
   });
 }
 
 void run_average_back(const Call& call, ThreadPool& pool) {
   const PoolCall v(call);
-  each_holder(v, pool, call.buffers[1].data, [&](float* dst, int64_t at, int64_t, int64_t oy, int64_t ox) {
+  each_holder(v, pool, call.buffers[1].as<float>(), [&](float* dst, int64_t at, int64_t, int64_t oy, int64_t ox) {
     const int64_t y = oy * v.sh - v.pad_t, x = ox * v.sw - v.pad_l;
     const int64_t down = std::min(v.h, y + v.kh) - std::max<int64_t>(0, y), across = std::min(v.w, x + v.kw) - std::max<int64_t>(0, x);
-    const float inside = static_cast<float>(down * across), *src = call.buffers[0].data + at;
+    const float inside = static_cast<float>(down * across), *src = call.buffers[0].as<float>() + at;
     for (int64_t i = 0; i < v.stride; ++i) dst[i] += src[i] / inside;
   });
 }

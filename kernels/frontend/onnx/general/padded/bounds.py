@@ -15,7 +15,6 @@ from math import exp, floor, inf, isnan, prod, sqrt
 import numpy as np
 
 from kernels.frontend.onnx.context import Context
-from kernels.ir.compositions import whole
 from kernels.ir.expressions import LETTERS, Expression
 from kernels.ir.graph import Node
 from kernels.reference.expressions import compute
@@ -148,8 +147,6 @@ class _Reading:
         if not isinstance(expression, tuple):
             return (float(expression), float(expression)), _Sum({}, float(expression))
         function, *arguments = expression
-        if expression == whole(arguments[-1]):
-            return self._value(node, arguments[-1], operands)
         values = [self._value(node, each, operands) for each in arguments]
         rule = _FUNCTIONS.get(function)
         low, high = ANY if rule is None else rule(*(each for each, _ in values))

@@ -57,7 +57,7 @@ class Rows(Steps):
     def inside(self, name: str, axis: int, count: Count) -> tuple[AnyArray, str]:
         """Places along an axis, and the count, in shapes that broadcast to the tensor."""
         rank, extent = len(self.shape(name)), self.shape(name)[axis]
-        places = np.arange(extent, dtype=np.float32).reshape([extent if k == axis else 1 for k in range(rank)])
+        places = np.arange(extent, dtype=np.int32).reshape([extent if k == axis else 1 for k in range(rank)])
         return places, self.reshape(number(self, count), (1,) * rank)
 
     def masked(self, index: int, value: float, axes: Sequence[int] | None = None) -> str:
@@ -74,8 +74,7 @@ class Rows(Steps):
                 places, held = self.inside(name, axis, count)
                 found = self.map(("select", ("less", "a", "b"), "c", "d"), places, held, self.tensor(name), value)
                 self.to.made[key] = found
-                if kind != np.float32:
-                    self.to.types[found] = kind
+                self.to.types[found] = kind
             name = self.to.made[key]
         return name
 
@@ -107,8 +106,7 @@ def output_counts(to: Context, outputs: Sequence[str]) -> list[str]:
             covered = rows.covered(inner, {axis: count}, PADDING)
             to.constants.pop(name, None)
             rows.end(covered)
-            if kind != np.float32:
-                to.types[name] = kind
+            to.types[name] = kind
             target = to.fresh(f"{name}.count{axis or ''}")
             to.add_shape(target, (1,))
             to.nodes.append(rows.alias(number(rows, count), target))
@@ -128,4 +126,6 @@ def _renamed(to: Context, name: str) -> str:
     to.shapes[new] = to.shapes.pop(name)
     if name in to.types:
         to.types[new] = to.types.pop(name)
+    if name in to.beyond:
+        to.beyond[new] = to.beyond.pop(name)
     return new

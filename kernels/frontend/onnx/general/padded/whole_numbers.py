@@ -1,15 +1,14 @@
-"""Whole numbers that fp32 may not hold: refused where that is known, infinite where only a run can tell."""
+"""Whole numbers that fp32 may not hold are marked, with the reason where it is known not to."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from math import inf, isfinite, prod
 
 from kernels.frontend.onnx.context import Context, OnnxNode, may_wrap
 from kernels.frontend.onnx.general.products import letters_of
 from kernels.frontend.onnx.general.reductions import axes_of
 from kernels.frontend.onnx.general.steps import MAX_PLACES, Steps
-from kernels.ir.compositions import whole
 from kernels.ir.graph import Node
 
 from .bounds import Bounds, bounds_of, times
@@ -35,21 +34,25 @@ def grows(node: OnnxNode, to: Context) -> bool:
     return not node.op.startswith("Scatter") or node.attributes.get("reduction") in ("add", "mul")
 
 
-def keep_exact(node: OnnxNode, to: Context) -> None:
-    """See to it that a result of 2^24 or more becomes infinite, unless bounds show that there is none.
-
-    Raises UnsupportedNode for a product that is known to reach beyond, as hashes compute it.
-    """
+def mark(node: OnnxNode, to: Context, made: Sequence[Node]) -> None:
+    """Mark a result, or sums on its way, unless bounds show that fp32 holds them. `made`: what the node became."""
     name = node.outputs[0]
     if not grows(node, to) or name not in to.shapes:
         return
-    if node.op in SUMS_OF_PRODUCTS | SUMS - {"ReduceSum"}:
-        to.bounds[name] = bounds_of_sums(node, to)
+    is_sum = node.op in SUMS_OF_PRODUCTS | SUMS | {MEAN}
+    sums = bounds_of_sums(node, to) if is_sum else (0.0, 0.0)
+    if is_sum and node.op not in ("ReduceSum", MEAN):
+        to.bounds[name] = sums
     low, high = bounds_of(to, name)
-    if node.op in _PRODUCTS:
-        _refuse(node, to, (low, high))
     if not within(low, high):
-        _bound(node, to, name)
+        to.beyond[name] = _known(node, to, (low, high)) if node.op in _PRODUCTS else ""
+    if not within(*sums):
+        to.beyond |= {each.output: "" for each in made if _adds(each)}
+
+
+def _adds(node: Node) -> bool:
+    """Return whether a node computes a part of a sum."""
+    return node.op in ("reduce", "dense", "matmul") or ("add", "a", "b") in node.attributes.get("expression", ())
 
 
 def within(low: float, high: float) -> bool:
@@ -109,23 +112,14 @@ def terms(node: OnnxNode, to: Context) -> int:
     return prod(extent for letter, extent in extents.items() if letter not in result)
 
 
-def _refuse(node: OnnxNode, to: Context, bounds: tuple[float, float]) -> None:
+def _known(node: OnnxNode, to: Context, bounds: tuple[float, float]) -> str:
+    """Return why fp32 does not hold a product, where that is known, as of hashes; '' where only a run can tell."""
     known = [to.constants[other] for other in node.inputs if other in to.constants]
     found = [float(value) for array in known if array.size for value in (array.min(), array.max())] + [*bounds]
     largest = max((abs(value) for value in found if isfinite(value)), default=0.0)
-    if largest > MAX_PLACES * _ROUNDED:
-        node.reject(
-            f"its whole numbers reach beyond 2^24 (up to {largest:.0f}), which fp32 does not hold: compute "
-            f"{node.outputs[0]!r} with smaller ones, or let the network take it as an input"
-        )
-
-
-def _bound(node: OnnxNode, to: Context, name: str) -> None:
-    """The result goes through one more node."""
-    index = next((index for index in reversed(range(len(to.nodes))) if to.nodes[index].output == name), None)
-    if index is None:  # an input of another name
-        return
-    source = to.fresh(f"{name}.whole")
-    to.nodes[index] = replace(to.nodes[index], outputs=(source,))
-    to.add_shape(source, to.shapes[name])
-    to.nodes.append(Node(node.name, "map", (source,), (name,), {"expression": whole("a")}))
+    if largest <= MAX_PLACES * _ROUNDED:
+        return ""
+    return (
+        f"node {node.name!r} ({node.op}): its whole numbers reach beyond 2^24 (up to {largest:.0f}), which fp32 does "
+        f"not hold: compute {node.outputs[0]!r} with smaller ones, or let the network take it as an input"
+    )

@@ -12,7 +12,7 @@ from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.general.steps import MAX_PLACES, Operand, Steps
 from kernels.frontend.onnx.operands import result_types
 from kernels.frontend.onnx.scales import check_blocks, limits, shape_along, spread
-from kernels.ir.compositions import clip, whole
+from kernels.ir.compositions import clip
 from kernels.ir.shapes import Shape
 
 from . import products
@@ -68,10 +68,9 @@ def _conv(s: Steps, x: tuple[int, Operand], weight: tuple[int, Operand], bias: s
 
 
 def _whole(s: Steps, found: str, limit: float) -> None:
-    """The node's output: infinite from 2^24 on, but for who casts it to floats."""
+    """The node's output, and whether fp32 holds it."""
     if limit >= MAX_PLACES:
-        s.to.nearest[s.node.outputs[0]] = found
-        found = s.map(whole("a"), found)
+        s.to.beyond[s.node.outputs[0]] = ""
     s.end(found)
 
 

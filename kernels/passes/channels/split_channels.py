@@ -16,8 +16,7 @@ from kernels.errors import TooManyParts
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
-
-from .rewrite import rebuilt
+from kernels.passes.rewrite import rebuilt
 
 Range = tuple[int, int]
 """Channels from the first up to, not including, the second."""
