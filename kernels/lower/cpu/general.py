@@ -50,7 +50,7 @@ def lower_map(context: CpuContext, node: Node) -> None:
 
 
 def _expression(context: CpuContext, node: Node, kind: Held) -> Expression:
-    """What a map computes, in functions that the agent has for its type."""
+    """Return what a map computes, in functions that the agent has for its type."""
     expression: Expression = node.attributes["expression"]
     if kind == "f32":
         return with_whole_functions(expression)
