@@ -141,7 +141,7 @@ def _import(
         to.weights,
         to.places,
         to.sums,
-        frozenset(to.beyond),
+        to.beyond,
         types,
     )
 

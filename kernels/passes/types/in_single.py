@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.errors import UnsupportedNode
 from kernels.ir.compositions import trunc, whole
 from kernels.ir.expressions import Expression
 from kernels.ir.graph import Graph, Node
@@ -33,9 +34,11 @@ _MOST = 2 ** (_BITS - 2)
 
 
 def in_single(graph: Graph) -> Graph:
-    """Return the graph with all its tensors in fp32."""
+    """Return the graph with all its tensors in fp32. Raises UnsupportedNode where it is known not to hold one."""
     if not any(map(is_whole, graph.types.values())):
         return graph
+    if refused := next(filter(None, graph.beyond.values()), ""):
+        raise UnsupportedNode(refused)
     constants = {name: np.asarray(array, np.float32) for name, array in graph.constants.items()}
     steps = Steps(replace(graph, constants=constants, shapes=dict(graph.shapes)))
     before: dict[str, str] = {}
@@ -54,7 +57,7 @@ def in_single(graph: Graph) -> Graph:
             before[node.output] = found = _exact(steps, node) if _adds(node) else steps.like(node, *node.inputs)
             steps.nodes.append(replace(node, op="map", inputs=(found,), attributes={"expression": whole("a")}))
     new = prune(rebuilt(steps.graph, steps.nodes))
-    return replace(new, types=dict.fromkeys(new.shapes, "f32"), beyond=frozenset())
+    return replace(new, types=dict.fromkeys(new.shapes, "f32"), beyond={})
 
 
 def _adds(node: Node) -> bool:

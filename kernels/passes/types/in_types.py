@@ -21,7 +21,7 @@ from kernels.passes.rewrite import fresh, rebuilt
 _MOVES = ("take", "reshape", "transpose", "slice", "gather")
 """Operations that move the elements of their first operand."""
 Wanted = Held | Literal["places"] | None
-"""The type that an operand is to have: places are whole numbers of any width; None: any."""
+"""The type that an operand is to have: places are whole numbers of any width; None: anything."""
 _BY_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})
 
 

@@ -27,7 +27,7 @@ def det(node: OnnxNode, to: Context) -> None:
     for size in range(n, 0, -1):
         column = s.slice(left, 2, 0, 1)
         best = s.reduce(s.map(("abs", "a"), column), [1], "argmax")
-        chosen = s.map(("equal", "a", "b"), best, np.arange(size, dtype=np.float32).reshape(size, 1))
+        chosen = s.map(("equal", "a", "b"), best, np.arange(size, dtype=np.int32).reshape(size, 1))
         row = s.reduce(s.map(("mul", "a", "b"), chosen, left), [1], "sum")
         pivot = s.slice(row, 2, 0, 1)
         signed = s.map(("select", ("equal", "a", 0.0), "b", ("neg", "b")), best, pivot)

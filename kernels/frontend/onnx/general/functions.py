@@ -217,7 +217,7 @@ def one_hot(node: OnnxNode, to: Context) -> None:
     to.reserve(node, 4 * depth)
     s.places(depth)
     wide = s.reshape(indices, (*shape[:axis], 1, *shape[axis:]))
-    numbers = np.arange(depth, dtype=np.float32).reshape((-1,) + (1,) * (len(shape) - axis))
+    numbers = np.arange(depth, dtype=np.int32).reshape((-1,) + (1,) * (len(shape) - axis))
     place = ("select", ("less", "a", 0.0), ("add", "a", float(depth)), "a")
     s.end(s.map(("select", ("equal", place, "b"), "c", "d"), wide, numbers, on, off))
 
@@ -225,7 +225,7 @@ def one_hot(node: OnnxNode, to: Context) -> None:
 def trilu(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, k = s.operand(0), s.whole_numbers(1) or [0]
-    mask = np.ones(s.shape(x)[-2:], np.float32)
+    mask = np.ones(s.shape(x)[-2:], np.bool_)
     mask = np.triu(mask, k[0]) if s.attribute("upper", 1) else np.tril(mask, k[0])
     s.end(s.map(("select", "b", "a", 0.0), x, mask))
 

@@ -98,7 +98,7 @@ def hardmax(node: OnnxNode, to: Context) -> None:
     first = s.reduce(x, axes, "argmax")
     count = int(np.prod([shape[axis] for axis in axes]))
     s.places(count)
-    numbers = np.arange(count, dtype=np.float32).reshape([n if k in axes else 1 for k, n in enumerate(shape)])
+    numbers = np.arange(count, dtype=np.int32).reshape([n if k in axes else 1 for k, n in enumerate(shape)])
     s.end(s.map(("equal", "a", "b"), first, numbers))
 
 

@@ -109,7 +109,7 @@ def tensor_scatter(node: OnnxNode, to: Context) -> None:
     fresh = ("mul", less_or_equal(0.0, past), ("less", past, float(count)))
     number: Expression = ("add", "c", ("select", fresh, ("add", past, float(length)), "b"))
     own = (np.arange(lead) * both).reshape(batch, -1, 1)
-    numbers = s.map(number, begin, np.arange(length, dtype=np.float32), own)
+    numbers = s.map(number, begin, np.arange(length, dtype=np.int32), own)
     rows = s.reshape(s.concat([cache, update], axis), (lead * both, inner))
     s.end(s.reshape(s.gather(rows, s.reshape(numbers, (lead * length,)), 0), shape))
 
@@ -143,12 +143,12 @@ def combined(s: Steps, x: str, chosen: str, updates: str) -> str:
     (batch, rows, wide), count = s.shape(x), s.shape(updates)[1]
     s.check_size((batch, rows, count))
     wanted = s.reshape(chosen, (batch, 1, count))
-    every = np.arange(rows, dtype=np.float32)
+    every = np.arange(rows, dtype=np.int32)
     equal: Expression = ("equal", ("select", ("less", "a", 0.0), ("add", "a", float(rows)), "a"), "b")
     if how == "add":
         hits = s.map(("select", equal, 1.0, 0.0), wanted, every[:, None])
         return s.map(("add", "a", "b"), x, s.matmul(hits, updates))
-    order = np.arange(1, count + 1, dtype=np.float32)
+    order = np.arange(1, count + 1, dtype=np.int32)
     last = s.reduce(s.map(("select", equal, "c", 0.0), wanted, every[:, None], order), [2], "max")
     if how == "none":
         s.places(batch * (rows + count))

@@ -110,7 +110,7 @@ def non_zero(node: OnnxNode, to: Context) -> None:
     places, count = ordering.true_places(s, s.reshape(s.map(("sub", 1.0, ("equal", "a", 0.0)), x), (total,)))
     table = s.constant(np.indices(shape).reshape(len(shape), total))
     found = s.gather(table, places, 1) if len(shape) > 1 else s.reshape(places, (1, total))
-    numbers = np.arange(total, dtype=np.float32)
+    numbers = np.arange(total, dtype=np.int32)
     s.end(s.map(("select", ("less", "a", "b"), "c", PADDING), numbers, count, found))
     to.counts[node.outputs[0]] = {1: Count(count, 0, total)}
     to.made["NonZero", x] = node.outputs[0]

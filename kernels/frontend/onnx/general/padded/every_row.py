@@ -30,7 +30,7 @@ class EveryRow:
     def by_number(cls, s: Steps, rows: int, number: str) -> EveryRow:
         """Make rows that differ in a tensor of their number."""
         shape = (rows, *(1,) * len(s.to.shapes[number]))
-        return cls(s, rows, {number: s.constant(np.arange(rows, dtype=np.float32).reshape(shape))})
+        return cls(s, rows, {number: s.constant(np.arange(rows, dtype=np.int32).reshape(shape))})
 
     def extend(self, nodes: Iterable[Node]) -> None:
         """Append nodes to the graph, those that depend on the row's number for all rows."""

@@ -57,7 +57,7 @@ class Rows(Steps):
     def inside(self, name: str, axis: int, count: Count) -> tuple[AnyArray, str]:
         """Places along an axis, and the count, in shapes that broadcast to the tensor."""
         rank, extent = len(self.shape(name)), self.shape(name)[axis]
-        places = np.arange(extent, dtype=np.float32).reshape([extent if k == axis else 1 for k in range(rank)])
+        places = np.arange(extent, dtype=np.int32).reshape([extent if k == axis else 1 for k in range(rank)])
         return places, self.reshape(number(self, count), (1,) * rank)
 
     def masked(self, index: int, value: float, axes: Sequence[int] | None = None) -> str:
@@ -126,5 +126,6 @@ def _renamed(to: Context, name: str) -> str:
     to.shapes[new] = to.shapes.pop(name)
     if name in to.types:
         to.types[new] = to.types.pop(name)
-    to.beyond |= {new} if name in to.beyond else set()
+    if name in to.beyond:
+        to.beyond[new] = to.beyond.pop(name)
     return new

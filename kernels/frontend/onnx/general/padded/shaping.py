@@ -209,7 +209,7 @@ def sliced(r: Rows) -> None:
         if not width:
             r.refuse("a slice of it is empty")
         if isinstance(first, Count):
-            places = r.map(("add", "a", "b"), np.arange(width, dtype=np.float32), number(r, first))
+            places = r.map(("add", "a", "b"), np.arange(width, dtype=np.int32), number(r, first))
             r.places(r.shape(x)[axis])
             x = r.gather(x, places, axis)
         else:
@@ -228,7 +228,7 @@ def _is_before(end: Extent, most: int) -> bool:
 
 def _turned_round(r: Rows, x: str, axis: int, count: Count) -> str:
     """Put the valid elements in the opposite order, the last one first."""
-    back = np.arange(1, r.shape(x)[axis] + 1, dtype=np.float32)
+    back = np.arange(1, r.shape(x)[axis] + 1, dtype=np.int32)
     places = r.map(("max", ("sub", "b", "a"), 0.0), back, number(r, count))
     r.places(r.shape(x)[axis])
     return r.gather(x, places, axis)
@@ -294,7 +294,7 @@ def _valid_first(r: Rows, every: Sequence[Extent], sizes: Sequence[int]) -> str:
     if key not in r.to.made:
         held = r.concat([number(r, extent) for extent in every], 0)
         part = np.repeat(np.arange(len(sizes)), sizes)
-        inside = np.concatenate([np.arange(size, dtype=np.float32) for size in sizes])
+        inside = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
         valid = r.map(("less", "a", "b"), inside, r.pick(held, 0, part))
         r.to.made[key], total = true_places(r, valid)
         r.to.made.setdefault(reduce(add, every), total)

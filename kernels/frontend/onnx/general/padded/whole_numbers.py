@@ -1,4 +1,4 @@
-"""Whole numbers that fp32 may not hold: refused where that is known, marked where only a run can tell."""
+"""Whole numbers that fp32 may not hold are marked, with the reason where it is known not to."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ def grows(node: OnnxNode, to: Context) -> bool:
 
 
 def mark(node: OnnxNode, to: Context, made: Sequence[Node]) -> None:
-    """Mark the result of a node, or sums on its way, unless bounds show that fp32 holds them. `made`: what it became.
-
-    Raises UnsupportedNode for a product that is known to reach beyond, as hashes compute it.
-    """
+    """Mark a result, or sums on its way, unless bounds show that fp32 holds them. `made`: what the node became."""
     name = node.outputs[0]
     if not grows(node, to) or name not in to.shapes:
         return
@@ -47,12 +44,10 @@ def mark(node: OnnxNode, to: Context, made: Sequence[Node]) -> None:
     if is_sum and node.op not in ("ReduceSum", MEAN):
         to.bounds[name] = sums
     low, high = bounds_of(to, name)
-    if node.op in _PRODUCTS:
-        _refuse(node, to, (low, high))
     if not within(low, high):
-        to.beyond.add(name)
+        to.beyond[name] = _known(node, to, (low, high)) if node.op in _PRODUCTS else ""
     if not within(*sums):
-        to.beyond |= {each.output for each in made if _adds(each)}
+        to.beyond |= {each.output: "" for each in made if _adds(each)}
 
 
 def _adds(node: Node) -> bool:
@@ -117,12 +112,14 @@ def terms(node: OnnxNode, to: Context) -> int:
     return prod(extent for letter, extent in extents.items() if letter not in result)
 
 
-def _refuse(node: OnnxNode, to: Context, bounds: tuple[float, float]) -> None:
+def _known(node: OnnxNode, to: Context, bounds: tuple[float, float]) -> str:
+    """Return why fp32 does not hold a product, where that is known, as of hashes; '' where only a run can tell."""
     known = [to.constants[other] for other in node.inputs if other in to.constants]
     found = [float(value) for array in known if array.size for value in (array.min(), array.max())] + [*bounds]
     largest = max((abs(value) for value in found if isfinite(value)), default=0.0)
-    if largest > MAX_PLACES * _ROUNDED:
-        node.reject(
-            f"its whole numbers reach beyond 2^24 (up to {largest:.0f}), which fp32 does not hold: compute "
-            f"{node.outputs[0]!r} with smaller ones, or let the network take it as an input"
-        )
+    if largest <= MAX_PLACES * _ROUNDED:
+        return ""
+    return (
+        f"node {node.name!r} ({node.op}): its whole numbers reach beyond 2^24 (up to {largest:.0f}), which fp32 does "
+        f"not hold: compute {node.outputs[0]!r} with smaller ones, or let the network take it as an input"
+    )

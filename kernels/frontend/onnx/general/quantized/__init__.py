@@ -70,7 +70,7 @@ def _conv(s: Steps, x: tuple[int, Operand], weight: tuple[int, Operand], bias: s
 def _whole(s: Steps, found: str, limit: float) -> None:
     """The node's output, and whether fp32 holds it."""
     if limit >= MAX_PLACES:
-        s.to.beyond.add(s.node.outputs[0])
+        s.to.beyond[s.node.outputs[0]] = ""
     s.end(found)
 
 
