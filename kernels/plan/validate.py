@@ -87,8 +87,9 @@ def _check_ranges(plan: Plan) -> None:
         beyond = buffer.offset + buffer.bytes - pools[buffer.pool].bytes
         if beyond > 0:
             raise PlanError(f"{where} ends {beyond} bytes beyond its pool {buffer.pool!r}")
-        if buffer.offset % 4:
-            raise PlanError(f"{where} starts at offset {buffer.offset}, which is not a multiple of 4")
+        step = max(4, ITEM_BYTES[buffer.tensor.dtype]) if buffer.tensor else 4
+        if buffer.offset % step:
+            raise PlanError(f"{where} starts at offset {buffer.offset}, which is not a multiple of {step}")
         _check_image(where, buffer, pools[buffer.pool])
         if buffer.blob_offset is not None:
             beyond = buffer.blob_offset + buffer.bytes - plan.blob_bytes

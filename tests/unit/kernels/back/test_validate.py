@@ -11,7 +11,7 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.errors import PlanError
 from kernels.options import Limits, Options
-from kernels.plan.model import BufferArgument, Bundle, PartArgument, Plan
+from kernels.plan.model import BufferArgument, Bundle, PartArgument, Plan, Tensor
 from kernels.plan.validate import validate
 
 from .graphs import Builder
@@ -44,6 +44,9 @@ MALFORMED: dict[str, tuple[Callable[[Plan], Plan], str]] = {
     "no_pool": (lambda p: _changed(p, "buffers", 0, pool="nowhere"), "pool 'nowhere', which does not exist"),
     "beyond_blob": (lambda p: _changed(p, "buffers", 0, blob_offset=p.blob_bytes), "outside the blob, by "),
     "unaligned": (lambda p: _changed(p, "buffers", 0, offset=2), "not a multiple of 4"),
+    "unaligned i64": (
+        lambda p: _changed(p, "buffers", 0, offset=4, bytes=8, tensor=Tensor(shape=(1,), dtype="i64")), "multiple of 8"
+    ),
     "twice": (lambda p: p.model_copy(update={"buffers": (*p.buffers, p.buffers[0])}), "defined twice"),
     "no_program": (lambda p: _changed(p, "steps", 0, program="none"), r"step 0 .*program 'none' does not exist"),
     "few_arguments": (lambda p: _changed(p, "steps", 0, arguments=()), "0 arguments for 6 parameters"),
