@@ -61,6 +61,7 @@ for i = 1, #ARGV, 5 do
 end
 """
 # ARGV: cursor, how many keys. The next cursor, what went, and of each host that has keys among these their bytes.
+# A lease's guard goes with it: alone it says that the lease was released.
 SWEEP = """
 local answer, gone, bytes = redis.call('SCAN', ARGV[1], 'COUNT', ARGV[2]), {}, {}
 for _, key in ipairs(answer[2]) do
@@ -74,6 +75,11 @@ for _, key in ipairs(answer[2]) do
   if not is_right or (kind and size > kind[2]) then
     redis.call('UNLINK', key)
     gone[#gone + 1] = key
+    local host, serial = string.match(key, '^farm:held:([^:]+):(.+)$')
+    if serial and text('farm:lease:' .. serial, 'host') == host then
+      redis.call('UNLINK', 'farm:lease:' .. serial)
+      note(host, 'l' .. serial)
+    end
   elseif rest and rest ~= '' and word ~= 'lease' then
     bytes[rest] = (bytes[rest] or 0) + size
   end

@@ -26,6 +26,7 @@ from farm.web.deeds import Deeds
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.sweep import Sweep
 from orchestrator.errors import FarmError, Unreadable
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, Ledger
@@ -127,7 +128,7 @@ def test_a_record_that_cannot_be_read_is_skipped(
     assert f"the record of attempt 1 at job {first.job_id}" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["fields", "type"])
+@pytest.mark.parametrize("kind", ["fields", "type", "type, swept"])
 def test_a_lease_that_cannot_be_read_is_as_if_redis_had_lost_it(
     farm: Settings, redis: Redis, ledger: Ledger, host: Host, kind: str
 ) -> None:
@@ -140,6 +141,8 @@ def test_a_lease_that_cannot_be_read_is_as_if_redis_had_lost_it(
         redis.hset(keys.held("lab", "A"), mapping={"expires_at": "soon", "token": "none", "of a newer version": 1})
     else:
         redis.set(keys.held("lab", "A"), "no hash")
+    if kind.endswith("swept"):
+        Sweep(redis).look(at_once=True)
     assert scheduler.tick().restored == 1
     assert Leases(redis).all()["A"].token == running.token
     until_over(scheduler, ledger, host, "good-1")
