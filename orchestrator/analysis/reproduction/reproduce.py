@@ -93,7 +93,7 @@ def reproduce(
     found = [each for device in finder.devices for each in (*judge.figures(device), *judge.findings(device))]
     counts: dict[str, Counter[Verdict]] = {f"{one.serial} {one.source}": Counter() for one in finder.devices}
     for each in found:
-        if each.verdict not in CIRCULAR:
+        if each.verdict not in CIRCULAR and not each.logged:
             counts[f"{each.serial} {each.source}"][each.verdict] += 1  # type: ignore[index]
     return Reproduction(beside=tuple(found), counts={name: dict(own) for name, own in counts.items()})
 
@@ -118,7 +118,7 @@ class _Judge:
             ours, judged = self._figure(figure, device, own)
             value = None if ours.value is None else figure.in_unit(ours.value)
             same_model = bool(named) and figure.device == named
-            verdict = device.circular(figure.metric, same_model) if value is not None else ""
+            verdict = self._circular(figure, device, named) if value is not None else ""
             why = "; ".join(filter(None, (CIRCULAR.get(verdict, judged.why), _against(figure.contradiction(study)))))
             yield Beside(
                 table=figure.title, row=_row(figure), column=figure.column, metric=figure.metric, unit=figure.unit,
@@ -127,6 +127,13 @@ class _Judge:
                 ratio=None if value is None or not figure.value else value / figure.value,
                 verdict=verdict or judged.verdict, why=why,
             )  # fmt: skip
+
+    def _circular(self, figure: Figure, device: OurDevice, named: str) -> str:
+        """The verdict on a figure that the device, or the one that it is compared with, may be made from."""
+        others = self._others(figure.place.over, device)[:1] if figure.place.over else []
+        same_model = bool(named) and figure.device in (named, "")
+        found = [one.circular(figure.metric, same_model) for one in (device, *others) if one]
+        return next(filter(None, found), "")
 
     def findings(self, device: OurDevice) -> Iterator[Beside]:
         for finding in self._published.findings:
@@ -174,11 +181,13 @@ class _Judge:
             return _nothing(ours.why_not)
         base = next((one for one in line if is_base(one, figure)), None)
         if base is None or base is figure:
-            if ours.blocks and device.source == Source.PHONE and device.named_in(self._published.read) == figure.device:
+            is_its_phone = device.source == Source.PHONE and figure.device == device.named_in(self._published.read)
+            if ours.blocks and figure.device and is_its_phone:
                 theirs = figure.theirs
                 there = Ours(theirs, [each._replace(value=theirs) for each in ours.blocks])
                 return ours, _proportion(there, ours, around(1, figure.table.tolerance))
-            return ours, Judged("not comparable", "the size of a figure of another device says nothing")
+            where = "another device" if figure.device else "a device that the text does not name"
+            return ours, Judged("not comparable", f"the size of a figure of {where} says nothing")
         other = self._finder.measured(metric, device, base.keys)
         if other.value is None:
             return ours, Judged("not comparable", f"{figure.table.base}: {other.why_not}")
@@ -206,7 +215,8 @@ class _Judge:
             found = [one for one in self._pays if (one.operation, one.backend, one.serial) == wanted]
             return Ours(None), judge_crossing(found)
         if finding.expect == "by_memory":
-            alike = [each for each in self._finder.devices if each.is_modelled == device.is_modelled]
+            kind = device.circular("limit", same_model=True)
+            alike = [each for each in self._finder.devices if each.circular("limit", same_model=True) == kind]
             known = {each: bounds for each in alike if (bounds := self._finder.bounds(each))}
             own = known.pop(device, None)
             if own is None:

@@ -221,6 +221,40 @@ def test_power_of_a_virtual_phone_is_modelled_and_a_recording_is_played_back() -
         assert list(content.reproduction.counts.values()) == [{SIZE: 3} if source == "phone" else {}]
 
 
+@pytest.mark.parametrize(
+    ("model", "source", "verdict"),
+    [("SM-A1", "phone", SIZE), (S7, "phone", SIZE), (S7, "import", "played back"), (S7, "replay", "played back")],
+)
+def test_a_size_of_a_device_that_the_text_does_not_name_is_not_judged(model: str, source: str, verdict: str) -> None:
+    asked = whole({"direct": [12.0, 0.4, 0.2, 2.0]})
+    made = [record(PRECISE, [400.0] * 3, block=b, token=b + 1, model=model, source=Source(source)) for b in range(5)]
+    content = reported(asked, [PRECISE], made)
+    (found,) = [each for each in beside(content) if each.ours is not None]
+    assert (found.column, found.verdict) == ("precise", verdict) and content.reproduction is not None
+
+
+def test_a_phone_beside_a_virtual_one_is_modelled_where_that_one_is_and_logs_are_in_no_score() -> None:
+    head = {"metric": "net_power", "over": {"device": "N5"}}
+    devices = {"S7": ["SM-G930*"], "N5": ["Nexus 5"]}
+    share = {"table": "V", "title": "power", "columns": {"above": "x"}, "rows": {"S7": [1.0]}}
+    one, wanted = cell(), {"phone": ("reproduced", 1), "virtual": ("modelled", 0), "replay": ("played back", 0)}
+    for source, (verdict, score) in wanted.items():
+        both = ((S7, Source.PHONE), ("Nexus 5", Source(source)))
+        records = [
+            powered(record(one, [100.0] * 10, block=b, token=2 * b + k + 1, serial=m, source=s, model=m), 0.5, 2.0)
+            for b in range(5) for k, (m, s) in enumerate(both)
+        ]  # fmt: skip
+        for kind in ("cells", "logs"):
+            study = {"devices": devices, kind: [share]}
+            table = {"table": "V", "tolerance": 1.5, "columns": {"above": head}}
+            content = reported({"study": study, "tables": [table]}, [one], records)
+            (found,) = [each for each in beside(content) if each.serial == S7]
+            assert found.verdict == verdict, found.why
+            assert content.reproduction and sum(content.reproduction.counts[f"{S7} phone"].values()) == (
+                score if kind == "cells" else 0
+            )
+
+
 def trainings(draw: np.random.Generator, serial: str, source: str, slower: float, net_w: float) -> list[Record]:
     """Five blocks of two stages of random lengths, which take so many times as long as 2 s and 4 s an epoch."""
     made = []
