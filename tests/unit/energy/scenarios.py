@@ -56,7 +56,8 @@ DISCHARGING = Conditions(supply="discharging")
 class Run:
     """One simulated block, as the farm sees it and as it was."""
 
-    simulated: Simulated
+    truth_j: float
+    """An inference's true energy."""
     record: Record
     gain: float
 
@@ -65,10 +66,6 @@ class Run:
         found = block_energy(self.record)
         assert found is not None
         return found
-
-    @property
-    def truth_j(self) -> float:
-        return self.simulated.truth.per_inference_j
 
 
 def profile_of(gauge: str) -> Profile:
@@ -110,7 +107,7 @@ def run_block(gauge: str, seed: int, faults: tuple[Fault, ...] = (), course: Cou
     profile = profile_of(gauge)
     gain = random.Random(f"gain {gauge} {seed}").gauss(1.0, GAIN_UNCERTAINTY)
     simulated = simulate(profile, course or course_of(profile, seed), seed, faults, gain)
-    return Run(simulated, record_of(simulated, profile), gain)
+    return Run(simulated.truth.per_inference_j, record_of(simulated, profile), gain)
 
 
 def record_of(simulated: Simulated, profile: Profile, *, calibrated: bool = True, **more: Any) -> Record:

@@ -91,7 +91,7 @@ def test_integrals_miss_the_truth_where_the_gauge_is_misread() -> None:
     run = runs("mA, 500 ms")[0]
     assert run.record.gauge
     wrong = run.record.gauge.model_copy(update={"ampere_per_unit": 1e-6})
-    misread = Run(run.simulated, run.record.model_copy(update={"gauge": wrong}), run.gain).energy
+    misread = Run(run.truth_j, run.record.model_copy(update={"gauge": wrong}), run.gain).energy
     assert misread.per_inference_j and misread.per_inference_j.high < 0.01 * run.truth_j
 
 
