@@ -163,7 +163,10 @@ def test_the_ledger_is_reached_by_tls_alone_that_the_authority_proves(stack: Sta
             with psycopg.connect(url, connect_timeout=5) as found:
                 row = found.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone()
                 return row == (True,)
-        except psycopg.OperationalError:
+        except psycopg.OperationalError as e:
+            if "refused" not in str(e):  # told with the server's own words, should it never answer
+                with (stack.root / "postgres.log").open("a") as log:
+                    print("client:", e, file=log)
             return False
 
     paths = {**os.environ, "PATH": f"{home}:{bin_}:{os.environ['PATH']}"}
