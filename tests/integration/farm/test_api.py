@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 from onnx import TensorProto, helper
 
 from farm import Farm
@@ -33,6 +34,8 @@ matrix: {backend: [cpu]}
 sampling: {blocks: 1, samples: 1, load: 0 s}
 """
 SAMPLING = {"blocks": 3, "samples": 4, "warmup": 1}
+TRIES = 5
+"""Other work on this machine may leave a figure of three blocks unresolved, which no notebook draws then."""
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
@@ -93,9 +96,12 @@ def test_a_model_is_inferred_checked_measured_and_read(up: Up) -> None:
     row = farm.check(_model(), named, expected, device=phone, backend="cpu")
     assert row.largest_error.item() < 1e-5 and row.psnr_db.item() > 100
 
-    run = farm.profile(_model(), [right, left], where=f'serial == "{phone}"', backend=["cpu"], sampling=SAMPLING)
-    assert run.wait(progress=False, timeout="4 min").status()["finished"]
-    result = run.results().iloc[0]
+    where = f'serial == "{phone}"'
+    for _ in range(TRIES):
+        run = farm.profile(_model(), [right, left], where=where, backend=["cpu"], sampling=SAMPLING)
+        assert run.wait(progress=False, timeout="4 min").status()["finished"]
+        if (result := run.results().iloc[0]).low_ms is not None:
+            break
     assert (result.device, result.source, result.blocks) == (phone, "virtual", 3)
     assert result.low_ms <= result.median_ms <= result.high_ms
     page = run.report().html
@@ -133,8 +139,14 @@ def test_a_host_that_is_away_is_named() -> None:
 def test_a_notebook_of_the_examples_runs(notebook: Path, up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FARM_STATE", str(up.state))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    page = nbformat.read(notebook, as_version=4)
-    NotebookClient(page, timeout=250, kernel_name="python3").execute()
+    for left in reversed(range(TRIES)):
+        page = nbformat.read(notebook, as_version=4)
+        try:
+            NotebookClient(page, timeout=250, kernel_name="python3").execute()
+            break
+        except CellExecutionError as e:
+            if not left or "no result has a" not in str(e):
+                raise
     code = [cell for cell in page.cells if cell.cell_type == "code"]
     assert all(cell.execution_count for cell in code)
     shown = {kind for cell in code for output in cell.outputs for kind in output.get("data", {})}
