@@ -248,7 +248,7 @@ def readable(what: str, read: Callable[[], T]) -> T | None:
 
 
 def readable_rows(what: str, rows: Iterable[Any], read: Callable[[Any], T]) -> list[T]:
-    """What `read` makes of each row, which has an `id`; one that cannot be read costs itself alone, and is logged."""
+    """Read each row, which has an `id`; one that cannot be read costs itself alone, and is logged."""
     found = (readable(f"{what} {row.id}", partial(read, row)) for row in rows)
     return [each for each in found if each is not None]
 

@@ -117,8 +117,8 @@ class Estimate:
     unit_blocks: int = 1
     """Blocks of a unit: of a night those that it has."""
     moved: Array | None = None
-    """By how much each row moved by itself, a column a place: its nights from the median of their side; of few nights
-    the blocks of a night from the ones before. None of pairs and examples."""
+    """Each row's moves by itself, a column a place: its nights from the median of their side; of few nights the blocks
+    of a night from the ones before. None of pairs and examples."""
 
 
 def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float = 0.0) -> Estimate | None:

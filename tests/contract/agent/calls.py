@@ -45,7 +45,7 @@ class Calls:
     steps: list[Dispatch] = field(default_factory=list)
     shapes: list[tuple[int, ...]] = field(default_factory=list)
     dtypes: list[Dtype] = field(default_factory=list)
-    """Of the results."""
+    """The results' types."""
     end: int = 0
     """First free byte of the pool."""
 

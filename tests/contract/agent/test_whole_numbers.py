@@ -53,7 +53,7 @@ def same(results: Sequence[Whole], expected: Sequence[Whole]) -> None:
 
 
 def converted(array: Whole, kind: Dtype) -> Whole:
-    """What the contract says of conversions."""
+    """Convert as the contract says."""
     if array.dtype.kind == "f" and kind in ("i32", "i64", "i8", "u8"):
         wide = np.dtype("<i8" if kind == "i64" else "<i4")
         end = 2.0 ** (8 * wide.itemsize - 1)

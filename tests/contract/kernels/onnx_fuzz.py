@@ -147,7 +147,7 @@ def judged(name: str, graph: onnx.GraphProto, given: Arrays) -> Case | None:
 
 
 def cases(rng: np.random.Generator, first: int, count: int, path: Path) -> list[Found]:
-    """So many cases, as the import takes them."""
+    """Draw `count` cases that the import takes."""
     found: list[Found] = []
     while len(found) < count:
         case = drawn(rng, first + len(found))

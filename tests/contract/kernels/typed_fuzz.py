@@ -110,7 +110,7 @@ def _divide(d: Draw) -> None:
 
 
 def _extreme(d: Draw) -> None:
-    """Of INT64 onnxruntime takes what lies from 2^31 to 2^32 for negative, here and in Clip."""
+    """INT64 is left out, here and in Clip: onnxruntime takes what lies from 2^31 to 2^32 for negative."""
     a = d.pick(("int32", "uint32", "float32"))
     d.same(str(d.rng.choice(["Max", "Min"])), [a, d.like(a)])
 
@@ -135,7 +135,7 @@ def _where(d: Draw) -> None:
 
 
 def _cast(d: Draw) -> None:
-    """From floats to what is wide enough, and from unsigned 64 bits to no float."""
+    """Floats go to what is wide enough, and unsigned 64 bits to no float."""
     a = d.pick(ANY)
     kind = d.known[a][0]
     others = MIXED if kind == "float32" else WHOLE if kind == "uint64" else ANY
@@ -294,7 +294,7 @@ class Exact(Case):
 
 
 def cases(rng: np.random.Generator, first: int, count: int, path: Path) -> list[Found]:
-    """So many cases, as the import takes them."""
+    """Draw `count` cases that the import takes."""
     found: list[Found] = []
     while len(found) < count:
         case = drawn(rng, first + len(found))

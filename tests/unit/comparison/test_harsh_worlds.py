@@ -129,7 +129,7 @@ def one_beside_one(
 
 
 def test_one_night_beside_one_blames_no_build_for_what_a_phone_did(seed: int) -> None:
-    """Of 200 tables 67 alarmed beside throttled nights, and 50 by nights that differ by 1 %; now 0 to 3. Calm ones
+    """Throttled nights alarm in 0 to 3 of 200 tables (67 before), nights that differ by 1 % too (50). Calm ones
     tell of one configuration as before, and what slows every phone is no phone's."""
     generator, same = np.random.default_rng(seed), np.ones((8, 4))
     one = same.copy()
