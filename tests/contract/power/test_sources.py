@@ -135,20 +135,18 @@ def test_times_are_the_devices_and_rise(measured: Measured) -> None:
 
     def expected(late_s: float) -> Iterator[float]:
         """What a source so late would have told; of what was really there to be read, however late its writer was."""
-        seen = [rig.seen_s(t / 1e9 - shift_s - late_s) for t in series.t_ns]
-        if rig.gathered:
-            for a, b in pairwise(seen):
+        for (t0, a), (t1, b) in pairwise((t / 1e9, rig.seen_s(t / 1e9 - shift_s - late_s)) for t in series.t_ns):
+            if rig.gathered:
                 yield (signal.energy_j(b) - signal.energy_j(a)) / (b - a) if b > a else signal.power_w(b)
-        elif series.is_mean:
-            for (t0, t1), (a, b) in zip(pairwise(series.t_ns), pairwise(seen), strict=True):
-                yield (signal.energy_j(b) - signal.energy_j(a)) / ((t1 - t0) / 1e9)
-        else:
-            yield from map(signal.power_w, seen)
+            elif series.is_mean:
+                yield (signal.energy_j(b) - signal.energy_j(a)) / (t1 - t0)
+            else:
+                yield signal.power_w(b)
 
     def error(late_s: float) -> float:
-        """Not of squares, in which one reading that met its writer half way outweighs all others."""
-        found = series.power_w[1:] if series.is_mean or rig.gathered else series.power_w
-        return sum(abs(a - b) for a, b in zip(found, expected(late_s), strict=True))
+        """Return the sum of absolute errors in J: two readings a moment apart count for that moment alone."""
+        found = zip(pairwise(series.t_ns), series.power_w[1:], expected(late_s), strict=True)
+        return sum((t1 - t0) / 1e9 * abs(told - true) for (t0, t1), told, true in found)
 
     assert error(0.0) < min(error(-LATE_S), error(LATE_S))
     if series.clock is not None:
