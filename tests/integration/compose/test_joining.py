@@ -50,7 +50,7 @@ class Stack:
             "/data": str(self.root / "data"), "6379": str(self.plain), "6380": str(self.redis), "7443": str(self.web),
             "0.0.0.0": "127.0.0.1", "/var/lib/pocketfarm": str(self.root / "state"),
         }  # fmt: skip
-        any_of = re.compile("|".join(map(re.escape, here)))
+        any_of = re.compile("|".join(rf"\b{each}\b" if each.isdigit() else re.escape(each) for each in here))
         words = [any_of.sub(lambda found: here[found[0]], word) for word in command]
         start = {"python": [sys.executable], "farm": [sys.executable, "-m", "farm.cli"]}
         return [*start.get(words[0], [words[0]]), *words[1:]]
@@ -163,10 +163,7 @@ def test_the_ledger_is_reached_by_tls_alone_that_the_authority_proves(stack: Sta
             with psycopg.connect(url, connect_timeout=5) as found:
                 row = found.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone()
                 return row == (True,)
-        except psycopg.OperationalError as e:
-            if "refused" not in str(e):  # told with the server's own words, should it never answer
-                with (stack.root / "postgres.log").open("a") as log:
-                    print("client:", e, file=log)
+        except psycopg.OperationalError:
             return False
 
     paths = {**os.environ, "PATH": f"{home}:{bin_}:{os.environ['PATH']}"}
