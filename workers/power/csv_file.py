@@ -101,13 +101,23 @@ class _Follower:
         pairs = list(zip(own_s, power_w, strict=True))
         if pairs and not self._options.time:  # lines that arrive together are one reading
             pairs = [(own_s[-1], sum(power_w) / len(power_w))]
-        pairs = [(t, p) for t, p in pairs if t > self._last_s]
+        else:
+            self._check_order([line for line, _ in rows], own_s)
+        pairs = [(b, p) for a, (b, p) in zip([self._last_s, *own_s], pairs, strict=False) if b > a]
         if not pairs:
             return None
         self._last_s = pairs[-1][0]
         times, watts = zip(*pairs, strict=True)
         exact = not self._options.time or self._options.time_is == "unix"
         return Batch(np.array(times), np.array(watts), host_ns, exact)
+
+    def _check_order(self, lines: list[int], own_s: list[float]) -> None:
+        """Raises ReadingLost for a line whose time is before that of a line above it."""
+        for line, before_s, time_s in zip(lines, [self._last_s, *own_s], own_s, strict=False):
+            if time_s < before_s:
+                what = f"the meter's time goes back by {before_s - time_s:g} s"
+                remedy = "leave the meter's clock alone while the farm measures, and write a point in decimals"
+                raise ReadingLost(f"{self._options.path}, line {line}: {what}", remedy=remedy)
 
     def _check_width(self, rows: list[tuple[int, list[str]]]) -> None:
         """Raises ReadingLost for a line with more cells than others: what divides cells may stand in its figures."""

@@ -264,7 +264,8 @@ def test_a_line_that_is_no_reading_is_named_with_its_file_and_place(tmp_path: Pa
         meter.start()
         lines = [f"{(before + i) / 100},1.2" for i in range(after)]
         place = draw.randrange(after + 1)
-        lines.insert(place, f"{(before + place) / 100 - 0.005},{odd}" if draw.random() < 0.8 or not odd else odd)
+        whole = draw.random() < 0.8 or not odd or not place  # `1,25` is a row, whose time is told by the one above it
+        lines.insert(place, f"{(before + place) / 100 - 0.005},{odd}" if whole else odd)
         with path.open("a") as file:
             file.write("\n".join(lines) + "\n")
         eventually(lambda meter=meter: not meter.is_reading, what="the meter goes on")  # type: ignore[misc]
