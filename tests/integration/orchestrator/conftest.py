@@ -1,16 +1,19 @@
-"""A real Redis for each module; emptied for each test."""
+"""A real Redis for each module; emptied for each test. A real PostgreSQL too; a database for each test."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from redis import Redis
 
 from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
-from tests.servers import RedisServer
+from tests.servers import RedisServer, private_postgres
 from workers.spool import Spool
+
+from . import ledgers
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +44,17 @@ def redis(server: RedisServer, farm: Settings) -> Iterator[Redis]:
 @pytest.fixture
 def spool(farm: Settings) -> Spool:
     return Spool(farm.state, "lab")
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty ledger's URL."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'deep' / 'ledger.sqlite'}"
+    return ledgers.empty_database(request.getfixturevalue("postgres"))

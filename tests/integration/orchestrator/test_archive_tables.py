@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,23 +14,9 @@ from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, REC
 from orchestrator.upkeep import archives
 from orchestrator.upkeep.check import check
 from tests.integration.orchestrator import ledgers
-from tests.servers import private_postgres
 
 NUMBERS = {"template_id", "lane_id", "changed", "kept_at"}
 """Of this ledger's own, and when it got a record."""
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-    return ledgers.empty_database(request.getfixturevalue("postgres"))
 
 
 def rows(database: Database) -> dict[str, list[dict[str, object]]]:

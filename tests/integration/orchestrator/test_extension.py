@@ -13,16 +13,9 @@ from orchestrator.ledger import JobState, Lane, Ledger
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
-from tests.servers import private_postgres
 from tests.unit.orchestrator import make
 
 count = iter(range(10_000))
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -23,15 +23,8 @@ from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling import set_aside
 from orchestrator.scheduling.intake import Intake
 from tests.integration.orchestrator.sent import JOBS, all_are_kept, begun, measured, nothing_is_lost
-from tests.servers import private_postgres
 from tests.unit.orchestrator import make
 from workers.spool import Spool
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
 
 
 def test_a_read_only_postgres_is_an_outage(postgres: str, redis: Redis, spool: Spool) -> None:

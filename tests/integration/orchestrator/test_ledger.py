@@ -26,21 +26,13 @@ from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
-from tests.servers import private_postgres
 from tests.unit.orchestrator import make
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'deep' / 'ledger.sqlite'}"
-    return str(request.getfixturevalue("postgres"))
+    """A ledger that tests share: of PostgreSQL, where a database each would take a minute."""
+    return f"sqlite:///{tmp_path}/deep/ledger" if request.param == "sqlite" else request.getfixturevalue("postgres")
 
 
 @pytest.fixture

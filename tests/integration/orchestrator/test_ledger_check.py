@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,23 +13,12 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.record import Outcome
 from orchestrator.upkeep.check import Fault, check
 from tests.integration.orchestrator import ledgers
-from tests.servers import private_postgres
 
 
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Of a ledger with jobs that were measured, lost, cancelled, are under way and wait, and a dead record."""
-    if request.param == "sqlite":
-        made = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-    else:
-        made = ledgers.empty_database(request.getfixturevalue("postgres"))
-    with Ledger(made, retries=1) as ledger:
+@pytest.fixture
+def url(url: str) -> str:
+    """A ledger with jobs that were measured, lost, cancelled, are under way and wait, and a dead record."""
+    with Ledger(url, retries=1) as ledger:
         jobs = ledgers.filled(ledger, 6)
         ledgers.begun(ledger, jobs[-1])
         lost, cancelled, *_ = ledgers.filled(ledger, 1, "second-1") + ledgers.filled(ledger, 1, "third-1")
@@ -38,7 +26,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         ledgers.begun(ledger, cancelled)
         ledger.cancel("third-1")
         ledger.dead.set_aside(b"no record", "it is none", host="lab", name="x:1")
-    return made
+    return url
 
 
 def found(url: str) -> tuple[Counter[str], list[Fault]]:

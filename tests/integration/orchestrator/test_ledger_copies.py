@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -24,21 +23,7 @@ from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.upkeep import copies
 from tests.integration.orchestrator import ledgers
 from tests.integration.orchestrator.test_migrations import of_version_1
-from tests.servers import private_postgres
 from workers.spool import Spool
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-    return ledgers.empty_database(request.getfixturevalue("postgres"))
 
 
 def test_tokens_never_go_back_and_what_the_copy_lacks_is_measured_again(url: str, tmp_path: Path) -> None:
