@@ -26,9 +26,9 @@ def cifar10_quick(seed: int | None, batch: int = 1) -> Graph:
     return net.finish(net.softmax("prob", net.dense("ip2", x, 10, gain=1.0)))
 
 
-def alexnet(seed: int | None, batch: int = 1) -> Graph:
-    """227x227 crops, in Caffe's variant: grouped convolutions, pooling before local response normalisation."""
-    return _caffenet("alexnet", seed, batch, 227)
+def alexnet(seed: int | None, batch: int = 1, *, size: int = 227) -> Graph:
+    """Crops of `size` x `size`, at least 67, in Caffe's variant: grouped convolutions, pooling before normalisation."""
+    return _caffenet("alexnet", seed, batch, size)
 
 
 def caffenet(seed: int | None, batch: int = 1) -> Graph:

@@ -126,8 +126,10 @@ def test_an_import_takes_little_more_memory_than_its_weights(tmp_path: Path) -> 
         nodes = [helper.make_node("MatMul", ["x", "w0"], ["h"]), helper.make_node("MatMul", ["x", "w1"], ["g"])]
         nodes.append(helper.make_node("Add", ["h", "g"], ["y"]))
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 2048))
-        graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], weights)
+        graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")])
         model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+        model.graph.initializer.extend(weights)  # each of the calls above would copy them
+        del weights
         onnx.save(model, tmp_path / f"{name}.onnx")
     files = [str(tmp_path / f"{name}.onnx") for name in ("small", "large")]
     done = subprocess.run(
