@@ -250,6 +250,20 @@ def test_a_trace_cannot_be_measured_with(bench: Workbench) -> None:
         choose_source(Bench(bench.member()), PowerSource.TRACE)
 
 
+def test_a_line_whose_time_goes_back_is_named(tmp_path: Path, seed: int) -> None:
+    draw, path = random.Random(seed), tmp_path / "meter.csv"
+    path.write_text("t,p\n")
+    meter = csv_file({"path": str(path), "time": "t", "power": "p"})
+    meter.start()
+    place = draw.randint(1, 300)
+    times = [*range(place), place - 1 - draw.uniform(0.01, place), *range(place, place + draw.randint(1, 30))]
+    with path.open("a") as file:
+        file.write("".join(f"{time_s},1.2\n" for time_s in times))
+    eventually(lambda: not meter.is_reading)
+    with pytest.raises(ReadingLost, match=rf"meter\.csv, line {place + 2}: the meter's time goes back by"):
+        meter.stop()
+
+
 NO_READINGS = ("nan", "NaN", "inf", "-inf", "N/A", "[N/A]", "", "--", "1,25", "p", "0x12", "1.2 W", "1e999")
 
 
@@ -264,8 +278,8 @@ def test_a_line_that_is_no_reading_is_named_with_its_file_and_place(tmp_path: Pa
         meter.start()
         lines = [f"{(before + i) / 100},1.2" for i in range(after)]
         place = draw.randrange(after + 1)
-        whole = draw.random() < 0.8 or not odd or not place  # `1,25` is a row, whose time is told by the one above it
-        lines.insert(place, f"{(before + place) / 100 - 0.005},{odd}" if whole else odd)
+        alone = draw.random() < 0.2 and odd not in ("", "1,25")  # those are an empty line, and a row of figures
+        lines.insert(place, odd if alone else f"{(before + place) / 100 - 0.005},{odd}")
         with path.open("a") as file:
             file.write("\n".join(lines) + "\n")
         eventually(lambda meter=meter: not meter.is_reading, what="the meter goes on")  # type: ignore[misc]
