@@ -34,7 +34,7 @@ def told_in(state: Path) -> Path:
 
 
 def tell(farm: Settings, ledger: Ledger, night: Night) -> Sequence[Told]:
-    """Into the log, as text and as a page into the state folder, and to whom the suite names."""
+    """Tell a night's result: in the log, as text and a page in the state folder, and to whom the suite names."""
     log.warning("event=night_over night=%s said=%s", night.night_id, headline(night).replace(" ", "_"))
     folder = told_in(farm.state)
     make_private(folder)

@@ -121,7 +121,7 @@ def _kind(lane: Lane) -> str:
 
 
 def _now(lane: Lane, snapshot: Snapshot) -> str:
-    """What a device does, and for how long."""
+    """Return what a device does, and for how long."""
     other = snapshot.at_the_engine
     now = now_of(lane, (_kind(other) or other.device.serial) if other is not None else "")
     head = f"[{MOODS[now.mood]}]{now.word}[/]"
@@ -130,7 +130,7 @@ def _now(lane: Lane, snapshot: Snapshot) -> str:
 
 
 def _waiting(snapshot: Snapshot) -> Text:
-    """How many jobs wait, and why those do that more than one device may run: of the others the lanes say it."""
+    """Return how many jobs wait, and why those wait that several devices may run: the lanes say it of the others."""
     held = snapshot.counts.get("held", 0)
     more = "more may follow, by what these come to" if held else ""
     if not snapshot.waiting:

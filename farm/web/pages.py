@@ -33,12 +33,12 @@ GIVES_WAY_S = 0.0005
 
 @dataclass(frozen=True)
 class Listening:
-    """Where the pages are served."""
+    """The address at which the pages are served."""
 
     address: str = "127.0.0.1"
     port: int = 0
     name: str = ""
-    """By which other machines reach it; empty: this machine alone."""
+    """The name by which other machines reach the pages; empty: this machine alone."""
     certificate: Certificate | None = None
 
     @property

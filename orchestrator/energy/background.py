@@ -15,7 +15,7 @@ from .windows import phase_window, readings_in
 BUSY_ELSEWHERE = 0.1
 """Share of all cores that others may use: our own bound, below one busy core of eight."""
 BUSY_WINDOW_S = 3.0
-"""As the mean of so long."""
+"""The time over which the mean is taken."""
 FEWEST = 5
 STANDARD_ERRORS = 2.0
 """The mean must exceed the bound by more than its scatter; with fewer readings nothing is said."""

@@ -25,14 +25,14 @@ SPIKE = 8.0
 
 
 class LatencyChange(Model):
-    """Over the timed inferences of a block."""
+    """The change of the latency over the timed inferences of a block."""
 
     first_ms: float
     """Median of the first fifth."""
     last_ms: float
     """Median of the last fifth."""
     evidence: float
-    """That they rise, by what chance hardly exceeds."""
+    """The evidence that latencies rise, by what chance hardly exceeds."""
 
     @property
     def share(self) -> float:

@@ -136,5 +136,5 @@ def canary_cell(backend: Api, precision: Precision) -> Cell:
 
 
 def canary_sampling(sampling: Sampling) -> Sampling:
-    """How a canary is measured: always alike, whatever the experiment's own blocks do."""
+    """Return the sampling of a canary: always alike, whatever the experiment's own blocks do."""
     return Sampling(blocks=1, warmup=CANARY_WARMUP, samples=CANARY_SAMPLES, deadline=sampling.deadline)

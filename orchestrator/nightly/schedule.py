@@ -27,7 +27,7 @@ def cron_of(text: str) -> str:
 
 
 def is_moment(cron: str, at: float) -> bool:
-    """Whether the schedule is due at this very moment."""
+    """Return whether the schedule is due at this very moment."""
     return following(cron, at - 0.5) == at
 
 

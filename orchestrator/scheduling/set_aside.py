@@ -1,4 +1,4 @@
-"""What failed by itself in a turn is set aside for a while, so that all else goes on."""
+"""The failures of a turn by themselves, set aside for a while, so that all else goes on."""
 
 from __future__ import annotations
 

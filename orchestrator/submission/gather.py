@@ -33,7 +33,7 @@ class Gathered:
     """The sizes that an ONNX file may leave open, as the workload's input or examples have them."""
     model: ModelFile | None = None
     arrays: Arrays | None = None
-    """Of the input."""
+    """The arrays of the input."""
     examples: Path | None = None
     """The kept set, which stays on disk."""
 

@@ -25,7 +25,7 @@ class MarginBin(Model):
     high: float
     examples: int
     changed: int
-    """By at least one other result."""
+    """The examples that at least one other result changes."""
 
 
 def margin_bins(base: Mapping[int, Answer], changed: Collection[int]) -> tuple[MarginBin, ...]:

@@ -32,7 +32,7 @@ _EPOCH = "1970-01-01"
 
 @dataclass(frozen=True)
 class DateForm:
-    """What the dates of a column have."""
+    """The form of the dates of a column."""
 
     day: bool
     """False: they are times of day."""

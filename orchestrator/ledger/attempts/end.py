@@ -40,11 +40,11 @@ class Ended(NamedTuple):
     outcome: Outcome
     cause: str
     took_s: float | None = None
-    """From the begin of its block, where it had waited in line before."""
+    """The time from the begin of its block, where it had waited in line before."""
 
     @property
     def is_measured(self) -> bool:
-        """Whether the job is over by it, whatever was before, and nobody is to blame."""
+        """True if the job is over by it, whatever was before, and nobody is to blame."""
         alive = self.job.state != _CANCELLED
         return alive and self.outcome not in UNMEASURED and self.cause[:40] != KILLS_WORKER
 

@@ -10,7 +10,7 @@ from .request import Request
 
 
 class Thermometer(Protocol):
-    """What is known of a server's heat: a model's in a simulation, the phone's own when it runs."""
+    """A server's heat, as far as known: a model's in a simulation, the phone's own when it runs."""
 
     def temp_c(self, now: float) -> float:
         """The temperature now."""

@@ -19,7 +19,7 @@ from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
 from .fleet import Fleet
 
 Act: TypeAlias = Callable[[float, Any, int], None]
-"""What happens at a moment, to a request, a class or a server by its number, with a number more."""
+"""An event at a moment, for a request, a class or a server by its number, with a number more."""
 POINTS = 1000
 """Moments of the course."""
 
@@ -112,7 +112,7 @@ class _Simulation:
         self._enter(request, now)
 
     def _enter(self, request: Request, now: float) -> None:
-        """To the next station on its route, or to the servers where there is no network."""
+        """Send a request to the next station on its route, or to the servers where there is no network."""
         if request.route:
             request = self._demand.visit(request, now)
         self._dispatchers[request.station].arrive(request, now)
@@ -169,7 +169,7 @@ class _Simulation:
         return False
 
     def _cut(self, now: float, index: int, epoch: int) -> None:
-        """Between two inferences."""
+        """Interrupt a server between two inferences."""
         body = self._fleet.servers[index]
         if body.epoch == epoch:
             request = body.server.running[0]
