@@ -275,7 +275,7 @@ NO_SUBJECT = re.compile(
     r"(?:Of|As|By|In|For|So|What|Whether|Where|How|Why|Who|Whose|Which|That|Those|Such|From|To|Into|Up|At|On|Over|With"
     r"|Without|Between|Along|Beside|Only|Also|If)\b"
 )
-WITH_SUBJECTS = ("kernels/", "orchestrator/", "farm/")
+WITH_SUBJECTS = ("kernels/", "orchestrator/", "workers/", "device_agent/", "farm/", "dashboards/")
 """Folders in which the first line of each docstring has a subject or is an imperative."""
 
 

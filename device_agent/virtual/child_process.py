@@ -77,7 +77,7 @@ class ChildProcess:
                 stream.close()
 
     def signal(self, number: int) -> None:
-        """To this process alone, if it is there."""
+        """Send a signal to this process alone, if it is there."""
         with suppress(ProcessLookupError):
             self._process.send_signal(number)
 

@@ -30,7 +30,7 @@ def rewrite(path: Path, text: bytes) -> None:
 
 
 def move(start: Path, end: Path) -> None:
-    """As `rename`: what is at `end` goes, in one step. Raises OSError."""
+    """Move as `rename` does: what is at `end` goes, in one step. Raises OSError."""
     if not (_is_file(start) and _is_file(end) and _exchanged(start, end)):
         start.replace(end)
     elif not start.samefile(end):

@@ -33,14 +33,14 @@ _LEAST_TICK_S = 0.01
 _IDLE_TICK_S = 1.0
 _MEMORY_LOOK_S = 0.01
 _MEMORY_SHARE = 0.05
-"""Of a core at most, to look at the phones' memory."""
+"""The largest share of a core for looking at the phones' memory."""
 _SAVE_S = 30.0
 _SOCKET_PATH_LIMIT = 100
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to start."""
+    """The options of a start."""
 
     state: Path
     """Folder that keeps everything: phones' files, settings, charge, ports."""

@@ -45,7 +45,7 @@ class TunedChoices:
         return replace(options, tuned=applicable(graph(), options, limits, known))
 
     def database(self) -> Database:
-        """As it is on disk now; not to be changed."""
+        """Return the database as it is on disk now; not to be changed."""
         with self._lock:
             seen = self._stamp()
             if seen != self._seen:

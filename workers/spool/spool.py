@@ -41,7 +41,7 @@ RESEND_S = 10.0
 MAX_RESEND_S = 300.0
 """Each time that a record is sent, or fails, its next turn is twice as far away, up to this."""
 TOGETHER, TOGETHER_BYTES = 100, 1 << 20
-"""Of records that were never sent go so many in one trip to Redis, or so many bytes and the one that exceeds them."""
+"""The most records, never sent before, in one trip to Redis, and the bytes after which no other is added."""
 
 
 class _Turn(NamedTuple):
@@ -88,7 +88,7 @@ class Spool:
         self._kept.flush(everything=everything)
 
     def check(self) -> str:
-        """Why the disk takes no record now; empty where it does."""
+        """Return why the disk takes no record now; empty where it does."""
         return self._kept.check()
 
     def waiting(self) -> list[Path]:
@@ -159,7 +159,7 @@ class Spool:
             self._unsent.pop(file, None)
 
     def _send_together(self, stream: RecordStream, files: Sequence[str]) -> None:
-        """Where that fails, and with what is too much for one trip, their turn comes one by one."""
+        """Send records together; if that fails, and with what is too much for a trip, they go one by one."""
         bodies, size = list[tuple[bytes, str]](), 0
         try:
             for file in files:
@@ -200,7 +200,7 @@ class Spool:
                 log.error("%s waits %.0f s: %s", self._folder / file, self._put_off(file), e)
 
     def _handle(self, stream: RecordStream, file: str, word: str | None) -> None:
-        """What the ledger has not stored: it set it aside, or has said nothing yet."""
+        """Handle what the ledger has not stored: it set it aside, or has said nothing yet."""
         if word is not None:
             self._set_aside(file, word)
             return

@@ -19,7 +19,7 @@ class PlannedCut:
     journal: SupplyJournal
     connection: DeviceConnection
     expected_s: float
-    """How long the agent needs the phone to itself."""
+    """The time for which the agent needs the phone to itself."""
     ends_at: float = 0.0
     """Monotonic time at which the agent is expected to be done; 0: not cut yet."""
 
