@@ -20,7 +20,7 @@ from .ours import find_device
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search came to."""
+    """The result of a search."""
 
     choices: dict[str, Choice]
     searched: int

@@ -1,4 +1,4 @@
-"""How fast the farm's pages are: answers of the server, first paint in Chromium, and how far live pages are behind.
+"""The speed of the farm's pages: answers of the server, first paint in Chromium, and how far live pages are behind.
 
     python -m benchmarks.farm.pages --phones 400 --jobs 100000 --cells 1000 [-o raw.json]
 
@@ -158,7 +158,7 @@ def paint_ms(browser: Browser, url: str) -> float:
 
 
 def behind_s(farm: Farm, page: Page) -> float:
-    """From an announcement until its row says so."""
+    """Return the time from an announcement until its row says so."""
     serial = farm.running[-1].serial
     farm.done += 1
     mark = f"{900000 + farm.done}/"

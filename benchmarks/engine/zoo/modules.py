@@ -231,7 +231,7 @@ def _import_torchvision() -> None:
 
 
 def names() -> list[str]:
-    """Of every network that can be made here."""
+    """Return the names of every network that can be made here."""
     found = list(SMALL)
     with suppress(ImportError):
         _import_torchvision()

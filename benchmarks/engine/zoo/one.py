@@ -42,7 +42,7 @@ def export(name: str, exporter: str, batch: int, file: Path) -> Exported:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was exported: its inputs, what computes its results in double precision, and what times PyTorch's graph."""
+    """An exported network: inputs, what computes its results in double precision, and what times PyTorch's graph."""
 
     inputs: list[np.ndarray[Any, Any]]
     in_double: Callable[[], list[np.ndarray[Any, Any]]]
