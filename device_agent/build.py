@@ -16,7 +16,7 @@ _CROSS = {"arm64-v8a": "aarch64-linux-gnu"}
 PHONE_ABIS = ("arm64-v8a", "armeabi-v7a")
 """The ABIs that phones may have; `adb shell getprop ro.product.cpu.abi` tells."""
 NDK_TOOLCHAIN = Path("build", "cmake", "android.toolchain.cmake")
-"""Below the folder of an Android NDK."""
+"""The toolchain's path below the folder of an Android NDK."""
 _PLATFORM = "android-24"
 """Android 7, the first with shell v2: the floor of `virtual/commands/releases.py`."""
 

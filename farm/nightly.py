@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 TURN_S = 1.0
 AWAY_S = 5.0
-"""Until the next try where Redis or the ledger is away."""
+"""The time until the next try where Redis or the ledger is away."""
 
 
 def told_in(state: Path) -> Path:

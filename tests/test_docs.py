@@ -273,7 +273,8 @@ def test_one_thing_has_one_word() -> None:
 
 NO_SUBJECT = re.compile(
     r"(?:Of|As|By|In|For|So|What|Whether|Where|How|Why|Who|Whose|Which|That|Those|Such|From|To|Into|Up|At|On|Over|With"
-    r"|Without|Between|Along|Beside|Only|Also|If)\b"
+    r"|Without|Between|Along|Beside|Only|Also|If|Around|After|Before|Beyond|Behind|Below|Until|Since|Within|Instead"
+    r"|Neither|Not|Among|Under|Than|Even|Just|Per|And|Or|Across|When|While|Always)\b"
 )
 
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 REPORT_S = 0.5
 """Progress within a phase is announced no more often: a block may have 100,000 samples."""
 PHASE_S = 0.1
-"""Neither are phases: those of a short block are over before anybody has read them."""
+"""Phases of short blocks are not announced: they are over before anybody has read them."""
 LOOK_S = 2.0
 """No step on the device begins on older knowledge of the lease than this, where Redis answers."""
 FENCE = 0.8
@@ -80,11 +80,11 @@ class Claim:
         self._looked_at = clock_s()
         self._renew_at = self._looked_at
         self._fence_at = self._looked_at + FENCE * assignment.ttl_s
-        """When the session must stop, unless Redis is heard of before."""
+        """The time when the session must stop, unless Redis is heard of before."""
         self._cancelled = threading.Event()
         self._said: _Said | None = None
         self._announced_at = time.time()
-        """Or taken up, at first: most short sessions are over before they have announced anything."""
+        """The time of the last news, at first of the claim: most short sessions end before they have announced any."""
         self._is_shown = False
         """True if Redis may have progress of this session."""
         self._thread = threading.Thread(target=self._renew, name=f"lease-{assignment.serial}", daemon=True)
@@ -170,7 +170,7 @@ class Claim:
                 due = clock_s() + pause_s
 
     def _quiet_s(self) -> float:
-        """Until progress may be announced again."""
+        """Return the time until progress may be announced again."""
         return min(PHASE_S, max(0.0, self._announced_at + PHASE_S - time.time()))
 
     def _look(self) -> None:

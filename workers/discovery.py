@@ -53,7 +53,7 @@ class _Watched:
     busy: bool = False
     """A thread is at work on it."""
     name: Name | None = None
-    """Since its phone was asked who it is."""
+    """The name, since its phone was asked who it is."""
     stands_by: bool = False
     """Another connection to its phone is used."""
     enrolled: bool = False
@@ -95,7 +95,7 @@ class Discovery:
         """Version and port of the adb server, or what is wrong with it."""
 
     def run(self, stop: threading.Event, announce: Callable[[list[Device]], None]) -> None:
-        """Until `stop`: look, act, announce."""
+        """Look, act and announce until `stop`."""
         while not stop.is_set():
             try:
                 self.tick()

@@ -78,7 +78,7 @@ class Host:
         """Sessions are over: the threads may end."""
 
     def run(self) -> int:
-        """Until SIGTERM or SIGINT; sessions then stop their agents and put the phones back. Returns the exit status."""
+        """Run until SIGTERM or SIGINT; sessions then stop their agents and put phones back. Returns the exit status."""
         restore_supplies(self._farm)
         app = make_app(self._farm)
         register(app, self.wake)

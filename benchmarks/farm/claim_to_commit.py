@@ -71,7 +71,7 @@ class Committed:
     """Attempts of a lease."""
     jobs_per_s: float
     placed_per_s: float
-    """Before that: from the submission to the last lease, the scheduler's wake-ups included."""
+    """The rate before that: from the submission to the last lease, the scheduler's wake-ups included."""
     claimed_per_s: float
     """Claims, records handed to the spool and releases, while the scheduler commits."""
     record_kb: float

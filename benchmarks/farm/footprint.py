@@ -84,7 +84,7 @@ class Found:
     ready_s: float
     idle: Sample
     worked: Sample
-    """After a job on every phone."""
+    """The sample after a job on every phone."""
     soak: tuple[Sample, ...]
     growth: dict[str, Growth]
     """The growth of each figure, in the second half of the soak."""
@@ -145,7 +145,7 @@ def growth(samples: Sequence[Sample]) -> dict[str, Growth]:
 
 
 def _slope(by: Sequence[float], values: Sequence[float]) -> Slope:
-    """Not a number where too few samples tell it."""
+    """Return a slope; it is not a number where too few samples tell it."""
     columns, found = np.column_stack([np.ones(len(by)), by]), np.array(values, dtype=float)
     rest = found - columns @ np.linalg.lstsq(columns, found)[0]
     size, error = with_error(found, columns, resemblance([rest]))

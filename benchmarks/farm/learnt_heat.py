@@ -86,7 +86,7 @@ class Phone:
         self.state: State = replace(rested, time_s=0.0)
 
     def serve(self, at_s: float) -> float:
-        """When an inference is done that is asked for at a time, seconds."""
+        """Return when an inference is done that is asked for at a time, seconds."""
         profile = self._profile
         state, left_s = step(profile, self.state, 0.0, max(0.0, at_s - self.state.time_s)), INFERENCE_S
         while left_s > 1e-9:

@@ -133,7 +133,7 @@ def pages(settings: Settings) -> Iterator[int]:
 
 
 def answer_s(port: int, path: str) -> float:
-    """Until the whole page is there."""
+    """Return the time until the whole page is there."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     began = time.monotonic()
     connection.request("GET", path)

@@ -68,7 +68,7 @@ class Design:
     """Nights of side A; 0: both sides in one night."""
     rounds: int
     turns: int = 4
-    """After so many rounds their order is that of the first again: ABBA BAAB, or with 2 ABBA alone."""
+    """The rounds after which their order is that of the first again: ABBA BAAB, or with 2 ABBA alone."""
 
 
 PAIRED = Design("paired", 0, 12)

@@ -1,4 +1,4 @@
-"""When experiments end, thought about beside the pages that show it: an estimate takes as long as its queue is."""
+"""The ends of experiments, thought about beside the pages that show them: an estimate takes as long as its queue is."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class _Queue:
     by_device: Mapping[str, tuple[int, int]]
     took_s: float
     at: float
-    """When it had been counted, by the monotonic clock."""
+    """The time when it had been counted, by the monotonic clock."""
 
 
 def _queue(ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> _Queue:

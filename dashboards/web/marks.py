@@ -91,6 +91,6 @@ def _of(server: charts.Prometheus, of: Mapping[str, Any], end: float, step: floa
 
 
 def _begins(values: Sequence[tuple[float, float]], step: float) -> set[float]:
-    """When a series came, and came again; one that was there from the start began before."""
+    """Return when a series came, and came again; one that was there from the start began before."""
     times = [at for at, _ in values]
     return {at for before, at in zip([-math.inf, *times], times, strict=False) if at - before > 1.5 * step}

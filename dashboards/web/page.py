@@ -26,7 +26,7 @@ class Asked:
     ledger: Callable[[], Ledger]
     """Raises FarmError where it is away."""
     ends: Callable[[str], Ending]
-    """When an experiment ends, as it was last thought."""
+    """A function for the end of an experiment, as it was last thought."""
     content: Callable[[ExperimentRow], Content]
     """Contents of results."""
     session: Session | None

@@ -23,7 +23,7 @@ OPEN_TO_ALL = ("/sign-in", "/static/")
 
 
 class Protection:
-    """Around the whole application."""
+    """The protection around the whole application."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access

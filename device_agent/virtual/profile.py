@@ -55,7 +55,7 @@ class Power(Part):
     load_w: Positive
     """The power with all of the host's cores busy for the phone's agent; in between, the share of cores counts."""
     suspended_w: Positive = 0.015
-    """While nothing runs: screen off, kernel suspended."""
+    """The power while nothing runs: screen off, kernel suspended."""
     leak_w_per_k: Annotated[float, Field(ge=0)] = 0.0
     """Leakage of a die that is warmer than the surroundings."""
     wander_w: Annotated[float, Field(ge=0)] = 0.0

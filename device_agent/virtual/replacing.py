@@ -45,5 +45,5 @@ def _is_file(path: Path) -> bool:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Not every file system can."""
+    """Return whether two files were exchanged: not every file system can."""
     return bool(_LIBC.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)

@@ -160,7 +160,7 @@ class Server:
                 self.stop.set()
 
     def _pause_s(self) -> float:
-        """Until a phone's tick is due."""
+        """Return the time until a phone's tick is due."""
         now = time.monotonic()
         busy = [entry.phone for entry in self._phones if entry.phone.is_busy()]
         return max(_LEAST_TICK_S, min([_TICK_S, *(_due_s(phone, now) for phone in busy)]))
@@ -216,7 +216,7 @@ class Server:
 
 
 def _due_s(phone: Phone, now: float) -> float:
-    """Until a busy phone ticks: at times, and whenever its gauge has news, which shall be seen when they come."""
+    """Return the time until a busy phone ticks: at times, and when its gauge has news, to be seen as they come."""
     return min(phone.ticked_at + _TICK_S - now, phone.gauge_news_s())
 
 

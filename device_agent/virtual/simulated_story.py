@@ -21,9 +21,9 @@ FaultKind = Literal["charging", "freeze", "throttle", "clock_cap", "background",
 LEAD_S = 2.0
 """The phone lies still for so long, and one refresh period more, before the first phase."""
 TAIL_S = 1.0
-"""And so long after the last."""
+"""The time for which it lies still after the last phase."""
 SETTLED_S = 1e-6
-"""Just after a refresh."""
+"""The moment just after a refresh."""
 HIGH_PART = 0.4
 """The part of an inference that is left when its power falls."""
 SAME_S = 1e-9

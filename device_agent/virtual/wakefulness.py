@@ -17,7 +17,7 @@ class Wakefulness:
     """Times are CLOCK_MONOTONIC of the host, in s."""
 
     touched_s: float
-    """When somebody last used it, or it started."""
+    """The time when somebody last used it, or it started."""
     is_awake: bool = True
     streams: int = 0
     """Commands that run over adb."""

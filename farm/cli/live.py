@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PLAIN_PERIOD_S = 10.0
 """Shortest period of plain lines where standard error is no terminal."""
 PLAIN_QUIET_S = 60.0
-"""After this long without a change the plain line is repeated; the pause doubles each time, up to a limit."""
+"""The time without a change after which the plain line is repeated; it doubles each time, up to a limit."""
 MAX_PLAIN_QUIET_S = 600.0
 PASSING = (WaitKind.BUSY, WaitKind.QUEUED)
 """Reasons that come and go with every job: no news."""

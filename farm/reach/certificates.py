@@ -103,7 +103,7 @@ class Authority:
 
 
 def ends_at(certificate: Path) -> datetime:
-    """When a certificate ends. Raises OSError, ValueError."""
+    """Return when a certificate ends. Raises OSError, ValueError."""
     return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
 
 

@@ -1,5 +1,5 @@
-"""When will an experiment end? Its blocks that are left are run in a simulation, many times, each with durations drawn
-from those that were measured; the answer is the middle of the ends and the range of nine tenths of them."""
+"""The end of an experiment under way. Its blocks that are left are run in a simulation, many times, each with durations
+drawn from those that were measured; the answer is the middle of the ends and the range of nine tenths of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DAY_S, SOON_S = 86400.0, 180.0
 
 @dataclass(frozen=True)
 class Ending:
-    """When an experiment ends, by Unix time, or why that is unknown."""
+    """The end of an experiment, by Unix time, or why that is unknown."""
 
     at: float = 0.0
     earliest: float = 0.0

@@ -102,7 +102,7 @@ def hosts_among(names: Collection[str]) -> tuple[list[str], list[str]]:
 
 
 def recall(serial: str) -> str:
-    """Among what is cancelled: the session on this device begins no further attempt of its line."""
+    """Return the mark, among what is cancelled, that lets this device's session begin no more of its line."""
     return f"device:{serial}"
 
 

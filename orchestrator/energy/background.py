@@ -43,7 +43,7 @@ def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Inval
 
 
 def _others(reading: Power) -> float | None:
-    """Not cut off at 0: both shares are counted in ticks of their own, and only the mean difference tells anything."""
+    """Return others' share, not cut off at 0: both are counted in own ticks, and only the mean tells anything."""
     if reading.cpu_busy is None or reading.own_busy is None:
         return None
     return reading.cpu_busy - reading.own_busy

@@ -25,7 +25,7 @@ PACKET_TAG = 0x0A
 BATTERY_TAG, RAILS_TAG, COMPRESSED_TAG = b"\xb2\x02", b"\xc2\x02", b"\x92\x03"
 """Tags before what is in a packet: one without them, as nearly all are, says nothing of power."""
 FORGOTTEN_BYTES = 1 << 26
-"""After so many bytes of a mapped file the system may have its memory back."""
+"""The bytes of a mapped file after which the system may have its memory back."""
 TIMESTAMP, BATTERY, POWER_RAILS, COMPRESSED, DESCRIPTOR, ENERGY = 8, 38, 40, 50, 1, 2
 LARGEST_INFLATED = 1 << 28
 NS_PER_MS = 1_000_000

@@ -32,7 +32,7 @@ class Budget:
     quantum_j: float = 0.0
     """Rounding that noise does not average out."""
     edge_j: float = 0.0
-    """When exactly the power changed at the window's edges."""
+    """The energy that hangs on when exactly the power changed at the window's edges."""
 
     @property
     def systematic_j(self) -> float:

@@ -199,7 +199,7 @@ class Hold:
     """Unix time; None: until somebody releases it."""
     note: str
     alone: bool = False
-    """Not even the experiments of who holds it are let through."""
+    """True if not even the experiments of who holds it are let through."""
 
     @property
     def text(self) -> str:

@@ -33,7 +33,7 @@ from orchestrator.model.waiting import WaitKind, WaitReason
 MAX_EXPERIMENTS = 50
 """Experiments that get series of their own: so many of the newest ones, and of those under way."""
 NIGHTLY, NIGHTLY_S, MAX_NIGHTLY = "nightly", 30 * 86_400.0, 200
-"""And those with this word in their name (alerts watch them), submitted so long ago at most, the newest ones."""
+"""Further ones, with this word in their name (alerts watch them), submitted so long ago at most, the newest."""
 
 
 def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:

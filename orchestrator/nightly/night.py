@@ -103,7 +103,7 @@ class Night(Model):
     began_at: float | None = None
     """None: it did not run."""
     ends_at: float
-    """When its budget is over."""
+    """The time when its budget is over."""
     ended_at: float | None = None
     """None: it is under way, or has not been told yet."""
     parts: tuple[Experiment, ...] = ()

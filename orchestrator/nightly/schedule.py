@@ -1,4 +1,4 @@
-"""When a schedule is due. Celery's crontab does the arithmetic, in local time."""
+"""The moments of a schedule. Celery's crontab does the arithmetic, in local time."""
 
 from __future__ import annotations
 

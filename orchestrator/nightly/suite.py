@@ -51,13 +51,13 @@ class Suite(Model):
     most_rounds: int = Field(default=60, ge=MIN_BLOCKS, le=1000)
     """The most blocks of a configuration on each side, before what changed is repeated."""
     canary: int = Field(default=10, ge=0, le=1000)
-    """After so many blocks of a device, one block of a small reference workload; 0: none."""
+    """The blocks of a device after which one block of a small reference workload runs; 0: none."""
     metrics: tuple[Metric, ...] = ()
     """The metrics that are compared; none: all that the experiments measure."""
     margins: dict[Metric, Share] = Field(default_factory=dict)
     """Sides that differ by less are the same, by metric: `{latency: 2 %}`."""
     schedule: Annotated[str, AfterValidator(cron_of)] | None = None
-    """When it begins, in local time: `02:30` every day, or fields of cron, `30 2 * * mon-fri`; none: by hand alone."""
+    """The schedule, in local time: `02:30` every day, or fields of cron, `30 2 * * mon-fri`; none: by hand alone."""
     tell: tuple[str, ...] = ()
     """Whom to tell how a night went: addresses."""
 

@@ -56,9 +56,9 @@ class Content(Model):
     exclusions: tuple[Exclusion, ...]
     doubts: tuple[DoubtCount, ...]
     canaries: tuple[CanaryVerdict, ...] = ()
-    """Per device that ran some."""
+    """The verdict on each device that ran some."""
     decisions: tuple[CellDecision, ...] = ()
-    """Per cell and device, where the experiment has a target interval."""
+    """The decision for each cell and device, where the experiment has a target interval."""
     silent: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Devices that had jobs of their own and gave no result: serial -> those jobs by outcome or state."""
     agreements: tuple[Agreement, ...] = ()

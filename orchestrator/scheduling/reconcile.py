@@ -95,7 +95,7 @@ class Reconciler:
         self._mark_at = float("-inf")
         self._published: Mapping[str, set[str]] = {}
         self._publish_at = float("-inf")
-        """When what is published is compared again with what should be, though nothing changed."""
+        """The time when what is published is compared again with what should be, though nothing changed."""
         self._over: set[int] = set()
         """Tokens of attempts whose session is known to be over, and that wait for their record."""
         self._fences: dict[str, Fence] = {}

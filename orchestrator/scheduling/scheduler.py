@@ -122,8 +122,8 @@ class Scheduler:
         self._further.close()
 
     def rest(self, stop: threading.Event, turn_s: float, did: TickReport) -> None:
-        """After a turn that took so long: until a host or a submission tells something, `tick_s` at most, or not at all
-        where it left something."""
+        """Rest after a turn that took so long: until a host or a submission tells something, `tick_s` at most, or not
+        at all where it left something."""
         if did.is_behind:
             return
         end, much = time.monotonic() + self._farm.tick_s, sum(did.taken.values()) + len(did.placed)

@@ -22,7 +22,7 @@ class Seldom:
 
     @contextmanager
     def doing(self) -> Iterator[None]:
-        """Around the work."""
+        """Measure the cost of the work inside."""
         began = time.monotonic()
         try:
             yield

@@ -53,7 +53,7 @@ class SetAside(Generic[K]):
 
     @contextmanager
     def trying(self, item: K) -> Iterator[None]:
-        """Around what is done for an item: whatever is wrong with it alone, it waits. Raises ServiceDown."""
+        """Do something for an item inside: whatever is wrong with it alone, it waits. Raises ServiceDown."""
         try:
             yield
         except Exception as e:

@@ -21,7 +21,7 @@ MEMORY_BYTES = 4 << 30
 OUTPUT_BYTES = 16 << 20
 """The most bytes of each file that it writes, its output among them."""
 PROCESSES = 256
-"""And threads, beyond those that the machine has when it begins. Root has no limit."""
+"""The most processes and threads, beyond those that the machine has when it begins. Root has no limit."""
 _PR_SET_PDEATHSIG = 1
 
 

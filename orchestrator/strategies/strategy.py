@@ -52,10 +52,10 @@ class Strategy(Protocol):
 
     @property
     def done(self) -> bool:
-        """After `ask`: whether nothing can follow on what was asked for, whatever comes of it."""
+        """True, after `ask`, if nothing can follow on what was asked for, whatever comes of it."""
         ...
 
     @property
     def stopped(self) -> Stopped | None:
-        """After `ask`: why it ended, wholly or in part, without what it was asked for; None: it did not."""
+        """The reason, after `ask`, why it ended, wholly or in part, without what it was asked for; None: it did not."""
         ...

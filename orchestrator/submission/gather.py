@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernels.ir.graph import Graph
 
 KEPT = "sha256:"
-"""Before the hash of a model that the farm has already: what a training left."""
+"""The word before the hash of a model that the farm has already: what a training left."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ ALLOCATIONS = 100_000
 """Allocations between two searches for cycles of garbage, of which a part's work makes few: with Python's own 700
 they were a third of what the scheduler did while records came in."""
 COLLECTED_S, SHARE = 60.0, 1e-3
-"""And by the clock: so often, unless that takes more than this share of the time. A process that makes few cycles would
+"""A search by the clock, too, unless it takes more than this share of the time. A process that makes few cycles would
 keep a hundred thousand of their objects, some 20 MB, and grow for hours until then."""
 HEAPS, LARGE_BYTES = 2, 1 << 20
 """Heaps of glibc's malloc. It gives eight a core to a process of many threads, and keeps in each what was freed: of

@@ -163,7 +163,7 @@ class Follower:
         self._pause_s = SHORT_POLL_S
 
     def follow(self) -> AgentRun:
-        """Until the result, the error, or the end of the process.
+        """Follow the agent until the result, the error, or the end of the process.
 
         Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, restarted, or lost before the
         agent had started), AdbdRestarted, and whatever `check` raises.

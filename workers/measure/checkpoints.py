@@ -18,7 +18,7 @@ from workers.devices.install import run
 from workers.plans.plan_store import StoredPlan
 
 KEPT_S = 14 * 24 * 3600
-"""After so long nobody tries a job again whose checkpoint lies on a device."""
+"""The age of a checkpoint on a device from which on nobody tries its job again."""
 JOURNAL = ".jsonl"
 
 
@@ -84,7 +84,7 @@ def epochs_before(own: Sequence[Sample], told: Sequence[Sample], plan: StoredPla
 
 
 def place_of_epoch(sample: Sample, plan: StoredPlan) -> int:
-    """Among the epochs of all stages, from 0 on."""
+    """Return an epoch's place among those of all stages, from 0 on."""
     stages = takewhile(lambda stage: stage.name != sample.stage, plan.plan.stages)
     return sum(stage.epochs for stage in stages) + (sample.epoch or 0)
 

@@ -61,7 +61,7 @@ class TunedChoices:
 
 
 def key_of(device: DeviceFacts, api: Api, threads: int = 0) -> str:
-    """Under which the database keeps a device; empty where it lacks the API.
+    """Return the key under which the database keeps a device; empty where it lacks the API.
 
     `threads`: of the CPU backend; 0: one a core. A phone's processor is named by its SoC: /proc/cpuinfo often names
     only the architecture, which all phones share.

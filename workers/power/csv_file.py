@@ -23,7 +23,7 @@ from .streamed import Batch, StreamedMeter
 
 PAUSE_S = 0.02
 HEAD_BYTES = 1 << 16
-"""Within which the line with the columns' names is looked for."""
+"""The bytes within which the line with the columns' names is looked for."""
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WATTS = {"W": 1.0, "mW": 1e-3, "uW": 1e-6}
 AMPERES = {"A": 1.0, "mA": 1e-3, "uA": 1e-6}

@@ -27,7 +27,7 @@ class Batch:
     """Times on the meter's own clock, rising."""
     power_w: Numbers
     host_ns: int
-    """When the newest of them had arrived."""
+    """The time when the newest of them had arrived."""
     on_host: bool = False
     """True if `own_s` is this host's CLOCK_MONOTONIC already."""
 

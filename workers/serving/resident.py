@@ -130,7 +130,7 @@ class Serving:
             self._ready.release()
 
     def _serve(self, resident: Resident, held: Session) -> None:
-        """Until the run is over. Raises LeaseLost where the phone was taken."""
+        """Serve until the run is over. Raises LeaseLost where the phone was taken."""
         member, marker = resident.member, f"{resident.member.marker}serve"
         enrolment = store.load(self._settings.state, member.facts.serial, member.facts.fingerprint)
         stream = member.connection.stream(self._argv(resident, marker))

@@ -30,7 +30,7 @@ class AgentWire:
         return self._stream.fileno()
 
     def await_ready(self, deadline_s: float) -> None:
-        """Until all networks are loaded and warm. Raises AgentFault (with its reason), DeviceSick, TransportLost."""
+        """Wait until all networks are loaded and warm. Raises AgentFault (why), DeviceSick, TransportLost."""
         end = time.monotonic() + deadline_s
         while not self._ready:
             self._hear(end)

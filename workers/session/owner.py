@@ -73,7 +73,7 @@ class Owner:
     number: int
     claimant: Claimant
     left_s: float
-    """Until it ends; not above 0: it has ended."""
+    """The time until it ends; not above 0: it has ended."""
 
     def keeps_out(self, other: Claimant) -> bool:
         """Return whether another may not take the phone now."""
@@ -174,7 +174,7 @@ class Ownership:
         self._thread.start()
 
     def check(self) -> None:
-        """Before each step on the device. Raises LeaseLost where another has taken it."""
+        """Check the claim before each step on the device. Raises LeaseLost where another has taken it."""
         if not self._lost and _now_s() >= self._fence_s:  # the cable was away, or this machine slept
             self._quietly()
         if self._lost:

@@ -45,7 +45,7 @@ TOGETHER, TOGETHER_BYTES = 100, 1 << 20
 
 
 class _Turn(NamedTuple):
-    """When a record is looked at again, by the spool's clock."""
+    """The time when a record is looked at again, by the spool's clock."""
 
     due: float
     wait_s: float
@@ -62,10 +62,10 @@ class Spool:
         self._unsent: dict[str, bool] = {}
         """Files of this process that Redis cannot have yet, in their order -> whether the scheduler waits for them."""
         self._new_at = deque[float]()
-        """When records were added of which no receipt was asked for yet."""
+        """The times when records were added of which no receipt was asked for yet."""
         self._took_back = False
         self._reviewed_at, self._all_reviewed_at = -inf, -inf
-        """When receipts were asked for last, and when those of all that wait."""
+        """The times when receipts were asked for last, and those of all that wait."""
         self._added, self._awaited = threading.Event(), threading.Event()
         """There is something to do; and somebody waits for it."""
 
@@ -138,7 +138,7 @@ class Spool:
             log.exception("a pass over %s failed and is repeated", self._folder)
 
     def _next_review(self) -> float:
-        """When receipts are asked for: once soon after a record was new, for several at a time."""
+        """Return when receipts are asked for: once soon after a record was new, for several at a time."""
         while self._new_at and self._new_at[0] + ANSWER_S <= self._reviewed_at:
             self._new_at.popleft()
         first = self._new_at[0] + ANSWER_S if self._new_at else inf

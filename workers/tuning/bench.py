@@ -138,7 +138,7 @@ class Bench:
         return measured
 
     def _measured(self, stored: StoredPlan, inputs: Arrays, block: Block) -> Measurement:
-        """Within the time that is left. Raises TimeIsOver where that was too short."""
+        """Measure within the time that is left. Raises TimeIsOver where that was too short."""
         left_s = self.left_s()
         if left_s <= 0:
             raise TimeIsOver

@@ -13,7 +13,7 @@ from orchestrator.errors import AgentFault
 PAIRS = 12
 """Runs of both plans: U T, T U, U T ... so that a drift cancels."""
 FEWEST_PAIRS = 6
-"""Below, the interval does not reach its confidence, and nothing is decided."""
+"""The pairs below which the interval does not reach its confidence, and nothing is decided."""
 PROFILED = 3
 """The first pairs, whose layers are profiled, too."""
 ROUNDS = 3

@@ -49,7 +49,7 @@ TRIMMED = 10
 
 
 class Ran(Protocol):
-    """When a block ran."""
+    """The time of a block."""
 
     @property
     def night(self) -> str: ...

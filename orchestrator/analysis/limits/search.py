@@ -33,7 +33,7 @@ class Stand(NamedTuple):
 
 
 def stand(search: LimitSearch, probes: Mapping[int, Sequence[Ended]]) -> Stand:
-    """After these probes of each value."""
+    """Return where a search stands after these probes of each value."""
     ran = frozenset(value for value, ends in probes.items() if "ran" in ends)
     over = {value: ends for value, ends in probes.items() if value not in ran}
     not_run = frozenset(value for value, ends in over.items() if "refused" in ends or ends.count("killed") >= KILLS)

@@ -137,7 +137,7 @@ def judge_all_same(same: int, of: int) -> Judged:
 
 
 def judge_crossing(pays: Sequence[PaysFrom]) -> Judged:
-    """Behind at the smallest size, ahead from some size on, as the first of them shows it."""
+    """Judge whether it is behind at the smallest size, ahead from some size on, as the first of them shows it."""
     if not pays:
         return Judged("not comparable", "it was not measured at two sizes on both")
     sizes, ratios, lead = pays[0].sizes, pays[0].ratios, pays[0].lead_at

@@ -33,7 +33,7 @@ class ThrottleBin(Model):
 
     start_s: float
     end_s: float
-    """Since the load began."""
+    """The time since the load began."""
     median_ms: float
     """Median over blocks of the median latency in it."""
     low_ms: float

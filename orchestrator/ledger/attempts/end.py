@@ -97,7 +97,7 @@ def _conclude_measured(connection: Connection, ended: Sequence[Ended]) -> None:
 
 
 def _began_at(one: Ended, now: float) -> float:
-    """When an attempt began, without its time in line: service times are learnt from it."""
+    """Return when an attempt began, without its time in line: service times are learnt from it."""
     placed_at = float(one.attempt.started_at)
     return placed_at if one.took_s is None else max(placed_at, (one.attempt.ended_at or now) - max(0.0, one.took_s))
 

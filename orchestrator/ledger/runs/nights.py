@@ -82,7 +82,7 @@ class Nights:
             return readable_rows("night", connection.execute(wanted).all(), _night)
 
     def due_times(self, suite: str, limit: int) -> list[float]:
-        """When the newest nights of a suite were due (Unix time), the newest first; reads no night."""
+        """Return when a suite's newest nights were due (Unix time), the newest first; reads no night."""
         newest = select(NIGHTS.c.due_at).where(NIGHTS.c.suite == suite).order_by(NIGHTS.c.due_at.desc()).limit(limit)
         with self._database.read() as connection:
             return [float(due_at) for due_at in connection.scalars(newest)]

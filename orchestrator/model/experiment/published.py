@@ -88,7 +88,7 @@ class Place(Model):
     """The keys of what a figure that says how many times as good is over, beside those that both share. With
     `device` that is another device of the experiment (see `Finding`)."""
     metric: PublishedMetric | None = None
-    """Instead of the table's."""
+    """The metric, instead of the table's."""
 
 
 class PublishedTable(Model):
@@ -163,7 +163,7 @@ class Finding(Model):
     """The keys beside those of `of`. With `device` in either, devices of the experiment are compared: a device of
     the study, a model such as `SM-G930*`, `phone` or `workstation`."""
     than: float | None = Field(default=None, gt=0)
-    """Instead of `over`: a figure of the metric, in ms, J, W, B, % or dB."""
+    """A figure of the metric in place of `over`, in ms, J, W, B, % or dB."""
     times: float = Field(default=1.0, gt=0)
     """The factor of `over` that is the bound of `less` and `more`, and the middle of `alike`."""
     operation: str = ""

@@ -47,7 +47,7 @@ class Sampling(Model):
     order within each round; or each round in the reverse order of the one before, which cancels linear drift, with
     neighbours exchanged in every second pair of rounds, which cancels the heat that the configuration before left."""
     canary: int = Field(default=0, ge=0, le=1000)
-    """After so many blocks of a device, one block of a small reference workload; 0: none."""
+    """The blocks of a device after which one block of a small reference workload runs; 0: none."""
     deadline: Seconds = 120.0
     """Wall-clock limit of one block on the device, and limit of the processor time to compile it before, with a unit:
     `90 s`, `5 min`."""

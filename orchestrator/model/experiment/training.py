@@ -23,8 +23,8 @@ class TrainingSet(Model):
     """The class of each sample, 0 to 255: a file of the same kinds; not given: it is in the file of the inputs
     (`labels`, `y_train` or `y` of `.npz`, column `label` of Parquet)."""
     named: Literal["digits"] | None = None
-    """Instead of files. `digits`: 1797 handwritten digits of 8 x 8 from scikit-learn, in a fixed random order; enlarged
-    where the network takes larger squares, e.g. of MNIST's 28 x 28."""
+    """A set in place of files. `digits`: 1797 handwritten digits of 8 x 8 from scikit-learn, in a fixed random order;
+    enlarged where the network takes larger squares, e.g. of MNIST's 28 x 28."""
     scale: PositiveFloat | None = None
     """The factor of the inputs; not given: 1/255 of bytes, 1/16 of `digits`, 1 of floats."""
     held_out: Share | None = None

@@ -17,7 +17,7 @@ class Thermometer(Protocol):
         ...
 
     def cool_at(self, temp_c: float, now: float) -> float:
-        """When an idle server will have cooled to this temperature; infinite where it never will."""
+        """Return when an idle server will have cooled to this temperature; infinite where it never will."""
         ...
 
 
@@ -35,7 +35,7 @@ class Server:
     """Its own waiting requests; empty where all wait in one queue."""
     running: list[Request] = field(default_factory=list)
     busy_until: float = 0.0
-    """When what runs is expected to end."""
+    """The time when what runs is expected to end."""
     queued_s: float = 0.0
     """Expected time of all that waits in its line."""
     booked_j: float = 0.0

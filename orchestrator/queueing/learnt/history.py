@@ -24,7 +24,7 @@ class History:
     temp_c: Column
     """The temperature at these moments: of the skin where the phone tells it, else of the battery."""
     begun: Column
-    """When each sample began."""
+    """The time when each sample began."""
     took: Column
     """The time that it took."""
     count: Column

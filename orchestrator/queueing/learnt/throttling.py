@@ -25,7 +25,7 @@ FEWEST_IN_BIN = 10
 NEAR_C = 1.0
 """A step lies at most so far from the edge of its bin."""
 TIP_C = 0.2
-"""Below the hottest reading."""
+"""The range of temperatures below the hottest reading."""
 FEWEST_SLOW = 5
 RARE = 0.99
 """Quantile of what inferences take that are a little cooler than the hottest ones."""

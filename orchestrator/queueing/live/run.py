@@ -97,7 +97,7 @@ class _Live:
         self._preemptions = 0
 
     def run(self) -> LiveRun:
-        """Until all that arrived is over, or the time for it."""
+        """Run until all that arrived is over, or the time for it."""
         self._plan_first()
         try:
             with undisturbed():
@@ -270,7 +270,7 @@ class _Live:
         course.temp_c.append([each.gauge.known_c() for each in self._stations])
 
     def _count(self, now: float) -> None:
-        """Before the number that waits changes."""
+        """Add up what waited; called before the number that waits changes."""
         self._waited_s += self._dispatcher.waiting * (now - self._last)
         self._last = now
 

@@ -64,7 +64,7 @@ class Station:
         self._last: Request | None = None
         """The request whose inference was the last."""
         self.late_at = math.inf
-        """When its answer is so late that it does not count on it any more."""
+        """The time from which on it does not count on its answer any more."""
         self.served_s = 0.0
         self.windows: list[tuple[int, int]] = []
         """The windows in which it served, by the phone's clock; a request's inferences in a row are one."""

@@ -59,7 +59,7 @@ class ClassFigures(Model):
     throughput_per_s: Figure
     """Requests served to the end."""
     energy_j_per_request: Figure
-    """While it was served; its share of a batch."""
+    """The energy while it was served; its share of a batch."""
 
 
 class Totals(ClassFigures):

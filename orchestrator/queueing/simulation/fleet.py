@@ -58,7 +58,7 @@ class SimulatedServer:
             self._warm_until = float("inf") if self._group.keep_warm is None else now + self._group.keep_warm
 
     def border(self, inferences: int, now: float) -> tuple[float, int]:
-        """When the inference under way is over, of so many that it does, and how many are left then."""
+        """Return when the inference under way is over, of so many that it does, and how many are left then."""
         each_s = (self.ends - self.began) / inferences
         done = min(inferences, int((now - self.began) / each_s) + 1)
         return self.began + done * each_s, inferences - done

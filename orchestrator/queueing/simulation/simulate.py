@@ -51,7 +51,7 @@ class _Simulation:
         self._preemptions = 0
 
     def run(self) -> Run:
-        """Until all that arrived is over."""
+        """Simulate until all that arrived is over."""
         events = self._events
         for kind, moments in enumerate(self._demand.moments):
             if isinstance(self._spec.classes[kind].arrivals, ClosedArrivals):

@@ -16,7 +16,7 @@ Draws = NDArray[np.float64]
 
 
 class Fixed(Model):
-    """Always the same."""
+    """One fixed time."""
 
     kind: Literal["fixed"]
     mean: Seconds

@@ -41,7 +41,7 @@ class RequestClass(Model):
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first, before the policy's order."""
     deadline: Seconds | None = None
-    """After the intended arrival; a request that ends later has missed it."""
+    """The time after the intended arrival; a request that ends later has missed it."""
     enters: Name | None = None
     """The station at which its requests enter a network; not given: the first."""
 

@@ -45,7 +45,7 @@ class Heat(Model):
     slowest: float = Field(default=3.0, ge=1)
     """Service never takes longer than so many times, by `throttle_at`."""
     steps: tuple[ThrottleStep, ...] = ()
-    """Instead of `throttle_at`."""
+    """The steps of throttling, in place of `throttle_at`."""
     slow_is_cooler: bool = False
     """A server that is so many times as slow heats itself as much less, as one does whose clock was lowered."""
     known_to: Celsius | None = None

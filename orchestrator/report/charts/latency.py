@@ -28,7 +28,7 @@ MAX_CURVES = 10
 MAX_TICKS = 300
 """Samples that a row shows, and steps of a curve: of more, so many quantiles."""
 APART = withStroke(linewidth=4.5, foreground=PAGE)
-"""Around the median and its interval, which lie on hundreds of samples of the same colour."""
+"""An outline of the median and its interval, which lie on hundreds of samples of the same colour."""
 FEW_SAMPLES = 60
 """The samples up to which a curve shows each of them."""
 

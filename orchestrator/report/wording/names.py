@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 SHOWN_NAMES = 4
 _OPTION = re.compile(r" (?=[a-z_]+=)")
-"""Before each option of a label; values may have spaces."""
+"""The blank before each option of a label; values may have spaces."""
 
 
 class Naming(NamedTuple):

@@ -7,7 +7,7 @@ import math
 COOLING_S_PER_C = 60.0
 """A phone at rest loses about a degree a minute: the rule where nothing is known of this one."""
 SHORTEST_S, LONGEST_S = 30.0, 1200.0
-"""After twenty minutes it is looked at again in any case."""
+"""The bounds of a wait: after twenty minutes it is looked at again in any case."""
 STEADY_C_PER_MIN = 0.05
 """Slower changes tell nothing of the rate."""
 
