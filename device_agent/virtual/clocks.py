@@ -37,7 +37,7 @@ class Clocks:
         self.caps: dict[str, float] = {}
         """Fault -> share that it leaves, seen in the nodes."""
         self.hidden: dict[str, float] = {}
-        """Fault -> share that it leaves without a trace in the nodes of the limits."""
+        """Limits of speed that the nodes do not show: fault -> share that it leaves."""
         self.fixed: float | None = None
         """Share at which fixed performance mode holds all clocks; None: off."""
         self.reset()

@@ -84,7 +84,7 @@ def demo(
 
 @contextmanager
 def _ended(session: Demo, interrupted: str) -> Iterator[None]:
-    """Whatever happens, the farm has ended afterwards."""
+    """Stop the farm on exit, also after an error."""
     before = _interrupt_on_signals()
     try:
         yield

@@ -28,7 +28,7 @@ def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Inval
         return
     rests = [phase_window(record, "idle_before"), phase_window(record, "idle_after")]
     at_rest = [share for p in readings_in(readings, rests[0]) if (share := _others(p)) is not None]
-    usual = max(0.0, mean(at_rest)) if at_rest else 0.0  # a median of shares that scatter to both sides is one side
+    usual = max(0.0, mean(at_rest)) if at_rest else 0.0  # a median would follow one side of the scatter
     for name, window, bound in (
         ("at rest", rests[0], BUSY_ELSEWHERE),
         ("under load", phase_window(record, "load"), BUSY_ELSEWHERE + usual),

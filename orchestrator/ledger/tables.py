@@ -303,7 +303,7 @@ COUNTED = Table(
     Column("word", String(40), primary_key=True),
     Column("beside", Integer, nullable=False),
 )
-"""The acts of this farm, less what the tables have of them, by outcome and cause of `attempts`, source of `records`."""
+"""Counts of what this farm did beyond what the tables have, by outcome and cause of `attempts`, source of `records`."""
 
 COUNTERS = Table(
     "counters",

@@ -11,7 +11,7 @@ class Seldom:
     """Something is due again when its last cost is no more than `share` of the time since."""
 
     def __init__(self, share: float, free_s: float = 0.02) -> None:
-        """Do nothing yet: what costs less than `free_s` is always due."""
+        """Start as due; what costs less than `free_s` always is."""
         self._share, self._free_s = share, free_s
         self._cost_s, self._done_at = 0.0, float("-inf")
 

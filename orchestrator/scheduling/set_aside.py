@@ -1,4 +1,4 @@
-"""The failures of a turn by themselves, set aside for a while, so that all else goes on."""
+"""Items that failed by themselves in a turn are set aside for a while, so that all else goes on."""
 
 from __future__ import annotations
 

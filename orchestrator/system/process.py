@@ -1,4 +1,4 @@
-"""The begin of a process of the farm that runs for long, and how it is told to end."""
+"""The start of a long-running process of the farm, and how it is told to end."""
 
 from __future__ import annotations
 

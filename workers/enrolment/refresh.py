@@ -12,7 +12,7 @@ FITTING = 0.9
 JITTER = 0.08
 """The unevenness of a gauge's own period, as a share."""
 SINGLE = 0.25
-"""Share of the intervals that must be one period long: a gauge whose news always take two or three has a longer one."""
+"""Share of the intervals that must be one period long; if fewer are, the gauge's period is longer."""
 CLUSTER = 1.85
 """Intervals up to so many times the shortest ones are one period of an uneven gauge."""
 CANDIDATES = 400

@@ -66,7 +66,7 @@ class Readings:
     """CLOCK_MONOTONIC of this host, rising."""
     power_w: Sequence[float]
     is_mean: bool = False
-    """The meaning of a value, as in `PowerSeries`."""
+    """True if each value is a mean, as in `PowerSeries`."""
     gain_uncertainty: float = 0.01
     residual_ns: int = 0
     """The uncertainty of the meter's own clock on the host's."""

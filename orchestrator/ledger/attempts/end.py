@@ -40,7 +40,7 @@ class Ended(NamedTuple):
     outcome: Outcome
     cause: str
     took_s: float | None = None
-    """The time from the begin of its block, where it had waited in line before."""
+    """The time from the start of its block, where it had waited in line before."""
 
     @property
     def is_measured(self) -> bool:

@@ -64,7 +64,7 @@ class Prepared(NamedTuple):
     outcome: Outcome
     cause: str
     took_s: float | None
-    """The time from the begin of its block, where it had waited in line before."""
+    """The time from the start of its block, where it had waited in line before."""
     row: Row
     figures: Row
     noted: Callable[[], object]

@@ -86,8 +86,8 @@ class News:
 
 
 class NewsReader:
-    """Remembers what never changes: choices of devices, of each of which there is one object, and what experiments ask,
-    for as long as somebody keeps a lane of theirs that was read here, and a while longer."""
+    """Caches what never changes: choices of devices, one object each, and what placement asks of experiments, for as
+    long as somebody keeps a lane of theirs that was read here, and a while longer."""
 
     def __init__(self, spec: Spec, fail_choice: Callable[[int], None]) -> None:
         """`fail_choice`: ends the jobs of a choice of devices that cannot be read."""

@@ -85,8 +85,8 @@ class Place(Model):
 
     at: Keys = Field(default_factory=dict)
     over: Keys = Field(default_factory=dict)
-    """The keys of what a figure that says how many times as good is over, beside those that both share. With
-    `device` that is another device of the experiment (see `Finding`)."""
+    """The keys that a figure is over, where it says how many times as good, beside those that both share. With `device`
+    that is another device of the experiment (see `Finding`)."""
     metric: PublishedMetric | None = None
     """The metric, instead of the table's."""
 

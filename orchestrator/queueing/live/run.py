@@ -66,7 +66,7 @@ def run_live(
 
 
 class _Live:
-    """The hands of the dispatcher, and the clock."""
+    """Runs the dispatcher in real time, on phones."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ def simulate(spec: QueueingSpec, seed: np.random.SeedSequence) -> Run:
 
 
 class _Simulation:
-    """The hands of the dispatcher, and the clock."""
+    """Runs the dispatcher in virtual time."""
 
     def __init__(self, spec: QueueingSpec, seed: np.random.SeedSequence) -> None:
         self._spec = spec

@@ -25,7 +25,7 @@ from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream
 
 FOLDER = "/data/local/tmp/pocketfarm"
 MAX_PULLED_BYTES = 1 << 30
-"""The most bytes of one file, for which its disk is not either."""
+"""The most bytes of one pulled file: no file of the farm is so long, and this host's disk is not for longer ones."""
 MAX_OUTPUT_BYTES = 64 << 20
 """A command that prints more than this is cut off: the host's memory is not the phone's to fill."""
 ANSWER_S = 5.0
