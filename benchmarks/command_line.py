@@ -1,4 +1,4 @@
-"""How every benchmark's command ends."""
+"""The end of every benchmark's command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well the energy of simulated blocks agrees with the truth, and how often faults are found.
+"""The energy of simulated blocks against the truth, and how often faults are found.
 
     python -m benchmarks.energy_coverage --runs 500 --faults 105 [--json]
 

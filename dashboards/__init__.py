@@ -1,1 +1,1 @@
-"""What people look at: the pages of the farm; Prometheus, alert rules and Grafana beside them."""
+"""The farm to look at: its pages; Prometheus, alert rules and Grafana beside them."""

@@ -14,9 +14,9 @@ ABIS = {"x86_64": "x86_64", "AMD64": "x86_64", "aarch64": "arm64-v8a", "arm64": 
 """Machine -> Android's name of the ABI."""
 _CROSS = {"arm64-v8a": "aarch64-linux-gnu"}
 PHONE_ABIS = ("arm64-v8a", "armeabi-v7a")
-"""What phones may be; `adb shell getprop ro.product.cpu.abi` tells."""
+"""The ABIs that phones may have; `adb shell getprop ro.product.cpu.abi` tells."""
 NDK_TOOLCHAIN = Path("build", "cmake", "android.toolchain.cmake")
-"""Below the folder of an Android NDK."""
+"""The toolchain's path below the folder of an Android NDK."""
 _PLATFORM = "android-24"
 """Android 7, the first with shell v2: the floor of `virtual/commands/releases.py`."""
 
@@ -34,7 +34,7 @@ def host_abi() -> str:
 
 
 def binary(abi: str = "host") -> Path:
-    """Where the agent of an ABI is, or will be."""
+    """Return where the agent of an ABI is, or will be."""
     return FOLDER / "build" / (host_abi() if abi == "host" else abi) / "pocketfarm-agent"
 
 

@@ -112,7 +112,7 @@ def _phones(settings: Settings, profiles: list[str], *, real_phones: bool) -> _P
 
 
 def _own(settings: Settings, adb: AdbServer, profiles: list[str]) -> dict[str, Any]:
-    """What every machine tells of itself."""
+    """Return what every machine tells of itself."""
     return {
         "pid": os.getpid(),
         "adb_path": adb.path,
@@ -171,7 +171,7 @@ def _environment(settings: Settings, endpoints: Endpoints) -> dict[str, str]:
 
 
 def _driver_caches(state: Path) -> dict[str, str]:
-    """Where this host's drivers keep compiled kernels: virtual phones share the host's drivers, and so their caches.
+    """Return where this host's drivers keep compiled kernels: virtual phones share its drivers, and so their caches.
 
     Without it each virtual phone, having a home of its own, would compile everything once more.
     """

@@ -174,7 +174,7 @@ def _agent(settings: Settings) -> Iterator[Finding]:
 
 
 def _certificates(settings: Settings) -> Iterator[Finding]:
-    """Those of `farm up --listen`, where it was used."""
+    """Yield findings about the certificates of `farm up --listen`, where it was used."""
     for path in sorted(authority_of(settings.state).folder.glob("*.crt")):
         left = ends_at(path) - datetime.now(UTC)
         found = f"{path} holds for {left.days} more days"

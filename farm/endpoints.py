@@ -1,4 +1,4 @@
-"""Where a running farm can be reached (`farm.json` in its state folder), and the lock that shows that it runs."""
+"""Addresses of a running farm (`farm.json` in its state folder), and the lock that shows that it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .processes import marks
 
 
 class Endpoints(BaseModel):
-    """What `farm up` tells the other commands. The file is readable by its owner only."""
+    """The facts that `farm up` tells the other commands. The file is readable by its owner only."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -27,13 +27,13 @@ class Endpoints(BaseModel):
     redis_url: str
     redis_password: SecretStr
     ledger_url: SecretStr = SecretStr("")
-    """Of a ledger that is elsewhere (FARM_LEDGER_URL), perhaps with a password; empty: in the state folder."""
+    """The URL of a ledger elsewhere (FARM_LEDGER_URL), perhaps with a password; empty: in the state folder."""
     redis_ca: Path | None = None
     """Certificate of the farm's authority, where Redis speaks TLS."""
     hosts_redis_url: str = ""
-    """Where hosts reach Redis (`--listen`); empty: they do not."""
+    """The URL at which hosts reach Redis (`--listen`); empty: they do not."""
     files_url: str = ""
-    """Where hosts fetch files."""
+    """The URL at which hosts fetch files."""
     joined: str = ""
     """Redis of the farm whose host this machine is; empty: this is a farm of its own."""
     adb_path: str = ""
@@ -42,7 +42,7 @@ class Endpoints(BaseModel):
     host: str
     exporter_port: int
     pages_port: int = 0
-    """Of the pages, on loopback; 0: none are served."""
+    """The port of the pages, on loopback; 0: none are served."""
     virtual_phones: int = 0
 
     @field_serializer("redis_password", "ledger_url", when_used="json")

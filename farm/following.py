@@ -13,7 +13,7 @@ from orchestrator.ledger import Ledger
 
 PERIOD_S = 0.5
 PATIENCE_S = 60.0
-"""How long Redis or the ledger may be away before we give up."""
+"""The time for which Redis or the ledger may be away before we give up."""
 
 
 def follow(

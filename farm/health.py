@@ -16,7 +16,7 @@ from orchestrator.errors import FarmError
 
 
 def silent(part: str, farm: Settings) -> str:
-    """Why a part (`scheduler`, `worker` of this host) is not healthy; empty: it is."""
+    """Return why a part (`scheduler`, `worker` of this host) is not healthy; empty: it is."""
     key = keys.WAITING if part == "scheduler" else keys.host(farm.host)
     try:
         with connect(farm) as redis:

@@ -20,7 +20,7 @@ from orchestrator.model.record import Outcome
 
 CAUSE = "device_held"
 HOLD_S = 60.0
-"""So long after a run has died its devices are free again; one that lives says four times as often that it does."""
+"""The time after which a dead run's devices are free again; a run that lives says so four times as often."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a person says of the hosts of the farm: add, remove."""
+"""Acts on the hosts of the farm: add, remove."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add(settings: Settings, ledger: Ledger, redis: Redis, name: str, path: Path)
 
 
 def _urls(settings: Settings) -> tuple[str, str]:
-    """Of Redis and of the files, as hosts reach them. Raises SetupError."""
+    """Return the URLs of Redis and of the files, as hosts reach them. Raises SetupError."""
     farm = endpoints.read(settings.state)
     if farm and farm.files_url:
         return farm.hosts_redis_url, farm.files_url

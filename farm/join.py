@@ -1,4 +1,4 @@
-"""What a machine needs to become a host of a farm: the file that `farm host add` writes and `farm up --join` reads."""
+"""The file that lets a machine become a host of a farm: `farm host add` writes it and `farm up --join` reads it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNREACHED = "check that `farm up --listen` runs there, and that this machine rea
 
 
 class Join(BaseModel):
-    """Who the host is, where its farm is, and the secret that both know. Readable by its owner only."""
+    """The host's name, the way to its farm, and the secret that both know. Readable by its owner only."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -45,7 +45,7 @@ def new_secret() -> tuple[SecretStr, str]:
 
 
 def write(path: Path, join: Join) -> None:
-    """For the owner's eyes only. Raises SetupError."""
+    """Write the file for its owner's eyes only. Raises SetupError."""
     try:
         path.unlink(missing_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

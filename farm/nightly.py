@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 TURN_S = 1.0
 AWAY_S = 5.0
-"""Until the next try where Redis or the ledger is away."""
+"""The time until the next try where Redis or the ledger is away."""
 
 
 def told_in(state: Path) -> Path:
@@ -34,7 +34,7 @@ def told_in(state: Path) -> Path:
 
 
 def tell(farm: Settings, ledger: Ledger, night: Night) -> Sequence[Told]:
-    """Into the log, as text and as a page into the state folder, and to whom the suite names."""
+    """Tell a night's result: in the log, as text and a page in the state folder, and to whom the suite names."""
     log.warning("event=night_over night=%s said=%s", night.night_id, headline(night).replace(" ", "_"))
     folder = told_in(farm.state)
     make_private(folder)

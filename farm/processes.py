@@ -19,7 +19,7 @@ MARK = "FARM_SUPERVISOR"
 KEEPER = Path(__file__).with_name("supervised.py")
 LOG_LIMIT_BYTES = 10 * 2**20
 KEEPER_GRACE_S = 7.0
-"""How much longer than its part a keeper may take: it kills and reaps what the part left."""
+"""The time that a keeper may take beyond its part: it kills and reaps what the part left."""
 
 
 class Process:
@@ -99,7 +99,7 @@ def _marks() -> Iterator[tuple[int, Path]]:
 
 
 def listens(port: int, state: Path) -> bool:
-    """Whether it is a process of this state folder's farm that listens on this TCP port, and nobody else."""
+    """Return whether a process of this state folder's farm, and no other, listens on this TCP port."""
     import psutil
 
     sockets = psutil.net_connections("tcp")

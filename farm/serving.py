@@ -36,9 +36,9 @@ from .holds import held
 
 PARALLEL = 16
 SETUP_S = 900.0
-"""What compiling, pushing and warming may take, before an agent ends by itself."""
+"""The time that compiling, pushing and warming may take, before an agent ends by itself."""
 LOCK_WAIT_S = 600.0
-"""How long what runs on a device may take to end."""
+"""The time that a block on a device may take to end."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def capacity_on_devices(
 
 
 def _forget_readings(serving: Serving) -> None:
-    """Of the runs before."""
+    """Remove the readings of the runs before."""
     for each in serving.residents:
         if each.wire is not None:
             del each.wire.readings[:-1]
@@ -202,7 +202,7 @@ def check_possible(spec: QueueingSpec) -> None:
 
 
 def networks_of(spec: QueueingSpec) -> list[Network]:
-    """What every server loads: the network of each class, and where there are batches a second plan for full ones."""
+    """Return the networks that every server loads: one a class, and with batches a second plan for full ones."""
     sizes = sorted({1, spec.batch.size})
     return [
         Network(network_name(kind, size), of.infer.cell(size))

@@ -25,7 +25,7 @@ STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 ORPHAN_GRACE_S = 1.0
 """Grace of a part whose supervisor died: it can no longer finish anything useful."""
 REAP_LIMIT_S = 5.0
-"""How long killed processes may take to go away (a driver in the kernel may hold them)."""
+"""The time that killed processes may take to go away (a driver in the kernel may hold them)."""
 
 
 def prctl(option: int, value: int) -> None:

@@ -27,7 +27,7 @@ class Settings(BaseSettings):
     redis_user: str = ""
     """User of Redis; empty: its default one. A host has its own (`farm host add`)."""
     redis_password: SecretStr = SecretStr("")
-    """Of that user. A host's is also what it shows to fetch files."""
+    """The password of that user. A host's is also what it shows to fetch files."""
     tls_ca: Path | None = None
     """Certificate (PEM) of the authority that signs those of Redis (rediss://) and of the farm's files; None: the
     system's authorities."""
@@ -44,9 +44,9 @@ class Settings(BaseSettings):
     pages_port: int = Field(default=8420, ge=0, le=65535)
     """Port of the farm's pages, on loopback. 0: a free one."""
     pages_private: bool = False
-    """Whether looking at the pages takes the farm's token, too: else every user of this machine may look."""
+    """True if looking at the pages takes the farm's token, too: else every user of this machine may look."""
     prometheus_url: str = ""
-    """Of the Prometheus that scrapes the farm, for the charts of its pages; empty: they have none."""
+    """The URL of the Prometheus that scrapes the farm, for the charts of its pages; empty: they have none."""
     host: str = Field(default_factory=lambda: socket.gethostname().split(".")[0] or "host", pattern=HOST_NAME)
     """Name of this farm host: one adb server and the worker that owns it."""
     adb_path: str = ""
@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     policy: Literal[
         "fair_share", "ageing", "coolest", "most_charged", "least_energy", "deadline", "same_device", "longest_first"
     ] = "fair_share"
-    """In which order jobs are placed. fair_share: priority, then the experiment that runs least; ageing: a step of
+    """The order in which jobs are placed. fair_share: priority, then the experiment that runs least; ageing: a step of
     priority more for each ten minutes of waiting; coolest, most_charged, least_energy: fair_share, with the coolest or
     fullest device, or the one where an inference is expected to take least; deadline: experiments with a deadline
     before others of their priority; same_device: an experiment stays on one device; longest_first: what is expected
@@ -95,7 +95,7 @@ class Settings(BaseSettings):
 
     @property
     def ledger_file(self) -> Path:
-        """Where the ledger lies that no `ledger_url` names."""
+        """The ledger's file where no `ledger_url` names one."""
         return self.state / "ledger.sqlite"
 
 

@@ -30,9 +30,9 @@ DOCS = ROOT / "docs"
 PHONES = 4
 READY_S = 120.0
 DONE = 9
-"""Of 42 blocks, when the fleet is photographed: pages take some seconds to draw."""
+"""The blocks of 42 that are done when the fleet is photographed: pages take some seconds to draw."""
 WIDTH, HEIGHT = 1100, 1500
-"""Of the report's picture, in pixels: the page from its head on."""
+"""The size of the report's picture, in pixels: the page from its head on."""
 COLORS = 64
 HEADINGS = "headings"
 """Name of the text in docs/report.png that lists the headings of the page it was taken of."""

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 REPORT_S = 0.5
 """Progress within a phase is announced no more often: a block may have 100,000 samples."""
 PHASE_S = 0.1
-"""Neither are phases: those of a short block are over before anybody has read them."""
+"""Phases of short blocks are not announced: they are over before anybody has read them."""
 LOOK_S = 2.0
 """No step on the device begins on older knowledge of the lease than this, where Redis answers."""
 FENCE = 0.8
@@ -33,7 +33,7 @@ lets another have the device."""
 
 
 def clock_s() -> float:
-    """Of this host, by a clock that also counts while the machine is suspended, as Redis' own does."""
+    """Return the time of this host, by a clock that also counts while the machine is suspended, as Redis' own does."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -44,7 +44,7 @@ class JobCancelled(FarmError):
 
 
 class _Said(NamedTuple):
-    """What a session said of itself last: told often, and shown seldom."""
+    """The last words of a session on itself: told often, and shown seldom."""
 
     assignment: Assignment
     phase: Phase
@@ -71,22 +71,22 @@ class Claim:
         self._redis, self._assignment, self._holder = redis, assignment, holder
         self._leases, self._inventory = Leases(redis), Inventory(redis)
         self._standing = threading.Lock()
-        """Of the lease: the thread may not ask for one attempt while the session goes on to the next."""
+        """The lock of the lease: the thread may not ask for one attempt while the session goes on to the next."""
         self._stop = threading.Event()
         self._told = threading.Event()
         """There is progress to announce, or it is over."""
         self._lost = ""
-        """Why the lease is no longer ours; empty: it is, as far as is known."""
+        """The reason why the lease is no longer ours; empty: it is, as far as is known."""
         self._looked_at = clock_s()
         self._renew_at = self._looked_at
         self._fence_at = self._looked_at + FENCE * assignment.ttl_s
-        """When the session must stop, unless Redis is heard of before."""
+        """The time when the session must stop, unless Redis is heard of before."""
         self._cancelled = threading.Event()
         self._said: _Said | None = None
         self._announced_at = time.time()
-        """Or taken up, at first: most short sessions are over before they have announced anything."""
+        """The time of the last news, at first of the claim: most short sessions end before they have announced any."""
         self._is_shown = False
-        """Whether Redis may have progress of this session."""
+        """True if Redis may have progress of this session."""
         self._thread = threading.Thread(target=self._renew, name=f"lease-{assignment.serial}", daemon=True)
 
     def __enter__(self) -> Claim:
@@ -117,7 +117,7 @@ class Claim:
 
     @property
     def token(self) -> int:
-        """Of the attempt that is under way."""
+        """The token of the attempt that is under way."""
         return self._assignment.token
 
     def advance(self, to: Assignment) -> bool:
@@ -170,7 +170,7 @@ class Claim:
                 due = clock_s() + pause_s
 
     def _quiet_s(self) -> float:
-        """Until progress may be announced again."""
+        """Return the time until progress may be announced again."""
         return min(PHASE_S, max(0.0, self._announced_at + PHASE_S - time.time()))
 
     def _look(self) -> None:

@@ -25,21 +25,21 @@ from .session.supply import SupplyJournal, cut_supplies
 log = logging.getLogger(__name__)
 LOCK_WAIT_S = 2.0
 BACK_S = 20.0
-"""How long a phone may take to come back once its supply is on."""
+"""The time that a phone may take to come back once its supply is on."""
 FindConnection = Callable[[str], DeviceConnection]
 
 
 @dataclass(frozen=True)
 class Restored:
-    """What was put back on one device, and what was not."""
+    """The changes put back on one device, and those that were not."""
 
     serial: str
     supply: bool
-    """Whether its supply was switched on."""
+    """True if its supply was switched on."""
     settings: tuple[str, ...]
-    """What was put back, the last change first."""
+    """The settings put back, the last change first."""
     left: str = ""
-    """What could not be put back, and why; empty: all is well."""
+    """The settings that could not be put back, and why; empty: all is well."""
 
 
 def left_behind(state: Path) -> tuple[str, ...]:

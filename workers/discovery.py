@@ -39,21 +39,21 @@ RETRY_S = 30.0
 """A sick device is tried again after this, doubled each time up to `MAX_RETRY_S`."""
 MAX_RETRY_S = 600.0
 GONE_S = 600.0
-"""How long a phone that left adb's list is still shown."""
+"""The time for which a phone that left adb's list is still shown."""
 CALL_BACK_S = 86400.0
-"""How long a phone that was called is shown and called again that adb's server gave up, as it does after a minute."""
+"""The time for which a called phone that adb's server gave up, as it does after a minute, is shown and called again."""
 PARALLEL = 8
 
 
 @dataclass
 class _Watched:
-    """What discovery remembers of one adb address."""
+    """The memory of discovery about one adb address."""
 
     row: ListedDevice | None = None
     busy: bool = False
     """A thread is at work on it."""
     name: Name | None = None
-    """Since its phone was asked who it is."""
+    """The name, since its phone was asked who it is."""
     stands_by: bool = False
     """Another connection to its phone is used."""
     enrolled: bool = False
@@ -95,7 +95,7 @@ class Discovery:
         """Version and port of the adb server, or what is wrong with it."""
 
     def run(self, stop: threading.Event, announce: Callable[[list[Device]], None]) -> None:
-        """Until `stop`: look, act, announce."""
+        """Look, act and announce until `stop`."""
         while not stop.is_set():
             try:
                 self.tick()
@@ -158,7 +158,7 @@ class Discovery:
         self._names.forget(address)
 
     def _call_back(self, address: str, watched: _Watched) -> None:
-        """On a thread: a phone that nobody reaches takes seconds to say so."""
+        """Call a phone back, on a thread: one that nobody reaches takes seconds to say so."""
         try:
             AdbConnection(address, self._server).reconnect()
         finally:
@@ -207,7 +207,7 @@ class Discovery:
             watched.enrolled, watched.failures = True, 0
 
     def _put_back(self, address: str, name: Name) -> None:
-        """What a crashed session left changed, of this host or another: no other job need come for it. Raises
+        """Put back what a crashed session left changed, of this host or another: no other job need come for it. Raises
         SettingsLeft, HeldElsewhere, TransientError."""
         done = put_back(self._settings, AdbConnection(address, self._server, serial=name.serial))
         if done:

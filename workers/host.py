@@ -44,7 +44,7 @@ from .tasks import consume, register
 log = logging.getLogger(__name__)
 JOIN_S = 10.0
 SPOOL_FIT_S = 0.5
-"""How long a disk that took a record is believed to take another one; what it does not take is kept in memory."""
+"""The time for which a disk that took a record is believed to take another one; else it is kept in memory."""
 
 
 class HostStopping(TransientError):
@@ -78,7 +78,7 @@ class Host:
         """Sessions are over: the threads may end."""
 
     def run(self) -> int:
-        """Until SIGTERM or SIGINT; sessions then stop their agents and put the phones back. Returns the exit status."""
+        """Run until SIGTERM or SIGINT; sessions then stop their agents and put phones back. Returns the exit status."""
         restore_supplies(self._farm)
         app = make_app(self._farm)
         register(app, self.wake)
@@ -111,7 +111,7 @@ class Host:
             self._serve(assignment)
 
     def _trouble(self) -> str:
-        """Why this host must not begin a session: its record would be lost. Empty: it may."""
+        """Return why this host must not begin a session: its record would be lost. Empty: it may."""
         if time.monotonic() < self._spool_fit_until:
             return ""
         trouble = self._spool.check()
@@ -151,14 +151,14 @@ class Host:
         log.info("%s: job %s attempt %d: %s %s", *said)
 
     def _go_on(self, claim: Claim, to: Assignment) -> bool:
-        """Whether the next attempt in line begins now: it does as long as this host takes work."""
+        """Begin the next attempt in line; return whether it does, as it does as long as this host takes work."""
         if self._stopping.is_set() or self._trouble() or not claim.advance(to):
             return False
         self._say_running(to)
         return True
 
     def _ahead_s(self) -> float | None:
-        """How far the farm's clock is ahead of ours; None where Redis does not answer."""
+        """Return how far the farm's clock is ahead of ours; None where Redis does not answer."""
         try:
             return self._clock.ahead_s()
         except RedisError:
@@ -170,7 +170,7 @@ class Host:
             raise HostStopping("the host's worker is being ended", device=serial)
 
     def _name(self) -> str:
-        """Whose tokens the leases have; a Redis that is away keeps no session from going on."""
+        """Return whose tokens the leases have; a Redis that is away keeps no session from going on."""
         try:
             return self._leases.farm()
         except FarmError:
@@ -211,7 +211,7 @@ class Host:
             self._refused[serial] = owner
 
     def _is_taken(self, serial: str) -> bool:
-        """Whether another host announces a device, holds its lease, or may do so: where Redis is away nobody knows."""
+        """Return whether another host announces a device, holds its lease, or may do so: without Redis nobody knows."""
         try:
             holder = self._leases.holder(serial)
         except FarmError:

@@ -12,7 +12,7 @@ _ERRNOS = frozenset(
 
 
 def is_of_host(error: BaseException) -> bool:
-    """Whether the machine itself refused something."""
+    """Return whether the machine itself refused something."""
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _ERRNOS)
 
 

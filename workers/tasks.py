@@ -50,4 +50,4 @@ def consume(app: Celery, host: str, sessions: int, on_stop: Callable[[], None]) 
 
 
 def _leave_logging(**_: object) -> None:
-    """That somebody listens to this signal keeps Celery's hands off our loggers."""
+    """Do nothing: that somebody listens to this signal keeps Celery's hands off our loggers."""

@@ -160,12 +160,12 @@ def _setting(arguments: argparse.Namespace, binary: Path, folder: Path) -> Setti
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, str | int | float | bool | list[str] | None]:
-    """As they are recorded: of files their names, since results are shared and folders are one machine's."""
+    """Return options for the record: of files their names, since results are shared and folders one machine's."""
     return {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
 
 
 def _device_word(binary: Path, device: str) -> str:
-    """Of the GPU, else of the CPU, for a file's name."""
+    """Return a word for the GPU, else for the CPU, for a file's name."""
     agent = Agent(binary, Path())
     for api in ("vulkan", "opencl", "cpu"):
         try:

@@ -32,7 +32,7 @@ class AgentError(CompileError):
 
 @dataclass(frozen=True)
 class Ran:
-    """What one run of the agent reported."""
+    """The report of one run of the agent."""
 
     outputs: dict[str, np.ndarray[Any, Any]]
     samples_ms: list[float]
@@ -43,9 +43,9 @@ class Ran:
     process_ms: float = 0.0
     """Wall time of the whole process."""
     between_ms: list[float] = field(default_factory=list)
-    """From each timed sample's end to the next one's start: the input is written again."""
+    """The time from each timed sample's end to the next one's start: the input is written again."""
     processor_ms: float = 0.0
-    """Of the processor, of the whole process."""
+    """The processor's time of the whole process."""
 
 
 class Agent:
@@ -57,7 +57,7 @@ class Agent:
         self._environment = {**os.environ, **(variables or {})}
 
     def devices(self, api: str) -> list[dict[str, Any]]:
-        """What the agent's probe finds of one API, the default first."""
+        """Return what the agent's probe finds of one API, the default first."""
         events = self._events([str(self._binary), "probe"])
         return [event["facts"] for event in events if event["event"] == "probe" and event["facts"]["api"] == api]
 
@@ -78,7 +78,7 @@ class Agent:
         self, plan: Plan, folder: Path, inputs: Mapping[str, Any] | None = None, *, warmup: int = 1, samples: int = 0,
         load_ms: int = 0, passes: int = 0, threads: int = 0, device: str = "", limit_s: float = 300.0,
     ) -> Ran:  # fmt: skip
-        """As `run`, of a plan that lies in `folder`; samples until there are enough and `load_ms` are over."""
+        """Run, as `run`, a plan that lies in `folder`; samples until there are enough and `load_ms` are over."""
         with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
             argv = [str(self._binary), "run", "--plan", str(folder), "--output-dir", f"{temporary}/out"]
             argv += ["--warmup", str(warmup), "--samples", str(samples), "--layer-passes", str(passes)]
@@ -113,7 +113,7 @@ class Agent:
             return [event for event in self._events(argv, limit_s + 60) if event["event"] == "sample"]
 
     def trial(self, trial: Trial, passes: int, *, device: str = "") -> TrialRan:
-        """As `kernels.tuning` measures."""
+        """Run a trial as `kernels.tuning` measures."""
         ran = self.run(trial.bundle, trial.inputs, warmup=1, passes=passes, device=device)
         return TrialRan(ran.layers_ms, ran.outputs)
 
@@ -160,7 +160,7 @@ def _ran(plan: Plan, events: list[dict[str, Any]], process_ms: float) -> Ran:
 
 
 def limits_of(facts: Mapping[str, Any]) -> Limits:
-    """What the compiler must know, from the probe's facts."""
+    """Return what the compiler must know, from the probe's facts."""
     name = f"{facts['device_name']} {facts['vendor']} {facts['driver']}".lower()
     return Limits(
         max_buffer_bytes=facts["max_buffer_bytes"],

@@ -1,4 +1,4 @@
-"""Where drivers and engines keep what they compiled: one folder for all, so that a first start can be repeated."""
+"""The folders of what drivers and engines compiled: one for all, so that a first start can be repeated."""
 
 from __future__ import annotations
 

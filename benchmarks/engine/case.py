@@ -16,12 +16,12 @@ from kernels.reference import evaluate
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 INPUTS = 2
-"""So many inputs are verified: who returns the same for both is found out."""
+"""The number of inputs that are verified: who returns the same for all is found out."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What every contender gets."""
+    """The network and inputs that every contender gets."""
 
     network: str
     seed: int
@@ -33,7 +33,7 @@ class Case:
     """The inputs as .npz files."""
     wanted: tuple[Arrays, ...]
     reference: str
-    """Who computed what is wanted."""
+    """The computer of what is wanted."""
     input_seeds: tuple[int, ...]
 
 
@@ -68,7 +68,7 @@ def read_case(folder: Path, network: str) -> Case:
 
 
 def model_file(folder: Path, network: str) -> Path:
-    """Of a network of the zoo; a name may have a colon."""
+    """Return the file of a network of the zoo; a name may have a colon."""
     return folder / f"{network.replace(':', '_')}.onnx"
 
 
@@ -78,7 +78,7 @@ def inputs_file(folder: Path, network: str, index: int) -> Path:
 
 
 def wanted_file(folder: Path, network: str, index: int) -> Path:
-    """What input `index` gives in double precision, by the graph's names."""
+    """Return the file of what input `index` gives in double precision, by the graph's names."""
     return model_file(folder, network).with_suffix(f".{index}.wanted.npz")
 
 

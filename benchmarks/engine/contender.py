@@ -1,4 +1,4 @@
-"""What takes part in a benchmark, as the rounds see it: ours through the agent, peers in processes of their own."""
+"""The contenders of a benchmark, as the rounds see them: ours through the agent, peers in processes of their own."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Opened:
     copies_inside: bool
     remarks: list[str] = field(default_factory=list)
     host_ms: float | None = None
-    """What was compiled on the host beforehand; None where the engine compiles on the device."""
+    """The time of compiling on the host beforehand; None where the engine compiles on the device."""
 
     @property
     def total_ms(self) -> float:
-        """From a process with its packages to the first output."""
+        """Return the time from a process with its packages to the first output."""
         return sum(ms for step, ms in self.steps_ms.items() if step != "import")
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What one turn of a round gave."""
+    """The result of one turn of a round."""
 
     samples_ms: list[float]
     copies_ms: float | None = None
     outputs: Arrays | None = None
-    """Of input 0, where they come with the turn."""
+    """The outputs of input 0, where they come with the turn."""
     processor_ms: float | None = None
-    """Of an inference: what all threads spent, waiting ones that spin among them."""
+    """The processor's time of an inference: what all threads spent, waiting ones that spin among them."""
 
 
 class Contender(Protocol):

@@ -1,4 +1,4 @@
-"""From which size on one contender stays faster than another."""
+"""The size from which on one contender stays faster than another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Crossover:
 
 
 def crossover(points: Sequence[Point]) -> Crossover:
-    """Where the last change to the GPU lies, by a straight line between logarithms of sizes and of ratios.
+    """Return where the last change to the GPU lies, by a straight line between logarithms of sizes and of ratios.
 
     A size at which the GPU leads counts only if it leads at all larger ones. Raises ValueError without points.
     """

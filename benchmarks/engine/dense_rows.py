@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 BOUNDS = {"fp32": 1e-5, "fp16": 3e-3}
 """Largest error in norm, relative to the result's."""
 LAYERS = 20
-"""Of PyTorch's CUDA graph."""
+"""The layers of PyTorch's CUDA graph."""
 BATCH = 12
 """Choices of one plan, at most."""
 
@@ -42,7 +42,7 @@ BATCH = 12
 def choices_of(
     product: Product, options: Options, limits: Limits, names: Sequence[str], *, tiles: bool
 ) -> list[Choice]:
-    """What is chosen, and where wished every tile of these algorithms; `choices_of` of products has one a size."""
+    """Return what is chosen, and if wished all tiles of these algorithms; `choices_of` of products has one a size."""
     chosen = PRODUCTS.choose(options, limits, "", product)
     words = ALGORITHMS[chosen.algorithm].tiles(product, options, limits)
     first = Choice(chosen.algorithm, words[0])

@@ -1,4 +1,4 @@
-"""From names to contenders that can start, and rows for those that cannot; ours tuned before."""
+"""The contenders by name that can start, and rows for those that cannot; ours tuned before."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from .tuned import tune_network
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same for all networks of a benchmark."""
+    """The setting of all networks of a benchmark."""
 
     binary: Path
     """The native agent."""
     device: str
     """Words of the GPU's name; empty: each engine's own."""
     threads: tuple[int, ...]
-    """Of the CPU engines, a row each."""
+    """The threads of the CPU engines, a row each."""
     spirv_cache: Path
     caches: Path
     """A folder for each contender's caches."""
     database: Database
-    """Of tuning."""
+    """The database of tuning."""
     precision: Precision = "fp32"
 
 
 @dataclass(frozen=True)
 class Entrants:
-    """Who takes part, and rows of those who do not."""
+    """The contenders that take part, and rows of those that do not."""
 
     contenders: list[Contender]
     rows: list[Row] = field(default_factory=list)

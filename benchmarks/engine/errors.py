@@ -39,13 +39,13 @@ NETWORKS = (
 )
 APIS: tuple[Backend, ...] = ("opencl", "vulkan", "cpu")
 BOUNDS = {"fp32": 5e-5, "relaxed": 5e-5, "imprecise": 5e-5, "fp16": 1.5e-2, "fp16_arithmetic": 1.5e-2}
-"""Of whole networks, as kernels/README.md states them."""
+"""Bounds of whole networks, as kernels/README.md states them."""
 WINOGRAD_BOUND = 1e-4
-"""In fp32, of each form; `auto` may take it, too."""
+"""The bound in fp32 of each form; `auto` may take it, too."""
 ROUNDINGS = 10.0
-"""Where a network loses much to rounding whoever computes it (instance normalisation magnifies it), so many times that
-loss is allowed instead, and twice that for Winograd: what PyTorch in single precision loses, or double precision with
-everything stored in half."""
+"""The multiple of rounding's own loss that is allowed instead where a network loses much whoever computes it (instance
+normalisation magnifies it), and twice that for Winograd: what PyTorch in single precision loses, or double precision
+with everything stored in half."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Found:
     precision: str
     algorithm: str
     convolutions: int
-    """That the algorithm fits, of all."""
+    """The convolutions that the algorithm fits, of all."""
     error: float | None
     bound: float
     why: str = ""
-    """Why there is no error."""
+    """The reason why there is no error."""
 
     @property
     def exceeds(self) -> bool:
@@ -77,8 +77,8 @@ def bound_of(precision: str, algorithm: str, rounding: Mapping[str, float] | Non
 
 
 def rounding_of(case: Case) -> dict[str, float]:
-    """What rounding alone loses of this network's first input, in single precision and stored in half; empty without
-    PyTorch."""
+    """Return what rounding alone loses of this network's first input, in single precision and stored in half; empty
+    without PyTorch."""
     try:
         from .torch_graph import Unsupported, evaluate_single, evaluate_stored_in_half
     except ImportError:
@@ -199,7 +199,7 @@ def main() -> int:
 def _cells(
     case: Case, agent: Agent, arguments: argparse.Namespace, done: set[tuple[str, str, str]], spirv: Path
 ) -> Iterator[Found]:
-    """What is asked for, fits and is not done yet."""
+    """Yield what is asked for, fits and is not done yet."""
     chosen = arguments.algorithms.split(",") if arguments.algorithms else None
     precisions: list[Precision] = arguments.precisions.split(",")
     for api in (each for each in APIS if each in arguments.apis.split(",")):

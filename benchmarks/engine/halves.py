@@ -40,7 +40,7 @@ WARMUP = 5
 
 
 def entrants(limits: Limits) -> dict[str, tuple[Options, Limits]]:
-    """What is compared, by name."""
+    """Return what is compared, by name."""
     half = Options("vulkan", "fp16")
     return {
         "fp32": (Options("vulkan"), limits),

@@ -16,7 +16,7 @@ from typing import Any
 Row = dict[str, Any]
 ROWS = "found"
 RESUMED = "resumed"
-"""Where a file says what `about` was when it was gone on with."""
+"""The place where a file says what `about` was when it was gone on with."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,13 +26,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 class KeptRows:
-    """What the file holds; without a path the rows are only in memory."""
+    """The rows of a file; without a path they are only in memory."""
 
     def __init__(self, path: Path | None, about: dict[str, Any], rows: Sequence[Row] = ()) -> None:
         self._path, self.about, self.rows = path, about, list(rows)
 
     def has(self, **key: Any) -> bool:
-        """Whether there is a row with these values."""
+        """Return whether there is a row with these values."""
         return bool(self.of(**key))
 
     def of(self, **key: Any) -> list[Row]:
@@ -45,13 +45,13 @@ class KeptRows:
         self.write()
 
     def write(self) -> None:
-        """Where there is a path."""
+        """Write the file, if there is a path."""
         if self._path:
             write_whole(self._path, json.dumps({**self.about, ROWS: self.rows}, indent=1) + "\n")
 
 
 def kept_rows(arguments: argparse.Namespace, about: dict[str, Any], same: Sequence[str] = ()) -> KeptRows:
-    """Of the options above. `same`: names in `about` whose values earlier rows must share; else SystemExit."""
+    """Return rows of the options above. `same`: names in `about` that earlier rows must share; else SystemExit."""
     path: Path | None = arguments.out
     if not (arguments.resume and path and path.is_file()):
         return KeptRows(path, about)

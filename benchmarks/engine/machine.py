@@ -1,4 +1,4 @@
-"""What a result must name: machine, versions, commit."""
+"""The facts that a result must name: machine, versions, commit."""
 
 from __future__ import annotations
 

@@ -180,12 +180,12 @@ def folded(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def batches_of(arguments: argparse.Namespace) -> list[int]:
-    """As asked."""
+    """Return the batches that are asked for."""
     return [int(each) for each in arguments.batches.split(",")]
 
 
 def line(row: Mapping[str, Any], precisions: Sequence[str]) -> str:
-    """What it took and what that is of PyTorch's best, and errors that are too large."""
+    """Return what it took and what that is of PyTorch's best, and errors that are too large."""
     parts = []
     for precision in precisions:
         torches = [name for name in row if name.startswith("torch") and name.endswith(precision)]

@@ -32,7 +32,7 @@ _WARMUP = 3
 
 @dataclass(frozen=True)
 class Host:
-    """What runs: the agent, and where caches may lie."""
+    """The host of runs: the agent, and where caches may lie."""
 
     binary: Path
     caches: Path
@@ -40,7 +40,7 @@ class Host:
     device: str = ""
     """Words of the GPU's name; empty: each API's first."""
     threads: int = 0
-    """Of the CPU backend; 0: as many as there are cores."""
+    """The threads of the CPU backend; 0: as many as there are cores."""
 
 
 @dataclass
@@ -53,11 +53,11 @@ class Measured:
     device: str = ""
     error: float = math.inf
     failed: str = ""
-    """Why there are no times."""
+    """The reason why there are no times."""
     samples_ms: list[list[float]] = field(default_factory=list)
-    """Of each turn: whole inferences, inputs and result in the device's memory."""
+    """The samples of each turn: whole inferences, inputs and result in the device's memory."""
     copies_ms: list[float] = field(default_factory=list)
-    """Of each turn: writing the inputs again and reading the result."""
+    """The copies of each turn: writing the inputs again and reading the result."""
     cold_ms: dict[str, float] = field(default_factory=dict)
     """Set-up by step in a process whose caches were all empty."""
 
@@ -75,7 +75,7 @@ class Measured:
         return self.ms + median(self.copies_ms)
 
     def raw(self) -> dict[str, Any]:
-        """For JSON; an error that is not finite is null."""
+        """Return the row for JSON; an error that is not finite is null."""
         return {**asdict(self), "error": self.error if math.isfinite(self.error) else None}
 
 

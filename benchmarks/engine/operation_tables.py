@@ -23,7 +23,7 @@ def times(operation: str, found: Sequence[Measured]) -> str:
 
 
 def crossovers(found: Sequence[Measured]) -> str:
-    """From which size on each GPU interface is faster than the CPU backend, without copies and with them."""
+    """Return the size from which on each GPU interface beats the CPU backend, without copies and with them."""
     lines = ["| operation | GPU by | device | sizes | crossover | with copies |", "|---|---|---|---|---|---|"]
     for operation, api in dict.fromkeys((one.operation, one.api) for one in found if one.api != "cpu"):
         mine = {one.size: one for one in found if (one.operation, one.api) == (operation, api) and not one.failed}

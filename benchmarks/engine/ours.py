@@ -25,7 +25,7 @@ _LIMIT_S = 300.0
 
 
 class Ours:
-    """As `contender.Contender`."""
+    """Our engine as a `contender.Contender`."""
 
     def __init__(
         self, name: str, backend: Backend, binary: Path, folder: Path, *, spirv_cache: Path, threads: int = 0,

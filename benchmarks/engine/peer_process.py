@@ -25,7 +25,7 @@ _RESULTS = ("device", "version", "remarks", "copies_inside", "import_ms", "load_
 
 
 class Peer:
-    """As `contender.Contender`."""
+    """A peer as a `contender.Contender`."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ import torch.nn.functional as functional
 DISCS = 40
 NOISE = 0.01
 COLOURS = ((0.7, 0.2, 0.1), (0.15, 0.7, 0.15), (0.05, 0.3, 0.65))
-"""What the camera's red, green and blue see of a picture's."""
+"""The camera's red, green and blue, as shares of a picture's."""
 
 
 def pictures(n: int, rows: int, columns: int, random: torch.Generator) -> torch.Tensor:
@@ -32,7 +32,7 @@ def pictures(n: int, rows: int, columns: int, random: torch.Generator) -> torch.
 
 
 def mosaic(picture: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """What the camera records: planes of red, green, green and blue, (n, 4, rows / 2, columns / 2)."""
+    """Return what the camera records: planes of red, green, green and blue, (n, 4, rows / 2, columns / 2)."""
     seen = torch.einsum("ij,njhw->nihw", torch.tensor(COLOURS, device=picture.device), picture) ** 1.5 * 0.8
     planes = [seen[:, c, top::2, left::2] for c, top, left in ((0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 1, 1))]
     recorded = torch.stack(planes, 1)

@@ -97,7 +97,7 @@ def _timed(
 
 
 def line(row: dict[str, Any], arguments: argparse.Namespace) -> str:
-    """What a product takes, the least median of the rounds, and how near ours comes to the library."""
+    """Return what a product takes, the least median of the rounds, and how near ours comes to the library."""
     library = min(map(median, row["library"]))
     parts = [f"{row['size']}^3: library {library * 1e3:.1f} us"]
     for api in arguments.api.split(","):

@@ -42,7 +42,7 @@ SAMPLED = 4
 BOUNDS = {"fp32": 1e-5, "relaxed": 1e-5, "fp16": 3e-3}
 """Largest error in norm, relative to the result's."""
 LIBRARY = "library"
-"""In the place of an API: the row of what ours is compared with."""
+"""The word in place of an API: the row of what ours is compared with."""
 BATCH = 6
 """Choices of one plan, at most."""
 

@@ -7,11 +7,11 @@ import time
 
 _WIDTH = 24
 _QUIET_S = 5.0
-"""Between lines where stderr is no terminal."""
+"""The time between lines where stderr is no terminal."""
 
 
 class Progress:
-    """Of several networks with as many steps each."""
+    """The progress over several networks with as many steps each."""
 
     def __init__(self, networks: int) -> None:
         self._networks, self._began, self._at = networks, time.monotonic(), 0
@@ -22,7 +22,7 @@ class Progress:
         self._at, self._title = index, name
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """As `rounds.Report`."""
+        """Report as `rounds.Report` asks."""
         share = (self._at + done / max(total, 1)) / self._networks
         now = time.monotonic()
         left_s = (now - self._began) / share * (1 - share) if share > 0.02 else None

@@ -42,7 +42,7 @@ Tensors = dict[str, torch.Tensor]
 Stored = Callable[[torch.Tensor], torch.Tensor]
 TYPES = {"fp32": torch.float32, "fp16": torch.float16}
 STRIP_ELEMENTS = 1 << 29
-"""Of the windows that are laid out at once."""
+"""The elements of the windows that are laid out at once."""
 _SAME = ("size", "reference", "samples", "weights")
 """Options that the rows of a file share."""
 LARGEST = 1 << 30
@@ -72,7 +72,7 @@ def _mirrored(node: Node, inputs: Sequence[Any]) -> torch.Tensor:
 
 
 def convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """In double precision in strips of rows: PyTorch would lay out every window of the whole image there."""
+    """Convolve in strips of rows in double precision: PyTorch would lay out every window of the whole image there."""
     if x.dtype != torch.float64:
         return functional.conv2d(x, weight, bias)
     window, rows = weight.shape[2], x.shape[2] - weight.shape[2] + 1
@@ -208,7 +208,7 @@ def _stored(
     options: argparse.Namespace, graph: Graph, x: np.ndarray[Any, Any], device: str, wanted: Mapping[str, Any],
     kept: KeptRows,
 ) -> None:  # fmt: skip
-    """What no engine can undo: double precision, with every tensor rounded where it is stored."""
+    """Keep what no engine can undo: double precision, with every tensor rounded where it is stored."""
     for word in options.precisions.split(",") if options.storage else ():
         key = {"engine": "storage", "api": device, "precision": word, "case": ""}
         if _is_left(kept, key):

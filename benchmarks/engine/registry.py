@@ -17,16 +17,16 @@ class Entry:
     module: str
     """Backend of ours, or module below `peers`."""
     packages: tuple[str, ...] = ()
-    """What must be installed."""
+    """The packages that must be installed."""
     variables: tuple[tuple[str, str], ...] = ()
-    """Of the environment."""
+    """The variables of the environment."""
     onnx: bool = False
-    """Whether it reads the network's ONNX file."""
+    """True if it reads the network's ONNX file."""
     precisions: tuple[Precision, ...] = ("fp32",)
 
     @property
     def on_cpu(self) -> bool:
-        """Whether it has a row for each number of threads."""
+        """True if it has a row for each number of threads."""
         return self.kind == "cpu" or self.module == "cpu"
 
     @property

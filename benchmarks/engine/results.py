@@ -16,13 +16,13 @@ class _Part(BaseModel):
 
 
 class SetUp(_Part):
-    """From the start of a process to its first output."""
+    """The set-up from the start of a process to its first output."""
 
     total_ms: float
-    """Without `import`."""
+    """The time without `import`."""
     steps_ms: dict[str, float]
     error: float
-    """Of the first output, as `Row.error`."""
+    """The error of the first output, as `Row.error`."""
 
 
 class Row(_Part):
@@ -37,7 +37,7 @@ class Row(_Part):
     error: float | None = None
     """The worst of all verified outputs: norm of the difference to the reference over the reference's norm."""
     copies_inside: bool = True
-    """Whether a sample starts and ends with the data in the host's memory."""
+    """True if a sample starts and ends with the data in the host's memory."""
     copies_ms: float | None = None
     """Input to the device and outputs back, where a sample does not include them."""
     host_ms: float | None = None
@@ -49,7 +49,7 @@ class Row(_Part):
     rounds_ms: list[list[float]] = Field(default_factory=list)
     """Samples by round."""
     processor_ms: list[float] = Field(default_factory=list)
-    """Of the processor an inference, all threads, by round; where the process can be asked."""
+    """The processor's time an inference, all threads, by round; where the process can be asked."""
 
     @property
     def least_ms(self) -> float | None:
@@ -73,9 +73,9 @@ class NetworkResult(_Part):
     at: float
     """Unix time of the end."""
     seconds: float
-    """What it took."""
+    """The time that it took."""
     load_average: float | None = None
-    """Of the last minute, at the end: well above what the benchmark itself runs where others disturbed it."""
+    """The load average of the last minute, at the end: well above the benchmark's own where others disturbed it."""
 
 
 class Results(_Part):
@@ -87,12 +87,12 @@ class Results(_Part):
     networks: list[NetworkResult] = Field(default_factory=list)
 
     def with_network(self, result: NetworkResult) -> Results:
-        """With this network's result in the place of an older one."""
+        """Return results with this network's in the place of an older one."""
         others = [each for each in self.networks if each.network != result.network]
         return self.model_copy(update={"networks": [*others, result]})
 
     def write(self, path: Path) -> None:
-        """As a whole: a reader sees the old file or the new."""
+        """Write the file as a whole: a reader sees the old file or the new."""
         write_whole(path, self.model_dump_json(indent=1) + "\n")
 
 

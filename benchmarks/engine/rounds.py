@@ -20,21 +20,21 @@ from .statistics import turns
 TOLERANCE = {"fp32": 1e-3, "fp16": 1.5e-2}
 """Largest error of an output that still gets a time: far above rounding, far below a wrong result."""
 PAUSE_S = 0.05
-"""Between turns: threads of the last contender that spin come to rest."""
+"""The pause between turns: threads of the last contender that spin come to rest."""
 
 Report = Callable[[str, int, int], None]
-"""What is being done, steps done, steps in all."""
+"""A listener: what is being done, steps done, steps in all."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured."""
+    """The effort of measuring."""
 
     rounds: int = 4
     seconds: float = 1.0
-    """Of a turn, at least."""
+    """The least time of a turn."""
     samples: int = 5
-    """Of a turn, at least."""
+    """The least samples of a turn."""
     warmup_s: float = 0.3
     cold: bool = True
     """Open everything with empty caches first."""

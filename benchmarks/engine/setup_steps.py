@@ -1,4 +1,4 @@
-"""Where our set-up time goes, step by step (study P): cold, warm and cached, for each API.
+"""The parts of our set-up time, step by step (study P): cold, warm and cached, for each API.
 
     python -m benchmarks.engine.setup_steps --networks squeezenet_v1_1 --repeats 5 [-o raw.json] [--resume]
 
@@ -44,7 +44,7 @@ def start(ours: Ours, case: Case, caches: Path, state: str) -> Steps:
 
 
 def medians(starts: Sequence[Steps]) -> dict[str, float]:
-    """Of each step, in the order of the first start; a step that a start did not have took no time there."""
+    """Return each step's median, in the order of the first start; a step that a start lacks took no time there."""
     names = dict.fromkeys(name for steps in starts for name in steps)
     return {name: median(steps.get(name, 0.0) for steps in starts) for name in names}
 
@@ -93,7 +93,7 @@ def main() -> int:
 
 
 def _measure(ours: Ours, case: Case, caches: Path, repeats: int, kept: KeptRows) -> None:
-    """What is not kept yet, a row a repeat: its cold start leaves nothing of an earlier one."""
+    """Measure what is not kept yet, a row a repeat: its cold start leaves nothing of an earlier one."""
     for repeat in range(repeats):
         key = {"network": case.network, "api": ours.backend, "repeat": repeat}
         if kept.has(**key):

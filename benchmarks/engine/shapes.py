@@ -35,7 +35,7 @@ from .pynet import convolution
 LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
 REPEATS = 3
 PEER = "cudnn"
-"""In the place of an API: the row of what ours is compared with."""
+"""The word in place of an API: the row of what ours is compared with."""
 
 
 def operands(graph: Graph, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, int]:
@@ -67,7 +67,7 @@ def _wait(x: torch.Tensor) -> None:
 
 
 def ours(agent: Agent, graph: Graph, x: Any, facts: Mapping[str, Any], options: Options) -> tuple[Row, Any]:
-    """What a run of the agent gave, and its output."""
+    """Return what a run of the agent gave, and its output."""
     bundle = compile_graph(graph, options, limits_of(facts))
     device = facts["device_name"]
     ran = agent.run(bundle, {graph.inputs[0]: x}, warmup=2, samples=5, passes=REPEATS, device=device)

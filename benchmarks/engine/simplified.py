@@ -10,7 +10,7 @@ from kernels.passes.prune import prune
 
 
 def simplified(graph: Graph) -> Graph:
-    """Without unread and idle nodes; batch normalisation in the convolutions, activations with what they follow."""
+    """Return a graph without unread and idle nodes; with batch normalisation and activations fused."""
     for one_pass in (prune, eliminate_identities, fold_affine, fuse_activations):
         graph = one_pass(graph)
     return graph

@@ -14,12 +14,12 @@ class Steady:
     """Steady state over rounds: every round is one turn of a contender, its value the median of its samples."""
 
     median_ms: float
-    """Of the rounds' medians."""
+    """The median of the rounds' medians."""
     least_ms: float
     most_ms: float
     rounds: int
     samples: int
-    """Of all rounds together."""
+    """The samples of all rounds together."""
 
     @property
     def spread(self) -> float:
@@ -36,7 +36,7 @@ def steady(rounds: Sequence[Sequence[float]]) -> Steady:
 
 
 def turns(contenders: Sequence[str], rounds: int) -> list[list[str]]:
-    """Who is measured when: A B C, C B A, A B C ... so that a drift hits all alike."""
+    """Return who is measured when: A B C, C B A, A B C ... so that a drift hits all alike."""
     return [list(contenders) if index % 2 == 0 else list(reversed(contenders)) for index in range(rounds)]
 
 

@@ -34,9 +34,9 @@ from kernels.plan.model import Bundle
 from orchestrator.spec import load_study
 
 FRAMES = {"lenet": 100, "cifar10_quick": 100, "caffenet": 5}
-"""Of a stream, as in the study."""
+"""The frames of a stream, as in the study."""
 NAMES = {"lenet": "MNIST", "cifar10_quick": "Cifar-10", "caffenet": "CaffeNet"}
-"""Of the networks in the study's tables."""
+"""The names of the networks in the study's tables."""
 STUDY = Path("experiments/published/study_c.yaml")
 AGENT = Path("device_agent/build") / platform.machine() / "pocketfarm-agent"
 
@@ -61,7 +61,7 @@ VARIANTS = (
 )
 REFERENCE = "sequential"
 BASE = "im2col, 1 thread"
-"""What the study's speed-ups compare with: Caffe on one thread."""
+"""The variant that the study's speed-ups compare with: Caffe on one thread."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def measure(arguments: argparse.Namespace, network: str, kept: KeptRows) -> None:
-    """What is not kept yet: a row a process, with the times of its streams in ms."""
+    """Measure what is not kept yet: a row a process, with the times of its streams in ms."""
     left = [step for step in in_turn(arguments.rounds) if not _is_kept(kept, network, *step)]
     if not left:
         return

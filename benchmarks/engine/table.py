@@ -66,7 +66,7 @@ def _timed_line(row: Row) -> str:
 
 
 def _ratio_tables(networks: Sequence[NetworkResult]) -> list[str]:
-    """By medians; where the processor's time is known by that and by least samples, too."""
+    """Return ratios by medians; where the processor's time is known by that and by least samples, too."""
     found = [ratio_table(networks)]
     if any(row.processor_ms for each in networks for row in each.rows):
         for title, time_ms in (("least samples", _least_ms), ("processor's time", _processor_ms)):
@@ -98,7 +98,7 @@ def ratio_table(networks: Sequence[NetworkResult], time_ms: TimeOf | None = None
 
 
 def is_ours(contender: str) -> bool:
-    """Whether a row is of our engine."""
+    """Return whether a row is of our engine."""
     return contender.startswith("ours")
 
 

@@ -97,7 +97,7 @@ def _evaluate(
 
 
 def _activated(x: Tensor, activation: tuple[Any, ...] | None) -> Tensor:
-    """Of a fresh tensor, in place."""
+    """Activate a fresh tensor, in place."""
     if activation is None:
         return x
     kind, *bounds = activation

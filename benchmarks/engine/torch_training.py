@@ -20,7 +20,7 @@ _WARM = 3
 
 @dataclass(frozen=True)
 class Way:
-    """How PyTorch runs."""
+    """A way in which PyTorch runs."""
 
     name: str
     device: str
@@ -28,7 +28,7 @@ class Way:
 
 
 def ways(words: str) -> list[Way]:
-    """Those of `cpu`, `cuda`, `cuda-graph` that are asked for and are there."""
+    """Return those of `cpu`, `cuda`, `cuda-graph` that are asked for and are there."""
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     known = [Way(f"torch {torch.__version__} cpu, {torch.get_num_threads()} threads", "cpu")]

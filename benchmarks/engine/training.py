@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 BATCH = 64
 VERIFIED_BATCHES = 5
 BOUND = 1e-4
-"""Of the norm of the difference to the reference, over that of what the training moved."""
+"""The bound of the norm of the difference to the reference, over that of what the training moved."""
 RATES = {"classifier_784": 0.45}
 """Study A's; of the others one at which nothing overflows."""
 
@@ -72,7 +72,7 @@ def distance(graph: Graph, got: Mapping[str, Array], wanted: Mapping[str, Array]
 
 
 def verified(agent: Agent, graph: Graph, name: str, options: Options, limits: Limits, device: str) -> float:
-    """How far a few batches of every stage end from the reference."""
+    """Return how far a few batches of every stage end from the reference."""
     training = training_of(name, BATCH * VERIFIED_BATCHES, 1)
     data = data_of(graph, training.samples)
     _, weights = train_reference(graph, training, data[graph.inputs[0]], data["labels"])

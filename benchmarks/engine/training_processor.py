@@ -32,7 +32,7 @@ def used(who: int) -> float:
 
 
 def ours(arguments: argparse.Namespace, epochs: int) -> float:
-    """Of an agent that trains so many epochs of all layers together."""
+    """Return the processor seconds of an agent that trains so many epochs of all layers together."""
     graph = NETWORKS[arguments.network](1, BATCH)
     training = replace(training_of(arguments.network, arguments.samples, epochs), pretrain_epochs=0)
     training = replace(training, updates=arguments.updates, steps=arguments.steps)
@@ -46,7 +46,7 @@ def ours(arguments: argparse.Namespace, epochs: int) -> float:
 
 
 def torch_s(arguments: argparse.Namespace, epochs: int) -> float:
-    """Of PyTorch, eager, on the host's cores."""
+    """Return the processor seconds of PyTorch, eager, on the host's cores."""
     import torch
 
     from benchmarks.engine.torch_training import Way, epochs_of

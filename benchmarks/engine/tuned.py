@@ -20,7 +20,7 @@ from .ours import find_device
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search came to."""
+    """The result of a search."""
 
     choices: dict[str, Choice]
     searched: int
@@ -49,7 +49,7 @@ def tune_network(
     key, began = device_key(backend, facts["device_name"], facts["driver"]), time.monotonic()
 
     def share(left: int) -> Budgeted:
-        """Even where the time is over: each layer has a choice in the benchmark."""
+        """Return a layer's strategy, even where the time is over: each layer has a choice in the benchmark."""
         return Budgeted(max(0.0, began + seconds - time.monotonic()) / left)
 
     def run(trial: Trial, passes: int) -> Ran:

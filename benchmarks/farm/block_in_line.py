@@ -1,4 +1,4 @@
-"""What a no-op block costs of the processor on a virtual phone, alone in its session and in a line: no scheduler.
+"""The processor's time of a no-op block on a virtual phone, alone in its session and in a line: no scheduler.
 
     python -m benchmarks.farm.block_in_line --lines 1,8 --blocks 48 [-o raw.json]
 

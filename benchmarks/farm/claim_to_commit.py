@@ -1,4 +1,4 @@
-"""From a session's claim of its lease to its record's commit, as if phones took no time.
+"""The time from a session's claim of its lease to its record's commit, as if phones took no time.
 
 The scheduler is a process of its own; this one is the host: it announces devices that do nothing, and when each is
 leased it claims every lease, leaves a record of a real no-op job in its spool for each attempt of its line, and gives
@@ -57,7 +57,7 @@ main()
 HOST, WORKER = "lab0", "lab0-1-bench"
 LIMIT_S = 120.0
 SESSIONS = 32
-"""At once, as `farm up` has them."""
+"""The sessions at once, as `farm up` has them."""
 TAUGHT = 3
 """Jobs after which the scheduler knows how brief they are: one alone, and a line of two."""
 
@@ -71,12 +71,12 @@ class Committed:
     """Attempts of a lease."""
     jobs_per_s: float
     placed_per_s: float
-    """Before that: from the submission to the last lease, the scheduler's wake-ups included."""
+    """The rate before that: from the submission to the last lease, the scheduler's wake-ups included."""
     claimed_per_s: float
     """Claims, records handed to the spool and releases, while the scheduler commits."""
     record_kb: float
     processor_ms: dict[str, float]
-    """Of the processor, a job, from the first claim to the last commit: host (this process), scheduler, redis."""
+    """The processor's time, a job, from the first claim to the last commit: host (this process), scheduler, redis."""
 
 
 def committed(folder: Path, like: Record, jobs: int, in_line: int = 1) -> Committed:
@@ -189,7 +189,7 @@ def _record(like: Record, assignment: Assignment, first: Assignment) -> Record:
 
 
 def _submit(ledger: Ledger, phones: list[Device], blocks: int) -> None:
-    """So many jobs for each phone."""
+    """Submit so many jobs for each phone."""
     experiment = Experiment.model_validate(
         {
             "name": "commits",
@@ -202,7 +202,7 @@ def _submit(ledger: Ledger, phones: list[Device], blocks: int) -> None:
 
 
 def _teach(ledger: Ledger, redis: Redis, like: Record) -> int:
-    """That blocks of this experiment are over in a moment: then they come in lines. Returns how many it took."""
+    """Teach that this experiment's blocks are over in a moment: then they come in lines. Returns how many it took."""
     leases, stream, sent = Leases(redis), RecordStream(redis, HOST), 0
     while sent < TAUGHT:
         _until(leases.all)

@@ -1,4 +1,4 @@
-"""What `farm compare` takes of two experiments with many cells, the whole command, by what it prints and writes.
+"""The cost of `farm compare` of two experiments with many cells, the whole command, by what it prints and writes.
 
     python -m benchmarks.farm.comparing --phones 1000 --blocks 5 [--folder .] [-o raw.json]
 
@@ -35,7 +35,7 @@ SIDES = {"before": 1.0, "after": 1.05}
 SLOWER_OF = 20
 AT_ONCE = 2000
 METRICS = 6
-"""Of a cell: latency, set-up, three of memory, energy."""
+"""The metrics of a cell: latency, set-up, three of memory, energy."""
 OUTPUTS: dict[str, list[str]] = {
     "forty rows": [],
     "every row": ["--all"],
@@ -84,7 +84,7 @@ def _keep(farm: Settings, jobs: tuple[Job, ...], number: int, slower: float) -> 
 
 
 def _block(known: BlockFigures, job: Job, token: int, at: float, factor: float, drawn: random.Random) -> BlockFigures:
-    """With figures of its own, 1 % apart."""
+    """Return a block with figures of its own, 1 % apart."""
 
     def near(value: float) -> float:
         return value * drawn.gauss(1, 0.01)

@@ -1,4 +1,4 @@
-"""What a scrape of the exporter takes with many phones, and how many series it has.
+"""The cost of a scrape of the exporter with many phones, and how many series it has.
 
     python -m benchmarks.farm.exposition --phones 1000 [-o raw.json]
 
@@ -55,15 +55,15 @@ class Found:
     median_s: float
     worst_s: float
     processor_s: float
-    """Of the exporter, a scrape."""
+    """The processor's time of the exporter, a scrape."""
     parts_s: dict[str, float]
-    """What of it is reading Redis and the ledger; the rest is writing the text."""
+    """The part of it that is reading Redis and the ledger; the rest is writing the text."""
     families: dict[str, int]
     """Series of each."""
 
 
 def phones(count: int) -> list[Device]:
-    """With all that a phone may tell."""
+    """Return phones with all that a phone may tell."""
     kinds = [device(serial, 0) for serial in PHONES]
     return [
         each.model_copy(
@@ -108,7 +108,7 @@ def _submitted(ledger: Ledger, devices: Sequence[Device]) -> list[JobRow]:
 
 
 def measured(count: int) -> Found:
-    """In an empty folder."""
+    """Measure in an empty folder."""
     with (
         tempfile.TemporaryDirectory() as folder,
         private_redis(Path(folder)) as socket,

@@ -1,4 +1,4 @@
-"""What memory the parts of a farm take with many phones, and whether anything grows while it works.
+"""The memory of the parts of a farm with many phones, and whether anything grows while it works.
 
     python -m benchmarks.farm.footprint --phones 400 --minutes 5 [-o raw.json]
 
@@ -36,13 +36,13 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 
 NETWORK = "lenet"
-"""What a job infers."""
+"""The network that a job infers."""
 PERIOD_S = 10.0
 AHEAD = 100
 """Jobs that wait at least, so that no phone is idle for want of them."""
 JOBS_S = 600.0
 ANSWER_S = 60.0
-"""Of the exporter and of the pages."""
+"""The time for an answer of the exporter and of the pages."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,13 @@ class Part:
 class Sample:
     at_s: float
     jobs: int
-    """Whose records the ledger has."""
+    """The jobs whose records the ledger has."""
     parts: dict[str, Part]
     redis_keys: int
     lasting_keys: int
-    """Of these, those that do not end by themselves."""
+    """The keys that do not end by themselves."""
     files: int
-    """In the state folder, without those of the phones."""
+    """The files in the state folder, without those of the phones."""
 
 
 class Slope(NamedTuple):
@@ -84,10 +84,10 @@ class Found:
     ready_s: float
     idle: Sample
     worked: Sample
-    """After a job on every phone."""
+    """The sample after a job on every phone."""
     soak: tuple[Sample, ...]
     growth: dict[str, Growth]
-    """Of each figure, in the second half of the soak."""
+    """The growth of each figure, in the second half of the soak."""
 
 
 def sample(farm: RunningFarm, ledger: Ledger, redis: Redis, began: float) -> Sample:
@@ -131,7 +131,7 @@ def _files(state: Path) -> int:
 
 
 def growth(samples: Sequence[Sample]) -> dict[str, Growth]:
-    """By figure."""
+    """Return the growth by figure."""
     late = samples[len(samples) // 2 :]
     figures: dict[str, list[float]] = {"redis_keys": [], "lasting_keys": [], "files": []}
     for each in late:
@@ -145,7 +145,7 @@ def growth(samples: Sequence[Sample]) -> dict[str, Growth]:
 
 
 def _slope(by: Sequence[float], values: Sequence[float]) -> Slope:
-    """Not a number where too few samples tell it."""
+    """Return a slope; it is not a number where too few samples tell it."""
     columns, found = np.column_stack([np.ones(len(by)), by]), np.array(values, dtype=float)
     rest = found - columns @ np.linalg.lstsq(columns, found)[0]
     size, error = with_error(found, columns, resemblance([rest]))

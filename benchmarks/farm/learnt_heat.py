@@ -1,4 +1,4 @@
-"""Whether a simulation with learnt heat says what a phone does under sustained load, and how far it is to be trusted.
+"""The truth of a simulation with learnt heat: does a phone under sustained load do so, and how far is it to be trusted?
 
     python -m benchmarks.farm.learnt_heat physics [-o raw.json]
     python -m benchmarks.farm.learnt_heat live --seconds 150 [-o raw.json]
@@ -45,11 +45,11 @@ from orchestrator.queueing.spec import Heat, QueueingSpec
 from tests.unit.energy.scenarios import record_of
 
 LOADS = {"physics": np.arange(0.3, 0.96, 0.05), "live": (0.5, 0.65, 0.75)}
-"""Of what the cool phone can serve."""
+"""The loads, as shares of what the cool phone can serve."""
 LIGHTER = {"physics": 0.2, "live": 0.05}
-"""Of a phone's heat capacities."""
+"""The share of a phone's heat capacities."""
 LOAD_S, IDLE_S = 1800.0, 300.0
-"""Of the block, on a phone with all of its heat capacity: more than twice the time constant."""
+"""The times of the block, on a phone with all of its heat capacity: more than twice the time constant."""
 INFERENCE_S = 0.1
 SECONDS = 600.0
 PHONES = {"physics": ("pixel_7", "galaxy_s7", "nexus_6p"), "live": ("pixel_7",)}
@@ -86,7 +86,7 @@ class Phone:
         self.state: State = replace(rested, time_s=0.0)
 
     def serve(self, at_s: float) -> float:
-        """When an inference is done that is asked for at a time, seconds."""
+        """Return when an inference is done that is asked for at a time, seconds."""
         profile = self._profile
         state, left_s = step(profile, self.state, 0.0, max(0.0, at_s - self.state.time_s)), INFERENCE_S
         while left_s > 1e-9:

@@ -1,4 +1,4 @@
-"""What it costs that SQLite has each commit on the disk before it returns: records kept a second, with and without.
+"""The cost of SQLite's having each commit on the disk before it returns: records kept a second, with and without.
 
     python -m benchmarks.farm.ledger_commits --records 500 --folder .
 

@@ -1,4 +1,4 @@
-"""What rows of figures save when results are asked for, and what they cost at intake and on the disk.
+"""The savings of rows of figures when results are asked for, and their cost at intake and on the disk.
 
     python -m benchmarks.farm.ledger_figures --experiments 20 --rounds 20 [-o raw.json]
 
@@ -47,9 +47,9 @@ class Found:
 
     experiments: int
     blocks: int
-    """In the ledger."""
+    """The blocks in the ledger."""
     asked_blocks: int
-    """Of the night that was asked for."""
+    """The blocks of the night that was asked for."""
     file_mb: float
     record_bytes: float
     row_bytes: float
@@ -63,7 +63,7 @@ class Found:
     start_s: float
     """`farm --version`: what of that is Python and its imports."""
     rounds_idle_ms: float
-    """To learn that no further round is to be decided: what a turn of the scheduler pays."""
+    """The time to learn that no further round is to be decided: what a turn of the scheduler pays."""
 
 
 def measured(state: Path, experiments: int, rounds: int, filler_bytes: int | None) -> Found:
@@ -164,13 +164,13 @@ def _median_bytes(connection: Connection, what: str, asked: str) -> float:
 
 
 def _of_records(ledger: Ledger, experiment_id: str, *_: Any) -> list[BlockFigures]:
-    """As if there were no rows."""
+    """Return figures as if there were no rows."""
     cells = {row.job.cell.cell_id: row.job.cell for row in ledger.jobs(experiment_id)}
     return [figures_of(record, cells[record.cell_id]) for record in ledger.records(experiment_id)]
 
 
 def _results(settings: Settings, ledger: Ledger, asked: str, blocks: Callable[..., list[BlockFigures]]) -> None:
-    """What `farm results` does, with the blocks from there."""
+    """Do what `farm results` does, with the blocks from there."""
 
     class Asked(Ledger):
         figures = blocks  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""How long `farm energy` takes over traces of a gigabyte, and how much memory.
+"""The time and memory of `farm energy` over traces of a gigabyte.
 
     python -m benchmarks.farm.long_traces --megabytes 1000 [-o raw.json]
 
@@ -51,11 +51,11 @@ class Found:
     megabytes: float
     readings: int
     seconds: float
-    """From the command to its answer, by the clock."""
+    """The time from the command to its answer, by the clock."""
     processor_s: float
     peak_mb: float
     error: float
-    """Of the plain mean, as a share of what was put in."""
+    """The error of the plain mean, as a share of what was put in."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -137,7 +137,7 @@ def write_packets(path: Path, form: str, size: int) -> tuple[int, float]:
 
 
 def _field(number: int, value: int | bytes) -> bytes:
-    """As protobuf writes it."""
+    """Return a field as protobuf writes it."""
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value % (1 << 64))
     return _varint(number << 3 | 2) + _varint(len(value)) + value
@@ -161,7 +161,7 @@ sys.exit(done.returncode)
 
 
 def _run(*arguments: str) -> tuple[str, float]:
-    """What the command prints, and the most memory that it had."""
+    """Return what the command prints, and the most memory that it had."""
     done = subprocess.run([sys.executable, "-c", _MEASURE, *arguments], capture_output=True, text=True, check=True)
     return done.stdout, int(done.stderr.split()[-1]) / 1e3
 

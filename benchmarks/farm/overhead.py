@@ -1,4 +1,4 @@
-"""What the farm costs a job: from its submission to the agent's first step, and from its last to the ledger.
+"""The farm's cost for a job: from its submission to the agent's first step, and from its last to the ledger.
 
     python -m benchmarks.farm.overhead --phones 8 --jobs 200 --burst 400 [--network lenet] [--tvm PYTHON] [-o raw.json]
 
@@ -48,7 +48,7 @@ WHERE experiments.id = ? AND jobs.state != 'done' LIMIT 1
 
 @dataclass(frozen=True)
 class Spread:
-    """Of many jobs, in milliseconds."""
+    """The spread of many jobs, in milliseconds."""
 
     p50: float
     p99: float
@@ -64,12 +64,12 @@ class Timed:
     """One job: nanoseconds."""
 
     before_ns: int
-    """From its submission to the agent's first step."""
+    """The time from its submission to the agent's first step."""
     agent_ns: int
     after_ns: int
-    """From the agent's last step to the ledger."""
+    """The time from the agent's last step to the ledger."""
     to_claim_ns: int
-    """Of `before_ns`, until a session had its lease."""
+    """The part of `before_ns` until a session had its lease."""
     adb_before_ns: int
     adb_after_ns: int
     adb_calls: int
@@ -101,10 +101,10 @@ class Burst:
     jobs: int
     jobs_per_s: float
     worker_cpu_ms: float
-    """Of the processor, a job; the same for the others."""
+    """The processor's time, a job; the same for the others."""
     scheduler_cpu_ms: float
     phones_cpu_ms: float
-    """With adb's server and the agents."""
+    """The same, with adb's server and the agents."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Found:
     """Processes that wanted a core, on average of the minute before: others may work on the machine."""
     phones: int
     network: str
-    """What a job infers."""
+    """The network that a job infers."""
     alone: Alone
     burst: Burst
     without_phones: tuple[Committed, ...]
@@ -138,7 +138,7 @@ def no_op(name: str, *, network: str = NETWORK, blocks: int = 1, count: str = "a
 
 
 class Desk:
-    """Where jobs are handed in, and their records waited for."""
+    """The desk where jobs are handed in, and their records waited for."""
 
     def __init__(self, farm: RunningFarm, ledger: Ledger, inventory: Inventory, network: str = NETWORK) -> None:
         self._farm, self._ledger, self._inventory, self._network = farm, ledger, inventory, network
@@ -162,7 +162,7 @@ class Desk:
         return now_ns()
 
     def record(self, experiment_id: str) -> Record:
-        """Of an experiment with one job. Raises RuntimeError where that did not go well."""
+        """Return the record of an experiment with one job. Raises RuntimeError where that did not go well."""
         (record,) = self._ledger.records(experiment_id)
         if record.outcome is not Outcome.OK:
             raise RuntimeError(f"{record.device.serial}: {record.outcome}: {record.reasons}")

@@ -1,4 +1,4 @@
-"""How fast the farm's pages are: answers of the server, first paint in Chromium, and how far live pages are behind.
+"""The speed of the farm's pages: answers of the server, first paint in Chromium, and how far live pages are behind.
 
     python -m benchmarks.farm.pages --phones 400 --jobs 100000 --cells 1000 [-o raw.json]
 
@@ -133,7 +133,7 @@ def pages(settings: Settings) -> Iterator[int]:
 
 
 def answer_s(port: int, path: str) -> float:
-    """Until the whole page is there."""
+    """Return the time until the whole page is there."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     began = time.monotonic()
     connection.request("GET", path)
@@ -158,7 +158,7 @@ def paint_ms(browser: Browser, url: str) -> float:
 
 
 def behind_s(farm: Farm, page: Page) -> float:
-    """From an announcement until its row says so."""
+    """Return the time from an announcement until its row says so."""
     serial = farm.running[-1].serial
     farm.done += 1
     mark = f"{900000 + farm.done}/"

@@ -1,4 +1,4 @@
-"""What others take to hand out work that does nothing: bare Celery, and TVM's RPC tracker with its servers.
+"""The cost of handing out work that does nothing, for others: bare Celery, and TVM's RPC tracker with its servers.
 
 Each is started as its documentation says, on this machine and loopback alone, and ended afterwards.
 """

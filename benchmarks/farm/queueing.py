@@ -1,4 +1,4 @@
-"""How many requests a second the simulation of queues does: `python -m benchmarks.farm.queueing`."""
+"""The rate of the simulation of queues, in requests a second: `python -m benchmarks.farm.queueing`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.model.device import Health
 
 READY_S = 300.0
-"""How long it may take until one more phone is ready: on a machine with other work 400 take more than ten minutes."""
+"""The time until one more phone is ready: on a machine with other work 400 take more than ten minutes."""
 PARTS = {
     "worker": "timed_worker",
     "scheduler": "orchestrator.scheduling.scheduler",
@@ -44,10 +44,10 @@ class RunningFarm:
     notes: Path
     exporter_port: int
     pages_port: int
-    """On loopback."""
+    """The port of the pages, on loopback."""
 
     def adb(self) -> list[dict[str, object]]:
-        """What the worker noted so far, see `timed_worker`."""
+        """Return what the worker noted so far, see `timed_worker`."""
         return [json.loads(line) for line in self.notes.read_text().splitlines() if line.endswith("}")]
 
     def processor_s(self) -> dict[str, float]:
@@ -71,7 +71,7 @@ class RunningFarm:
 
 
 def _words(process: psutil.Process) -> str:
-    """Of its command line; of one that is ending nothing."""
+    """Return the words of its command line; of one that is ending nothing."""
     try:
         return " ".join(process.cmdline()) or str(process.name())
     except psutil.Error:
@@ -85,7 +85,7 @@ def _spent_s(process: psutil.Process) -> float:
 
 @contextmanager
 def running_farm(state: Path, phones: int, sessions: int = 32) -> Iterator[RunningFarm]:
-    """With so many virtual phones, all of them ready; ended afterwards. From the main thread."""
+    """Run a farm with so many virtual phones, all of them ready; ended afterwards. From the main thread."""
     own = Settings(state=state, host="bench", sessions=sessions, exporter_port=0, pages_port=0)
     with Ports() as ports:
         composed = compose(own, profiles_for(phones, []), ports=ports, real_phones=False)

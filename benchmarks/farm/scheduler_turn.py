@@ -1,4 +1,4 @@
-"""What a turn of the scheduler costs, by phones and waiting jobs; its ledger and its memory beside.
+"""The cost of a turn of the scheduler, by phones and waiting jobs; its ledger and its memory beside.
 
     python -m benchmarks.farm.scheduler_turn --phones 200 1000 --jobs 10000 --lanes any each [-o raw.json]
 
@@ -48,7 +48,7 @@ TURNS = 15
 CHANGES = 100
 PHONES_A_HOST = 400
 BLOCKS = 1000
-"""Of an experiment for any phone."""
+"""The blocks of an experiment for any phone."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def submit(ledger: Ledger, phones: Sequence[Device], jobs: int, lanes: Lanes) ->
 
 
 def ledger_bytes(farm: Settings) -> int:
-    """Of the file, when everything is in it."""
+    """Return the size of the file, when everything is in it."""
     with closing(sqlite3.connect(farm.ledger_file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return farm.ledger_file.stat().st_size
@@ -117,7 +117,7 @@ class Hosts:
             self._inventory.announce_device(phone)
 
     def announce(self) -> None:
-        """As every two seconds; a phone of which nothing new is known is not announced again here."""
+        """Announce, as every two seconds; a phone of which nothing new is known is not announced again here."""
         for host in sorted({phone.facts.host for phone in self._phones}):
             self._inventory.announce_host(
                 HostAnnouncement(host=host, worker=host, pid=1, sessions=PHONES_A_HOST, protocol=PROTOCOL)
@@ -199,7 +199,7 @@ def private_redis(folder: Path) -> Iterator[str]:
 
 
 def one(phones: int, jobs: int, lanes: Lanes) -> Turn:
-    """In an empty folder."""
+    """Measure in an empty folder."""
     with tempfile.TemporaryDirectory() as folder, private_redis(Path(folder)) as url:
         farm = Settings(
             state=Path(folder), redis_url=url.replace("redis+socket", "unix"), host="lab0", lease_ttl_s=3600

@@ -1,4 +1,4 @@
-"""What the dispatcher costs a request on phones, and whether a live run equals its simulation.
+"""The dispatcher's cost for a request on phones, and whether a live run equals its simulation.
 
     python -m benchmarks.farm.serving overhead --phones 50 --rate 1000 --seconds 30 [-o raw.json]
     python -m benchmarks.farm.serving equal --phones 4 --seconds 40 --loads 0.3,0.5,0.7,0.9 [-o raw.json]

@@ -40,7 +40,7 @@ def _noted(act: Callable[..., Any], kind: str, say: Callable[..., None]) -> Call
 
 
 def note_in(file: TextIO) -> None:
-    """From now on."""
+    """Note from now on when the worker asks a phone something."""
     lock = threading.Lock()
 
     def say(**note: object) -> None:

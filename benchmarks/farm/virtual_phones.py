@@ -1,4 +1,4 @@
-"""How many virtual phones one process and one adb server carry, and how fast they answer.
+"""The number of virtual phones that one process and one adb server carry, and how fast they answer.
 
     python -m benchmarks.farm.virtual_phones --phones 200 --seconds 5 --threads 16
 

@@ -32,7 +32,7 @@ from orchestrator.ledger import Ledger
 ASKED = "night-0"
 TURNS = 5
 PHONES, JOBS = 100, 1000
-"""Of the scheduler's turn."""
+"""The phones and jobs of the scheduler's turn."""
 AT_ONCE = 100
 """Nights of a transaction."""
 RECORD_BYTES = 100
@@ -83,11 +83,11 @@ class Found:
     turn_changed_s: float
     turn_idle_s: float
     first_turn_s: float
-    """Of a scheduler that starts."""
+    """The first turn of a scheduler that starts."""
 
 
 def measured(folder: Path, nights: int, rounds: int) -> list[Found]:
-    """With one night, and with all of them: each in a state folder of its own."""
+    """Measure with one night, and with all of them: each in a state folder of its own."""
     blocks = rounds * BLOCKS_A_ROUND
     few, many = (Settings(state=folder / name, host="lab0", lease_ttl_s=3600) for name in ("few", "many"))
     with Ledger(few.ledger) as ledger:
@@ -144,7 +144,7 @@ def _look(farm: Settings, nights: int, blocks: int) -> Found:
 
 
 def _medians_s(words: list[str]) -> tuple[float, float]:
-    """Of a command of the farm, its modules compiled before: by a clock, and of the processor."""
+    """Return medians of a command of the farm, its modules compiled before: by a clock, and of the processor."""
     spent, used = [], []
     compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for _ in range(TURNS):

@@ -1,4 +1,4 @@
-"""How often intervals over blocks hold the truth, what stopping early leaves of that, and how often verdicts are wrong.
+"""The coverage of intervals over blocks, what stopping early leaves of it, and how often verdicts are wrong.
 
     python -m benchmarks.statistics.coverage --runs 600 -o results.json [--markdown TABLES.md]
 
@@ -43,12 +43,12 @@ FIRST = (3, 15)
 JUDGED = (5, 7, 10, 15, 20)
 SAMPLES = 50
 MORE_INTERVALS, MORE_CLEAN = 2, 3
-"""So many times as many intervals are drawn, and clean runs judged: 99 % are to be told from less, 1 % from more."""
+"""The multiples of intervals drawn, and of clean runs judged: 99 % are to be told from less, 1 % from more."""
 Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
 
 def intervals(shape: Shape, runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Of each number of blocks: coverage, the level that is promised, and the width."""
+    """Yield for each number of blocks coverage, the level that is promised, and the width."""
     truth = truth_ms(shape)
     for count in COUNTS:
         found = [median_interval(row) for row in blocks_ms(shape, runs * MORE_INTERVALS, count, rng).tolist()]
@@ -64,7 +64,7 @@ def intervals(shape: Shape, runs: int, rng: np.random.Generator) -> Iterator[dic
 
 
 def stopping(shape: Shape, runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Of each target and number of first blocks: coverage of all, and of those that met the target."""
+    """Yield for each target and number of first blocks the coverage of all, and of those that met the target."""
     for target in (0.05, 0.02):
         for first in FIRST:
             sampling = Sampling(blocks=first, target_interval=target, max_blocks=CAP)
@@ -116,7 +116,7 @@ def _clean(values: np.ndarray, _: np.random.Generator) -> np.ndarray:
 
 
 class Truth(NamedTuple):
-    """What happens to blocks, whose samples scatter."""
+    """The truth about blocks, whose samples scatter."""
 
     name: str
     between: float
@@ -136,7 +136,7 @@ TRUTHS = (
 
 
 def verdicts(truth: Truth, runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Of each number of blocks: the share of each verdict."""
+    """Yield for each number of blocks the share of each verdict."""
     many, found = runs, {}
     if truth.change is _clean:
         many = runs * MORE_CLEAN
@@ -150,7 +150,7 @@ def verdicts(truth: Truth, runs: int, rng: np.random.Generator) -> Iterator[dict
 
 
 def _times(truth: Truth, runs: int, count: int, rng: np.random.Generator) -> list[list[Times]]:
-    """Of each run those of its blocks."""
+    """Return the times of the blocks of each run."""
     middles = truth.change(blocks_ms(Shape("", "normal", truth.between), runs, count, rng), rng)
     drawn = samples_ms(middles, truth.within, SAMPLES, rng).tolist()
     return [[times for block in row if (times := times_of(block)) is not None] for row in drawn]

@@ -53,7 +53,7 @@ def rows(seed: int, number: int, jobs: int) -> Iterator[dict[str, object]]:
 
 
 def cells_blaming(task: Task) -> int:
-    """In how many cells of one history the candidate is blamed."""
+    """Return in how many cells of one history the candidate is blamed."""
     scenario, tails = task.scenario, task.tails
     random = np.random.default_rng((task.seed, task.drawn, int(100 * scenario.size), tails, len(scenario.name)))
     at = int(random.integers(14, NIGHTS - AFTER))
@@ -66,7 +66,7 @@ def cells_blaming(task: Task) -> int:
 
 
 def any_steps(figures: Sequence[Figure]) -> bool:
-    """Whether the ratio of any cell steps, at the level that blames the candidate."""
+    """Return whether the ratio of any cell steps, at the level that blames the candidate."""
     ratios: dict[tuple[str, str], list[float]] = {}
     for each in figures:
         assert each.a is not None and each.b is not None

@@ -1,4 +1,4 @@
-"""How often the interval of an energy holds the truth, of 1, 3 and 10 blocks.
+"""The coverage of an energy's interval, of 1, 3 and 10 blocks: how often it holds the truth.
 
     python -m benchmarks.statistics.energy --runs 200 -o results.json [--markdown TABLE.md] [--world ripple]
 

@@ -45,22 +45,22 @@ class World:
     """Standard deviations, as shares."""
 
     noise: float = 0.003
-    """Of the median over a night's blocks of one side."""
+    """The noise of the median over a night's blocks of one side."""
     day: float = 0.01
-    """Of a phone from night to night, on all its cells and both sides."""
+    """The deviation of a phone from night to night, on all its cells and both sides."""
     cell_day: float = 0.003
     """The same of one cell alone, on both sides."""
     apart: float = 0.1
-    """By how much the candidate is more or less sensitive to heat than the baseline: a share of the sensitivity."""
+    """The difference of the candidate's sensitivity to heat from the baseline's, as a share."""
     tails: bool = False
-    """Whether noise has outliers (Student's t with three degrees of freedom)."""
+    """True if noise has outliers (Student's t with three degrees of freedom)."""
 
 
 @dataclass(frozen=True)
 class Scenario:
     name: str
     size: float = 0.0
-    """By how much something is slower in the end."""
+    """The share by which something is slower in the end."""
 
 
 SCENARIOS = (
@@ -89,16 +89,16 @@ ROWS = [
 
 
 class Counts(NamedTuple):
-    """Of one history."""
+    """The counts of one history."""
 
     cells: int
-    """To which something happens."""
+    """The cells to which something happens."""
     near: int
     next: int
     blamed: Counter[str]
     """Changes that were told, by cause."""
     of_event: Counter[str]
-    """Those of the cells and the night to which something happened (quiet and drifts: none)."""
+    """The blames of the cells and the night to which something happened (quiet and drifts: none)."""
     wrong: int
     """Cells with a change put down to the candidate that is not its own."""
 
@@ -157,14 +157,14 @@ def counted(task: tuple[Row, tuple[int, ...]]) -> Counts:
 
 
 def _concerned(scenario: Scenario, trail: Trail) -> bool:
-    """Whether a step happens to a cell."""
+    """Return whether a step happens to a cell."""
     if scenario.name == "candidate":
         return trail.cell == "cell-0" and trail.device == DEVICE_OF
     return scenario.name == "farm" or (scenario.name == "device" and trail.device == DEVICE_OF)
 
 
 def _changes(told: History, trail: Trail, scenario: Scenario) -> Iterator[tuple[int, Change]]:
-    """Those of the series that the scenario is about, with their places."""
+    """Return the changes of the series that the scenario is about, with their places."""
     places = {night.id: place for place, night in enumerate(told.nights)}
     of = "ratio" if scenario.name == "candidate" else "level"
     return ((places[change.night], change) for change in trail.changes if change.of == of)

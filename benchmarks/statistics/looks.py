@@ -78,7 +78,7 @@ class Task(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Of one night."""
+    """The counts of one night."""
 
     verdicts: Counter[str]
     confirmed: bool
@@ -86,7 +86,7 @@ class Counts(NamedTuple):
     looks: int
     rounds: float
     log_ratios: tuple[float, ...]
-    """Of its rows, in their order."""
+    """The logarithms of its rows' ratios, in their order."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -127,7 +127,7 @@ def rows(seed: int, number: int, jobs: int) -> Iterator[dict[str, object]]:
 
 
 def share_of(verdict: str, nights: Sequence[Counts]) -> float:
-    """Of the rows of all nights."""
+    """Return a verdict's share of the rows of all nights."""
     return sum(night.verdicts[verdict] for night in nights) / sum(night.verdicts.total() for night in nights)
 
 
@@ -140,7 +140,7 @@ def judged(task: Task) -> Counts:
 
 
 def one_night(random: np.random.Generator, world: World, ratios: Sequence[float]) -> Told:
-    """From the first rounds to the repetition."""
+    """Simulate a night, from the first rounds to the repetition."""
     every = tuple((f"phone-{phone}", f"network-{cell}") for phone in range(PHONES) for cell in range(CELLS))
     night = Night(
         night_id="simulated@1", suite=SUITE, file="", scheduled=False, due_at=0.0, began_at=0.0, ends_at=SUITE.budget,
@@ -167,13 +167,13 @@ def one_night(random: np.random.Generator, world: World, ratios: Sequence[float]
 
 
 def _looked_at(side: Sequence[SideRow], night: Night) -> list[SideRow]:
-    """As the product's own table tells how often a cell was judged: once for each of its waves."""
+    """Return rows with how often their cell was judged, as the product's table tells it: once for each of its waves."""
     waves = Counter(cell for wave in night.waves for cell in wave.cells or ())
     return [replace(each, look=waves[each.device, each.network]) for each in side]
 
 
 def _confirmed(table: Sequence[Compared], again: Sequence[Compared]) -> Iterator[CellOnDevice]:
-    """As `NightRow.confirmed`."""
+    """Yield cells that are confirmed, as `NightRow.confirmed` decides."""
     first = {(each.device, each.network): NightRow(part="one", compared=each) for each in table}
     for each in again:
         if first[each.device, each.network].model_copy(update={"repeated": each}).confirmed:

@@ -39,7 +39,7 @@ MARGIN = 0.02
 
 @dataclass(frozen=True)
 class World:
-    """How phones behave. Shares of the time."""
+    """The behaviour of phones. Shares of the time."""
 
     noise: float = 0.01
     """Standard deviation of a block."""
@@ -51,10 +51,10 @@ class World:
     cell_day: float = 0.002
     """The same of one cell alone."""
     heat: float = 0.02
-    """By how much a phone is slower when it is warm."""
+    """The share by which a phone is slower when it is warm."""
     left: float = 0.0
-    """By how much a block is slower after many of the heaviest cell than after many of the lightest one; half of what
-    there was is left from block to block."""
+    """The share by which a block is slower after many of the heaviest cell than after many of the lightest one; half of
+    what there was is left from block to block."""
     gross: float = 0.0
     """This share of blocks is slower by some 30 %."""
     throttled: float = 0.0
@@ -68,7 +68,7 @@ class Design:
     """Nights of side A; 0: both sides in one night."""
     rounds: int
     turns: int = 4
-    """After so many rounds their order is that of the first again: ABBA BAAB, or with 2 ABBA alone."""
+    """The rounds after which their order is that of the first again: ABBA BAAB, or with 2 ABBA alone."""
 
 
 PAIRED = Design("paired", 0, 12)
@@ -184,16 +184,16 @@ class Task(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Of the rows of one night."""
+    """The counts of the rows of one night."""
 
     rows: int
     same: int
     covered: int
-    """Whose interval holds a ratio of one."""
+    """The rows whose interval holds a ratio of one."""
     alarm: bool
-    """Whether any is different."""
+    """True if any row is different."""
     found: bool
-    """Whether one of the slower phone is worse."""
+    """True if a row of the slower phone is worse."""
 
 
 def judged(task: Task) -> Counts:

@@ -13,16 +13,16 @@ SECOND_LEVEL = 0.15
 
 @dataclass(frozen=True)
 class Shape:
-    """How blocks of one cell differ."""
+    """The difference between blocks of one cell."""
 
     name: str
     kind: str
     spread: float
     """Standard deviation between blocks, as a share; of the logarithm where they are skewed."""
     correlation: float = 0.0
-    """Of a block with the next one."""
+    """The correlation of a block with the next one."""
     share: float = 0.5
-    """Of blocks on the second level."""
+    """The share of blocks on the second level."""
 
 
 SHAPES = (

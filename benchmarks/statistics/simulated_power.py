@@ -41,7 +41,7 @@ class World:
     heat_w: float = 0.0
     heat_s: float = 30.0
     drift_w: float = 0.0
-    """From the block's begin to its end."""
+    """The drift from the block's begin to its end."""
     gauge: Literal["mean", "moment", "exponential"] = "mean"
     refresh_s: float = 0.25
     sampling_s: float = 0.1
@@ -155,7 +155,7 @@ def _inferences(start_s: float, end_s: float, each_s: float, rng: np.random.Gene
 
 
 def _caused(world: World, t_s: Array, starts: Array, ends: Array) -> Array:
-    """What the inferences draw, with the heat that they make."""
+    """Return what the inferences draw, with the heat that they make."""
     number = np.clip(np.searchsorted(starts, t_s, side="right") - 1, 0, len(starts) - 1)
     busy = (t_s >= starts[0]) & (t_s < ends[-1])
     part = (t_s - starts[number]) / (ends[number] - starts[number])

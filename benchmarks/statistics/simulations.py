@@ -1,4 +1,4 @@
-"""What the simulations share: their options, draws spread over processes, and a file that grows row by row."""
+"""The common parts of the simulations: options, draws spread over processes, and a file that grows row by row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def options(about: str | None, seed: int) -> argparse.ArgumentParser:
 
 
 def spread(judge: Callable[[Task], Found], tasks: Iterable[Task], jobs: int, together: int = 1) -> Iterator[Found]:
-    """What is found of each task, in their order. A task draws with a seed of its own.
+    """Yield what is found of each task, in their order. A task draws with a seed of its own.
 
     `together`: short tasks are handed to a process by so many.
     """

@@ -33,7 +33,7 @@ LENGTHS = (12, 24, 60, 150)
 ALIKE = ((0.0, False), (0.0, True), (0.4, False), (0.4, True), (0.6, False), (0.6, True), (-0.3, False), (0.7, False))
 STEPS = ((30, 30), (15, 15), (8, 30), (20, 6), (20, 4), (20, 3))
 SIZES = (1.5, 2.5, 4.0)
-"""In standard deviations."""
+"""The sizes in standard deviations."""
 TAKEN_BACK = ((0.0, 6.0), (0.0, 4.0), (0.4, 6.0))
 """r and size of a change of five values among fifty."""
 WANDERING = (
@@ -43,7 +43,7 @@ WANDERING = (
     ("comes back", 1.0, 10),
     ("comes back", 1.5, 30),
 )
-"""What a level does, its size, and how many values it takes to come back."""
+"""The courses of a level: what it does, its size, and how many values it takes to come back."""
 SHORT = (10, 12, 14)
 """Values of series with a step of five deviations anywhere."""
 SETTLING = 20
@@ -86,7 +86,7 @@ def without(seed: int, number: int, count: int, alike: float, tails: bool) -> di
 
 
 def wandering(seed: int, number: int, count: int, kind: str, size: float, back: int) -> dict[str, object]:
-    """Of a level without a step, and of one with a step of six deviations in the middle."""
+    """Count in a level without a step, and in one with a step of six deviations in the middle."""
     random = np.random.default_rng((seed, count, int(10 * size), back))
     told = found = 0
     for _ in range(number):
@@ -143,7 +143,7 @@ def with_one(
 
 
 def taken_back(seed: int, number: int, alike: float, size: float) -> dict[str, object]:
-    """Of a change that lasts five values both ends are counted."""
+    """Count both ends of a change that lasts five values."""
     random = np.random.default_rng((seed, 50, int(10 * alike), int(10 * size)))
     found = 0
     for _ in range(number):
@@ -159,7 +159,7 @@ def _near(places: Sequence[int], place: int) -> bool:
 
 
 def best_place(values: np.ndarray, alike: float, tails: bool, size: float) -> int:
-    """Of a step of which all else is known, by the likelihood of what each value has of its own."""
+    """Return the place of a step of which all else is known, by the likelihood of what each value has of its own."""
     steps = np.arange(len(values)) >= np.arange(1, len(values))[:, None]
     walk = (values - 100) / SPREAD - size * steps
     own = (walk[:, 1:] - alike * walk[:, :-1]) / np.sqrt(1 - alike**2)

@@ -85,7 +85,7 @@ class Task(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Of one run."""
+    """The counts of one run."""
 
     covered: bool
     alike: bool

@@ -1,4 +1,4 @@
-"""How often a block is called throttled although nothing throttled it, and how often one that was is found.
+"""The blocks called throttled although nothing throttled them, and how often one that was is found.
 
     python -m benchmarks.statistics.throttled --runs 600 -o results.json [--markdown TABLES.md]
 
@@ -34,7 +34,7 @@ Noise = Callable[[tuple[int, ...], np.random.Generator], np.ndarray]
 
 
 class Within(NamedTuple):
-    """How the samples of a block scatter: factors about one."""
+    """The scatter of the samples of a block: factors about one."""
 
     name: str
     draw: Noise
@@ -74,7 +74,7 @@ CLEAN = (*((spread, QUIET) for spread in BETWEEN), *((0.02, within) for within i
 
 
 def clean(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Of runs without any fault: the share with a block called throttled, and of each verdict that is not `stable`."""
+    """Yield, of runs without a fault, the share with a block called throttled, and of each verdict but `stable`."""
     for between, within in CLEAN:
         for samples in SAMPLES:
             blocks = _blocks(between, within, samples, runs, max(COUNTS), rng).tolist()
@@ -93,7 +93,7 @@ def clean(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def slower(runs: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Of blocks that become slower by a step or little by little: the share called throttled."""
+    """Yield the share called throttled of blocks that become slower by a step or little by little."""
     for within in FOUND_IN:
         for samples in SAMPLES:
             for size in SLOWER:

@@ -1,4 +1,4 @@
-"""How often the interval of a trace's mean power holds the truth, by its length and by how alike its readings are.
+"""The coverage of the interval of a trace's mean power, by its length and by how alike its readings are.
 
     python -m benchmarks.statistics.traces --runs 400 -o results.json [--markdown TABLE.md]
 

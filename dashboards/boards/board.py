@@ -53,7 +53,7 @@ ANNOTATIONS: tuple[dict[str, Any], ...] = (
     {"name": "Agents", "iconColor": "green", "expr": "sum by (agent) (farm_results_by_agent)",
      "titleFormat": "agent {{agent}}", "textFormat": "newest results are of this agent"},
 )  # fmt: skip
-"""Of Prometheus; the library's own type lacks most of these fields."""
+"""The annotations from Prometheus; the library's own type lacks most of these fields."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Board:
 
 
 def as_json(board: Board) -> str:
-    """What Grafana reads."""
+    """Return the JSON that Grafana reads."""
     made = (
         dashboard.Dashboard(board.title).uid(board.uid).description(board.description).tags([TAG]).readonly()
         .timezone("browser").refresh("10s").time("now-6h", "now")

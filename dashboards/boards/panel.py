@@ -31,7 +31,7 @@ SERIES_LINK = "${farm}devices/${__field.labels.serial}"
 
 @dataclass(frozen=True)
 class Panel:
-    """What a panel shows."""
+    """The content of a panel."""
 
     kind: Kind
     title: str
@@ -40,7 +40,7 @@ class Panel:
     """Query and legend; in a table the legend names the column of its values, empty: it is hidden."""
     unit: str = ""
     width: int = 8
-    """Of 24."""
+    """The width, of 24."""
     height: int = 8
     least: float | None = None
     most: float | None = None
@@ -48,23 +48,23 @@ class Panel:
     """Colours, and from which value on each; those of an alert are drawn as a line."""
     decimals: int | None = None
     nothing: str = ""
-    """What is said where there is no value."""
+    """The text where there is no value."""
     words: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Of states: value -> word and colour."""
+    """The words of states: value -> word and colour."""
     hidden: tuple[str, ...] = HIDDEN
     order: tuple[str, ...] = ()
-    """Of columns."""
+    """The order of columns."""
     names: bool = False
-    """Of a number: its series' name beside it."""
+    """True if a number has its series' name beside it."""
 
     @property
     def links(self) -> bool:
-        """Whether its series are of a device, which has a page."""
+        """True if its series are of a device, which has a page."""
         return any("{{serial}}" in legend for _, legend in self.queries) or "serial" in self.order
 
 
 def built(panel: Panel, number: int, place: nouns.GridPos) -> Any:
-    """As Grafana has it."""
+    """Return the panel as Grafana has it."""
     made = _BUILDERS[panel.kind](panel)
     made.id(number).title(panel.title).description(panel.description).grid_pos(place).datasource(DATA_SOURCE)
     for index, (expression, legend) in enumerate(panel.queries):

@@ -1,4 +1,4 @@
-"""What waits and why, what runs, how it ends."""
+"""The queue's dashboard: what waits and why, what runs, how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may look and who may act: the farm's token, signed sessions, tokens of forms, names by which we are called."""
+"""The rights to look and to act: the farm's token, signed sessions, tokens of forms, names by which we are called."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Session:
     """Somebody who has shown the token."""
 
     name: str
-    """As they call themselves: holds bear it."""
+    """The name that they give themselves: holds bear it."""
     form_token: str
-    """What every form of this session sends along."""
+    """The token that every form of this session sends along."""
 
 
 class Access:
@@ -60,7 +60,7 @@ class Access:
         """Its name: browsers keep one jar for all ports of a machine."""
 
     def is_meant(self, host: str) -> bool:
-        """Whether a request names us: another name is a page of somebody else's that has our address."""
+        """Return whether a request names us: another name is a page of somebody else's that has our address."""
         return host.rpartition(":")[0] in self._names if host.rpartition(":")[2].isdigit() else host in self._names
 
     def enter(self, token: str, name: str) -> str | None:
@@ -72,7 +72,7 @@ class Access:
         return f"{body}.{self._signed('session', body)}"
 
     def session(self, request: Request) -> Session | None:
-        """Of a request; None where it shows none, an old one, or one that we did not sign."""
+        """Return a request's session; None where it shows none, an old one, or one that we did not sign."""
         body, _, signature = request.cookies.get(self.cookie, "").partition(".")
         if not body or not hmac.compare_digest(signature.encode(), self._signed("session", body).encode()):
             return None
@@ -83,7 +83,7 @@ class Access:
         return Session(said["name"], self._signed("form", body)) if said["until"] > time.time() else None
 
     def may_act(self, request: Request, form_token: str) -> bool:
-        """Whether a form of ours was sent by somebody with a session."""
+        """Return whether a form of ours was sent by somebody with a session."""
         session = self.session(request)
         return (
             session is not None
@@ -96,7 +96,7 @@ class Access:
 
 
 def is_ours(request: Request) -> bool:
-    """Whether a page of ours sent this, as far as the browser says where it comes from."""
+    """Return whether a page of ours sent this, as far as the browser says where it comes from."""
     origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "same-origin")
     own = f"{request.url.scheme}://{request.headers.get('host', '')}"
     return (origin is None or origin == own) and site == "same-origin"

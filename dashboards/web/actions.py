@@ -1,4 +1,4 @@
-"""What may be done from a page. The farm brings the deeds; here they are offered, checked and told."""
+"""The acts of a page. The farm brings them; here they are offered, checked and told."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ class Actions(Protocol):
     """Each returns what to tell, and raises FarmError."""
 
     def cancel(self, target: str) -> str:
-        """What is open of an experiment, or one job."""
+        """Cancel what is open of an experiment, or one job."""
         ...
 
     def retry(self, target: str) -> str:
-        """What was lost or failed of an experiment, or one job."""
+        """Retry what was lost or failed of an experiment, or one job."""
         ...
 
     def hold(self, serial: str, who: str, lasting: str, note: str) -> str:
@@ -25,5 +25,5 @@ class Actions(Protocol):
         ...
 
     def restore(self, serial: str) -> str:
-        """What a crash left changed on a phone of this host."""
+        """Restore what a crash left changed on a phone of this host."""
         ...

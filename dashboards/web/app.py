@@ -46,7 +46,7 @@ PAGES: dict[str, Make] = {
 
 @dataclass(frozen=True)
 class Pages:
-    """What the pages stand on. Nothing is opened before the first request."""
+    """The ground of the pages. Nothing is opened before the first request."""
 
     ledger: Callable[[], Ledger]
     """The same each time; raises FarmError where it is away."""

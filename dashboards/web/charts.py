@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BOARDS = Path(__file__).parents[1] / "grafana" / "boards"
 POINTS = 240
-"""Of a line."""
+"""The points of a line."""
 REPLY_S = 5.0
 
 
@@ -33,7 +33,7 @@ class Panel:
     """A panel of a dashboard."""
 
     kind: str
-    """As Grafana calls it: timeseries, state-timeline, stat, table, bargauge."""
+    """The kind in Grafana's words: timeseries, state-timeline, stat, table, bargauge."""
     number: int
     title: str
     description: str
@@ -43,15 +43,15 @@ class Panel:
     """Drawn as lines: those of the alerts."""
     least: float | None
     most: float | None
-    """Of the scale, where the dashboard fixes them."""
+    """The top of the scale, where the dashboard fixes it."""
     nothing: str
-    """What is said where there is no value."""
+    """The text where there is no value."""
     words: Mapping[float, tuple[str, str]]
-    """Of states: value -> word and colour."""
+    """The words of states: value -> word and colour."""
     hidden: frozenset[str]
     renamed: Mapping[str, str]
     order: Mapping[str, int]
-    """Of columns: those that are not shown, other names, and places."""
+    """The order of columns: those that are not shown, other names, and places."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ class Board:
     title: str
     description: str
     panels: tuple[Panel, ...]
-    """Those that are drawn over time."""
+    """The panels that are drawn over time."""
     numbers: tuple[Panel, ...]
-    """Those that show the newest value alone."""
+    """The panels that show the newest value alone."""
     lists: tuple[Panel, ...]
-    """Those that show the newest values, a row for each series."""
+    """The panels that show the newest values, a row for each series."""
 
 
 @cache
 def boards() -> dict[str, Board]:
-    """By name, those that have lines to draw."""
+    """Return boards by name, those that have lines to draw."""
     found = (_board(path) for path in sorted(BOARDS.glob("*.json")))
     return {board.name: board for board in found if board.panels}
 
@@ -123,7 +123,7 @@ def panel(board: str, number: int) -> Panel:
 
 
 class Prometheus:
-    """What has the farm's figures over time. Every method raises ServiceDown where it does not answer."""
+    """The server with the farm's figures over time. Every method raises ServiceDown where it does not answer."""
 
     hours = 1
     """Hours that are shown first."""
@@ -145,12 +145,12 @@ class Prometheus:
         return recent(self.url, seconds)
 
     def sources(self) -> list[str]:
-        """Of devices and results, of which figures are never shown in one chart."""
+        """Return sources of devices and results, of which figures are never shown in one chart."""
         found: list[str] = self._get("label/source/values", {})
         return [each for each in found if each]
 
     def lines(self, of: Panel, source: str, seconds: float) -> list[Line]:
-        """What a panel shows of the last `seconds`."""
+        """Return what a panel shows of the last `seconds`."""
         from orchestrator.report.charts.over_time import Line
 
         end, step = time.time(), max(1.0, seconds / POINTS)

@@ -1,4 +1,4 @@
-"""When experiments end, thought about beside the pages that show it: an estimate takes as long as its queue is."""
+"""The ends of experiments, thought about beside the pages that show them: an estimate takes as long as its queue is."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from orchestrator.ledger import Ledger
 from .look import Watch
 
 BELIEVED_S = 5.0
-"""So long an estimate is shown, at the least, before it is thought about again."""
+"""The least time for which an estimate is shown before it is thought about again."""
 SHARE = 20.0
-"""So many times as long as all of them took to think about, too: thinking takes no more than a twentieth of a core."""
+"""The same as a multiple of all thinking: it takes no more than a twentieth of a core."""
 FORGOTTEN_S = 300.0
 NOT_YET = Ending(unknown="it is being estimated")
 
@@ -26,9 +26,9 @@ NOT_YET = Ending(unknown="it is being estimated")
 class _Thought:
     found: Ending = NOT_YET
     at: float = float("-inf")
-    """By the monotonic clock."""
+    """The time by the monotonic clock."""
     took_s: float = 0.0
-    """Of the processor."""
+    """The time of the processor."""
 
 
 _NO_THOUGHT = _Thought()
@@ -44,7 +44,7 @@ class Endings:
         self._thinking = ThreadPoolExecutor(1, "ending")
 
     def of(self, experiment_id: str) -> Ending:
-        """As it was last thought; a new thought begins where that is old."""
+        """Return the end as it was last thought; a new thought begins where that is old."""
         known = self._known
         thought = known.get(experiment_id, _NO_THOUGHT)
         believed_s = max(BELIEVED_S, SHARE * sum(each.took_s for each in known.values()))

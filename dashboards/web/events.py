@@ -18,7 +18,7 @@ from .parts import hash_of, news
 from .renderer import Renderer
 
 QUIET_S = 10.0
-"""After so long without news a comment is sent: who does not take it is gone."""
+"""The time without news after which a comment is sent: who does not take it is gone."""
 
 
 class Events:
@@ -60,8 +60,8 @@ class Events:
                 quiet_s = 0.0
 
     async def _now(self, address: str, session: Session | None, begun: float) -> tuple[float, str | None, bool]:
-        """When it was made, the inside of the page (None where it is away), and whether it may change. Nothing that
-        was made before a stream had `begun`: that may be older than the page which the stream is to renew."""
+        """Return when it was made, the inside of the page (None where it is away), and whether it may change. Nothing
+        that was made before a stream had `begun`: that may be older than the page which the stream is to renew."""
         key = (address, session.form_token if session else "")
         async with self._making.setdefault(key, asyncio.Lock()):
             clock = asyncio.get_running_loop().time

@@ -1,4 +1,4 @@
-"""What people send: the token to sign in, and what is to be done."""
+"""The forms that people send: the token to sign in, and what is to be done."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _way_back(sent: Mapping[str, str]) -> str:
 
 
 def _is_way(address: str) -> bool:
-    """Whether it leads to a page of ours."""
+    """Return whether it leads to a page of ours."""
     return address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
 
 

@@ -25,39 +25,39 @@ from orchestrator.scheduling.eligible_devices import devices_for_work
 from .reasons import Reason, reasons_of
 
 PERIOD_S = 0.35
-"""Between two looks, where one costs little."""
+"""The time between two looks, where one costs little."""
 QUICK_S = 0.1
 """A queue that was counted in less is counted in every look."""
 QUEUE_SHARE = 12.0
 """A longer one is not counted again for so many times as long as that took."""
 SHARE = 2.0
-"""So many times as long as a look took, nobody looks again: watching takes no more than a third of a core."""
+"""The pause after a look as a multiple of its time: watching takes no more than a third of a core."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the farm is at one moment. What is away is empty here, and `away` says so."""
+    """The state of the farm at one moment. What is away is empty here, and `away` says so."""
 
     lanes: tuple[Lane, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     """Jobs by state or outcome."""
     reasons_told: Sequence[Reason] = ()
-    """What jobs wait for, what most of them do first."""
+    """The reasons why jobs wait, what most of them do first."""
     reasons: Mapping[str, WaitReason] | None = None
-    """What the scheduler says; None where none does."""
+    """The scheduler's reasons; None where no scheduler says any."""
     hosts: tuple[HostView, ...] = ()
     running: Mapping[str, RunningRow] = field(default_factory=dict)
     """Serial -> its newest attempt under way."""
     holds: Mapping[str, Hold] = field(default_factory=dict)
     away: tuple[str, ...] = ()
-    """What does not answer, with what to do."""
+    """Services that are down, each with a remedy."""
     took_s: float = 0.0
     at: float = 0.0
     """Unix time."""
 
     @property
     def devices(self) -> list[Device] | None:
-        """As placement sees them; None where Redis is away."""
+        """Return the devices as placement sees them; None where Redis is away."""
         return None if self.reasons is None and not self.lanes else [lane.device for lane in self.lanes]
 
     def lane(self, serial: str) -> Lane | None:
@@ -87,7 +87,7 @@ class Watch:
 
     @property
     def pause_s(self) -> float:
-        """From one look to the next."""
+        """Return the time from one look to the next."""
         return max(PERIOD_S, SHARE * (self._latest.took_s if self._latest else 0.0))
 
     def _take(self) -> Look:
@@ -124,7 +124,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class _Queue:
-    """What takes the longer the more waits."""
+    """The part of a look that takes the longer the more waits."""
 
     waits: tuple[Wait, ...]
     reasons_told: Sequence[Reason]
@@ -132,7 +132,7 @@ class _Queue:
     by_device: Mapping[str, tuple[int, int]]
     took_s: float
     at: float
-    """When it had been counted, by the monotonic clock."""
+    """The time when it had been counted, by the monotonic clock."""
 
 
 def _queue(ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> _Queue:

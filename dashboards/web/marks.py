@@ -1,4 +1,4 @@
-"""What happened on the farm while a chart's lines were drawn: the annotations of the Grafana dashboards."""
+"""The events on the farm while a chart's lines were drawn: the annotations of the Grafana dashboards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 360
 """Times at which Prometheus is asked."""
 BELIEVED_S = 5.0
 KINDS = ("Change points", "Deployments", "Agents", "Nights", "Experiments begin", "Experiments end", "Alerts")
-"""What says most about a line comes first: where there are too many marks, later kinds lose theirs."""
+"""Kinds by how much they say about a line: where there are too many marks, later kinds lose theirs."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Mark:
 
     @property
     def number(self) -> int:
-        """Of its kind, which has a colour."""
+        """The number of its kind, which has a colour."""
         return KINDS.index(self.kind)
 
 
 @cache
 def grafana_annotations() -> tuple[Mapping[str, Any], ...]:
-    """Those of the dashboards, which all have the same."""
+    """Return the annotations of the dashboards, which all have the same."""
     told = json.loads(next(iter(sorted(charts.BOARDS.glob("*.json")))).read_text())
     return tuple(told["annotations"]["list"])
 
@@ -69,7 +69,7 @@ def _recent(url: str, seconds: float, _: int) -> Span:
 
 
 def marks(server: charts.Prometheus, seconds: float) -> list[Mark]:
-    """Of the last `seconds`, the newest first. Raises ServiceDown."""
+    """Return marks of the last `seconds`, the newest first. Raises ServiceDown."""
     end, step = round(time.time(), 3), round(seconds / STEPS, 3)
     found = {mark for each in grafana_annotations() for mark in _of(server, each, end, step)}
     return _some(sorted(found, key=lambda mark: (-mark.at, mark.number, mark.text)))
@@ -91,6 +91,6 @@ def _of(server: charts.Prometheus, of: Mapping[str, Any], end: float, step: floa
 
 
 def _begins(values: Sequence[tuple[float, float]], step: float) -> set[float]:
-    """When a series came, and came again; one that was there from the start began before."""
+    """Return when a series came, and came again; one that was there from the start began before."""
     times = [at for at, _ in values]
     return {at for before, at in zip([-math.inf, *times], times, strict=False) if at - before > 1.5 * step}

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a page is made from."""
+    """The material of a page."""
 
     look: Callable[[], Look]
     ledger: Callable[[], Ledger]
     """Raises FarmError where it is away."""
     ends: Callable[[str], Ending]
-    """When an experiment ends, as it was last thought."""
+    """A function for the end of an experiment, as it was last thought."""
     content: Callable[[ExperimentRow], Content]
     """Contents of results."""
     session: Session | None
@@ -43,12 +43,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Page:
-    """What is shown."""
+    """The content of a page."""
 
     template: str
     title: str
     room: str
-    """Which of the rooms in the head is marked."""
+    """The room that is marked in the head."""
     data: Mapping[str, Any]
     live: bool = True
     """It may change while somebody looks."""
@@ -59,13 +59,13 @@ Make = Callable[[Asked], Page]
 
 @dataclass(frozen=True)
 class Pager:
-    """Where a list is cut."""
+    """The cut of a list."""
 
     first: int
     total: int
     most: int
     query: str = ""
-    """What else the address says, with `&` behind it."""
+    """The rest of the address, with `&` behind it."""
 
     @property
     def last(self) -> int:

@@ -26,6 +26,6 @@ def news(before: str | None, now: str) -> str:
 
 
 def _split(main: str) -> tuple[str, dict[str, str]]:
-    """What stands around the parts, and the parts."""
+    """Return what stands around the parts, and the parts."""
     parts = {match[2]: match[0] for match in _PART.finditer(main)}
     return _PART.sub(lambda match: f"<{match[2]}>", main), parts

@@ -1,4 +1,4 @@
-"""What every answer is protected by: names by which we are called, and what a browser may do with a page."""
+"""The protection of every answer: names by which we are called, and what a browser may do with a page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ DOCUMENT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-"""Of a report: one self-contained file, with its styles inside and no script."""
+"""The policy of a report: one self-contained file, with its styles inside and no script."""
 OPEN_TO_ALL = ("/sign-in", "/static/")
 
 
 class Protection:
-    """Around the whole application."""
+    """The protection around the whole application."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access

@@ -1,4 +1,4 @@
-"""What most jobs wait for, told once for each experiment and kind of reason."""
+"""The reasons why most jobs wait, told once for each experiment and kind of reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reason:
 
 
 def reasons_of(waits: tuple[Wait, ...]) -> list[Reason]:
-    """By experiment and kind, what most jobs wait for first."""
+    """Return reasons by experiment and kind, what most jobs wait for first."""
     found: dict[tuple[str, str], list[Wait]] = defaultdict(list)
     for wait in waits:
         found[wait.experiment_id, wait.reason.kind.value].append(wait)

@@ -67,7 +67,7 @@ class Renderer:
         return FileResponse(HOUSE_STYLE)
 
     async def missing(self, request: Request) -> Response:
-        """What no address leads to."""
+        """Answer an address that leads to nothing."""
         where = request.url.path
         error = UnknownName(f"there is no page {where!r}", remedy="the rooms above lead to all there is")
         return await run_in_threadpool(self.refused, request, error)
@@ -85,7 +85,7 @@ class Renderer:
         return self._sent.get(name)
 
     def refused(self, request: Request, error: FarmError) -> Response:
-        """What could not be shown or done, and where to go instead."""
+        """Answer what could not be shown or done, and where to go instead."""
         status = 404 if isinstance(error, UnknownName) else 503 if isinstance(error, TransientError) else 400
         title = {404: "Not found", 503: "Away for now", 400: "That did not work"}[status]
         data = {"title": title, "message": error.args[0], "remedy": error.remedy, "status": status}
@@ -163,6 +163,6 @@ def _static() -> dict[str, str]:
 
 
 def _address(request: Request) -> str:
-    """Of this page, as a way back."""
+    """Return the address of this page, as a way back."""
     query = f"?{request.url.query}" if request.url.query else ""
     return re.sub(r"[^ -~]", "", request.scope["raw_path"].decode("ascii", "replace") + query)

@@ -17,7 +17,7 @@ LONGEST = 400
 SAID_S = 30
 DAY_S = 86400.0
 ORDER = ("ok", "invalid", "killed", "failed", "lost", "cancelled", "running", "placed", "waiting", "held")
-"""Of words in a bar: what is over comes first."""
+"""The order of words in a bar: what is over comes first."""
 BAR_WIDTH = 100.0
 
 
@@ -86,7 +86,7 @@ def tell(response: Response, text: str, *, bad: bool) -> None:
 
 
 def said(request: Request) -> tuple[str, bool] | None:
-    """What is to be told, and whether it is bad news."""
+    """Return what is to be told, and whether it is bad news."""
     try:
         text = base64.urlsafe_b64decode(request.cookies.get(SAID, "")).decode()
     except (ValueError, binascii.Error):

@@ -19,14 +19,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Listing:
-    """What a panel lists now."""
+    """The list that a panel shows now."""
 
     panel: Panel
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     """Texts, in the order of the columns."""
     shares: tuple[float, ...]
-    """Of bars: the length of each, 0 to 1."""
+    """The length of each bar, 0 to 1."""
     left_out: int
     """Rows beyond those that are listed."""
 

@@ -14,7 +14,7 @@ _MODULUS_BYTES: Final = 256
 _LAYOUT = struct.Struct(f"<II{_MODULUS_BYTES}s{_MODULUS_BYTES}sI")
 """Words of the modulus, its Montgomery constant, modulus, R squared, exponent."""
 _SHA1_HEAD = bytes.fromhex("3021300906052b0e03021a05000414")
-"""What PKCS #1 puts before a SHA-1 digest; adb signs the token as if it were one."""
+"""The bytes that PKCS #1 puts before a SHA-1 digest; adb signs the token as if it were one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class PublicKey:
     exponent: int
 
     def verifies(self, token: bytes, signature: bytes) -> bool:
-        """Whether this key's owner signed exactly this token (RSASSA-PKCS1-v1_5: the whole block is compared)."""
+        """Return whether this key's owner signed exactly this token (RSASSA-PKCS1-v1_5: every byte is compared)."""
         if len(signature) != _MODULUS_BYTES or len(token) != TOKEN_BYTES:
             return False
         block = pow(int.from_bytes(signature, "big"), self.exponent, self.modulus).to_bytes(_MODULUS_BYTES, "big")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 VERSION: Final = 0x01000001
-"""From this version on the receiver does not check the payload's sum."""
+"""The version from which on the receiver does not check the payload's sum."""
 MAX_PAYLOAD: Final = 1 << 20
 
 _HEADER = struct.Struct("<4sIIIII")

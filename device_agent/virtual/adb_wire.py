@@ -73,7 +73,7 @@ class Stream:
 
     @property
     def drained(self) -> bool:
-        """Whether the service has read everything that came, and the end."""
+        """Return whether the service has read everything that came, and the end."""
         return self._inbox.empty()
 
     def deliver(self, data: bytes) -> None:

@@ -20,7 +20,7 @@ MOST_DEBT_S = 0.05
 
 
 class Pace:
-    """How long to stop after a run, so that in the long term a process runs for `share` of the time.
+    """The pace of stops after runs, so that in the long term a process runs for `share` of the time.
 
     On a busy machine this program wakes up late. Run time beyond the cycle lengthens the next stop; stop time beyond
     what was asked shortens the next stops, up to `MOST_DEBT_S`.

@@ -77,7 +77,7 @@ class ChildProcess:
                 stream.close()
 
     def signal(self, number: int) -> None:
-        """To this process alone, if it is there."""
+        """Send a signal to this process alone, if it is there."""
         with suppress(ProcessLookupError):
             self._process.send_signal(number)
 
@@ -110,7 +110,7 @@ async def _feed(source: Source, pipe: Any) -> None:
 
 
 async def _ready(fd: int, add: Callable[..., object], remove: Callable[[int], object]) -> None:
-    """Until something can be read from, or written to, a descriptor."""
+    """Wait until something can be read from, or written to, a descriptor."""
     found = asyncio.get_running_loop().create_future()
     add(fd, lambda: None if found.done() else found.set_result(None))
     try:

@@ -1,4 +1,4 @@
-"""Which clocks the phone allows now: heat, faults, fixed performance mode and root each lower them."""
+"""The clocks that the phone allows now: heat, faults, fixed performance mode and root each lower them."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Clocks:
         self.caps: dict[str, float] = {}
         """Fault -> share that it leaves, seen in the nodes."""
         self.hidden: dict[str, float] = {}
-        """Fault -> share that it leaves without a trace in the nodes of the limits."""
+        """Limits of speed that the nodes do not show: fault -> share that it leaves."""
         self.fixed: float | None = None
         """Share at which fixed performance mode holds all clocks; None: off."""
         self.reset()
 
     def reset(self) -> None:
-        """As after booting: what root and the power service had set is gone, faults stay."""
+        """Reset as after booting: what root and the power service had set is gone, faults stay."""
         self.fixed = None
         self.governors = {first: GOVERNORS[0] for first, _ in self._policies}
         self._cpu = {first: (cluster.min_khz, cluster.max_khz) for first, cluster in self._policies}
         self._gpu = (self._profile.gpu.clocks_hz[0], self._profile.gpu.clocks_hz[-1])
         self._is_limited = False
-        """Whether root has changed anything."""
+        """True if root has changed anything."""
 
     def cpu(self, first: int, heat: float = 1.0) -> ClockRange:
         """Range of the cluster whose first core is `first`, where heat leaves a share of `heat`."""
@@ -72,8 +72,8 @@ class Clocks:
         return ClockRange(low, high, busy)
 
     def share(self) -> float:
-        """What all of this but heat leaves of the highest clock: the least over the clusters and the GPU, because it
-        is not known which of them a program waits for."""
+        """The share of the highest clock that all of this but heat leaves: the least over the clusters and the GPU,
+        because it is not known which of them a program waits for."""
         if not (self._is_limited or self.caps or self.hidden) and self.fixed is None:  # asked at each tick
             return 1.0
         cpus = [self.cpu(first).high / cluster.max_khz for first, cluster in self._policies]
@@ -81,17 +81,17 @@ class Clocks:
         return min(1.0, *cpus, gpu) * self._hidden()
 
     def limit_cpu(self, first: int, *, low: int | None = None, high: int | None = None) -> None:
-        """As root writes scaling_min_freq or scaling_max_freq, in kHz: clamped to what the cluster can do."""
+        """Limit a cluster as root's scaling_min_freq or scaling_max_freq do, in kHz: clamped to what it can do."""
         cluster, self._is_limited = self._clusters[first], True
         self._cpu[first] = _limited(self._cpu[first], low, high, cluster.min_khz, cluster.max_khz)
 
     def limit_gpu(self, *, low: int | None = None, high: int | None = None) -> None:
-        """As root writes min_freq or max_freq of the GPU, in Hz."""
+        """Limit the GPU as root does by writing min_freq or max_freq, in Hz."""
         clocks, self._is_limited = self._profile.gpu.clocks_hz, True
         self._gpu = _limited(self._gpu, low, high, clocks[0], clocks[-1])
 
     def govern(self, first: int, name: str) -> None:
-        """As root writes scaling_governor. Raises OSError(EINVAL) for one that there is not."""
+        """Set the governor, as root does by scaling_governor. Raises OSError(EINVAL) for one that there is not."""
         if name not in GOVERNORS:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         self.governors[first], self._is_limited = name, True

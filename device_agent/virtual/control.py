@@ -34,7 +34,7 @@ from .physics import clock_cap
 
 
 class PhoneStatus(BaseModel):
-    """How one virtual phone is now."""
+    """The state of one virtual phone."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -52,25 +52,25 @@ class PhoneStatus(BaseModel):
     charge: float
     """State of charge, 0 to 1."""
     charging: bool
-    """Whether USB power reaches the phone."""
+    """True if USB power reaches the phone."""
     plugged: bool = False
-    """Whether a charger is in the phone, though its port may be cut."""
+    """True if a charger is in the phone, though its port may be cut."""
     skin_c: float
     battery_c: float = 0.0
     die_c: float = 0.0
     power_w: float
-    """What the phone draws, from battery and supply together."""
+    """The power that the phone draws, from battery and supply together."""
     current_a: float = 0.0
     """Positive while the battery discharges."""
     voltage_v: float = 0.0
-    """At the battery's terminals."""
+    """The voltage at the battery's terminals."""
     consumed_j: float = 0.0
-    """What the phone drew since it was switched on here, without the battery's own loss: the integral of `power_w`, and
-    while it is not charging, of current times voltage."""
+    """The energy that the phone drew since it was switched on here, without the battery's own loss: the integral of
+    `power_w`, and while it is not charging, of current times voltage."""
     battery_loss_j: float = 0.0
     """Lost in the battery's inner resistance."""
     supplied_j: float = 0.0
-    """What came through USB."""
+    """The energy that came through USB."""
     chemical_j: float = 0.0
     """Taken out of the battery's chemistry; negative: put in."""
     t_ns: int = 0
@@ -183,7 +183,7 @@ async def serve_control(path: Path, phones: Sequence[Controlled]) -> asyncio.Ser
 
 
 async def answer(line: bytes, phones: Sequence[Controlled]) -> Reply:
-    """What a line to the socket is answered with, and does."""
+    """Do what a line to the socket asks, and return its answer."""
     try:
         request = Request.model_validate_json(line)
         chosen = select(phones, request.phone)
@@ -210,11 +210,11 @@ class ControlClient:
         self._timeout_s = timeout_s
 
     def phones(self, phone: str = "*") -> list[PhoneStatus]:
-        """How the phones are now."""
+        """Return how the phones are now."""
         return self._call(Request(do="list", phone=phone))
 
     def truth(self, phone: str) -> PhoneStatus:
-        """How one phone is at this moment: its energies are integrated up to the `t_ns` in the answer."""
+        """Return how one phone is at this moment: its energies are integrated up to the `t_ns` in the answer."""
         return self._call(Request(do="truth", phone=phone))[0]
 
     def fault(self, phone: str, fault: Fault) -> list[PhoneStatus]:

@@ -37,7 +37,7 @@ from .faults import (
 from .phone import Phone
 
 _AWAY_S = {"reboot": 5.0, "restart_adbd": 0.5}
-"""Where a fault does not say for how long the phone is away."""
+"""The time that a phone is away by a fault that does not say for how long."""
 
 
 class FaultInjector:

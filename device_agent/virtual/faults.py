@@ -16,7 +16,7 @@ class _Fault(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     seconds: Seconds | None = None
-    """How long it lasts; None: until it is cleared."""
+    """The length of the fault; None: until it is cleared."""
 
 
 class Unplug(_Fault):
@@ -79,7 +79,7 @@ class RestartAdbd(_Fault):
 
     fault: Literal["restart_adbd"] = "restart_adbd"
     kills: bool = False
-    """Whether init ends adbd's control group, in which everything is that was started over adb, detached or not."""
+    """True if init ends adbd's control group, in which all is that was started over adb, detached or not."""
 
 
 class StorageFull(_Fault):
@@ -100,7 +100,7 @@ class CoresOffline(_Fault):
 
     fault: Literal["cores_offline"] = "cores_offline"
     cores: Annotated[int, Field(ge=1)] = 1
-    """How many, from the last one down."""
+    """The number of cores, from the last one down."""
 
 
 class KernelLimit(_Fault):
@@ -130,7 +130,7 @@ class ThermalTrip(_Fault):
 
 
 class Garbage(_Fault):
-    """What agents write, to standard output or their journal, arrives as garbage."""
+    """A fault that turns what agents write, to standard output or their journal, to garbage."""
 
     fault: Literal["garbage"] = "garbage"
 
@@ -154,7 +154,7 @@ class Supply(_Fault):
     fault: Literal["supply"] = "supply"
     on: bool = False
     with_data: bool = False
-    """Whether the hub cuts the data lines too, so that the phone is gone as with `unplug`."""
+    """True if the hub cuts the data lines too, so that the phone is gone as with `unplug`."""
 
 
 class Throttle(_Fault):
@@ -163,7 +163,7 @@ class Throttle(_Fault):
 
     fault: Literal["throttle"] = "throttle"
     share: Share = 0.5
-    """Of the highest clocks that remains."""
+    """The share of the highest clocks that remains."""
     visible: bool = True
     """False: the firmware does it; the limits in the nodes and the thermal status stay, only the clocks tell."""
 

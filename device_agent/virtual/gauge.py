@@ -14,10 +14,10 @@ ChargeStatus = Literal["Charging", "Discharging", "Full", "Not charging"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the battery's nodes print."""
+    """The values that the battery's nodes print."""
 
     current: int
-    """In the profile's unit and sign."""
+    """The current in the profile's unit and sign."""
     voltage_uv: int
     charge_uah: int
     level: int

@@ -21,7 +21,7 @@ class VirtualPhones:
     """Running virtual phones."""
 
     phones: tuple[PhoneStatus, ...]
-    """As they were when they started; `control.phones()` tells how they are now."""
+    """The phones as they were when they started; `control.phones()` tells how they are now."""
     control: ControlClient
     pid: int
 

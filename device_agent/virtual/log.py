@@ -17,7 +17,7 @@ class _Line(NamedTuple):
 
 
 class Log:
-    """In memory, as Android's: a reboot empties it."""
+    """The log in memory, as Android's: a reboot empties it."""
 
     def __init__(self) -> None:
         self._lines: deque[_Line] = deque(maxlen=_MOST)

@@ -38,7 +38,7 @@ def look(phone: Phone, pids: Sequence[int]) -> None:
 
 
 def _name(pid: int) -> str:
-    """Of its program; of its thread where it has no arguments (any more)."""
+    """Return the name of a process's program; of its thread where it has no arguments (any more)."""
     with suppress(OSError):
         program = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0]).rpartition("/")[2]
         return program or Path(f"/proc/{pid}/comm").read_text().strip()

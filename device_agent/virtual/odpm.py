@@ -1,4 +1,4 @@
-"""On-device power monitor: IIO devices that count the energy of rails, as Pixel phones since the sixth have them."""
+"""The on-device power monitor: IIO devices that count the energy of rails, as Pixel phones have since the sixth."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _FIRST_SERVICE_PID = 1 << 22
 _DETACHING_S = 2.0
 _FIRST_ADBD_PID = 517
 _OFF_AFTER_MS = 60_000
-"""Where the setting is none."""
+"""The time-out where the setting is none."""
 _PROCESS_NODES = {
     "cmdline",
     "comm",
@@ -84,7 +84,7 @@ class Phone:
         self.table = table
         self.tree = Tree(folder / "root", capacity_bytes=profile.storage_free_bytes, denied=denied_nodes(profile))
         self.processes: list[Process] = []
-        """What ran inside at the last tick."""
+        """The processes that ran inside at the last tick."""
         self.journals: deque[str] = deque(maxlen=16)
         """Phone paths that the newest agents were told to write their journals to."""
         self.log = Log()
@@ -189,7 +189,7 @@ class Phone:
         return time.monotonic() - self.booted_at
 
     def reading(self) -> Reading:
-        """What the fuel gauge says now."""
+        """Return what the fuel gauge says now."""
         return self.gauge.read(self.body)
 
     def gauge_news_s(self) -> float:
@@ -199,7 +199,7 @@ class Phone:
         return max(0.0, left_s / self.speed - (time.monotonic() - self.ticked_at))
 
     def is_busy(self) -> bool:
-        """Whether something runs inside, or may: a program that detaches is found a moment after it was started."""
+        """True if something runs inside, or may: a program that detaches is found a moment after its start."""
         return bool(self.processes or self.own_children) or time.monotonic() - self.started_at < _DETACHING_S
 
     def advance(self, processes: list[Process] | None = None) -> None:
@@ -223,7 +223,7 @@ class Phone:
 
     @property
     def stays_on(self) -> bool:
-        """Whether the setting for plugged-in phones keeps the screen on."""
+        """True if the setting for plugged-in phones keeps the screen on."""
         return self.supply.powered and self.settings["global"].get("stay_on_while_plugged_in", "0") not in ("0", "")
 
     def tick(self, dt_s: float, processes: list[Process], *, speed: float = 1.0) -> None:
@@ -320,7 +320,7 @@ class Phone:
 
     @property
     def thermal_status(self) -> int:
-        """What the thermal service measures."""
+        """The status that the thermal service measures."""
         return max(self.least_status, thermal_status(self.profile.thermal, self.body.skin_c))
 
     def limit_files(self) -> None:
@@ -339,7 +339,7 @@ class Phone:
         return Path(path) if any(process.pid == int(pid) for process in self.table.of(self.tree.root)) else None
 
     def banner(self) -> bytes:
-        """What the phone says of itself when it is connected."""
+        """The phone's own words when it is connected."""
         names = ("ro.product.name", "ro.product.model", "ro.product.device")
         features = ",".join(name for name, sdk in _FEATURES.items() if self.profile.sdk >= sdk)
         facts = "".join(f"{name}={self.properties[name]};" for name in names)

@@ -70,8 +70,8 @@ def battery_current_a(power_w: float, voltage_v: float, resistance_ohm: float) -
 
 
 def idle_power_w(power: Power, time_s: float) -> float:
-    """Of a cool phone at a time: waves of periods that have no common multiple wander like noise of a few seconds to a
-    minute, and are the same whenever they are asked for."""
+    """Return a cool phone's power at a time: waves of periods that have no common multiple wander like noise of a few
+    seconds to a minute, and are the same whenever they are asked for."""
     waves = sum(math.sin(2 * math.pi * time_s / period_s) for period_s in WANDER_PERIODS_S)
     return max(0.0, power.idle_w + power.wander_w * math.sqrt(2 / len(WANDER_PERIODS_S)) * waves)
 
@@ -132,7 +132,7 @@ def _short_step(profile: Profile, state: State, load: float, dt_s: float, most: 
 
 
 def _supply_w(battery: Battery, state: State, device_w: float) -> float:
-    """What the USB port gives: the phone's need plus charging, which tapers off over the last tenth."""
+    """Return what the USB port gives: the phone's need plus charging, which tapers off over the last tenth."""
     if not state.charging:
         return 0.0
     return device_w + battery.charge_w * min(1.0, (1.0 - state.charge) / 0.1)

@@ -38,7 +38,7 @@ class Process:
     name: str
     cpu_s: float
     waited_s: float = 0.0
-    """How long its threads waited for a core of this host that others had; 0 where the kernel does not tell."""
+    """The time that its threads waited for a core of this host that others had; 0 where the kernel does not tell."""
 
 
 class ProcessTable:
@@ -53,7 +53,7 @@ class ProcessTable:
         self._root_of: dict[int, str] = {}
 
     def pids(self) -> dict[str, list[int]]:
-        """What runs, or has just ended, inside all phones, by the phone's root."""
+        """Return what runs, or has just ended, inside all phones, by the phone's root."""
         return self._by_root(_descendants())
 
     def scan(self) -> dict[str, list[Process]]:
@@ -195,7 +195,7 @@ def _tasks(pid: int) -> list[str]:
 
 
 def _children(pid: int) -> list[int] | None:
-    """Those of all its threads; None where one of these ended meanwhile, whose children are another's now."""
+    """Return children of all its threads; None where one of these ended meanwhile, whose children are another's now."""
     found: list[int] = []
     for task in (tasks := _tasks(pid)):
         children = _read(f"{task}/children")
@@ -206,7 +206,7 @@ def _children(pid: int) -> list[int] | None:
 
 
 def _descendants() -> list[int]:
-    """Of this process. Where one ends meanwhile, what it had started has moved: then from the beginning."""
+    """Return this process's descendants. Where one ends meanwhile, its own have moved: then from the beginning."""
     for _ in range(_TRIES):
         found: list[int] = []
         families = [_children(os.getpid())]
@@ -239,7 +239,7 @@ def _state(pid: int) -> str:
 
 
 def _measured(pids: Mapping[str, Iterable[int]]) -> dict[str, list[Process]]:
-    """Those that run, with what they used."""
+    """Return the processes that run, with what they used."""
     found = {root: [process for pid in some if (process := _process(pid))] for root, some in pids.items()}
     return {root: processes for root, processes in found.items() if processes}
 

@@ -51,7 +51,7 @@ class ProcessorTime:
         self._idle_s += max(0.0, dt_s * HOST_CORES - busy_s)
 
     def text(self) -> str:
-        """As Linux prints it; the cores share the load evenly."""
+        """Return the text as Linux prints it; the cores share the load evenly."""
         busy, idle = (int(seconds * _JIFFIES_PER_S / HOST_CORES) for seconds in (self._busy_s, self._idle_s))
         whole = _row(int(self._busy_s * _JIFFIES_PER_S), int(self._idle_s * _JIFFIES_PER_S))
         cores = [f"cpu{core} {_row(busy, idle)}" for core in range(HOST_CORES)]

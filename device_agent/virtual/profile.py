@@ -1,4 +1,4 @@
-"""What a virtual phone is modelled on: a validated YAML file in `profiles/`."""
+"""The model of a virtual phone: a validated YAML file in `profiles/`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Battery(Part):
     level: Fraction = 0.7
     """State of charge of a new phone."""
     charging: bool = False
-    """Whether a new phone is powered by USB."""
+    """True if a new phone is powered by USB."""
     charge_w: Positive = 5.0
     ocv_v: tuple[tuple[Fraction, Positive], ...] = (
         (0.0, 3.30), (0.05, 3.55), (0.1, 3.65), (0.2, 3.72), (0.4, 3.79), (0.6, 3.90), (0.8, 4.06), (1.0, 4.32),
@@ -53,15 +53,15 @@ class Power(Part):
 
     idle_w: Positive
     load_w: Positive
-    """With all of the host's cores busy for the phone's agent; in between, the share of the cores counts."""
+    """The power with all of the host's cores busy for the phone's agent; in between, the share of cores counts."""
     suspended_w: Positive = 0.015
-    """While nothing runs: screen off, kernel suspended."""
+    """The power while nothing runs: screen off, kernel suspended."""
     leak_w_per_k: Annotated[float, Field(ge=0)] = 0.0
     """Leakage of a die that is warmer than the surroundings."""
     wander_w: Annotated[float, Field(ge=0)] = 0.0
     """Standard deviation of the idle power, which wanders over some seconds to a minute."""
     ripple: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """By what share of its mean an inference draws less in its last part: two thirds of that more before."""
+    """The share of its mean by which an inference draws less in its last part: two thirds of that more before."""
 
     @model_validator(mode="after")
     def _load_exceeds_idle(self) -> Power:
@@ -97,7 +97,7 @@ class Thermal(Part):
 
 
 class Gauge(Part):
-    """How the fuel gauge's nodes lie: real phones differ in sign, unit, rate and noise."""
+    """The manner of the fuel gauge's nodes: real phones differ in sign, unit, rate and noise."""
 
     refresh_ms: Positive = 250.0
     unit: Literal["uA", "mA"] = "uA"
@@ -111,10 +111,10 @@ class Gauge(Part):
 
 
 class LowMemory(Part):
-    """What of the memory is left to programs, and when the low-memory killer strikes."""
+    """The memory that is left to programs, and when the low-memory killer strikes."""
 
     system_bytes: int = Field(gt=0)
-    """What Android and its apps keep. Programs are refused what exceeds the rest."""
+    """The bytes that Android and its apps keep. Programs are refused what exceeds the rest."""
     kill_free_bytes: int = Field(gt=0)
     """The killer ends the largest program where less than this is free."""
 
@@ -142,13 +142,13 @@ class Odpm(Part):
     """One on-device power monitor: an IIO device."""
 
     name: str
-    """As its `name` node prints it, e.g. s2mpg10-odpm."""
+    """The name as its `name` node prints it, e.g. s2mpg10-odpm."""
     index: int = Field(ge=0)
     """N of iio:deviceN; it moves between builds."""
     rails: dict[str, Fraction]
     """Rail -> share of the phone's energy that it counts, in the order of the channels."""
     denied: bool = True
-    """Whether `energy_value` is closed to the shell user, as on a real phone."""
+    """True if `energy_value` is closed to the shell user, as on a real phone."""
 
     @model_validator(mode="after")
     def _less_than_the_phone(self) -> Odpm:
@@ -167,7 +167,7 @@ class PublishedCell(Part):
 
 
 class Figure(Part):
-    """Where a figure of this file comes from."""
+    """The origin of a figure of this file."""
 
     status: Literal["measured", "published", "chosen"]
     source: str
@@ -206,12 +206,12 @@ class Profile(Part):
     fixed_performance: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of the highest clocks at which fixed performance mode holds them; None: the phone's power HAL has none."""
     root: bool = False
-    """Whether `su` is there."""
+    """True if `su` is there."""
     lacks: tuple[str, ...] = ()
     """Commands of its release that the maker left out, e.g. settings."""
     cycle_count: int = Field(default=100, ge=0)
     recording: Recording | None = None
-    """What phones of this model replay; comes from `replay:FILE`."""
+    """The recording that phones of this model replay; comes from `replay:FILE`."""
     figures: dict[str, Figure]
     """Field (dotted, of a list with its index) or a part of all such to its origin; the longest name holds."""
 
@@ -223,7 +223,7 @@ class Profile(Part):
 
     @property
     def source(self) -> Literal["virtual", "replay"]:
-        """How the results of such a phone are labelled."""
+        """The label of such a phone's results."""
         return "virtual" if self.recording is None else "replay"
 
     @property
@@ -246,7 +246,7 @@ def load_profile(name_or_path: str) -> Profile:
 
 
 def load_model(text: str) -> Profile:
-    """What `--phones` names: a profile, or `replay:FILE`, a recording. Raises ValueError."""
+    """Return what `--phones` names: a profile, or `replay:FILE`, a recording. Raises ValueError."""
     kind, _, path = text.partition(":")
     if kind != "replay":
         return load_profile(text)

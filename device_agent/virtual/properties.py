@@ -1,4 +1,4 @@
-"""What `getprop` of a virtual phone says."""
+"""The properties that `getprop` of a virtual phone prints."""
 
 from __future__ import annotations
 

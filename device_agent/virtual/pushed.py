@@ -1,4 +1,4 @@
-"""Which programs a phone runs: those whose content came through `adb push`, and no other file.
+"""The programs that a phone runs: those whose content came through `adb push`, and no other file.
 
 They are known by their SHA-256, so that they may be moved and copied; a file that the shell wrote, that somebody put
 into the phone's folder, or that was changed since runs no more than a text does.
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _HEADS = (b"\x7fELF", b"#!")
-"""What the kernel executes begins so."""
+"""The first bytes of what the kernel executes."""
 
 
 class PushedPrograms:
@@ -29,7 +29,7 @@ class PushedPrograms:
             self.digests.add(self._digest(path))
 
     def knows(self, path: Path) -> bool:
-        """Whether this content was pushed."""
+        """Return whether this content was pushed."""
         return path.is_file() and _is_program(path) and self._digest(path) in self.digests
 
     def drop_others(self, folder: Path) -> None:

@@ -30,7 +30,7 @@ def rewrite(path: Path, text: bytes) -> None:
 
 
 def move(start: Path, end: Path) -> None:
-    """As `rename`: what is at `end` goes, in one step. Raises OSError."""
+    """Move as `rename` does: what is at `end` goes, in one step. Raises OSError."""
     if not (_is_file(start) and _is_file(end) and _exchanged(start, end)):
         start.replace(end)
     elif not start.samefile(end):
@@ -45,5 +45,5 @@ def _is_file(path: Path) -> bool:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Not every file system can."""
+    """Return whether two files were exchanged: not every file system can."""
     return bool(_LIBC.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)

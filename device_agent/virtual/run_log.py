@@ -28,7 +28,7 @@ def note_run(folder: Path, argv: Sequence[str], alive: Iterable[int]) -> None:
 
 
 def _marker(argv: Sequence[str]) -> str:
-    """What a run was marked with; empty for other commands."""
+    """Return what a run was marked with; empty for other commands."""
     if "run" not in argv[1:]:
         return ""
     return next((value for option, value in pairwise(argv) if option == "--marker"), "")

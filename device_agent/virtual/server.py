@@ -33,14 +33,14 @@ _LEAST_TICK_S = 0.01
 _IDLE_TICK_S = 1.0
 _MEMORY_LOOK_S = 0.01
 _MEMORY_SHARE = 0.05
-"""Of a core at most, to look at the phones' memory."""
+"""The largest share of a core for looking at the phones' memory."""
 _SAVE_S = 30.0
 _SOCKET_PATH_LIMIT = 100
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to start."""
+    """The options of a start."""
 
     state: Path
     """Folder that keeps everything: phones' files, settings, charge, ports."""
@@ -160,7 +160,7 @@ class Server:
                 self.stop.set()
 
     def _pause_s(self) -> float:
-        """Until a phone's tick is due."""
+        """Return the time until a phone's tick is due."""
         now = time.monotonic()
         busy = [entry.phone for entry in self._phones if entry.phone.is_busy()]
         return max(_LEAST_TICK_S, min([_TICK_S, *(_due_s(phone, now) for phone in busy)]))
@@ -216,7 +216,7 @@ class Server:
 
 
 def _due_s(phone: Phone, now: float) -> float:
-    """Until a busy phone ticks: at times, and whenever its gauge has news, which shall be seen when they come."""
+    """Return the time until a busy phone ticks: at times, and when its gauge has news, to be seen as they come."""
     return min(phone.ticked_at + _TICK_S - now, phone.gauge_news_s())
 
 

@@ -1,4 +1,4 @@
-"""What a phone's adbd offers: destinations of OPEN messages to services."""
+"""The services of a phone's adbd: destinations of OPEN messages to services."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Shell:
         return self.status
 
     def as_root(self) -> Shell:
-        """What `su` starts: root's shell in the same folder."""
+        """Return what `su` starts: root's shell in the same folder."""
         shell = Shell(self.phone, root=True)
         shell.cwd = self.cwd
         return shell
@@ -88,7 +88,7 @@ class Shell:
         return self.status
 
     async def wait_for_background(self) -> None:
-        """As a real phone's adbd, which keeps the stream until nobody holds its output."""
+        """Wait as a real phone's adbd, which keeps the stream until nobody holds its output."""
         await asyncio.gather(*self._background)
 
     async def _pipeline(self, pipeline: Pipeline, io: Io) -> None:
@@ -274,7 +274,7 @@ def _means_itself(segment: Segment) -> bool:
 
 
 def _is_detached(chain: Chain) -> bool:
-    """Whether no command of the chain holds the shell's own output, so that the shell may end before it."""
+    """Return whether no command of the chain holds the shell's own output, so that the shell may end before it."""
     pipelines = [chain.first, *(pipeline for _, pipeline in chain.rest)]
     commands = [command for pipeline in pipelines for command in pipeline.commands]
     outputs = [{redirection.descriptor for redirection in command.redirections} for command in commands]

@@ -14,14 +14,14 @@ _STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
 _HEADER = struct.Struct("<BI")
 
 PIPE_BYTES = 64 << 10
-"""What a command may print ahead of the host, as through a pipe of Linux."""
+"""The bytes that a command may print ahead of the host, as through a pipe of Linux."""
 LOOK_S = 0.01
 
 Sink = Callable[[bytes], Awaitable[None]]
 
 
 class Source(Protocol):
-    """Where a command's input comes from."""
+    """A source of a command's input."""
 
     async def read(self) -> bytes:
         """The next block; b"" at the end."""
@@ -75,7 +75,7 @@ async def read_all(source: Source) -> bytes:
 
 
 class Pipe:
-    """What lies between a command and its stream, as on a phone: a command that prints little does not wait for the
+    """The pipe between a command and its stream, as on a phone: a command that prints little does not wait for the
     host, and what it prints at once is sent at once."""
 
     def __init__(self, stream: Stream) -> None:

@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-"""What most tokens are, with the blanks before them: a word that means itself, stands in single quotes or is the last
+"""The commonest tokens, with the blanks before them: a word that means itself, stands in single quotes or is the last
 status (before `<` and `>` digits are no word), an operator, a redirection."""
 _PLAIN = {False: re.compile(r"[^ \t\n;&|()<>'\"\\`$]+"), True: re.compile(r"[^\"\\`$]+")}
 """Characters that mean themselves, outside of double quotes and within."""

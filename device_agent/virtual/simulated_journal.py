@@ -19,9 +19,9 @@ LATE_S = 0.0003
 READ_NS = 400_000
 """Reading all nodes takes so long."""
 SYSTEM_SHARE = 0.02
-"""What the system itself keeps busy of the cores, on the average."""
+"""The share of the cores that the system itself keeps busy, on the average."""
 TICKS_PER_S = 100
-"""In which the kernel counts a core's time."""
+"""The kernel's ticks, in which it counts a core's time."""
 CPU_PER_LOAD = 0.3
 """Share of the cores that inferences on the GPU keep busy, at full load."""
 

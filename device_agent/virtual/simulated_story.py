@@ -1,4 +1,4 @@
-"""What happens in a simulated block: power, heat and battery by `physics.step`, the gauge's readings by `FuelGauge`.
+"""The story of a simulated block: power, heat and battery by `physics.step`, the gauge's readings by `FuelGauge`.
 
 The power is taken at every refresh of the gauge and at every change of the load or of a fault.
 """
@@ -21,18 +21,18 @@ FaultKind = Literal["charging", "freeze", "throttle", "clock_cap", "background",
 LEAD_S = 2.0
 """The phone lies still for so long, and one refresh period more, before the first phase."""
 TAIL_S = 1.0
-"""And so long after the last."""
+"""The time for which it lies still after the last phase."""
 SETTLED_S = 1e-6
-"""Just after a refresh."""
+"""The moment just after a refresh."""
 HIGH_PART = 0.4
-"""What is left of an inference when its power falls."""
+"""The part of an inference that is left when its power falls."""
 SAME_S = 1e-9
 """Times that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What the agent is asked to do. A phase of no length is left out."""
+    """The course that the agent is asked for. A phase of no length is left out."""
 
     idle_s: float = 60.0
     warmup_s: float = 5.0
@@ -41,7 +41,7 @@ class Course:
     load: float = 1.0
     """Share of the processors that inferences keep busy."""
     inference_s: float = 0.05
-    """Of one inference at the highest clock."""
+    """The time of one inference at the highest clock."""
     scatter: float = 0.01
     """Standard deviation of an inference's duration, as a share."""
     period_s: float = 0.1
@@ -56,12 +56,12 @@ class Fault:
     at_s: float
     for_s: float = 1e9
     share: float = 0.7
-    """Of the clock that is left by `throttle` and `clock_cap`; of the cores that `background` keeps busy."""
+    """The share of the clock that `throttle` and `clock_cap` leave; of the cores that `background` keeps busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What no gauge knows, over the load phase."""
+    """The truth that no gauge knows, over the load phase."""
 
     load_s: float
     consumed_j: float
@@ -103,7 +103,7 @@ class Story:
 
 
 def tell(profile: Profile, course: Course, seed: int, faults: Sequence[Fault], gauge_gain: float) -> Story:
-    """What happens, apart from how the agent tells it."""
+    """Return what happens, apart from how the agent tells it."""
     block = _Block(profile, course, seed, tuple(faults), gauge_gain)
     block.rest(LEAD_S + block.refresh_s)
     block.start_s = block.state.time_s
@@ -124,9 +124,9 @@ class _Inferences:
     chance: random.Random
     started_s: float
     left_s: float = 0.0
-    """What the inference that runs would still take at the highest clock."""
+    """The time that the inference that runs would still take at the highest clock."""
     whole_s: float = 1.0
-    """What it takes in all."""
+    """The time that it takes in all."""
     done: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -145,7 +145,7 @@ class _Inferences:
 
     @property
     def shape(self) -> float:
-        """By how much of the ripple the power is above its mean at this moment of the inference; 0 on the whole."""
+        """Return the power above its mean at this moment of the inference, as a share of the ripple; 0 on the whole."""
         return 2 / 3 if self.left_s > HIGH_PART * self.whole_s else -1.0
 
 
@@ -199,7 +199,7 @@ class _Block:
         self.inferences += [(phase, start_s, end_s) for start_s, end_s in running.done]
 
     def _step(self, until_s: float, load: float, shape: float = 0.0) -> None:
-        """To a moment before which nothing changes. `shape`: see `_Inferences.shape`."""
+        """Step to a moment before which nothing changes. `shape`: see `_Inferences.shape`."""
         others = sum(fault.share for fault in self._now("background"))
         share, gpu_cap_hz, cpu_cap_khz = self._limits()
         charging = self.profile.battery.charging or bool(self._now("charging"))

@@ -1,4 +1,4 @@
-"""How a phone's lower clock becomes real time: its processes are braked, see `brake.py`."""
+"""The way a phone's lower clock becomes real time: its processes are braked, see `brake.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _END_S = 5.0
 
 
 class Builds:
-    """What processes execute, by SHA-256; each program is read once."""
+    """The programs that processes execute, by SHA-256; each is read once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, int], str] = {}
@@ -52,11 +52,11 @@ class Slowing:
 
     @property
     def pid(self) -> int | None:
-        """Of the braking process; None where none runs."""
+        """The id of the braking process; None where none runs."""
         return self._process.pid if self._process else None
 
     def hold(self, share: float, pids: Iterable[int]) -> None:
-        """From now on these processes run for `share` of the time (0: not at all); all others of before run freely."""
+        """Let these processes run for `share` of the time (0: not at all) from now on; all others run freely."""
         braked = sorted(pids) if share < 1.0 else []
         if not braked and self._process is None:
             return

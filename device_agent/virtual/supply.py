@@ -1,4 +1,4 @@
-"""What decides whether USB power reaches the battery."""
+"""The conditions under which USB power reaches the battery."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class Supply:
     """A cable, the port at its other end, and a switch in the phone that only root may use."""
 
     plugged: bool = False
-    """Whether a cable that gives power is in the phone."""
+    """True if a cable that gives power is in the phone."""
     port_on: bool = True
-    """Whether the hub gives power to the port."""
+    """True if the hub gives power to the port."""
     suspended: bool = False
-    """Whether the phone refuses it: `input_suspend`."""
+    """True if the phone refuses it: `input_suspend`."""
 
     @property
     def powered(self) -> bool:
-        """Whether the phone takes USB power."""
+        """True if the phone takes USB power."""
         return self.plugged and self.port_on and not self.suspended

@@ -68,7 +68,7 @@ class SyncService:
                 return
 
     async def _answer(self, kind: bytes, path: str) -> bool:
-        """Whether the stream is still of use."""
+        """Answer a request; return whether the stream is still of use."""
         if kind in (b"STAT", b"STA2", b"LST2"):
             await self._stream.write(self._stat(kind, path))
         elif kind in (b"LIST", b"LIS2"):

@@ -112,7 +112,7 @@ def denied_nodes(profile: Profile) -> tuple[str, ...]:
 
 
 def _meminfo(profile: Profile) -> str:
-    """Of an idle phone."""
+    """Return the memory of an idle phone."""
     total_kb = profile.memory_bytes // 1024
     left_kb = total_kb - profile.low_memory.system_bytes // 1024 if profile.low_memory else total_kb // 2
     rows = (("MemTotal", total_kb), ("MemFree", left_kb // 2), ("MemAvailable", left_kb), ("SwapTotal", 0))

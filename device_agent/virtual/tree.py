@@ -14,7 +14,7 @@ from pathlib import Path
 
 _BLOCK_BYTES = 4096
 TRACES = "/data/misc/perfetto-traces"
-"""Where perfetto writes and the shell reads and removes."""
+"""The folder where perfetto writes and the shell reads and removes."""
 WRITABLE = ("/data/local/tmp", "/sdcard", "/storage/emulated/0", TRACES)
 _OWN = ("/sys/", "/proc/")
 """Nobody makes links there but the phone itself, and they stay inside."""
@@ -111,7 +111,7 @@ class Tree:
         return Path(target)
 
     def _holds(self, target: str) -> bool:
-        """Whether a host path, followed to its end, lies in this phone."""
+        """Return whether a host path, followed to its end, lies in this phone."""
         real, root = _followed(target), str(self.root)
         return real == root or real.startswith(f"{root}/")
 
@@ -128,7 +128,7 @@ class Tree:
             raise refusal(errno.EACCES, path)
 
     def is_closed(self, path: str, cwd: str = "/") -> bool:
-        """Whether this is a node that only root may read, and that is therefore no file."""
+        """Return whether this is a node that only root may read, and that is therefore no file."""
         return self.normal(path, cwd) in self.closed
 
     def check_writable(self, path: str, cwd: str = "/") -> None:
@@ -186,7 +186,7 @@ class Tree:
             raise refusal(errno.ENOSPC, path)
 
     def used_bytes(self) -> int:
-        """What the files that were put on the phone take."""
+        """Return the size of the files that were put on the phone."""
         total, folders = 0, [f"{self.root}/data/local/tmp", f"{self.root}/storage"]
         while folders:
             try:

@@ -1,4 +1,4 @@
-"""Whether the phone is awake: its screen by time-out, settings and keys; and its kernel, which else may suspend.
+"""The phone's wakefulness: its screen by time-out, settings and keys; and its kernel, which else may suspend.
 
 A suspended phone runs nothing. What keeps its kernel up: the screen, power from a supply (as the drivers of most USB
 controllers hold it), and adb's traffic, each command for as long as it runs and a moment longer.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LINGER_S = 0.3
-"""How long the kernel stays up after the last of adb's traffic."""
+"""The time that the kernel stays up after the last of adb's traffic."""
 
 
 @dataclass
@@ -17,14 +17,14 @@ class Wakefulness:
     """Times are CLOCK_MONOTONIC of the host, in s."""
 
     touched_s: float
-    """When somebody last used it, or it started."""
+    """The time when somebody last used it, or it started."""
     is_awake: bool = True
     streams: int = 0
     """Commands that run over adb."""
     stream_ended_s: float = float("-inf")
     suspended_since_s: float | None = None
     suspended_s: float = 0.0
-    """In all, up to the last time that it went on."""
+    """The suspended time in all, up to the last time that it went on."""
 
     def wake(self, now_s: float) -> None:
         self.is_awake, self.touched_s = True, now_s
@@ -44,7 +44,7 @@ class Wakefulness:
         self.stream_ended_s = now_s
 
     def advance(self, now_s: float, *, off_after_s: float, stays_on: bool, powered: bool) -> None:
-        """Up to now: `off_after_s` without a touch the screen goes off, unless it stays on."""
+        """Advance to now: `off_after_s` without a touch the screen goes off, unless it stays on."""
         if stays_on:
             self.touched_s = now_s
         self.is_awake = self.is_awake and now_s - self.touched_s < off_after_s

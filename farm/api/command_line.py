@@ -38,19 +38,19 @@ class CommandFailed(FarmError):
 
 @dataclass(frozen=True)
 class CommandLine:
-    """Where commands run. Raises CommandFailed, from every method, for what a command refuses or cannot do."""
+    """The machine on which commands run. Every method raises CommandFailed for what a command refuses or cannot do."""
 
     state: str = ""
     """The farm's state folder there; empty: FARM_STATE or .farm."""
     host: str = ""
-    """As ssh calls it; empty: this machine."""
+    """The machine's name for ssh; empty: this machine."""
     command: str = "farm"
     """The farm's command on that host."""
     ssh: tuple[str, ...] = ("ssh",)
-    """How to call ssh, with options of one's own."""
+    """The words that call ssh, with options of one's own."""
 
     def answer(self, *words: str, **options: Option) -> Any:
-        """What a command answers with `--json`. An exit status that is a verdict (1) is no error."""
+        """Return a command's answer with `--json`. An exit status that is a verdict (1) is no error."""
         done = self._run([*words, *as_words(options), "--json"])
         try:
             answer = json.loads(done.stdout)
@@ -61,7 +61,7 @@ class CommandLine:
         return answer
 
     def output(self, *words: str, **options: Option) -> bytes:
-        """What a command writes to its standard output."""
+        """Return what a command writes to its standard output."""
         done = self._run([*words, *as_words(options)])
         if done.returncode:
             raise _failed(words, done)
@@ -149,7 +149,7 @@ class CommandLine:
 
 
 def _run_here(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    """In this process: a new one would take a second to start, whatever it does."""
+    """Run a command in this process: a new one would take a second to start, whatever it does."""
     from farm.cli import main
 
     written, said = io.BytesIO(), io.StringIO()

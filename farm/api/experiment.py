@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from .plot import Plot
 PAGE_PX = 720
 STATES = ("cold", "warm", "cached", "none")
-"""In which a process may start: nothing compiled, by the driver at most, by the farm, nothing to compile."""
+"""Starts of a process: nothing compiled, by the driver at most, by the farm, nothing to compile."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """By its id; every figure is asked of the farm anew. Its methods raise CommandFailed."""
+    """An experiment, by its id; every figure is asked of the farm anew. Its methods raise CommandFailed."""
 
     id: str
     at: CommandLine

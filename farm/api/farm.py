@@ -30,11 +30,11 @@ BACKENDS = ("opencl", "vulkan", "cpu")
 
 @dataclass(frozen=True)
 class Inference:
-    """What one inference gave, and what it took."""
+    """The outputs of one inference, and what it took."""
 
     outputs: dict[str, npt.NDArray[Any]]
     facts: dict[str, Any]
-    """As `farm infer --json`: time of the first inference, set-up steps, memory, device, driver, plan."""
+    """The answer of `farm infer --json`: time of the first inference, set-up steps, memory, device, driver, plan."""
 
 
 class Farm:
@@ -70,7 +70,7 @@ class Farm:
         )
 
     def experiment(self, name: str = "latest") -> Experiment:
-        """By id, by name (the newest), or the newest of all."""
+        """Return the experiment of an id or a name (the newest), or the newest of all."""
         return Experiment(self.at.answer("status", name)["experiment"], self.at)
 
     def run(self, spec: str | PathLike[str] | Mapping[str, Any], *, again: bool = False) -> Experiment:

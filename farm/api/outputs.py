@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def right_outputs(model: Any, inputs: Any, expected: Any) -> Any:
-    """What was given, or what a function or module makes of the inputs. Raises NoData where there is neither."""
+    """Return `expected`, or what a function or module makes of the inputs. Raises NoData where there is neither."""
     if expected is None:
         if not hasattr(model, "state_dict"):
             raise NoData("there is nothing to compare with", remedy="give `expected`: arrays, or what computes them")
@@ -39,7 +39,7 @@ def right_outputs(model: Any, inputs: Any, expected: Any) -> Any:
 
 
 def _tensors(value: Any) -> Iterator[Any]:
-    """Those of a module's result in the order in which an export has them: dictionaries and tuples are unpacked."""
+    """Yield a module's tensors in the order in which an export has them: dictionaries and tuples are unpacked."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):

@@ -26,7 +26,7 @@ class Plot:
 
     @property
     def caption(self) -> str:
-        """What is seen, for the text below the figure; it stands in a saved file's metadata too."""
+        """The text below the figure, which says what is seen; it stands in a saved file's metadata too."""
         return self.drawn.caption
 
     def save(self, path: str | Path) -> Path:

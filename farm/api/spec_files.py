@@ -22,7 +22,7 @@ FILES = (
     ("sides", "*", "onnx"),
     ("sides", "*", "agent"),
 )
-"""Where an experiment's fields name a file or folder; `*`: under any name."""
+"""Fields of an experiment that name a file or folder; `*`: under any name."""
 
 
 def with_files(spec: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], dict[str, Path]]:

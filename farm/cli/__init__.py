@@ -11,7 +11,7 @@ from typing import NoReturn
 __all__ = ["main", "run"]
 
 ALLOCATIONS = 100_000
-"""Between two searches for cycles of garbage: with Python's own 700 they were a tenth of a short command's time."""
+"""Allocations between two searches for garbage cycles: Python's own 700 cost a tenth of a short command's time."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

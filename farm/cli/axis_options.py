@@ -58,7 +58,7 @@ def with_compiler_options(
 
 
 def _annotation(axis: Axis) -> Any:
-    """As typer reads a parameter."""
+    """Return the annotation by which typer reads an axis's option."""
     help_text = f"{axis.help[0].upper()}{axis.help[1:]}."
     if axis.backends != EVERY:
         help_text = f"{' and '.join(axis.backends)}: {axis.help}."
@@ -76,7 +76,7 @@ def _annotation(axis: Axis) -> Any:
 
 
 def _value(axis: Axis, given: Any, backend: str) -> Any:
-    """What the compiler takes; None where nothing was given. Raises UsageError."""
+    """Return the compiler's value of an option; None where nothing was given. Raises UsageError."""
     if given is None:
         return None
     if backend not in axis.backends:

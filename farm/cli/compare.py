@@ -137,7 +137,7 @@ def compare(
 
 @contextmanager
 def _unusable(*, as_json: bool) -> Iterator[None]:
-    """What cannot be compared has an exit status of its own: CI must not take it for a difference."""
+    """Exit with a status of its own where sides cannot be compared: CI must not take it for a difference."""
     try:
         yield
     except FarmError as error:
@@ -150,8 +150,8 @@ def _unusable(*, as_json: bool) -> Iterator[None]:
 
 @contextmanager
 def _all_kept() -> Iterator[None]:
-    """Without the collector of cycles: it would walk again and again over a hundred thousand blocks, none of which is
-    garbage; that was two fifths of the time."""
+    """Turn the collector of cycles off: its repeated walks over a hundred thousand blocks, none of them garbage,
+    took two fifths of the time."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -84,7 +84,7 @@ def demo(
 
 @contextmanager
 def _ended(session: Demo, interrupted: str) -> Iterator[None]:
-    """Whatever happens, the farm has ended afterwards."""
+    """Stop the farm on exit, also after an error."""
     before = _interrupt_on_signals()
     try:
         yield
@@ -150,8 +150,8 @@ def _run_night(session: NightDemo, state: Path) -> Night:
 
 
 def _all_measured(content: Any) -> bool:
-    """Whether every job was run and computed what it should. A block that other programs of this machine disturbed is
-    shown as invalid: that is what the farm is for, and no failure of the demo."""
+    """Return whether every job was run and computed what it should. A block that other programs of this machine
+    disturbed is shown as invalid: that is what the farm is for, and no failure of the demo."""
     from orchestrator.model.record import InvalidCode, Outcome
 
     from .outcomes import all_ok
@@ -204,7 +204,7 @@ def _interrupt_on_signals() -> dict[int, Any]:
 
 
 def _ignores_errors(frame: FrameType | None) -> bool:
-    """Whether Python is in an import or a finalizer: there it may print an error and go on."""
+    """Return whether Python is in an import or a finalizer: there it may print an error and go on."""
     while frame is not None:
         code = frame.f_code
         if code.co_filename.startswith("<frozen importlib") or code.co_name == "__del__":

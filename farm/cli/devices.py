@@ -111,7 +111,7 @@ def _one(found: list[Device], serial: str) -> Device:
 
 
 def source_label(source: Source) -> str:
-    """How the source of a result or device is shown: what is not real stands out."""
+    """Return a result's or device's source as it is shown: what is not real stands out."""
     return {
         Source.VIRTUAL: "[bold yellow]VIRTUAL[/]",
         Source.REPLAY: "[bold yellow]REPLAY[/]",
@@ -186,7 +186,7 @@ def _show(device: Device) -> None:
 
 
 def _reading(device: Device) -> str:
-    """What gauge, clocks and sensors said last; empty where the device does not tell."""
+    """Return the last reading of gauge, clocks and sensors; empty where the device does not tell."""
     found = device.state.reading
     if found is None:
         return ""

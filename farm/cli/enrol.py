@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workers.enrolment.load_steps import Say
 
 LOCK_WAIT_S = 30.0
-"""How long a device may be busy before it is called so."""
+"""The time for which a device may be busy before it is called so."""
 
 
 def register(app: typer.Typer) -> None:

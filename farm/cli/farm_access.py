@@ -128,7 +128,7 @@ def open_inventory(settings: Settings) -> Inventory:
 
 
 def reasons_of(settings: Settings) -> dict[str, WaitReason] | None:
-    """Why jobs wait, as the scheduler says; None where none does, be it that no farm runs."""
+    """Return why jobs wait, as the scheduler says; None where it does not, as without a running farm."""
     try:
         return open_inventory(settings).waiting()
     except ServiceDown:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PLAIN_PERIOD_S = 10.0
 """Shortest period of plain lines where standard error is no terminal."""
 PLAIN_QUIET_S = 60.0
-"""After this long without a change the plain line is repeated; the pause doubles each time, up to a limit."""
+"""The time without a change after which the plain line is repeated; it doubles each time, up to a limit."""
 MAX_PLAIN_QUIET_S = 600.0
 PASSING = (WaitKind.BUSY, WaitKind.QUEUED)
 """Reasons that come and go with every job: no news."""
@@ -121,7 +121,7 @@ def _kind(lane: Lane) -> str:
 
 
 def _now(lane: Lane, snapshot: Snapshot) -> str:
-    """What a device does, and for how long."""
+    """Return what a device does, and for how long."""
     other = snapshot.at_the_engine
     now = now_of(lane, (_kind(other) or other.device.serial) if other is not None else "")
     head = f"[{MOODS[now.mood]}]{now.word}[/]"
@@ -130,7 +130,7 @@ def _now(lane: Lane, snapshot: Snapshot) -> str:
 
 
 def _waiting(snapshot: Snapshot) -> Text:
-    """How many jobs wait, and why those do that more than one device may run: of the others the lanes say it."""
+    """Return how many jobs wait, and why those wait that several devices may run: the lanes say it of the others."""
     held = snapshot.counts.get("held", 0)
     more = "more may follow, by what these come to" if held else ""
     if not snapshot.waiting:

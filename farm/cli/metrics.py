@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.model.record import Record
 
 HEAD_S = 3 * 3600.0
-"""What is newer, a running Prometheus may still hold in its head: blocks must not overlap that."""
+"""The age below which a running Prometheus may still hold samples in its head: blocks must not overlap that."""
 PROMTOOL_S = 3600.0
 SCRAPED = ("job=pocketfarm", "instance=127.0.0.1:9464")
 """Labels that Prometheus gives to what it scrapes by `dashboards/prometheus.yml` and `dashboards/targets.yml`."""

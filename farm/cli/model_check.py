@@ -51,7 +51,7 @@ def check(
 
 
 def _compiled(graph: Graph, backend: Any) -> dict[str, Any]:
-    """What a backend makes of it: steps by kernel, bytes that live at once, or why it is refused."""
+    """Return what a backend makes of a graph: steps by kernel, bytes that live at once, or why it is refused."""
     from kernels.compile import compile_graph
     from kernels.options import Limits, Options
 

@@ -222,7 +222,7 @@ def _followed(settings: Settings, ledger: Ledger, night_id: str) -> Night:
 
 
 def progress(ledger: Ledger, night: Night) -> str:
-    """What its newest experiments are doing."""
+    """Return what the night's newest experiments are doing."""
     turn = max((wave.number for wave in night.waves), default=0)
     parts = []
     for wave in (each for each in night.waves if each.number == turn):
@@ -266,7 +266,7 @@ def _show(night: Night, *, as_json: bool) -> None:
 
 
 def data_of(night: Night) -> dict[str, Any]:
-    """For programs: the night as it is stored, without the experiments in full."""
+    """Return the night as it is stored, for programs, without the experiments in full."""
     from orchestrator.nightly.summary import counts
 
     return {**night.model_dump(mode="json", exclude={"parts"}), "counts": counts(night)}

@@ -16,7 +16,7 @@ def outcomes(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def all_ok(found: Mapping[str, int], *, searching: bool = False) -> bool:
-    """Whether no job ended in another way than well. `searching` for limits, what does not run is a result."""
+    """Return whether every job ended well. `searching` for limits, a job that does not run is a result."""
     well = ("ok", "killed", "failed") if searching else ("ok",)
     return not any(count for word, count in found.items() if word not in well)
 

@@ -1,4 +1,4 @@
-"""Where commands write: the result on standard output, progress and errors on standard error."""
+"""Output of commands: the result on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothin
 
 
 STANDARD_OUTPUT = "-"
-"""As the name of a file."""
+"""The file name that means standard output."""
 UNBOUNDED = 10_000
 """Columns where no terminal sets a width: nothing is wrapped or cut in a file or a pipe."""
 

@@ -22,7 +22,7 @@ class PlanCheck:
     """Outputs of a plan for seeded random inputs, compared with those of the reference."""
 
     device: str
-    """Of OpenCL, on this workstation."""
+    """The OpenCL device on this workstation."""
     outputs: tuple[OutputCheck, ...]
 
     @property

@@ -60,7 +60,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
 
 
 def _is_shown(option: str, value: object) -> bool:
-    """Whether it says more than the defaults, and not of one layer."""
+    """Return whether an option says more than the defaults, and is not of one layer."""
     axis = COMPILE_AXES.get(option)
     return ":" not in option and (axis is None or value != axis.default)
 
@@ -110,7 +110,7 @@ def _swapped_bytes(plan: Plan) -> int:
 
 
 def _segments(plan: Plan) -> list[dict[str, Any]]:
-    """Of a mixed plan: who computes what, and what goes on from there; empty of every other plan."""
+    """Return a mixed plan's segments: who computes what, and what goes on from there; empty for every other plan."""
     found: list[dict[str, Any]] = []
     for api, numbered in segments(plan):
         steps = [step for _, step in numbered]

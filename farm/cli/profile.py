@@ -19,7 +19,7 @@ KEY_NODES = (
     "current_now", "voltage_now", "charge_counter", "temp", "status", "input_suspend", "gpuclk", "cur_freq",
     "gpu_busy_percentage", "gpubusy", "utilization", "scaling_cur_freq", "scaling_max_freq", "energy_value", "stat",
 )  # fmt: skip
-"""What telemetry reads: shown one by one where it is refused."""
+"""The nodes that telemetry reads: shown one by one where they are refused."""
 
 
 def render(found: Enrolment) -> RenderableType:

@@ -104,7 +104,7 @@ def quantize(
 
 
 def _whole(count: int, batch: int) -> range:
-    """So many examples, up to a whole batch."""
+    """Return the numbers of `count` examples, rounded up to whole batches."""
     return range(-(-count // batch) * batch)
 
 
@@ -124,7 +124,7 @@ def _labels(path: Path | None, examples: Examples) -> np.ndarray[Any, Any] | Non
 
 
 def _activations(what: str, graph: Graph, examples: Examples, which: range) -> Iterator[Mapping[str, Array]]:
-    """Of one inference after another, which are counted."""
+    """Yield the activations of one inference after another, with a progress bar."""
     from kernels.frontend.examples import examples_in
     from kernels.frontend.quantize import activations
 

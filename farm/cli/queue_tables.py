@@ -1,4 +1,4 @@
-"""What `farm queue` prints."""
+"""The tables that `farm queue` prints."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def gather(settings: Settings, ledger: Ledger, row: ExperimentRow, *, layers: bo
 
 
 def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
-    """Where they cannot be read, that is said, and the rest is told without them."""
+    """Return the set's labels; where they cannot be read, say so and return None: the rest is told without them."""
     try:
         return labels_of(settings, row.experiment)
     except ModelFileError as e:

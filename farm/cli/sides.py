@@ -22,15 +22,15 @@ _EARLIER = re.compile(r"(?P<name>.+)~(?P<first>\d+)(?:-(?P<last>\d+))?")
 
 
 class Side(NamedTuple):
-    """What stands on one side."""
+    """One side of a comparison."""
 
     name: str
     experiments: tuple[str, ...]
     rows: list[SideRow]
     kept: tuple[str, ...]
-    """Those of its experiments that the ledger has."""
+    """The side's experiments that the ledger has."""
     serials: frozenset[str]
-    """Of the devices of these."""
+    """The serials of these experiments' devices."""
 
 
 def read_sides(state: Path | None, texts: Iterable[str]) -> list[Side]:
@@ -52,7 +52,7 @@ def read_sides(state: Path | None, texts: Iterable[str]) -> list[Side]:
 
 
 def _name_times(sides: Iterable[Side], ledger: Ledger) -> None:
-    """In baselines of older versions a time is a `latency` whatever its mode, which the ledger may know."""
+    """Rename times in baselines of older versions: all are called `latency`; the ledger may know their mode."""
     from orchestrator.analysis.comparison import time_of
 
     there = ledger.experiment_names()
@@ -89,7 +89,7 @@ def _side(text: str, settings: Settings, ledger: Callable[[], Ledger]) -> Side:
 
 
 def _named(settings: Settings, ledger: Ledger, name: str) -> Iterator[tuple[list[str], list[SideRow]]]:
-    """Of each run that a name means, of an experiment or else of a suite: its experiments and its blocks."""
+    """Yield, for each run that a name means (of an experiment, else of a suite), its experiments and its blocks."""
     match = _EARLIER.fullmatch(name)
     told, first = (match["name"], int(match["first"])) if match else (name, 0)
     last = int(match["last"] or first) if match else first
@@ -117,7 +117,7 @@ def _named(settings: Settings, ledger: Ledger, name: str) -> Iterator[tuple[list
 
 
 def _nights(ledger: Ledger, name: str) -> list[Night]:
-    """Those of a suite that measured something, the newest first; or the one of this id."""
+    """Return the nights of a suite that measured something, the newest first; or the one with this id."""
     from orchestrator.nightly.past import nights_of
 
     suite, _, at = name.partition("@")

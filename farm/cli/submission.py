@@ -82,7 +82,7 @@ def _warnings(submission: Submission) -> list[str]:
 
 
 def _without_power(measure: Measure) -> str:
-    """What is said of power that nobody measures; empty where there is nothing of that kind."""
+    """Return the warning about power options without the quantity `power`; empty where there is no such option."""
     usual = type(measure)()
     given = [name for name in ("power_source", "power_period") if getattr(measure, name) != getattr(usual, name)]
     if not given or "power" in measure.quantities:
@@ -96,7 +96,7 @@ def _cells(submission: Submission) -> int:
 
 
 def submission_data(submission: Submission) -> dict[str, Any]:
-    """For programs."""
+    """Return the submission as data, for programs."""
     expansion = submission.expansion
     return {
         "experiment": submission.experiment_id,

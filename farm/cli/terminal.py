@@ -1,4 +1,4 @@
-"""What is written on a terminal: text of others (phones, files, hosts) may not steer it, whoever prints it."""
+"""Text on a terminal: text of others (phones, files, hosts) may not steer it, whoever prints it."""
 
 from __future__ import annotations
 

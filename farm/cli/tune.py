@@ -34,7 +34,7 @@ NAMES = ("exhaustive", "halving", "budgeted")
 
 
 class _Group(TyperGroup):
-    """What is no command of the group is the model of `farm tune run`, whose name may be left out."""
+    """The group of `farm tune`: a word that is no command is the model of `run`, whose name may be left out."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else "--help"
@@ -112,7 +112,7 @@ def run(
 
 
 def _strategy(name: str | None, budget: str | None) -> tuple[Callable[[float], Strategy], float | None]:
-    """From the seconds of a layer; and the budget. Raises UsageError."""
+    """Return how a strategy is made from the seconds of a layer, and the budget. Raises UsageError."""
     from kernels.tuning import STRATEGIES
 
     name = name or ("halving" if budget is None else "budgeted")

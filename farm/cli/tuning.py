@@ -83,7 +83,7 @@ def compared(found: Comparison) -> str:
 
 
 def _unresolved(found: Comparison) -> str:
-    """What is to be said where the interval includes zero."""
+    """Return what is to be said where the interval includes zero; empty elsewhere."""
     if not found.change.low <= 0 <= found.change.high:
         return ""
     if found.losers:

@@ -53,7 +53,7 @@ def follow_to_end(
 
 
 def end_data(experiment_id: str | None, last: Snapshot) -> dict[str, Any]:
-    """How jobs ended, and what is still open where a timeout came first."""
+    """Return how jobs ended, and what is still open where a timeout came first."""
     return {
         "experiment": experiment_id,
         "outcomes": outcomes(last.counts),

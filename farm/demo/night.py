@@ -58,7 +58,7 @@ class NightDemo(Demo):
         return self._folder / FILES[0]
 
     def slow_down(self) -> None:
-        """From now on the next build takes 8 % longer on one phone."""
+        """Let the next build take 8 % longer on one phone."""
         phones = read_phones(self.state / "virtual")
         sha256 = hashlib.sha256(self._next_build.read_bytes()).hexdigest()
         phones.control.fault(SLOW, SlowBuild(build=sha256, share=1 / (1 + SLOWER)))
@@ -80,7 +80,7 @@ class NightDemo(Demo):
 
 
 def is_found(night: Night) -> bool:
-    """Whether the slow phone alone is told as worse, and was found twice."""
+    """Return whether the slow phone alone is told as worse, and was found twice."""
     worse = {row.compared.device for row in night.rows if row.compared.verdict == "different" and row.confirmed}
     return night.outcome == "complete" and worse == {SLOW}
 

@@ -141,7 +141,7 @@ class Demo:
 
 
 def _possible(ledger: Ledger, experiment_id: str, serials: set[str]) -> bool:
-    """Whether every open job has a candidate among the devices."""
+    """Return whether every open job has a candidate among the devices."""
     waiting = ledger.jobs(experiment_id, ("waiting", "placed", "running"))
     return all(set(job.job.candidates) & serials for job in waiting)
 

@@ -76,7 +76,7 @@ def server_version(place: int | Path) -> int | None:
 
 
 class AdbServer:
-    """Which server this farm uses, and whether it is ours to start.
+    """The adb server that this farm uses, which may be ours to start.
 
     `real`: for the phones of this machine's USB and network; `virtual`: for virtual ones.
     """

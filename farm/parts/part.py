@@ -15,7 +15,7 @@ ANSWER_S = 30.0
 
 
 def nothing() -> None:
-    """What most parts need before they start and after they are ready."""
+    """Do nothing: most parts need no more before they start and after they are ready."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Part:
     is_ready: Callable[[], bool]
     """Asked ten times a second until it says True; must not block longer than a second or raise."""
     detail: str = ""
-    """For people: port, version."""
+    """A detail for people: port, version."""
     environment: dict[str, str] = field(default_factory=dict)
     """Added to what all parts have."""
     before_start: Callable[[], None] = nothing
@@ -35,14 +35,14 @@ class Part:
     after_ready: Callable[[], None] = nothing
     """Follows every time it becomes ready. May raise FarmError: the part is then restarted."""
     needed: bool = True
-    """Without it there is no farm; of another one the supervisor says that it is not there, and tries again."""
+    """True if the farm needs this part; the supervisor says that another part is not there, and tries again."""
     ready_limit_s: float = 60.0
     grace_s: float = 5.0
-    """From SIGTERM to SIGKILL."""
+    """The time from SIGTERM to SIGKILL."""
 
 
 def said_by(*command: str) -> str:
-    """What a program says of itself. Raises SetupError where it does not come to that."""
+    """Return what a program says of itself. Raises SetupError where it does not answer."""
     try:
         done = subprocess.run(command, capture_output=True, timeout=ANSWER_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as e:
@@ -64,7 +64,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether a loopback port can be bound now."""
+    """Return whether a loopback port can be bound now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

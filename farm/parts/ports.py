@@ -30,7 +30,7 @@ class Ports:
             self._held.pop().close()
 
     def take(self, port: int) -> bool:
-        """Whether a loopback port is free and no other farm has chosen it; then this one has."""
+        """Take a loopback port for this farm, and return whether it is free and no other farm has chosen it."""
         claim = socket.socket(socket.AF_UNIX)
         try:
             claim.bind(f"\0pocketfarm/port/{port}")

@@ -23,7 +23,7 @@ from .part import Part, free_port, said_by
 OLDEST = (7, 0)
 """Access lists with selectors and keys that may only be read came with 7.0."""
 MEMORY_SHARE = 4
-"""Of the machine's memory: a quarter. Redis then takes nothing new, and forgets nothing."""
+"""The divisor of the machine's memory: Redis may use a quarter. Then it takes nothing new, and forgets nothing."""
 VALUE_BYTES = 48 << 20
 """The longest value that it takes: a record has a few megabytes."""
 INSTALL = "sudo apt-get install redis-server"
@@ -62,7 +62,7 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """For the parts on this machine."""
+        """The URL for the parts on this machine."""
         return f"redis{'s' * bool(self.reach)}://127.0.0.1:{self.port}/0"
 
     @property
@@ -124,7 +124,7 @@ class RedisServer:
         }
 
     def _known_hosts(self) -> dict[str, str]:
-        """By the ledger; where that is away, by the last start."""
+        """Return the hosts' secrets from the ledger; where that is away, those of the last start."""
         kept = self.folder / "hosts.json"
         try:
             found = dict(self._secrets())

@@ -28,7 +28,7 @@ def scheduler(server: RedisServer) -> Part:
     """Places waiting jobs and takes records in. It is ready when it has ended a turn, in which it says what waits."""
 
     def forget() -> None:
-        """What an earlier one said."""
+        """Remove what an earlier scheduler said."""
         with suppress(redis.RedisError), server.client() as client:
             client.delete(keys.WAITING)
 

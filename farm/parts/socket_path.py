@@ -1,4 +1,4 @@
-"""Where unix sockets lie whose folder may have a long path."""
+"""Paths of unix sockets whose folder may have a long path."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LIMIT = 100
 
 
 def socket_path(folder: Path, name: str) -> Path:
-    """In the folder, or where that path is too long for the kernel, in one under the machine's temporary folder, the
-    same every time; whoever makes the socket makes that folder private."""
+    """Return a socket's path: in the folder, or, where that is too long for the kernel, in one under the machine's
+    temporary folder, the same every time; whoever makes the socket makes that folder private."""
     path = folder / name
     if len(os.fsencode(path)) <= LIMIT:
         return path

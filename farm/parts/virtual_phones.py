@@ -13,7 +13,7 @@ from .adb_server import AdbServer
 from .part import Part
 
 PROFILES = ("galaxy_s7", "nexus_5", "pixel_7", "sd888_hdk")
-"""What `farm up --virtual N` takes, in turn."""
+"""The profiles that `farm up --virtual N` takes, in turn."""
 
 
 def profiles_for(count: int, named: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How other machines reach a farm: its address and ports, and the certificates that prove whose they are."""
+"""The way in for other machines: a farm's address and ports, and the certificates that prove whose they are."""
 
 from .address import Reach, authority_of, reach_of
 

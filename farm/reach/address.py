@@ -1,4 +1,4 @@
-"""Where other machines reach this farm (`farm up --listen`): its address, its ports, and its certificate."""
+"""The address at which other machines reach this farm (`farm up --listen`), its ports, and its certificate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def authority_of(state: Path) -> Authority:
 
 @dataclass(frozen=True)
 class Reach:
-    """How hosts reach Redis and the farm's web part."""
+    """The way by which hosts reach Redis and the farm's web part."""
 
     address: str
     """A name or an IP address of this machine, as the hosts know it."""
@@ -40,7 +40,7 @@ class Reach:
         return f"https://{_in_url(self.address)}:{self.web_port}"
 
     def certificate(self) -> Certificate:
-        """Of all servers of this farm; made or renewed where that is due."""
+        """The certificate of all servers of this farm; made or renewed where that is due."""
         return self.authority.issue("farm", {self.address, self.bind, "127.0.0.1", "localhost"})
 
 

@@ -91,7 +91,7 @@ class Authority:
         target.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
 
     def _holds(self, found: Certificate, addresses: list[str]) -> bool:
-        """Whether a certificate is there, is this authority's, has these addresses and does not end soon."""
+        """Return whether a certificate exists, is this authority's, has these addresses and does not end soon."""
         try:
             known = x509.load_pem_x509_certificate(found.certificate.read_bytes())
             known.verify_directly_issued_by(x509.load_pem_x509_certificate(self.certificate.read_bytes()))
@@ -103,7 +103,7 @@ class Authority:
 
 
 def ends_at(certificate: Path) -> datetime:
-    """When a certificate ends. Raises OSError, ValueError."""
+    """Return when a certificate ends. Raises OSError, ValueError."""
     return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
 
 

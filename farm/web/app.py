@@ -26,7 +26,7 @@ from .room import NoRoom, Room
 
 log = logging.getLogger(__name__)
 BELIEVED_S = 1.0
-"""How long the hosts' secrets are kept in memory: one that was removed is refused after that."""
+"""The time for which the hosts' secrets are kept in memory: then a host that was removed is refused."""
 
 
 def make_app(settings: Settings) -> Starlette:
@@ -88,7 +88,7 @@ async def _taken(request: Request, size: int, body: IO[bytes]) -> None:
 
 
 class Hosts:
-    """Whose secret a request shows."""
+    """The hosts by their secrets: whose secret does a request show?"""
 
     def __init__(self, open_ledger: Callable[[], Ledger]) -> None:
         self._open = open_ledger

@@ -1,4 +1,4 @@
-"""What the pages let people do, done as the command line does it."""
+"""The acts that the pages offer, done as the command line does them."""
 
 from __future__ import annotations
 

@@ -28,17 +28,17 @@ from .patience import Patient
 CONNECTIONS = 400
 REPLY_S = 2.0
 GIVES_WAY_S = 0.0005
-"""After so long a thread that computes gives way to a page's, which comes back from the database some thirty times."""
+"""The time after which a computing thread gives way to a page's, which returns from the database some thirty times."""
 
 
 @dataclass(frozen=True)
 class Listening:
-    """Where the pages are served."""
+    """The address at which the pages are served."""
 
     address: str = "127.0.0.1"
     port: int = 0
     name: str = ""
-    """By which other machines reach it; empty: this machine alone."""
+    """The name by which other machines reach the pages; empty: this machine alone."""
     certificate: Certificate | None = None
 
     @property
@@ -60,7 +60,7 @@ def app_of(state: Path, listening: Listening) -> Starlette:
 
 
 def serve(state: Path, listening: Listening) -> None:
-    """Until a signal ends it."""
+    """Serve the pages until a signal ends it."""
     own = listening.certificate
     app = app_of(state, listening)
     sys.setswitchinterval(GIVES_WAY_S)

@@ -8,7 +8,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 10.0
-"""For all of a request's head."""
+"""The time for all of a request's head."""
 BODY_S = 30.0
 LEAST_BYTES_PER_S = 16 << 10
 """A body has `BODY_S`, and as long as it takes at this rate."""

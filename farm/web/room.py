@@ -13,18 +13,18 @@ from pathlib import Path
 from orchestrator.system.private_files import make_file, settle
 
 FREE_BYTES = 1 << 30
-"""Of the disk, what a host's files leave to the farm."""
+"""The free space of the disk that a host's files leave to the farm."""
 DAY_S = 86_400.0
 HOST_BYTES = 32 << 30
-"""What one host may send in a day."""
+"""The bytes that one host may send in a day."""
 SENT = "sent.json"
-"""In the state folder: since when, and bytes by host."""
+"""The file in the state folder that holds the day's start, and bytes by host."""
 COPIES = 2
 """A file is there twice until its hash is known to be right."""
 
 
 class NoRoom(Exception):
-    """Why a file is not taken."""
+    """The reason why a file is not taken."""
 
 
 class Room:

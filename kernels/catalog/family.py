@@ -50,7 +50,7 @@ class Call:
     """Constants of the body beside its tile."""
     ints: Mapping[str, int] = field(default_factory=dict)
     group: int = 0
-    """Work-items of a work-group, where the kernel needs just so many; 0: as the device likes."""
+    """Work-items that a work-group must have; 0: any number."""
     weight: Array | None = None
     """Packed; None: it has none, or reads it as the network has it."""
     bias: Array | None = None

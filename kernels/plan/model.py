@@ -272,7 +272,7 @@ class Requires(_Part):
 
 
 REFUSED = "refused:"
-"""Before a layer, among the options of a plan."""
+"""The word before a layer, among the options of a plan."""
 
 
 class Plan(_Part):

@@ -27,7 +27,7 @@ from .variables import Shape, up
 Activation = tuple[Any, ...]
 _MOST_TURNS = 65_536
 _SQUARES = 16
-"""Below one another that a work-item turns: what it writes of a row then fills four cache lines."""
+"""The squares, below one another, that a work-item turns: its part of a row then fills four cache lines."""
 _DEEP = 2048
 """The depth from which on a product of few outputs shares out its depth on a GPU."""
 
@@ -258,7 +258,7 @@ class CpuMachine(Machine):
     def product(
         self, layer: str, a: Rows, b: Rows, target: Rows, *, rows: int, bias: str = "", activation: Activation = ()
     ) -> None:
-        """Either operand as it lies."""
+        """Compute a product of either operand as it lies."""
         code, lo, hi = activation_code(activation)
         ints = {
             "rows": rows, "depth": a.stride, "columns": target.stride, "a_stride": a.n if a.turned else a.stride,

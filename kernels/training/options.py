@@ -37,7 +37,7 @@ class TrainingOptions:
     momentum: float = 0.0
     loss: Loss = "cross_entropy"
     pretrain_epochs: int = 0
-    """Before all layers together, each but the last as an autoencoder with tied weights, for so many epochs."""
+    """The epochs of each layer but the last, as an autoencoder with tied weights, before all layers together."""
     input_dtype: InputDtype = "u8"
     scale: float = 0.0
     """The factor of the inputs; 0: 1/255 of bytes, 1 of floats."""

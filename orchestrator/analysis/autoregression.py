@@ -19,10 +19,10 @@ GRID = np.linspace(0, 0.95, 96)
 OUTLYING = 4.5
 """Differences that are larger than so many medians are drawn in to there."""
 SHADE, FEW = 1.0, 10
-"""By so many standard errors the correlation of many values is taken to be higher than it seems, of so few by none."""
+"""Standard errors by which the correlation of many values is raised, and the number of values up to which by none."""
 KNOWN_FROM = 18
-"""So many values tell half of the square of it: a dozen show hardly any, and what they seem to show hid steps of eight
-standard deviations."""
+"""The number of values at which half of the correlation that they show is believed: what a dozen seem to show hid
+steps of eight standard deviations."""
 
 
 class Fitted(NamedTuple):
@@ -56,7 +56,7 @@ def _square(differences: Sequence[np.ndarray]) -> float | None:
 
 
 def last_column(values: np.ndarray, columns: np.ndarray, alike: float) -> Fitted:
-    """By least squares of values whose neighbours have the correlation `alike`."""
+    """Fit the last column by least squares of values whose neighbours have the correlation `alike`."""
     from scipy.special import stdtr
 
     size, error = with_error(values, columns, alike)
@@ -91,7 +91,7 @@ def _fit(values: np.ndarray, columns: np.ndarray) -> tuple[float, float]:
 
 
 def difference(left: np.ndarray, right: np.ndarray, alike: float) -> Fitted:
-    """Of the means: what few values at the border do counts for no more than the others."""
+    """Return the means' difference: what few values at the border do counts for no more than the others."""
     from scipy.special import stdtr
 
     size = float(right.mean() - left.mean())
@@ -110,6 +110,6 @@ def variance_of_mean(count: int, alike: float) -> float:
 
 
 def _freed(values: np.ndarray, alike: float) -> np.ndarray:
-    """What a value has that the one before does not foretell."""
+    """Return the part of each value that the one before does not predict."""
     first = values[:1] * sqrt(1 - alike**2)
     return np.concatenate([first, values[1:] - alike * values[:-1]])

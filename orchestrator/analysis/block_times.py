@@ -1,5 +1,5 @@
-"""How long a block of a cell takes on a device, learnt from those that have ended: of the cell on the device, else of
-the cell on devices of this model, else of the whole experiment."""
+"""The time that a block of a cell takes on a device, learnt from those that have ended: of the cell on the device,
+else of the cell on devices of this model, else of the whole experiment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statistics import mean, stdev
 ENOUGH = 3
 """Blocks from which a cell on a device, or on a model, is known by its own."""
 GUESS = 0.5
-"""Of its duration: the deviation that is assumed of what was seen once."""
+"""The assumed deviation of a duration that was seen once, as a share of it."""
 
 
 class BlockTimes:
@@ -46,7 +46,7 @@ class Drawn:
         self._kept: list[Sequence[float]] = []
 
     def lasts_s(self, cell_id: str, serial: str, blocks: int) -> float:
-        """Of so many blocks one after the other."""
+        """Return the time of `blocks` blocks, one after the other."""
         learnt = self._times.learnt(cell_id, serial)
         if id(learnt) not in self._known:
             self._known[id(learnt)] = self._mean_and_deviation(learnt)

@@ -48,12 +48,12 @@ ROUNDING = 1e-12
 """A share of the largest value; what differs by less is the same number."""
 NORMAL_MAD = 1.4826
 OF_TICKS = 0.05
-"""What is likelier than that is no step in any case."""
+"""The p-value above which a split is no step in any case."""
 ROUNDS = 5
 AT_ONCE = 200_000
 """Distances that are kept at a time where there are few values."""
 LONG = 4096
-"""Of an interval of more values the candidate is the split that leaves the least spread: hardly another, far sooner."""
+"""The length from which on an interval's candidate is the split of least spread: hardly another one, far sooner."""
 
 
 class ChangePoint(Model):
@@ -82,7 +82,7 @@ class Changes(Model):
 
 
 class _Split(NamedTuple):
-    """Of the values from `start` to before `end`."""
+    """A split of the values from `start` to before `end`."""
 
     start: int
     place: int
@@ -92,8 +92,8 @@ class _Split(NamedTuple):
 def change_points(
     values: Sequence[float], level: float = LEVEL, least: float = 0.0, alike: float | None = None
 ) -> Changes:
-    """Of values in order of time. `least`: changes by a smaller share are not told; `alike`: correlation of a value
-    with the next one, None: it is learnt."""
+    """Find the changes of level of values in order of time. `least`: changes by a smaller share are not told;
+    `alike`: correlation of a value with the next one, None: it is learnt."""
     raw = np.asarray(values, dtype=float)
     exponent = int(np.frexp(np.abs(raw).max(initial=0.0))[1])
     raw = np.ldexp(raw, -exponent)  # at most one, so that no square is too large or too small for a number
@@ -140,7 +140,7 @@ def _neighbours(places: Sequence[int], count: int) -> list[_Split]:
 
 
 def _noise(values: np.ndarray) -> float:
-    """Of a value, by the median difference of neighbours; where more than half of these are none, by their mean."""
+    """Return a value's noise, by the median difference of neighbours; where more than half are zero, by their mean."""
     steps = np.abs(np.diff(values))
     if not steps.size:
         return 0.0
@@ -166,7 +166,7 @@ def _steps(values: np.ndarray, floor: float, level: float, alike: float | None) 
 
 
 def _places(values: np.ndarray, splits: Iterable[_Split], level: float) -> list[int]:
-    """Of values that are not alike: the surest split first, then those of intervals that do not hold it."""
+    """Return change points of values that are not alike: the surest split first, then those of intervals without it."""
     tested = [(_p(values, each.start, each.place, each.end, 0.0), each) for each in splits]
     found = sorted((p, each.place, each.end - each.start, each) for p, each in tested if p <= level)
     places: list[int] = []
@@ -177,8 +177,8 @@ def _places(values: np.ndarray, splits: Iterable[_Split], level: float) -> list[
 
 
 def _between(values: np.ndarray, places: list[int], floor: float, level: float) -> list[int]:
-    """With those that show between places that are known: both ends of a change that is soon taken back are needed
-    before either stands out of the whole series."""
+    """Add the change points between known ones: both ends of a change that is soon taken back are needed before
+    either stands out of the whole series."""
     for _ in range(ROUNDS):
         edges = [0, *places, len(values)]
         more = _places(values, _splits(values, pairwise(edges), floor), level)
@@ -189,7 +189,7 @@ def _between(values: np.ndarray, places: list[int], floor: float, level: float) 
 
 
 def _intervals(count: int) -> Iterator[tuple[int, int]]:
-    """Of each length, by steps of the square root of two, so many that neighbours overlap by half."""
+    """Yield intervals of each length, by steps of the square root of two, so many that neighbours overlap by half."""
     length = float(count)
     while length >= 2 * FEWEST:
         many = 2 * int(np.ceil(count / length)) - 1
@@ -219,7 +219,7 @@ def _splits(values: np.ndarray, intervals: Iterable[tuple[int, int]], floor: flo
 
 
 def _most_energy(rows: np.ndarray) -> np.ndarray:
-    """Of each row the split with the largest energy statistic of the two parts."""
+    """Return each row's split with the largest energy statistic of the two parts."""
     count = rows.shape[1]
     left, right = distances(rows)
     within_left, within_right = np.cumsum(left, axis=1), np.cumsum(right[:, ::-1], axis=1)[:, ::-1]

@@ -14,7 +14,7 @@ MANY = 256
 
 
 def distances(rows: Rows) -> tuple[Rows, Rows]:
-    """Of each value the sum of its distances to those before it in its row, and to those after it. Time n log(n)^2,
+    """Return each value's sum of distances to those before it in its row, and to those after it. Time n log(n)^2,
     memory n of many; of few n^2."""
     if rows.shape[1] < MANY:
         pairs = np.abs(rows[:, :, None] - rows[:, None, :])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import exp, lgamma, log, log1p
 
 LARGEST = 1e4
-"""Of a and b: up to here results are within 1e-10 of the true ones; beyond, logarithms of gamma lose digits."""
+"""The largest a and b: up to here results are within 1e-10 of the truth; beyond, logarithms of gamma lose digits."""
 _ENOUGH, _TINY, _MOST_TERMS = 1e-15, 1e-300, 10_000
 
 

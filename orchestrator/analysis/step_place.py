@@ -1,4 +1,4 @@
-"""Where between two change points a series steps, given that it does.
+"""The place of a step between two change points, given that the series steps there.
 
 The likelihood of a step and first-order autoregression, AR(1), is taken at each place with the best levels and spread,
 in closed form: the first value of the new level stands out by the whole step of what the one before foretells, later

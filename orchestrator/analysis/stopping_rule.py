@@ -36,7 +36,7 @@ EnergyKind = tuple[PowerSource, Scope, Source]
 
 
 class Need(StrEnum):
-    """Whether a cell needs more blocks, and if not why."""
+    """The need of a cell for more blocks, or the reason why it has none."""
 
     MORE = "more"
     TARGET_MET = "target_met"
@@ -45,7 +45,7 @@ class Need(StrEnum):
 
 
 class StoppingDecision(Model):
-    """Of one cell on one device."""
+    """The decision about one cell on one device."""
 
     need: Need
     target: float
@@ -58,7 +58,7 @@ class StoppingDecision(Model):
     energy: float | None
     """The same of the energy per inference; None where it is not measured, too."""
     stream: bool = False
-    """Whether the samples are streams, so that their time tells the throughput."""
+    """True if the samples are streams, so that their time tells the throughput."""
 
     @property
     def text(self) -> str:
@@ -77,7 +77,7 @@ class StoppingDecision(Model):
 
 
 def why_out_of_reach(sampling: Sampling) -> str:
-    """Why no cell can meet the target, and how to mend it; empty where one may, or where there is no target."""
+    """Return why no cell can meet the target, and how to mend it; empty where one may, or without a target."""
     if sampling.target_interval is None or sampling.max_blocks >= LEAST_BLOCKS:
         return ""
     return (

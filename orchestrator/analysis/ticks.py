@@ -1,4 +1,4 @@
-"""Whether values of a coarse clock step, of which there are few kinds."""
+"""A test for values of a coarse clock, of which there are few kinds: do they step?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ APART = 3.0
 
 
 def p_of_ticks(left: np.ndarray, right: np.ndarray) -> float:
-    """Of values of few kinds, as a coarse clock gives them, two-sided: that so many high ones lie on one side by chance
-    (R. A. Fisher's exact test). Student's t takes a few ticks that come together for a step. 0 of many kinds, of sides
-    that have one each, and of sides that lie more than `APART` ticks apart."""
+    """Return the two-sided probability that so many high values lie on one side by chance, of few kinds as a coarse
+    clock gives them (R. A. Fisher's exact test). Student's t takes a few ticks that come together for a step. 0 of
+    many kinds, of sides that have one each, and of sides that lie more than `APART` ticks apart."""
     whole = np.concatenate([left, right])
     every = np.unique(whole)
     kinds = [len(np.unique(each)) for each in (left, right)]

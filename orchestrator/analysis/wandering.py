@@ -17,7 +17,7 @@ SHARES = np.concatenate([[0.0], np.geomspace(1e-3, 4.0, 14)])[:, None]
 CERTAIN = 1e-20
 """Least share of the sum of squares that a step leaves where there is noise."""
 BY_VALUES, FEW = 4.2, 3.6
-"""By so many times the logarithm of the number of values, as a multiple of these few, a step must be likelier
+"""A step must be likelier by `BY_VALUES` times the logarithm of the number of values, as a multiple of `FEW`
 (benchmarks/statistics/steps.py)."""
 
 

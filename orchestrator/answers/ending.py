@@ -1,5 +1,5 @@
-"""When will an experiment end? Its blocks that are left are run in a simulation, many times, each with durations drawn
-from those that were measured; the answer is the middle of the ends and the range of nine tenths of them."""
+"""The end of an experiment under way. Its blocks that are left are run in a simulation, many times, each with durations
+drawn from those that were measured; the answer is the middle of the ends and the range of nine tenths of them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ RUNS = (5, 60)
 BLOCKS = 60_000
 """Blocks that are simulated in all, about; where there are many the range is narrow."""
 OUTSIDE = 0.05
-"""Of the ends, below the range and above it."""
+"""The share of the ends below the range, and of those above it."""
 NAMED = 3
 DAY_S, SOON_S = 86400.0, 180.0
 
 
 @dataclass(frozen=True)
 class Ending:
-    """When an experiment ends, by Unix time, or why that is unknown."""
+    """The end of an experiment, by Unix time, or why that is unknown."""
 
     at: float = 0.0
     earliest: float = 0.0
@@ -54,14 +54,14 @@ class Ending:
 
     @property
     def data(self) -> dict[str, Any]:
-        """For `--json`: times are null where they are unknown."""
+        """Return the ending for `--json`: times are null where they are unknown."""
         known = not self.unknown
         times = {name: getattr(self, name) if known else None for name in ("at", "earliest", "latest")}
         return {**times, "unknown": self.unknown, "assuming": list(self.assuming)}
 
 
 def when_it_ends(ledger: Ledger, experiment_id: str, devices: Sequence[Device] | None) -> Ending:
-    """Of an experiment that is not over. `devices`: as placement sees them; None where no farm runs."""
+    """Return the end of an experiment that is not over. `devices`: as placement sees them; None where no farm runs."""
     if devices is None:
         return Ending(unknown="no farm answers")
     return ending(ledger.outlook(experiment_id), devices, time.time(), experiment_id)

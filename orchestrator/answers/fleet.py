@@ -28,7 +28,7 @@ class Lane:
     leased: bool
     """It has work that may still be on its way to it."""
     why: str = ""
-    """Why the next job that only this device may run waits, as the scheduler found."""
+    """The reason why the next job that only this device may run waits, as the scheduler found."""
     done: int = 0
     total: int = 0
     """Jobs that only this device may run: those that are over, and all."""
@@ -63,7 +63,7 @@ class Snapshot:
 
     @property
     def at_the_engine(self) -> Lane | None:
-        """Whose engine runs on this host's cores now."""
+        """The lane whose engine runs on this host's cores now."""
         return next((lane for lane in self.lanes if lane.shares_the_host and lane.measures), None)
 
     @property
@@ -91,7 +91,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Now:
-    """What a device does, in words."""
+    """The present work of a device, in words."""
 
     mood: Mood
     word: str
@@ -116,7 +116,7 @@ def now_of(lane: Lane, at_the_engine: str = "") -> Now:
 
 
 def _idle(lane: Lane) -> Now:
-    """What a device does that has no session."""
+    """Return what a device without a session does."""
     state = lane.device.state
     if state.health is not Health.READY:
         return Now("held" if state.health is Health.HELD else "bad", state.health.value, state.reason)
@@ -145,7 +145,7 @@ def lanes_of(
     waits: Sequence[Wait] = (),
     counts: Mapping[str, tuple[int, int]] | None = None,
 ) -> tuple[Lane, ...]:
-    """By serial. `counts`: device -> jobs that are over, and all, as `Ledger.device_counts` has them."""
+    """Return lanes by serial. `counts`: device -> jobs that are over, and all, as `Ledger.device_counts` has them."""
     sessions = {one.serial: one for one in progress}
     own = {wait.devices[0]: wait.reason.text for wait in reversed(waits) if len(wait.devices) == 1}
     rest = next((wait.reason.text for wait in waits if not wait.devices), "")

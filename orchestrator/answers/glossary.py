@@ -12,7 +12,7 @@ PLACES = (
     Path(__file__).parents[2] / "docs" / "glossary.md",
     Path(sys.prefix) / "share" / "pocketfarm" / "glossary.md",
 )
-"""In a checkout, and where an installation puts it."""
+"""The glossary's places: in a checkout, and where an installation puts it."""
 _ENTRY = re.compile(r"^\*\*(.+?)\*\*: (.+?)(?=\n\n|\Z)", re.M | re.S)
 
 

@@ -1,4 +1,4 @@
-"""Which hosts there are, what each has in hand, and why one gets no work."""
+"""The hosts that there are, what each has in hand, and why one gets no work."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class HostView:
     state: str
     """ready, draining, drained, removed, unfit, or silent: nobody announces it."""
     why: str
-    """Why it gets no work, and what to do; empty: it does."""
+    """The reason why it gets no work, and what to do; empty: it does."""
     running: int
     """Attempts that it has in hand."""
     sessions: int
-    """How many it runs at once; 0: it does not say."""
+    """The number of sessions it runs at once; 0: it does not say."""
     version: str
     protocol: int
     spooled: int

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from orchestrator.ledger import Work
 
 PARTS = 4
-"""Of what is left of a cell a device takes a part of this size of its share at once: many blocks cost few steps."""
+"""Parts of a device's share of a cell that it takes one at a time: many blocks cost few steps."""
 
 Lasts = Callable[[str, str, int], float]
 """Cell, serial, blocks one after the other -> seconds."""

@@ -1,4 +1,4 @@
-"""How far is an experiment: its jobs, why they wait, when it ends, what did not go well."""
+"""The standing of an experiment: its jobs, why they wait, when it ends, what did not go well."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Problem:
     outcome: str
     cause: str
     reasons: tuple[str, ...]
-    """Of its newest record."""
+    """The reasons of its newest record."""
     attempts: int
     devices: tuple[str, ...]
 
     @property
     def data(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the problem for `--json`."""
         return {**vars(self), "reasons": list(self.reasons), "devices": list(self.devices)}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Of one experiment."""
+    """The standing of one experiment."""
 
     row: ExperimentRow
     waits: tuple[Wait, ...]

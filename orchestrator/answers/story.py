@@ -1,4 +1,4 @@
-"""What happened to a job, in order: its submission, every attempt with device, cause and log, and why it waits."""
+"""The story of a job, in order: its submission, every attempt with device, cause and log, and why it waits."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Try:
     """Empty while it is under way."""
     cause: str
     reasons: tuple[str, ...]
-    """What happened, and what to do."""
+    """The reasons: what happened, and what to do."""
     invalid: tuple[tuple[str, str], ...]
-    """Why the block does not count: code and what was seen."""
+    """The reasons why the block does not count: code and what was seen."""
     doubts: tuple[tuple[str, str, str], ...]
     """Code, what was seen, remedy."""
     conditions: tuple[tuple[str, str, str, bool], ...]
     """Name, what was wanted, what held, whether the device proves it."""
     steps: tuple[tuple[str, float], ...]
-    """What the agent did before the first inference, in order: name and seconds."""
+    """The agent's steps before the first inference, in order: name and seconds."""
     log: tuple[str, ...]
     """Lines that were kept as evidence."""
     median_ms: float | None
@@ -47,7 +47,7 @@ class Try:
 
 @dataclass(frozen=True)
 class Story:
-    """Of one job."""
+    """The story of one job."""
 
     job_id: str
     experiment_id: str
@@ -60,7 +60,7 @@ class Story:
     ended_at: float | None
     tries: tuple[Try, ...]
     waits: WaitReason | None
-    """Why it waits; None: it does not."""
+    """The reason why it waits; None: it does not."""
 
     @property
     def is_open(self) -> bool:
@@ -72,7 +72,7 @@ class Story:
 
     @property
     def data(self) -> dict[str, Any]:
-        """For `--json`."""
+        """Return the story for `--json`."""
         waits = {"kind": self.waits.kind.value, "reason": self.waits.text} if self.waits else None
         return {**asdict(self), "waits": waits}
 

@@ -1,5 +1,5 @@
-"""Why do jobs wait? The ledger knows which ones do; the scheduler says why, of the first ones of each experiment and
-choice of devices. The others of that choice wait behind them for the same reason."""
+"""The reasons why jobs wait. The ledger knows which ones do; the scheduler says why, of the first ones of each
+experiment and choice of devices. The others of that choice wait behind them for the same reason."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def explain(groups: Iterable[WaitingGroup], reasons: Mapping[str, WaitReason] | 
 def each_waits(
     ledger: Ledger, job_ids: Iterable[str], reasons: Mapping[str, WaitReason] | None
 ) -> dict[str, WaitReason]:
-    """Why each of these waiting jobs waits, by the same rule. Raises ServiceDown where the ledger is away."""
+    """Return why each of these waiting jobs waits, by the same rule. Raises ServiceDown where the ledger is away."""
     wanted, known = list(job_ids), reasons or {}
     found: dict[str, WaitReason] = {}
     for group in ledger.waiting_in_brief({*known, *wanted}):
@@ -72,13 +72,13 @@ def each_waits(
 
 
 def _of_others(looked_at: Counter[WaitReason], reasons: Mapping[str, WaitReason] | None) -> WaitReason:
-    """What those of a group wait for that the scheduler did not look at."""
+    """Return what those of a group wait for that the scheduler did not look at."""
     shared = [reason for reason, _ in looked_at.most_common() if reason.kind is not WaitKind.RETRY]
     return shared[0] if shared else UNKNOWN if reasons is None else QUEUED
 
 
 def reason_lines(waits: Iterable[Wait]) -> list[str]:
-    """For people, one line a kind of reason, that of most jobs first."""
+    """Return lines for people, one a kind of reason, that of most jobs first."""
     by_kind: dict[WaitKind, list[Wait]] = defaultdict(list)
     for wait in waits:
         by_kind[wait.reason.kind].append(wait)
@@ -109,7 +109,7 @@ def _jobs(waits: Iterable[Wait]) -> int:
 
 
 def wait_data(waits: Iterable[Wait]) -> list[dict[str, Any]]:
-    """For programs."""
+    """Return the waits for programs."""
     return [
         {"jobs": wait.jobs, "kind": wait.reason.kind.value, "reason": wait.reason.text, "devices": list(wait.devices)}
         for wait in waits

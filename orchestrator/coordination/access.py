@@ -1,4 +1,4 @@
-"""What a host's user may do in Redis: what its worker does, with its own keys, and nothing else.
+"""The rights of a host's user in Redis: what its worker does, with its own keys, and nothing else.
 
 Redis enforces it (access lists with keys that may only be read, since Redis 7.0), in functions too. keys.py says which
 keys these are.
@@ -22,7 +22,7 @@ _COMMANDS = (
     *("-@all", "+@connection", "-@dangerous", "+multi", "+exec", "+discard", "+watch", "+unwatch", "+time", "+info"),
     *(f"+{command}" for command in f"{_READS} {_WRITES} memory|usage fcall".split()),
 )
-"""What its worker and Celery use. No scripts of its own; nothing that makes a value grow in place, or takes long."""
+"""Commands of its worker and Celery. No scripts of its own; nothing that makes a value grow in place, or takes long."""
 
 
 def user_of(host: str) -> str:
@@ -30,7 +30,7 @@ def user_of(host: str) -> str:
 
 
 def rules(host: str, secret_sha256: str) -> list[str]:
-    """Of a host's user, as `ACL SETUSER` and a file of users take them. `host`: letters, digits, `_` and `-` alone."""
+    """Return a host's user as `ACL SETUSER` and a file of users take it. `host`: letters, digits, `_` and `-` alone."""
     queue = queue_name(host)
     own = [keys.host(host), keys.devices(host), keys.lives(host), keys.records(host)]
     own += [keys.change(host), keys.changes(host), keys.news(host), queue]

@@ -32,11 +32,11 @@ end
 MOST = 10_000
 """Changes of a host that are read at once."""
 LEASE, DEVICE = "l", "d"
-"""What changed, in front of a device's serial."""
+"""The kind of change, in front of a device's serial."""
 
 
 class ChangeLog:
-    """What one reader has seen of each host's changes."""
+    """The reader's place in each host's changes."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -72,7 +72,7 @@ class ChangeLog:
         return news
 
     def _begin(self) -> None:
-        """From now on; what is read after this is at least as new."""
+        """Begin to read from now on; what is read after this is at least as new."""
         self._redis.set(keys.EPOCH, uuid.uuid4().hex, nx=True)
         self._epoch = str(self._redis.get(keys.EPOCH))
         self._seen = {}

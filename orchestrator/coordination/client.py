@@ -61,7 +61,7 @@ def connect(settings: Settings) -> Redis:
 
 
 def _refused_certificate(error: BaseException | None) -> str:
-    """Why the certificate will not do later either; "" where it is not that."""
+    """Return why the certificate will not do later either; "" where it is not that."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code != NOT_YET_VALID:
             return error.verify_message
@@ -109,17 +109,17 @@ def shown_url(url: str) -> str:
 
 
 def _said(error: RedisError) -> str:
-    """What Redis said: the client puts words of its own in front of what a pipeline is answered."""
+    """Return what Redis said: the client puts words of its own in front of what a pipeline is answered."""
     return str(error).rpartition("caused error: ")[2]
 
 
 def _cannot_write(error: RedisError) -> bool:
-    """Whether Redis runs, and takes nothing because its file cannot be written: as a rule the disk is full."""
+    """Return whether Redis runs, and takes nothing because its file cannot be written: mostly the disk is full."""
     return _said(error).startswith("MISCONF")
 
 
 def _is_away(error: ResponseError) -> bool:
-    """Whether Redis cannot serve anybody now. The client takes the word in front off what it has a class for."""
+    """Return whether Redis cannot serve anybody now. The client drops the first word of errors that it knows."""
     kinds = (ReadOnlyError, MasterDownError, OutOfMemoryError)
     return isinstance(error, kinds) or _cannot_write(error) or _said(error).startswith("NOREPLICAS")
 
@@ -129,7 +129,7 @@ class WrongType(ServiceDown):
 
 
 def is_wrong_type(error: BaseException | None) -> bool:
-    """Whether a key has another type than it should: as if Redis had lost it, since the scheduler removes it."""
+    """Return whether a key has another type than it should: as if Redis had lost it: the scheduler removes it."""
     return isinstance(error, ResponseError) and "WRONGTYPE" in str(error)
 
 

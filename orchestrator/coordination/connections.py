@@ -65,7 +65,7 @@ class Connections(ConnectionPool):  # type: ignore[misc]
 
 
 def _is_fit(connection: Any) -> bool:
-    """Whether it is open and at the begin of an answer; the pool itself knows what to do with others."""
+    """Return whether it is open and at the begin of an answer; the pool itself knows what to do with others."""
     try:
         return connection.is_connected and not connection.can_read()
     except (RedisError, OSError):

@@ -18,7 +18,7 @@ BELIEVED_S = 5.0
 
 
 class FarmClock:
-    """How far Redis' clock is ahead of this machine's."""
+    """The time by which Redis' clock is ahead of this machine's."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis

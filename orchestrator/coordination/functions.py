@@ -19,7 +19,7 @@ from .news import TELL
 
 LIBRARY = "pocketfarm"
 _READING = ("holds", "entries", "fences")
-"""What also a Redis answers that may not be written."""
+"""Functions that also a Redis answers that may not be written."""
 Call = tuple[Sequence[str], Sequence[Any]]
 """Keys and arguments."""
 _BODIES = {
@@ -39,7 +39,7 @@ _BODIES = {
     "sweep": scripts.SWEEP,
 }
 _GROWING = ("send",)
-"""What a Redis without memory refuses; the others are small, or make room."""
+"""Functions that a Redis without memory refuses; the others are small, or make room."""
 
 
 def call(redis: Redis, name: str, keys: Sequence[str], arguments: Sequence[Any], **options: Any) -> Any:

@@ -42,7 +42,7 @@ class Inventory:
         self._clock = FarmClock(redis)
         self._entered = set[str]()
         self._said: dict[str, Device] = {}
-        """What this process announced of each device, without what is new each time."""
+        """The announcement of each device by this process, without what is new each time."""
 
     def tell_scheduler(self) -> None:
         """Jobs were submitted for these devices. Raises ServiceDown where Redis is away."""
@@ -98,7 +98,7 @@ class Inventory:
 
     @translated
     def announced(self, names: Collection[str] | None = None) -> dict[str, Device | None]:
-        """What each of these HOST:SERIAL says, or of all that are known; None where nothing is left."""
+        """Return what each of these HOST:SERIAL says, or of all that are known; None where nothing is left."""
         wanted = self._names(keys.devices) if names is None else sorted({name for name in names if keys.parsed(name)})
         said = self._said_of("device", wanted, Device)
         own = {n: d if d is not None and n == f"{d.facts.host}:{d.serial}" else None for n, d in said.items()}
@@ -122,13 +122,13 @@ class Inventory:
 
     @translated
     def announce_waiting(self, reasons: Mapping[str, WaitReason]) -> None:
-        """Why jobs wait, as the last placement found, by job id; said in every turn of a scheduler, waits or not."""
+        """Announce why jobs wait, as the last placement found, by job id; in each turn of a scheduler, waits or not."""
         self._redis.set(keys.WAITING, _REASONS.dump_json(dict(reasons)), ex=keys.ANNOUNCE_TTL_S)
 
     @translated
     def waiting(self) -> dict[str, WaitReason] | None:
-        """Why jobs wait, by job id; only the first jobs of each experiment have been looked at. None where no scheduler
-        has said anything for `keys.ANNOUNCE_TTL_S`."""
+        """Return why jobs wait, by job id; only the first jobs of each experiment have been looked at. None where no
+        scheduler has said anything for `keys.ANNOUNCE_TTL_S`."""
         text = self._redis.get(keys.WAITING)
         try:
             return _REASONS.validate_json(text) if text else None
@@ -161,7 +161,7 @@ class Inventory:
         ]
 
     def _said_of(self, kind: str, names: Sequence[str], model: type[M]) -> dict[str, M | None]:
-        """What is announced under these names. Of which nothing is left leave their host's index."""
+        """Return what is announced under these names. Names of which nothing is left leave their host's index."""
         start = f"{keys.PREFIX}{kind}:"
         with self._redis.pipeline(transaction=False) as pipe:
             for name in names:

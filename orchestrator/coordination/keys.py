@@ -57,15 +57,15 @@ HOST_NAME = r"[A-Za-z0-9_-]{1,100}"
 MOST_OF_A_HOST = 1000
 """Devices that a host may announce, and names of hosts that an index may have."""
 ANNOUNCED_BYTES = 1 << 18
-"""Of one announcement: what is longer is not read."""
+"""The most bytes of one announcement: what is longer is not read."""
 STREAM_BYTES = 128 << 20
 """A stream of records that holds so much takes no more: they wait on the host's disk."""
 HOST_BYTES = 2 * STREAM_BYTES
-"""Of all keys of one host: what is more is another's."""
+"""The most bytes of all keys of one host: what is more is another's."""
 
 
 class Kind(NamedTuple):
-    """What a key is by the word behind `farm:`."""
+    """A kind of key, by the word behind `farm:`."""
 
     type: str
     most_bytes: int = HOST_BYTES
@@ -96,13 +96,13 @@ def is_host(name: str) -> bool:
 
 
 def hosts_among(names: Collection[str]) -> tuple[list[str], list[str]]:
-    """Of an index of hosts: those that are names, as many as a farm may have, and what is to go."""
+    """Return an index's names of hosts, as many as a farm may have, and what is to go."""
     kept = sorted(filter(is_host, names))[:MOST_OF_A_HOST]
     return kept, sorted(set(names) - set(kept))
 
 
 def recall(serial: str) -> str:
-    """Among what is cancelled: the session on this device begins no further attempt of its line."""
+    """Return the mark, among what is cancelled, that lets this device's session begin no more of its line."""
     return f"device:{serial}"
 
 

@@ -1,4 +1,4 @@
-"""What the leases do in Redis, each in one atomic step by Redis' own clock: the bodies of its functions, in Lua.
+"""The leases' functions in Redis, each in one atomic step by Redis' own clock: their bodies, in Lua.
 
 Several keys describe one lease: its guard, what its holder may write, the assignment, the index. A lease is whole, or
 it is as if Redis had lost it: READ discards what is left of one.

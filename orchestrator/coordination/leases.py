@@ -33,7 +33,7 @@ Renewal = Literal["held", "missing", "ended", "superseded"]
 
 
 class Fence(NamedTuple):
-    """What the last lease of a device has left."""
+    """The fence that the last lease of a device has left."""
 
     floor: int
     """The newest token that Redis has seen; 0 where it has forgotten."""
@@ -150,8 +150,8 @@ class Leases:
 
     @translated
     def some(self, names: Iterable[str]) -> dict[str, Lease | None]:
-        """Of these HOST:SERIAL, each with its lease, or None. What is left of one that is not whole is discarded: Redis
-        holds nothing that the ledger and the hosts' announcements do not bring back."""
+        """Return each of these HOST:SERIAL with its lease, or None. What is left of one that is not whole is
+        discarded: Redis holds nothing that the ledger and the hosts' announcements do not bring back."""
         wanted = sorted({name for name in names if keys.parsed(name)})
         found = dict[str, Lease | None]()
         for start in range(0, len(wanted), AT_ONCE):
@@ -182,7 +182,7 @@ class Leases:
 
     @translated
     def fences(self, serials: Iterable[str]) -> dict[str, Fence]:
-        """What is known of the last lease of each of these devices."""
+        """Return what is known of the last lease of each of these devices."""
         wanted = sorted(set(serials))
         said = self._fences(wanted) if wanted else []
         return {serial: Fence(last, reached) for serial, (_, last, reached, _) in zip(wanted, said, strict=True)}

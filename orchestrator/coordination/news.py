@@ -21,7 +21,7 @@ local function tell(host) redis.pcall('XADD', 'farm:news:' .. host, 'MAXLEN', 1,
 
 
 class News:
-    """What one reader has heard. Raises ServiceDown where Redis is away."""
+    """The news that one reader has heard. Raises ServiceDown where Redis is away."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -29,12 +29,12 @@ class News:
 
     @translated
     def tell(self) -> None:
-        """Of the farm's own: jobs were submitted."""
+        """Tell the farm's own news: jobs were submitted."""
         self._redis.xadd(keys.news(""), {"new": 1}, maxlen=1, approximate=False)
 
     @translated
     def wait(self, hosts: Iterable[str], wait_s: float) -> bool:
-        """Whether a host or the farm told something that was not heard of yet; waits for it so long."""
+        """Wait up to `wait_s` for news of a host or the farm not heard of yet; return whether there was any."""
         last = {key: self._heard.get(key, "0-0") for key in map(keys.news, ("", *hosts))}
         try:
             found = self._redis.xread(last, count=1, block=max(1, round(wait_s * 1000)))

@@ -20,12 +20,12 @@ from . import functions, keys
 from .client import translated
 
 NAME_S = 86_400
-"""How long it is known that a record is in a stream, and that the ledger has set one aside."""
+"""The time for which it is known that a record is in a stream, and that the ledger has set one aside."""
 RECEIPT_S = 600
 """Life of a receipt that a record is stored: its host asks every second, and sends again what has no receipt."""
 MAX_ENTRIES = 100_000
 RECORD_BYTES, READ_BYTES = 32 << 20, 64 << 20
-"""What is longer is no record; and what is read at once."""
+"""The bytes beyond which there is no record; and what is read at once."""
 DEAD = "dead"
 """A receipt's word: the ledger could not store the record and has set it aside."""
 STORED = ("new", "duplicate", "stale")
@@ -39,7 +39,7 @@ class Entry:
     entry_id: str
     body: bytes
     host: str
-    """In whose stream it came."""
+    """The host in whose stream it came."""
     name: str = ""
     """`JOB:ATTEMPT`; empty: not told."""
 
@@ -72,7 +72,7 @@ class RecordStream:
 
     @translated
     def holds(self, name: str) -> bool:
-        """Whether the record was sent and waits in the stream still."""
+        """Return whether the record was sent and waits in the stream still."""
         return bool(functions.call(self._redis, "holds", [self._key, self._sent(name)], ()))
 
     @translated
@@ -104,11 +104,11 @@ class RecordStream:
 
     @translated
     def waiting(self) -> int:
-        """How many records are in it."""
+        """Return how many records are in it."""
         return int(self._redis.xlen(self._key))
 
     def answers(self) -> bool:
-        """Whether Redis is there."""
+        """Return whether Redis is there."""
         try:
             return bool(self._redis.ping())
         except RedisError:
@@ -120,7 +120,7 @@ class RecordStream:
 
 @translated
 def streams(redis: Redis) -> list[RecordStream]:
-    """Of every host that has sent something."""
+    """Return the streams of every host that has sent something."""
     hosts, others = keys.hosts_among(redis.smembers(keys.SENDERS))
     if others:
         redis.srem(keys.SENDERS, *others)

@@ -33,7 +33,7 @@ class Sweep:
 
     @translated
     def look(self, *, at_once: bool = False) -> None:
-        """Where it is due, at the next keys; `at_once`: now, at all of them."""
+        """Look at the next keys where a look is due; `at_once`: now, at all of them."""
         if not at_once and time.monotonic() < self._due_at:
             return
         self._due_at = time.monotonic() + PERIOD_S

@@ -1,4 +1,4 @@
-"""What a gauge of moments makes of inferences that repeat in step with its refreshes: it sees the same part of each.
+"""The error of a gauge of moments when inferences repeat in step with its refreshes: it sees the same part of each.
 
 The moments of its readings are put on the course of the inferences. Where they are spread over it evenly, its mean is
 that of the power; where they come together, it is off by as much as the power varies there. A gauge that averages over
@@ -24,14 +24,14 @@ HARMONICS = (1, 2, 3)
 CHANCE = 3.0
 """Moments that are spread at random come together by 1 / their number: so many times that is no coincidence."""
 UNSEEN = 0.1
-"""From where on readings come so close together that they do not show what they leave out."""
+"""The share from which on readings come so close together that they do not show what they leave out."""
 BETWEEN = 0.1, 0.6
 """Shares of the step from rest to load that no moment of either shows."""
 NOISES = 6.0
 
 
 def aliased_share(record: Record, trace: Trace, active: Window, load: Window) -> float:
-    """By what share of the load's power its mean may be off, as a standard uncertainty. `active`: warm-up and load."""
+    """Return how far the load's mean may be off, as a share and standard uncertainty. `active`: warm-up and load."""
     inside = (trace.t_s >= load.start_s) & (trace.t_s < load.end_s)
     samples = [(s.start_ns * NS, s.inferences) for s in record.samples]
     if trace.is_mean or inside.sum() < 3 or len(samples) < 2 or any(count > 1 for _, count in samples):
@@ -51,14 +51,14 @@ def aliased_share(record: Record, trace: Trace, active: Window, load: Window) ->
 
 
 def _scatter_w(trace: Trace, at_s: NDArray[np.float64], power_w: NDArray[np.float64]) -> float:
-    """Of readings under the load, beyond their noise; at least what the noise may hide."""
+    """Return the scatter of readings under the load, beyond their noise; at least what the noise may hide."""
     line = np.polyval(np.polyfit(at_s, power_w, 1), at_s)
     seen, noise = float(np.var(power_w - line)), trace.noise_w**2
     return math.sqrt(max(0.0, seen - noise) + 2 * noise * math.sqrt(2 / len(at_s)))
 
 
 def _averages(trace: Trace, active: Window) -> bool:
-    """Whether a reading at an edge of what was active lies where no moment does."""
+    """Return whether a reading at an edge of what was active lies where no moment does."""
     near_s = 2 * trace.news_s
     for edge_s, rest in ((active.start_s, -1), (active.end_s, 1)):
         levels = [_mean_w(trace, edge_s + side * near_s, edge_s + side * 5 * near_s) for side in (rest, -rest)]

@@ -15,7 +15,7 @@ from .windows import phase_window, readings_in
 BUSY_ELSEWHERE = 0.1
 """Share of all cores that others may use: our own bound, below one busy core of eight."""
 BUSY_WINDOW_S = 3.0
-"""As the mean of so long."""
+"""The time over which the mean is taken."""
 FEWEST = 5
 STANDARD_ERRORS = 2.0
 """The mean must exceed the bound by more than its scatter; with fewer readings nothing is said."""
@@ -28,7 +28,7 @@ def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Inval
         return
     rests = [phase_window(record, "idle_before"), phase_window(record, "idle_after")]
     at_rest = [share for p in readings_in(readings, rests[0]) if (share := _others(p)) is not None]
-    usual = max(0.0, mean(at_rest)) if at_rest else 0.0  # a median of shares that scatter to both sides is one side
+    usual = max(0.0, mean(at_rest)) if at_rest else 0.0  # a median would follow one side of the scatter
     for name, window, bound in (
         ("at rest", rests[0], BUSY_ELSEWHERE),
         ("under load", phase_window(record, "load"), BUSY_ELSEWHERE + usual),
@@ -43,7 +43,7 @@ def find_background(record: Record, readings: Sequence[Power]) -> Iterator[Inval
 
 
 def _others(reading: Power) -> float | None:
-    """Not cut off at 0: both shares are counted in ticks of their own, and only the mean difference tells anything."""
+    """Return others' share, not cut off at 0: both are counted in own ticks, and only the mean tells anything."""
     if reading.cpu_busy is None or reading.own_busy is None:
         return None
     return reading.cpu_busy - reading.own_busy

@@ -53,14 +53,14 @@ class BlockEnergy(Model):
     source: PowerSource
     scope: Scope
     name: str
-    """Which gauge, meter, rail or counter."""
+    """The name of the gauge, meter, rail or counter."""
     absolute: bool
-    """Whether the gain is known; otherwise figures compare only on this device."""
+    """True if the gain is known; otherwise figures compare only on this device."""
     gain_uncertainty: float = Field(ge=0)
     """Standard uncertainty of the gain, as a share: common to all blocks of the device."""
     load_s: float
     inferences: int = Field(ge=0)
-    """That ran inside the load phase."""
+    """The inferences that ran inside the load phase."""
     gross_j: Estimate
     net_j: Estimate | None
     """Gross less the idle power, interpolated in time between the rests before and after; None without a rest."""
@@ -71,11 +71,11 @@ class BlockEnergy(Model):
     gross_per_inference_j: Estimate | None
     load_power_w: Estimate
     idle_power_w: Estimate | None
-    """At the time of the load."""
+    """The idle power at the time of the load."""
     idle_change_w: float | None
     """Idle power after less before; None without both rests."""
     stages: tuple[StageEnergy, ...] = ()
-    """Of a training."""
+    """The stages of a training."""
     charge: ChargeCheck | None = None
     doubts: tuple[Doubt, ...] = ()
 
@@ -92,7 +92,7 @@ def block_energy(record: Record, source: Wanted = "auto") -> BlockEnergy | None:
 
 
 def why_no_energy(record: Record, source: Wanted = "auto") -> str:
-    """Why `block_energy` has none."""
+    """Return why `block_energy` has none."""
     if lost := next((series.lost for series in record.series if series.lost), ""):
         return lost
     if (load := measured_window(record)) is None:

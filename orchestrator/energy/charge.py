@@ -43,8 +43,8 @@ class ChargeCheck(Model):
 
 
 def charge_check(record: Record) -> ChargeCheck | None:
-    """Between the counter's first and last change, at which it has just passed a count. None where it is not readable
-    or went down by less than `FEWEST_COUNTS`."""
+    """Check between the counter's first and last change, at which it has just passed a count. None where it is not
+    readable or went down by less than `FEWEST_COUNTS`."""
     gauge = calibration(record)
     found = gauge_readings(record.power, gauge)
     counted = [telemetry.charge_uah(record.power[place].charge_uah) for place in found.place]

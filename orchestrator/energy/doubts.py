@@ -21,19 +21,19 @@ SHORTEST_LOAD_S = 30.0
 FEWEST_REFRESHES = 100
 """Measurement protocol, step 7: load for at least 30 s and 100 refresh periods."""
 STUCK_READINGS = 10
-"""So many readings of a block that are all the same are no measurement."""
+"""Readings of a block that, all the same, are no measurement."""
 ALIASED_SHARE = 0.01
-"""Of the load's energy that readings in step with inferences may be off."""
+"""The share of the load's energy that readings in step with inferences may be off."""
 
 
 class Seen(NamedTuple):
-    """What became known of a source with the energy."""
+    """The facts that became known of a source with the energy."""
 
     load_w: float
     aliased: float
     """Share of the energy, see `aliasing.py`."""
     late_s: float
-    """By which a meter was late."""
+    """The time by which a meter was late."""
     rest_w: float | None
     """Idle power under the load, by the rests."""
     step: Step | None

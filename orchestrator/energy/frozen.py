@@ -23,8 +23,8 @@ FALSE_ALARM = 1e-6
 FEWEST_PAIRS = 20
 """Pairs of refreshes from which the chance of agreement can be learnt."""
 LONGER_THAN_NEXT = 2.0
-"""How much longer the longest run must be than the next: how often a quiet gauge agrees depends on where between two
-steps the current lies."""
+"""The factor by which the longest run must exceed the next: how often a quiet gauge agrees depends on where between
+two steps the current lies."""
 ACROSS_REFRESHES = 5.0
 """Refresh periods on either side of the edge of the load for which the reading stayed the same."""
 
@@ -33,7 +33,7 @@ Point = tuple[float, tuple[int, int]]
 
 
 def find_frozen(record: Record) -> Iterator[Invalidity]:
-    """At most one reason."""
+    """Yield at most one reason."""
     gauge = calibration(record)
     refresh_s = gauge.refresh_ns * NS
     points = _refreshed(record, gauge, refresh_s)
@@ -103,7 +103,7 @@ def _scatter(pairs: list[tuple[Point, Point]]) -> float:
 
 
 def _chance(noise: float, quantum: int) -> float:
-    """That two readings of normal noise fall on the same step, at worst: where the current lies amid a step."""
+    """Return how likely two readings of normal noise are on one step, at worst: where the current lies amid a step."""
     if quantum == 0 or noise**2 <= quantum**2 / 12:
         return 1.0
     deviation = math.sqrt(noise**2 - quantum**2 / 12)

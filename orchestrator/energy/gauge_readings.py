@@ -18,7 +18,7 @@ NS = 1e-9
 NAMED = 3
 """Values of each kind that are told."""
 MINORITY = 0.5
-"""Where as many powers cannot be, it is no single reading but the unit that is wrong, which its mean shows."""
+"""The share of impossible powers from which on the unit is wrong, no single reading: the mean shows that."""
 
 
 class Told(Protocol):
@@ -39,7 +39,7 @@ class LeftOut:
     count: int = 0
     total: int = 0
     what: str = ""
-    """Which values, and how often."""
+    """The values left out, and how often."""
 
     @property
     def share(self) -> float:
@@ -55,21 +55,21 @@ NOTHING = LeftOut()
 
 @dataclass(frozen=True, eq=False)
 class GaugeReadings:
-    """What a gauge said and can have measured."""
+    """The readings that a gauge told and can have measured."""
 
     place: NDArray[np.int64]
-    """Of each among all that the agent told."""
+    """The place of each among all that the agent told."""
     t_s: NDArray[Any]
     raw: NDArray[np.int64]
     """Current as printed."""
     volts: NDArray[np.float64]
     left_out: LeftOut
     assumed_v: str
-    """Why the voltage was assumed; empty: the gauge told it."""
+    """The reason why the voltage was assumed; empty: the gauge told it."""
 
 
 def gauge_readings(power: Sequence[Told], gauge: GaugeCalibration) -> GaugeReadings:
-    """Of readings that have a current."""
+    """Return the usable readings of those that have a current."""
     told = [(at, each.t_ns, each.current_ua, each.voltage_uv) for at, each in enumerate(power)]
     known = [(at, t_ns, current, raw) for at, t_ns, current, raw in told if current is not None]
     usual = median(abs(current) for _, _, current, _ in known) if known else 0.0

@@ -31,14 +31,14 @@ WANDER_S = (3.0, 12.0, 50.0)
 WANDER_SIZES = (0.5, 1.0, 2.0, 4.0)
 """Standard deviations that it may have, in those of the pieces."""
 HEAT_S = (10.0, 30.0, 90.0)
-"""In which a heated phone may cool."""
+"""Times in which a heated phone may cool."""
 HEAT_SHARE = 0.05
 """Standard deviation of what heat adds, as a share of the load's net power."""
 DRIFT_W, DRIFT_SHARE = 0.05, 0.05
 """Standard deviation of a drift from rest to rest, the larger of both: by so much rests may differ at all."""
 
 LEAST_W = 1e-6
-"""Of pieces that all say the same."""
+"""The least deviation of pieces that all say the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class RestChange:
-    """From the rest before the load to the rest after it."""
+    """The change from the rest before the load to the rest after it."""
 
     change_w: float
     random_w: float
@@ -112,7 +112,7 @@ def _integral(trace: Trace, rest: Window, settle_s: float) -> Integral | None:
 
 
 def _pieces(trace: Trace, rests: Sequence[Window], settle_s: float) -> _Pieces:
-    """Of each rest without its beginning, where the gauge still shows what was."""
+    """Return the pieces of each rest without its beginning, where the gauge still shows what was."""
     starts, ends, means, noises = [], [], [], []
     for rest in rests:
         most_s = LONGEST_SETTLE * rest.length_s
@@ -137,7 +137,7 @@ def _inside(trace: Trace, start_s: float, end_s: float) -> Trace:
 
 
 def _noise_w(trace: Trace) -> float:
-    """Of a reading: as known, or from successive differences."""
+    """Return the noise of a reading: as known, or from successive differences."""
     differences = np.diff(trace.power_w)
     seen_w = math.sqrt(float(np.mean(differences**2)) / 2) if len(differences) else 0.0
     return max(seen_w, trace.noise_w)
@@ -150,11 +150,11 @@ class _Case:
     k: Array
     """Covariance of the pieces."""
     to: Array
-    """Of each with the mean under the load."""
+    """The covariance of each with the mean under the load."""
     target: float
     """Variance of that mean."""
     heat: Array
-    """What heat adds to each piece, as a standard deviation."""
+    """The deviation that heat adds to each piece."""
     prior: float
 
 
@@ -221,7 +221,7 @@ def _wanders(pieces: _Pieces, load: Window) -> list[tuple[Array, Array, float, f
 
 
 def _covariance(start_s: Array, end_s: Array, time_s: float) -> Array:
-    """Of means of an Ornstein-Uhlenbeck process of variance 1 over windows that do not overlap."""
+    """Return the covariance of an Ornstein-Uhlenbeck process's means, variance 1, over windows that do not overlap."""
     lengths = (end_s - start_s) / time_s
     gaps = np.maximum(start_s[:, None] - end_s[None, :], start_s[None, :] - end_s[:, None]) / time_s
     of_one = -np.expm1(-lengths) / lengths

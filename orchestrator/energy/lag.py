@@ -17,7 +17,7 @@ from .trace import Trace, time_mean_w
 from .windows import SETTLE_REFRESHES, Window
 
 LONGEST_LAG_S, LAG_REFRESHES = 5.0, 8.0
-"""So long after the load a gauge is looked at, the larger of both; then as long again for what it settles to."""
+"""The time after the load for which a gauge is watched, the larger of both; as long again for what it settles to."""
 USUAL_REFRESHES = 1.5
 """A mean of the last refresh is half of one late, and holds for another."""
 SETTLED = 5.0
@@ -32,7 +32,7 @@ CLEAR = 6.0
 
 
 def settle_s(trace: Trace, load: Window, rest: Window | None) -> float:
-    """For how long after an edge the trace still shows the phase before; from the load's end."""
+    """Return for how long after an edge the trace still shows the phase before; from the load's end."""
     usual_s = SETTLE_REFRESHES * trace.refresh_s
     if rest is None or trace.is_mean or trace.refresh_s == 0:
         return usual_s
@@ -69,7 +69,7 @@ def in_time(trace: Trace, active: Window) -> tuple[Trace, float]:
 
 
 def _delay_s(trace: Trace, edge_s: float, side: float) -> float | None:
-    """How late an edge is in the trace; `side`: 1 where the power rises. None where it does not show."""
+    """Return how late an edge is in the trace; `side`: 1 where the power rises. None where it does not show."""
     try:
         before_w = time_mean_w(trace, edge_s - 3 * MOST_DELAY_S, edge_s - MOST_DELAY_S)
         after_w = time_mean_w(trace, edge_s + MOST_DELAY_S, edge_s + 3 * MOST_DELAY_S)

@@ -23,9 +23,9 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 PACKET_TAG = 0x0A
 BATTERY_TAG, RAILS_TAG, COMPRESSED_TAG = b"\xb2\x02", b"\xc2\x02", b"\x92\x03"
-"""As they stand before what is in a packet: one without them, as nearly all are, says nothing of power."""
+"""Tags before what is in a packet: one without them, as nearly all are, says nothing of power."""
 FORGOTTEN_BYTES = 1 << 26
-"""After so many bytes of a mapped file the system may have its memory back."""
+"""The bytes of a mapped file after which the system may have its memory back."""
 TIMESTAMP, BATTERY, POWER_RAILS, COMPRESSED, DESCRIPTOR, ENERGY = 8, 38, 40, 50, 1, 2
 LARGEST_INFLATED = 1 << 28
 NS_PER_MS = 1_000_000
@@ -33,7 +33,7 @@ NS_PER_MS = 1_000_000
 
 @dataclass
 class Counters:
-    """What the packets say. A rail is named by its descriptor; energies in uW s; the battery's figures may be None."""
+    """Counters from the packets. A rail is named by its descriptor; energies in uW s; battery's figures may be None."""
 
     rails: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Rail -> (time in ns, energy)."""

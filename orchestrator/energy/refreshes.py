@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 OFTEN = 0.75
-"""Of the refresh period: readings farther apart than that are news, each."""
+"""The share of the refresh period: readings farther apart than that are news, each."""
 SMOOTHED = 21
 """Refreshes over which the moments of change are smoothed: each is seen up to one reading late."""
 

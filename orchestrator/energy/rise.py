@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 MOST_BINS = 100
-"""Of longer blocks the medians of so many parts are judged: a rise lasts for many samples."""
+"""The most parts of a block whose medians are judged: a rise lasts for many samples."""
 CORRELATIONS = (0.0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.87, 0.92, 0.96, 0.99)
 STEPS = 0.1, 0.9
 """A step lies between these places of the block, at any sample: one that were only nearly there would be explained as
@@ -80,7 +80,7 @@ def _shapes(places: Array) -> Iterator[Array]:
 
 
 def _whitened(values: Array, correlation: float) -> Array:
-    """What each has beyond what the one before lets expect."""
+    """Return what each has beyond what the one before lets expect."""
     found = values.copy()
     found[..., 1:] -= correlation * values[..., :-1]
     found[..., 0] *= np.sqrt(1 - correlation**2)

@@ -24,7 +24,7 @@ from .refreshes import even_times, news_of
 from .trace import Trace, cumulative_j
 
 DISCHARGING = "Discharging"
-"""What the kernel prints as the battery's status while the phone runs from it."""
+"""The battery's status that the kernel prints while the phone runs from it."""
 
 BEST_FIRST = (
     PowerSource.METER,
@@ -36,10 +36,10 @@ BEST_FIRST = (
     PowerSource.TRACE,
     PowerSource.MODEL,
 )
-"""What `auto` takes: a meter, else the workstation's counter, else the gauge, else what sees only a part."""
+"""The order of `auto`: a meter, else the workstation's counter, else the gauge, else what sees only a part."""
 
 BOARD_W = -1.0, 5000.0
-"""What a processor or a graphics board draws."""
+"""The range of what a processor or a graphics board draws."""
 FEWEST_VALUES = 5
 """Different readings of a gauge of unknown noise that show its step."""
 
@@ -57,7 +57,7 @@ class Origin:
     left_out: LeftOut = NOTHING
     """Readings that cannot be."""
     assumed_v: str = ""
-    """Why the voltage was assumed."""
+    """The reason why the voltage was assumed."""
 
 
 def origins(record: Record, wanted: Wanted = "auto") -> tuple[Origin, ...]:
@@ -124,7 +124,7 @@ def _quantum_a(raw: list[int], gauge: GaugeCalibration) -> float:
 
 
 def calibration(record: Record) -> GaugeCalibration:
-    """Of the gauge that a record's readings come from."""
+    """Return the calibration of the gauge that a record's readings come from."""
     return calibration_of(record.gauge, [(p.current_ua, p.status) for p in record.power])
 
 
@@ -153,8 +153,8 @@ def draw_of(raw: int | None, voltage_v: float | None, gauge: GaugeCalibration) -
 
 
 def calibration_of(gauge: GaugeCalibration | None, readings: Sequence[tuple[int | None, str]]) -> GaugeCalibration:
-    """As enrolment found it; without one what the kernel's documentation says, but with the sign that most of the
-    readings (current, status) have while the status says Discharging."""
+    """Return the calibration that enrolment found; without one what the kernel's documentation says, but with the
+    sign that most of the readings (current, status) have while the status says Discharging."""
     if gauge is not None:
         return gauge
     raw = [current for current, status in readings if current and status == DISCHARGING]
@@ -164,7 +164,7 @@ def calibration_of(gauge: GaugeCalibration | None, readings: Sequence[tuple[int 
 
 
 def series_trace(record: Record, source: PowerSource) -> Trace | None:
-    """Of a source that is not the gauge, on the device's clock; None where the record lacks it.
+    """Return the trace of a source other than the gauge, on the device's clock; None where the record lacks it.
 
     Of several meters or counters the first counts. Rails are added up, because one rail alone says little: the sum is
     comparable with that of the same rails only, and is not the phone's power (they are multiplexed).
@@ -185,8 +185,8 @@ def _series_of(record: Record, source: PowerSource) -> list[PowerSeries]:
 
 
 def _possible(values_w: Sequence[float], kind: str) -> NDArray[np.bool_]:
-    """Which readings a phone, or a computer's board, can have drawn; all where most would not be: then it is the unit
-    that is wrong, which their mean shows."""
+    """Return which readings a phone, or a computer's board, can have drawn; all where most would not be: then it is
+    the unit that is wrong, which their mean shows."""
     power_w = np.array(values_w, dtype=np.float64)
     least_w, most_w = (-telemetry.PHONE_W[1], telemetry.PHONE_W[1]) if kind == "phone" else BOARD_W
     finite = np.isfinite(power_w)
@@ -246,5 +246,5 @@ def _rails_w(record: Record) -> tuple[NDArray[np.float64], list[float]]:
 
 
 def charging_readings(readings: tuple[Power, ...]) -> int:
-    """How many readings' status says anything but Discharging; readings without a status do not count."""
+    """Count the readings whose status is anything but Discharging; readings without a status do not count."""
     return sum(bool(reading.status) and reading.status != DISCHARGING for reading in readings)

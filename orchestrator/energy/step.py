@@ -20,9 +20,9 @@ from .windows import Window
 BINS = 160
 FEWEST_BINS = 24
 SHORTEST_S, LONGEST_SHARE = 2.0, 0.7
-"""Of a stretch; a longer one is the load, and what is beside it the stretch."""
+"""The length of a stretch, as time and as a share; a longer one is the load, and what is beside it the stretch."""
 LEAST_SHARE = 0.12
-"""Of the load's power: less may be the load's own."""
+"""The least share of the load's power: less may be the load's own."""
 STANDARD_ERRORS = 8.0
 JUMP = 0.6
 """Share of the step by which means next to each other differ at its edges."""
@@ -33,7 +33,7 @@ NEAR = 3
 
 
 class Step(NamedTuple):
-    """From one moment to another of the trace's clock power was higher by so much."""
+    """A step: from one moment to another of the trace's clock power was higher by so much."""
 
     start_s: float
     end_s: float
@@ -80,7 +80,7 @@ def _most_different(power_w: NDArray[np.float64], shortest: int) -> tuple[int, i
 
 
 def _is_sharp(power_w: NDArray[np.float64], first: int, last: int, by_w: float) -> bool:
-    """At those of its edges that lie inside the load."""
+    """Return whether it is sharp at those of its edges that lie inside the load."""
     jumps = [
         sign * (power_w[at : at + NEAR].mean() - power_w[at - NEAR : at].mean())
         for at, sign in ((first, 1), (last, -1))

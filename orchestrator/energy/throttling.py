@@ -25,14 +25,14 @@ SPIKE = 8.0
 
 
 class LatencyChange(Model):
-    """Over the timed inferences of a block."""
+    """The change of the latency over the timed inferences of a block."""
 
     first_ms: float
     """Median of the first fifth."""
     last_ms: float
     """Median of the last fifth."""
     evidence: float
-    """That they rise, by what chance hardly exceeds."""
+    """The evidence that latencies rise, by what chance hardly exceeds."""
 
     @property
     def share(self) -> float:
@@ -60,7 +60,7 @@ def change_of(timed_ms: Sequence[float]) -> LatencyChange | None:
 
 
 def find_clock_cap(record: Record, readings: Sequence[Power]) -> Iterator[Invalidity]:
-    """Until the end of the load: caps that rise again while the phone cools down do no harm."""
+    """Yield falls of caps until the end of the load: caps that rise while the phone cools down do no harm."""
     load = phase_window(record, "load")
     for before, after in pairwise(p for p in readings if load and p.t_ns * NS <= load.end_s):
         if change := _cap_change(before, after):

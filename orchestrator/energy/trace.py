@@ -31,13 +31,13 @@ class Trace:
     power_w: Array
     """Power, positive while energy is used."""
     is_mean: bool = False
-    """Whether a reading is the mean since the reading before instead of a momentary one."""
+    """True if a reading is the mean since the reading before instead of a momentary one."""
     gain_uncertainty: float = 0.0
     """Standard uncertainty of the gain, as a share."""
     noise_w: float = 0.0
     """Standard deviation of one reading at a steady load, quantisation included; 0: not known."""
     refresh_s: float = 0.0
-    """How often the source has something new to say; 0: at every reading. Readings in between are repetitions."""
+    """The time between news of the source; 0: at every reading. Readings in between are repetitions."""
     quantum_w: float = 0.0
     """Step between the values that the source can print; 0: not known or fine."""
     clock_s: float = 0.0

@@ -28,15 +28,15 @@ class Budget:
     """Standard uncertainties of an energy, J."""
 
     noise_j: float = 0.0
-    """Of readings at random, counted as often as the source had something new to say."""
+    """The noise of readings at random, counted as often as the source had something new to say."""
     quantum_j: float = 0.0
     """Rounding that noise does not average out."""
     edge_j: float = 0.0
-    """When exactly the power changed at the window's edges."""
+    """The energy that hangs on when exactly the power changed at the window's edges."""
 
     @property
     def systematic_j(self) -> float:
-        """What is the same in every block, so that no repetition makes it smaller."""
+        """The part that is the same in every block, so that no repetition makes it smaller."""
         return math.hypot(self.quantum_j, self.edge_j)
 
     @property
@@ -63,7 +63,7 @@ def integrate_j(trace: Trace, start_s: float, end_s: float) -> Estimate:
 
 
 def noise_j(trace: Trace, start_s: float, end_s: float) -> float:
-    """From the known noise of a reading, or from how much the power wanders inside the window: whichever is more.
+    """Return the noise by a reading's known noise, or by how much the power wanders in the window: the larger one.
 
     Readings that come faster than the source refreshes repeat themselves and count once.
     """
@@ -73,8 +73,8 @@ def noise_j(trace: Trace, start_s: float, end_s: float) -> float:
 
 
 def wander_j(trace: Trace, start_s: float, end_s: float) -> float:
-    """From successive differences of the means of equal parts (von Neumann 1941; batch means): sees noise and slow
-    wandering, but no steady drift, which the integral follows. 0 where the window is too short to tell."""
+    """Return the noise by successive differences of equal parts' means (von Neumann 1941; batch means): sees noise
+    and slow wandering, but no steady drift, which the integral follows. 0 where the window is too short to tell."""
     check_window(trace, start_s, end_s)
     length_s = end_s - start_s
     count = BATCHES if trace.news_s == 0 else min(BATCHES, int(length_s / trace.news_s / 2))

@@ -31,10 +31,10 @@ from .uncertainty import COVERAGE
 from .windows import Window, block_window, phase_window, readings_in, rest_windows
 
 IDLE_SHARE, IDLE_W = 0.05, 0.05
-"""By which the rests before and after may differ, the larger of both, beyond what the difference is uncertain by:
+"""The difference that the rests before and after may have, the larger of both, beyond its own uncertainty:
 measurement protocol, step 7."""
 LATE_PERIODS = 0.25
-"""How late a reading may be, in sampling periods, without making a gap of just three periods one that is too long."""
+"""The lateness of a reading, in sampling periods, that does not make a gap of just three periods one too long."""
 SUSPENDED_S = 0.001
 """Longer than two readings of two clocks can differ by; the shortest real suspend takes far longer."""
 CLOCK_SHARE = 0.001
@@ -48,7 +48,7 @@ NOTHING = 0.005
 
 
 def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None = None) -> tuple[Invalidity, ...]:
-    """Why the block does not count, in a fixed order; empty: it counts.
+    """Return why the block does not count, in a fixed order; empty: it counts.
 
     A sustained load is there to see heat: in that mode slower inferences, lower clock caps and thermal status at the
     end are results (`latency_change` tells the first).
@@ -74,7 +74,7 @@ def find_invalid(record: Record, wanted: Conditions, sampling: Sampling | None =
 
 
 def has_slept(suspended_s: float | None) -> bool:
-    """Whether a run of which the device was suspended for so long counts for nothing; None: the agent did not tell."""
+    """Return whether a run with the device suspended so long counts for nothing; None: the agent did not tell."""
     return suspended_s is not None and suspended_s > SUSPENDED_S
 
 
@@ -133,7 +133,7 @@ def _idle_differs(record: Record, found: Sequence[Origin]) -> Iterator[Invalidit
 
 
 def _impossible(record: Record, found: Sequence[Origin]) -> Iterator[Invalidity]:
-    """Of the source that was measured for; of a gauge also where no reading is left."""
+    """Yield impossible readings of the source that was measured for; of a gauge also where no reading is left."""
     measured = _measured(found)
     left_out = measured.left_out if measured else gauge_readings(record.power, calibration(record)).left_out
     if left_out.share > MOST_LEFT_OUT:

@@ -80,7 +80,7 @@ class StageWindow(NamedTuple):
 
 
 def stage_windows(record: Record) -> list[StageWindow]:
-    """In order; none where the block trained nothing."""
+    """Return the stages in order; none where the block trained nothing."""
     staged = groupby((each for each in record.samples if each.stage), key=lambda each: each.stage)
     return [
         StageWindow(name, len(own), Window(own[0].start_ns * NS, (own[-1].start_ns + own[-1].duration_ns) * NS))
@@ -108,14 +108,14 @@ def active_window(record: Record) -> Window | None:
 
 
 def block_window(record: Record) -> Window | None:
-    """From the first phase's start to the last one's end."""
+    """Return the window from the first phase's start to the last one's end."""
     if not record.phases:
         return phase_window(record, "load")
     return Window(min(p.start_ns for p in record.phases) * NS, max(p.end_ns for p in record.phases) * NS)
 
 
 def readings_in(readings: Sequence[Power], window: Window | None) -> list[Power]:
-    """Those inside a window; before and after a block the supply may be on, and nobody minds."""
+    """Return the readings inside a window; before and after a block the supply may be on, and nobody minds."""
     return [p for p in readings if window and window.start_s <= p.t_ns * NS <= window.end_s]
 
 
@@ -161,8 +161,8 @@ def _between(trace: Trace, start_s: float, end_s: float) -> Trace | None:
 
 
 def _carried_j(trace: Trace, own: Trace, window: Window, head_s: float) -> float:
-    """What the gauge may still hold of the phase before, where this one is too short to leave out a whole refresh; it
-    counts twice, because these readings also make up for those that were left out."""
+    """Return what the gauge may still hold of the phase before, where this one is too short to leave out a whole
+    refresh; it counts twice, because these readings also make up for those that were left out."""
     held_s, before_s = trace.refresh_s - head_s, max(window.start_s - trace.refresh_s, float(trace.t_s[0]))
     if held_s <= 0 or before_s >= window.start_s:
         return 0.0
@@ -172,8 +172,8 @@ def _carried_j(trace: Trace, own: Trace, window: Window, head_s: float) -> float
 
 
 def _drift_j(own: Trace, start_s: float, end_s: float, settle_s: float) -> float:
-    """What a change of the power within the phase does: the gauge shows it up to a refresh period late, and the first
-    settled readings stand for those before them."""
+    """Return what a change of the power within the phase does: the gauge shows it up to a refresh period late, and
+    the first settled readings stand for those before them."""
     piece_s = max(settle_s, own.news_s)
     if end_s - start_s < 3 * piece_s:
         return 0.0

@@ -29,7 +29,7 @@ _POINT_NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
 
 
 class Dialect(NamedTuple):
-    """What divides the cells of a row, and what a number's whole part from its fraction."""
+    """The marks that divide the cells of a row, and a number's whole part from its fraction."""
 
     delimiter: str
     decimal: str
@@ -64,12 +64,12 @@ class Table:
 
     @cached_property
     def compressed(self) -> bool:
-        """By gzip. Raises OSError."""
+        """True if the file is compressed by gzip. Raises OSError."""
         with self.path.open("rb") as file:
             return file.read(len(GZIP)) == GZIP
 
     def open(self) -> BinaryIO:
-        """What the file holds, without its compression. Raises OSError."""
+        """Open what the file holds, without its compression. Raises OSError."""
         return cast(BinaryIO, gzip.open(self.path, "rb")) if self.compressed else self.path.open("rb")
 
     def _text(self) -> io.TextIOWrapper:
@@ -77,7 +77,7 @@ class Table:
 
     @property
     def dialect(self) -> Dialect:
-        """What divides cells and what the fraction of a number. Raises OSError, UnicodeDecodeError."""
+        """Return what divides cells and what the fraction of a number. Raises OSError, UnicodeDecodeError."""
         if self._dialect is None:
             with self._text() as file:
                 self._dialect = _dialect([*islice(file, HEAD_ROWS), *self.tail()])
@@ -96,7 +96,7 @@ class Table:
             return last.decode(errors="replace").splitlines()[-HEAD_ROWS:]
 
     def _export(self) -> str:
-        """What to do about a file that is no text: by its name, or by how it begins."""
+        """Return what to do about a file that is no text: by its name, or by how it begins."""
         with self.open() as file:
             start = file.read(8)
         names = self.path.name.lower().removesuffix(".gz").rpartition(".")
@@ -174,7 +174,7 @@ def _dialect(lines: Sequence[str]) -> Dialect:
 
 
 def _is_spaced(rows: Sequence[str]) -> bool:
-    """Whether spaces divide cells: there is no other mark, and rows have as many words as their titles."""
+    """Return whether spaces divide cells: there is no other mark, and rows have as many words as their titles."""
     words = [len(row.split()) for row in rows]
     return (
         len(rows) > 1

@@ -63,7 +63,7 @@ def _csv(columns: Mapping[str, Kind], rows: Iterable[Row], file: IO[bytes]) -> i
 
 
 def _word(value: Value) -> str:
-    """As a cell of CSV says it; nothing for what is not known."""
+    """Return a value as a cell of CSV says it; nothing for what is not known."""
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -87,7 +87,7 @@ def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 class _Encoded:
-    """What `csv` writes, as bytes."""
+    """A file for `csv` that takes text as bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -22,7 +22,7 @@ class Point(NamedTuple):
 
 
 def read_series(path: Path) -> dict[str, list[Point]]:
-    """By name, each in order of time: numbers, or dates in ISO 8601, not both. Raises TableError."""
+    """Return points by series, in order of time: numbers, or dates in ISO 8601, not both. Raises TableError."""
     table = Table(path)
     rows = table.rows()
     line, head = next(rows, (1, []))
@@ -55,7 +55,7 @@ _DATE = "a date such as 2026-11-23 or 2026-11-23T04:00:00Z"
 
 
 def _kind(table: Table, line: int, first: str) -> _When:
-    """How a series' times are read: all as its first one is. Digits alone are a number: they may count builds."""
+    """Return how a series' times are read: as its first one is. Digits alone are a number: they may count builds."""
     for kind in (_number, _date):
         try:
             kind(table, line, first)
@@ -77,5 +77,5 @@ def _date(table: Table, line: int, text: str) -> float:
 
 
 def _ordered(points: Sequence[tuple[float, Point]]) -> list[Point]:
-    """Those of one time keep the order of the file."""
+    """Return points in order of time; those of one time keep the order of the file."""
     return [point for _, point in sorted(points, key=lambda each: each[0])]

@@ -24,15 +24,15 @@ from . import device_selection, run_order
 
 @dataclass(frozen=True)
 class Expansion:
-    """What an experiment comes to on the devices of the day."""
+    """The jobs and exclusions of an experiment on the devices of the day."""
 
     jobs: tuple[Job, ...]
-    """In the order of the design (`sampling.order`), canaries included."""
+    """The jobs in the order of the design (`sampling.order`), canaries included."""
     exclusions: tuple[Exclusion, ...]
     cells: tuple[Cell, ...]
     """Distinct cells, in the order of the axes, whether or not a device can run them."""
     reserve: tuple[Job, ...] = ()
-    """Where more jobs may follow by results: one for each choice of devices, held until it is known whether any do."""
+    """Jobs that may follow by results: one for each choice of devices, held until it is known whether any do."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class _Point:
 
     @property
     def conflict(self) -> str:
-        """Why its options cannot run together; empty where they can."""
+        """Return why its options cannot run together; empty where they can."""
         return axes.conflict(self.backend, self.options)
 
     @property
@@ -284,7 +284,7 @@ def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Excl
 
 
 def _lacks(cell: Cell, device: Device) -> str:
-    """What a cell needs and the device lacks; empty where it can run."""
+    """Return what a cell needs and the device lacks; empty where it can run."""
     facts = device.facts.api(cell.backend)
     if cell.agent and device.facts.abi not in cell.agent:
         return f"the side has no agent for abi {device.facts.abi or '(unknown)'} (it has {', '.join(cell.agent)})"

@@ -87,7 +87,7 @@ def _exchanged(places: Sequence[Place]) -> list[Place]:
 
 
 def _is_pair(first: Cell, second: Cell) -> bool:
-    """Not where a device lacks one side of a cell: then its neighbour is another cell."""
+    """Return whether two cells are a pair; not so where a device lacks one side: its neighbour is another cell."""
     sides = first.options.get(SIDE.name), second.options.get(SIDE.name)
     return sides in ((None, None), (BASELINE, CANDIDATE))
 
@@ -136,5 +136,5 @@ def canary_cell(backend: Api, precision: Precision) -> Cell:
 
 
 def canary_sampling(sampling: Sampling) -> Sampling:
-    """How a canary is measured: always alike, whatever the experiment's own blocks do."""
+    """Return the sampling of a canary: always alike, whatever the experiment's own blocks do."""
     return Sampling(blocks=1, warmup=CANARY_WARMUP, samples=CANARY_SAMPLES, deadline=sampling.deadline)

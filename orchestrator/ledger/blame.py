@@ -24,7 +24,7 @@ SILENCE = frozenset({DIED, "lease_expired"})
 HOST = SILENCE | {"record_missing", "claim_overdue", "file_unavailable", "host_fault", "adb_down"}
 """The worker or its machine: killed, suspended, cut off, stuck, out of disk, memory, files or an adb server."""
 DEVICE_ALONE = frozenset({"settings_left", "journal_unreadable"})
-"""What an earlier session left changed on a device says nothing against the job that comes next."""
+"""Causes that say nothing against the job that comes next: an earlier session left a device changed."""
 NOT_THE_JOB = NOBODY | HOST | DEVICE_ALONE
 NOT_THE_DEVICE = NOBODY | HOST
 
@@ -48,7 +48,7 @@ PAUSES_S = {"service_down": 5.0, "device_away": 2.0} | dict.fromkeys(
 
 @dataclass(frozen=True)
 class Verdict:
-    """What follows for a job from a lost attempt."""
+    """The consequence of a lost attempt for its job."""
 
     is_final: bool
     cause: str
@@ -57,12 +57,12 @@ class Verdict:
 
 
 def is_suspect(lost: Sequence[str]) -> bool:
-    """Whether a job runs alone on its host. `lost`: causes of its lost attempts."""
+    """Return whether a job runs alone on its host. `lost`: causes of its lost attempts."""
     return sum(cause in SILENCE for cause in lost) >= SUSPECT_AFTER
 
 
 def died_alone(cause: str, before: Sequence[str]) -> bool:
-    """Whether its worker died while a job ran alone; so the job is the likelier reason, not the host."""
+    """Return whether its worker died while a job ran alone; so the job is the likelier reason, not the host."""
     return cause == DIED and is_suspect(before)
 
 

@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 V = TypeVar("V")
 
 BUSY_MS = 10_000
-"""How long a SQLite writer waits for another."""
+"""The time for which a SQLite writer waits for another."""
 SWITCH_RETRY_S = 0.01
 SYNCHRONOUS = "FULL"
 """A commit is on the disk when it returns: by then the receipt lets a host drop its copy of a record. WAL with
@@ -59,7 +59,7 @@ less may roll back after a power cut, fencing tokens too. `benchmarks/farm/ledge
 AT_ONCE = 512
 """Values that one statement names: a database has a limit."""
 CONNECT_S = 10
-"""How long PostgreSQL may take to answer at first, unless the URL says `connect_timeout`."""
+"""The time that PostgreSQL may take to answer at first, unless the URL says `connect_timeout`."""
 
 
 class Database:
@@ -164,7 +164,7 @@ class Database:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """What is wrong with one statement passes; every other fault is the store's: away, read-only, full, damaged."""
+        """Pass errors of one statement on; every other fault is the store's: away, read-only, full, damaged."""
         try:
             yield
         except (DataError, IntegrityError, ProgrammingError):
@@ -189,10 +189,10 @@ _HELD_IN = {
     "experiment": (EXPERIMENTS.c.sequence, JOBS.c.experiment, LANES.c.experiment),
     "change": (ATTEMPTS.c.changed, LANES.c.changed),
 }
-"""Where a counter's values are."""
+"""The columns that hold a counter's values."""
 JUMP = 10_000_000
-"""What a counter that was lost goes on beyond the newest value that is known: some may have gone to records that have
-not come yet."""
+"""The numbers that a lost counter skips beyond the newest value that is known: some may have gone to records that
+have not come yet."""
 
 
 def count_up(connection: Connection, name: str, by: int = 1) -> int:
@@ -220,13 +220,13 @@ def execute_many(connection: Connection, statement: Executable, rows: Sequence[M
 
 
 def parts(values: Iterable[V]) -> Iterator[list[V]]:
-    """For `IN`: sorted, as many at once as one statement may name; none of no values."""
+    """Yield values for `IN`: sorted, as many at once as one statement may name; none of no values."""
     ordered = sorted(values)  # type: ignore[type-var]
     return (padded(ordered[start : start + AT_ONCE]) for start in range(0, len(ordered), AT_ONCE))
 
 
 def padded(values: Collection[V]) -> list[V]:
-    """For `IN`: the last one again until their number is a power of two: the same set, and few texts of a statement.
+    """Pad values for `IN` by the last one to a power of two: the same set, and few texts of a statement.
 
     SQLite and PostgreSQL's driver keep what they have prepared for some hundred texts a connection. A text for each
     number of values would fill that with statements of many kilobytes that seldom come again. More than `AT_ONCE` stay

@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 class DeadRecords:
-    """Those of a ledger. Every method raises ServiceDown where the database is away."""
+    """The dead records of a ledger. Every method raises ServiceDown where the database is away."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class DeadRecords:
         return dead_id
 
     def every(self) -> list[DeadRecord]:
-        """What was set aside, the oldest first."""
+        """Return what was set aside, the oldest first."""
         with self._database.read() as connection:
             return _every(connection)
 
@@ -122,5 +122,5 @@ def _drop(connection: Connection, dead_ids: Sequence[str]) -> None:
 
 
 def _text(value: str, limit: int) -> str:
-    """As a column can hold it: PostgreSQL's text has no NUL."""
+    """Return a text that a column can hold: PostgreSQL's text has no NUL."""
     return value.replace("\0", "?").encode(errors="replace").decode()[:limit]

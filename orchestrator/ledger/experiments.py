@@ -30,7 +30,7 @@ _SPEC = select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == bindparam("mine"))
 
 
 def is_there(connection: Connection, experiment_id: str) -> bool:
-    """Whether the ledger has this experiment."""
+    """Return whether the ledger has this experiment."""
     return connection.execute(select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.id == experiment_id)).first() is not None
 
 
@@ -49,7 +49,7 @@ def columns(
 
 
 def _user() -> str:
-    """Who runs this process; empty where the machine has no name for them."""
+    """Return who runs this process; empty where the machine has no name for them."""
     try:
         return getpass.getuser()[:100]
     except (OSError, KeyError):
@@ -78,14 +78,14 @@ def submit(
 
 
 def every(connection: Connection) -> list[ExperimentRow]:
-    """In order of submission; what cannot be read is logged and skipped."""
+    """Return all experiments in order of submission; what cannot be read is logged and skipped."""
     counts = queries.counts(connection, None)
     rows = connection.execute(select(EXPERIMENTS).order_by(EXPERIMENTS.c.sequence)).all()
     return readable_rows("experiment", rows, lambda row: _row(row, counts.get(row.id, {})))
 
 
 def rows(connection: Connection, found: Sequence[AnyRow]) -> list[ExperimentRow]:
-    """Of these rows, each with its own counts; what cannot be read is logged and skipped."""
+    """Return the experiments of these rows, each with its own counts; what cannot be read is logged and skipped."""
     counts = {row.id: queries.counts(connection, row.id).get(row.id, {}) for row in found}
     return readable_rows("experiment", found, lambda row: _row(row, counts[row.id]))
 
@@ -109,7 +109,7 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
 
 
 def spec(connection: Connection, experiment_id: str) -> Experiment | None:
-    """What was asked for, without a look at its jobs; None, logged, where it cannot be read."""
+    """Return what was asked for, without a look at its jobs; None, logged, where it cannot be read."""
     text = connection.scalar(_SPEC, {"mine": experiment_id})
     return readable(f"experiment {experiment_id}", partial(Experiment.model_validate_json, text or ""))
 

@@ -51,7 +51,7 @@ from .said.standing import Standing
 from .tables import JOBS, LANES, number_of
 
 LOOK_S = 5.0
-"""Between two looks for jobs that nobody sees."""
+"""The time between two looks for jobs that nobody sees."""
 
 
 class Ledger:
@@ -158,7 +158,7 @@ class Ledger:
             return templates.cells_of(connection, experiment_id)
 
     def news(self, since: int | None = None) -> News | None:
-        """What changed in the queue after the change of this number, or everything; None where nothing did."""
+        """Return what changed in the queue after the change of this number, or everything; None where nothing did."""
         with self._database.read() as connection:
             return self._reader.read(connection, since)
 
@@ -184,12 +184,12 @@ class Ledger:
             return waiting_in_brief(connection, looked_at)
 
     def outlook(self, experiment_id: str) -> Outlook:
-        """What an experiment still has to do, and how long its blocks took so far."""
+        """Return what an experiment still has to do, and how long its blocks took so far."""
         with self._database.read() as connection:
             return outlook(connection, experiment_id)
 
     def undecided(self, limit: int = 20) -> list[Lane]:
-        """Where only held jobs are left, so that it can be decided whether more blocks follow."""
+        """Return lanes with held jobs alone, so that it can be decided whether more blocks follow."""
         with self._database.read() as connection:
             return extension.undecided(connection, limit)
 
@@ -309,8 +309,8 @@ class Ledger:
     # figures
 
     def figures(self, experiment_id: str, apart: Collection[Apart] = ()) -> list[BlockFigures]:
-        """Of an experiment's records, in no order; those that have no row of this version are made first. Those of a
-        cell that cannot be read are left out.
+        """Return the figures of an experiment's records, in no order; missing rows of this version are made first.
+        Those of a cell that cannot be read are left out.
 
         `apart`: which of the fields that rows hold apart are read; the others are None.
         """
@@ -318,7 +318,7 @@ class Ledger:
         return [one for one in self._figures({"experiment_id": experiment_id}, apart) if one.cell_id in known]
 
     def figures_of(self, job_ids: Iterable[str]) -> list[BlockFigures]:
-        """Of all attempts at these jobs; the same."""
+        """Return the figures of all attempts at these jobs, as `figures` does."""
         parts = records.batches(job_ids)
         return [found for part in parts for found in self._figures({"job_id": part})]
 
@@ -332,7 +332,7 @@ class Ledger:
             return [one for one in figures.briefs(connection, of) if one.cell_id in known]
 
     def energies(self, experiment_id: str) -> Energies:
-        """Of an inference, by cell, kind of figure and device, as blocks of experiments with this file told."""
+        """Return energies of an inference by cell, kind of figure and device, from experiments with the same file."""
         with self._database.read() as connection:
             return figures.energies(connection, experiment_id)
 

@@ -24,13 +24,13 @@ Key = tuple[str, int]
 """Job and attempt."""
 
 IN_LEDGER = func.length(RECORDS.c.body) > 0
-"""Of a record that was not pruned; neither database reads the body for it."""
+"""The condition that a record was not pruned; neither database reads the body for it."""
 
 
 def keys(
     connection: Connection, experiment_id: str, outcomes: Iterable[str] | None = None, serial: str | None = None
 ) -> list[Key]:
-    """Of an experiment's records, in order of their start."""
+    """Return the keys of an experiment's records, in order of their start."""
     mine = (RECORDS.c.experiment_id == experiment_id) & IN_LEDGER
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt).where(mine)
     if outcomes is not None:
@@ -53,7 +53,7 @@ def known(connection: Connection, serial: str) -> str:
 
 
 def begun_between(connection: Connection, since: float, until: float, serial: str | None = None) -> list[Key]:
-    """Of all experiments: keys of the records that began in this time, in order of their start."""
+    """Return the keys of all experiments' records that began in this time, in order of their start."""
     mine = RECORDS.c.started_at.between(since, until) & IN_LEDGER
     if serial is not None:
         mine &= RECORDS.c.serial == serial
@@ -63,7 +63,7 @@ def begun_between(connection: Connection, since: float, until: float, serial: st
 
 
 def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, bytes]]:
-    """In the order of the keys, each with its key."""
+    """Return packed records in the order of the keys, each with its key."""
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)
     rows = connection.execute(statement.where(RECORDS.c.job_id.in_(padded({job_id for job_id, _ in wanted}))))
     bodies = {(row.job_id, row.attempt): row.body for row in rows}
@@ -71,7 +71,7 @@ def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, byt
 
 
 def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[tuple[Key, bytes]]:
-    """Of every attempt at these jobs, each with its key."""
+    """Return the packed records of every attempt at these jobs, each with its key."""
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body).where(
         RECORDS.c.job_id.in_(padded(job_ids)), IN_LEDGER
     )

@@ -25,7 +25,7 @@ AnyRow = Row[*tuple[Any, ...]]
 log = logging.getLogger(__name__)
 
 PACK_LEVEL = 1
-"""Of ISA-L: 2 saves nothing, 3 takes five times as long for 2 %."""
+"""The level of ISA-L: 2 saves nothing, 3 takes five times as long for 2 %."""
 MAX_UNPACKED_BYTES = 256 << 20
 
 DAY_S = 86400.0
@@ -48,12 +48,12 @@ OPEN = (JobState.HELD, JobState.WAITING, JobState.PLACED, JobState.RUNNING)
 
 
 class KeepResult(StrEnum):
-    """What became of a record that was offered."""
+    """The fate of a record that was offered."""
 
     NEW = "new"
     DUPLICATE = "duplicate"
     STALE = "stale"
-    """From an attempt that a newer one of its job has replaced."""
+    """The record is of an attempt that a newer one of its job has replaced."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class JobRow:
     outcome: str
     """Set where done."""
     cause: str
-    """Of the latest loss or failure."""
+    """The cause of the latest loss or failure."""
     attempts: int
     ended_at: float | None
 
@@ -132,15 +132,15 @@ class RunningRow:
 
 @dataclass(frozen=True)
 class DeadRecord:
-    """What was sent as a record and could not be stored: kept as it came until it is replayed or dropped."""
+    """A body sent as a record that could not be stored: kept as it came until it is replayed or dropped."""
 
     id: str
     name: str
     """`JOB:ATTEMPT`, as far as it is known."""
     reason: str
-    """Why it could not be stored."""
+    """The reason why it could not be stored."""
     host: str
-    """Where it came from; empty: not told."""
+    """The host from which it came; empty: not told."""
     set_aside_at: float
     """Unix time."""
     size: int
@@ -148,7 +148,7 @@ class DeadRecord:
 
 
 class HostState(StrEnum):
-    """What a person has said of a host."""
+    """The state that a person has given a host."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -166,13 +166,13 @@ class HostRow:
     since: float
     """Unix time."""
     secret_sha256: str = ""
-    """Of what it shows to Redis and to the farm's web part; empty: it has no access of its own."""
+    """The hash of what it shows to Redis and to the farm's web part; empty: it has no access of its own."""
 
 
 @dataclass(frozen=True)
 class Quarantine:
     serial: str
-    """Of a device, or the name of a host."""
+    """The serial of a device, or the name of a host."""
     reason: str
     since: float
     """Unix time."""
@@ -199,7 +199,7 @@ class Hold:
     """Unix time; None: until somebody releases it."""
     note: str
     alone: bool = False
-    """Not even the experiments of who holds it are let through."""
+    """True if not even the experiments of who holds it are let through."""
 
     @property
     def text(self) -> str:
@@ -239,7 +239,7 @@ def unpack(body: bytes) -> bytes:
 
 
 def readable(what: str, read: Callable[[], T]) -> T | None:
-    """What `read` makes of a stored row; None, and an error in the log that names it, where it cannot."""
+    """Return what `read` makes of a stored row; None, and an error in the log that names it, where it cannot."""
     try:
         return read_row(what, read)
     except Unreadable as e:
@@ -254,7 +254,7 @@ def readable_rows(what: str, rows: Iterable[Any], read: Callable[[Any], T]) -> l
 
 
 def read_row(what: str, read: Callable[[], T]) -> T:
-    """What `read` makes of a stored row. Raises Unreadable, which names the row, where it cannot."""
+    """Return what `read` makes of a stored row. Raises Unreadable, which names the row, where it cannot."""
     try:
         return read()
     except (ValueError, TypeError, LookupError, RecursionError, zlib.error) as e:

@@ -13,7 +13,7 @@ REMEDY = "move it aside and start anew, or give another folder with --state (or 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a database, and what to do."""
+    """A fault of a database, and what to do."""
 
     what: str
     remedy: str = REMEDY

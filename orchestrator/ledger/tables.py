@@ -90,7 +90,7 @@ TEMPLATES = Table(
     Column("body", LargeBinary, nullable=False),
     UniqueConstraint("experiment", "digest", name="templates_by_content"),
 )
-"""What the blocks of a cell have in common: the packed JSON of a job without its block and its candidates."""
+"""The jobs' templates: the packed JSON of a cell's blocks without their block and their candidates."""
 
 JOBS = Table(
     "jobs",
@@ -202,7 +202,7 @@ DEAD_RECORDS = Table(
     Column("name", String(200), nullable=False),
     Column("set_aside_at", Time, nullable=False),
 )
-"""What was sent as a record and can never be one of this ledger: the bytes as they came, under their hash."""
+"""The dead records, which can never be of this ledger: the bytes as they came, under their hash."""
 
 DEVICE_HEALTH = Table(
     "device_health",
@@ -232,7 +232,7 @@ HOSTS = Table(
     Column("since", Time, nullable=False),
     Column("secret_sha256", String(64), nullable=False, default=""),
 )
-"""What people have said of hosts: added, being drained, removed. A host that announces itself needs no row."""
+"""The hosts of which people spoke: added, being drained, removed. A host that announces itself needs no row."""
 
 OWNERS = Table(
     "owners",
@@ -303,7 +303,7 @@ COUNTED = Table(
     Column("word", String(40), primary_key=True),
     Column("beside", Integer, nullable=False),
 )
-"""What this farm did, less what the tables have of it, by outcome and cause of `attempts`, source of `records`."""
+"""Counts of what this farm did beyond what the tables have, by outcome and cause of `attempts`, source of `records`."""
 
 COUNTERS = Table(
     "counters",

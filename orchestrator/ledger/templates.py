@@ -120,21 +120,21 @@ class JobReader:
 
 
 class Measured(NamedTuple):
-    """What of a job tells what its figures mean."""
+    """The part of a job that tells what its figures mean."""
 
     cell: Cell
     mode: str
 
 
 def measured(connection: Connection, wanted: Collection[int]) -> dict[int, Measured]:
-    """What these templates measure; one that cannot be read is logged and left out."""
+    """Return what these templates measure; one that cannot be read is logged and left out."""
     found = _bodies(connection, wanted)
     read = {number: readable(f"template {number}", partial(_measured, body)) for number, body in found.items()}
     return {number: each for number, each in read.items() if each is not None}
 
 
 def measured_of(connection: Connection, job_ids: Collection[str]) -> dict[str, Measured | None]:
-    """What these jobs measure; None where that cannot be read, and without those that are not there."""
+    """Return what these jobs measure; None where that cannot be read, and without those that are not there."""
     if not job_ids:
         return {}
     numbers = {row.id: row.template_id for row in connection.execute(_TEMPLATES_OF, {"these": padded(job_ids)})}

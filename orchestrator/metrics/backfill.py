@@ -21,12 +21,12 @@ from orchestrator.model.record import Record
 from .devices import READING, STATE
 
 SLOT_S = 15
-"""Of each series one sample in so long, as a scrape would take it: the interval of `dashboards/prometheus.yml`."""
+"""The time in which each series has one sample, as a scrape takes it: the interval of `dashboards/prometheus.yml`."""
 TENTHS: dict[str, Callable[[Power], int | None]] = {
     "farm_device_battery_temperature_celsius": lambda power: power.temp_dc,
     "farm_device_skin_temperature_celsius": lambda power: power.skin_dc,
 }
-"""What an agent tells in tenths, and the exporter from a device's state."""
+"""Readings in tenths from an agent, which the exporter has from a device's state."""
 
 Point = tuple[int, float]
 """Unix time in ms, value."""
@@ -38,7 +38,7 @@ class _Series:
     values: array[float] = field(default_factory=lambda: array("d"))
 
     def points(self) -> list[Point]:
-        """In order of time; of several at one time the first that came."""
+        """Return points in order of time; of several at one time the first that came."""
         first: dict[int, float] = {}
         for at_ms, value in zip(self.at_ms, self.values, strict=True):
             first.setdefault(at_ms, value)
@@ -50,11 +50,11 @@ class Backfill:
     """The samples of records, by family and device."""
 
     labels: Mapping[str, str]
-    """Of every series, beside `serial`: those that Prometheus gives to what it scrapes."""
+    """The labels of every series, beside `serial`: those that Prometheus gives to what it scrapes."""
     records: int = 0
-    """Whose samples are in it."""
+    """The number of records whose samples are in it."""
     without_clock: int = 0
-    """Of an older worker, or of a device that told no time: nobody knows when they were sampled."""
+    """Records of an older worker, or of a device that told no time: nobody knows when they were sampled."""
     too_new: int = 0
     _found: dict[str, dict[str, _Series]] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class Backfill:
 
 
 def samples(record: Record, clock: ClockAnchor) -> dict[str, list[Point]]:
-    """By family: of each slot the last sample, at its own time by the farm's clock."""
+    """Return points by family: of each slot the last sample, at its own time by the farm's clock."""
     gauge, ahead_s = calibration(record), record.clock_ahead_s or 0.0
     timed = [(clock.to_unix_s(power.t_ns) + ahead_s, power) for power in sorted(record.power, key=lambda p: p.t_ns)]
     found: dict[str, list[Point]] = {}

@@ -21,7 +21,7 @@ Part = Callable[[], list[Metric]]
 
 
 class FarmCollector(Collector):
-    """What all parts say, and which of them do not answer. Threads may scrape at once."""
+    """The metrics of all parts, and which of them do not answer. Threads may scrape at once."""
 
     def __init__(self, parts: dict[str, Part], version: str) -> None:
         self._parts = parts

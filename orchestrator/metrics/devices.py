@@ -71,7 +71,7 @@ READING: dict[str, tuple[str, Callable[[Reading, GaugeCalibration | None], float
 
 
 class DeviceFamilies:
-    """What each device is, whether it can work, and how it is; in a session, by what its agent samples."""
+    """The families of devices: what each is, whether it can work, how it is; in a session, by its agent's samples."""
 
     def __init__(self) -> None:
         self._told: list[tuple[DeviceFacts, Health]] = []
@@ -79,7 +79,7 @@ class DeviceFamilies:
         self._labels: dict[str, Labels] = {}
 
     def of(self, devices: Iterable[Device], sessions: Iterable[Progress] = ()) -> Iterator[Metric]:
-        """Those of what a device is are the same objects until one is another: most scrapes find none."""
+        """Yield the families; those of what devices are stay the same objects until one is another: mostly none is."""
         listed = list(devices)
         told = [(device.facts, device.state.health) for device in listed]
         if told != self._told:
@@ -105,7 +105,7 @@ class DeviceFamilies:
 
 
 def _gauge(name: str, text: str, values: Iterable[tuple[Labels, float | bool | None]]) -> Metric:
-    """Of devices; what is None has no sample. As `add_metric` would make it, in a third of the time."""
+    """Return a gauge of devices; what is None has no sample. `add_metric` would take three times as long."""
     family = GaugeMetricFamily(name, text, labels=("serial",))
     family.samples = [Sample(name, labels, float(value)) for labels, value in values if value is not None]
     return family

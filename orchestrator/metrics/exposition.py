@@ -22,7 +22,7 @@ SPARE = 2
 Labels = tuple[str, ...]
 _by_library_number: Callable[[float], str] = floatToGoString
 PLAIN_BELOW = 1e6
-"""So far Python and the library write the same."""
+"""The bound below which Python and the library write the same."""
 
 
 class _Kept(NamedTuple):

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 HEALTHY = "/-/healthy"
-"""As Prometheus' own servers have it. It says that the exporter answers; `farm_up` says which parts of the farm do."""
+"""The health probe's path, as of Prometheus' servers. It says that the exporter answers; `farm_up` tells of parts."""
 QUICK = 1
-"""Of gzip: a Prometheus always asks for it, and its default level takes ten times as long for a quarter less."""
+"""The level of gzip: a Prometheus always asks for it, and its default takes ten times as long for a quarter less."""
 
 
 def application(registry: CollectorRegistry, library: WSGIApplication) -> WSGIApplication:

@@ -40,7 +40,7 @@ class RedisPart:
         return Inventory(self._client())
 
     def reasons(self) -> dict[str, WaitReason] | None:
-        """Why jobs wait, as the scheduler says; None where it or Redis is away."""
+        """Return why jobs wait, as the scheduler says; None where it or Redis is away."""
         try:
             return self.inventory().waiting()
         except FarmError:

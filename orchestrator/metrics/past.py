@@ -1,4 +1,4 @@
-"""What the ledger knows of a time over which nobody scraped: results, and what phones sampled in their blocks."""
+"""The past that nobody scraped, from the ledger: results, and what phones sampled in their blocks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def results(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
 
 
 def readings(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
-    """What the phones of an experiment sampled, with what each of them is."""
+    """Yield what the phones of an experiment sampled, with what each of them is."""
     newest = sorted(ledger.figures(row.id), key=lambda block: block.ended_at)[-MOST_RECORDS:]
     for record in ledger.records_of({block.job_id for block in newest}):
         if record.clock is not None and record.power:

@@ -33,11 +33,11 @@ from orchestrator.model.waiting import WaitKind, WaitReason
 MAX_EXPERIMENTS = 50
 """Experiments that get series of their own: so many of the newest ones, and of those under way."""
 NIGHTLY, NIGHTLY_S, MAX_NIGHTLY = "nightly", 30 * 86_400.0, 200
-"""And those with this word in their name (alerts watch them), submitted so long ago at most, the newest ones."""
+"""Further ones, with this word in their name (alerts watch them), submitted so long ago at most, the newest."""
 
 
 def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
-    """What waits and why, runs and is done. `reasons`: what the scheduler says; None where it says nothing."""
+    """Yield what waits and why, runs and is done. `reasons`: what the scheduler says; None where it says nothing."""
     yield _jobs(connection)
     yield _waiting(explain(waiting_in_brief(connection, reasons or ()), reasons))
     yield _oldest_waiting(connection)
@@ -213,7 +213,7 @@ def _states(connection: Connection, names: dict[str, str]) -> list[_State]:
 
 
 def _ended(states: list[_State], names: dict[str, str]) -> dict[str, float]:
-    """By name, of experiments without an open job."""
+    """Return end times by name, of experiments without an open job."""
     ended: dict[str, float] = {}
     for each in states:
         if (name := names.get(each.experiment_id)) is not None and each.ended_at is not None:

@@ -31,7 +31,7 @@ Runs = dict[tuple[str, str, str], dict[str, Any]]
 
 
 def queueing_families(connection: Connection) -> Iterator[Metric]:
-    """Of each experiment's newest run; a figure that a run does not have has no sample."""
+    """Yield the figures of each experiment's newest run; a figure that a run does not have has no sample."""
     runs = _newest(connection)
     began = GaugeMetricFamily("farm_queueing_timestamp_seconds", "When the newest run began.", labels=LABELS)
     requests = GaugeMetricFamily("farm_queueing_requests", "Requests of the newest run.", labels=LABELS)

@@ -54,7 +54,7 @@ def result_families(latest: Latest) -> Iterator[Metric]:
 
 
 def agents_family(agents: Iterable[str]) -> Metric:
-    """By which agents the newest blocks were measured, of all results; records that do not say are left out."""
+    """Count, over all results, the agents that measured the newest block; records that do not say are left out."""
     family = GaugeMetricFamily(
         "farm_results_by_agent", "Results whose newest block this agent measured.", labels=("agent",)
     )

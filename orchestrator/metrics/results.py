@@ -59,7 +59,7 @@ class _Latest:
     kept_at: float
     measured_at: float
     agent: str
-    """That measured the newest block; empty: the record does not say."""
+    """The agent that measured the newest block; empty: the record does not say."""
     summary: Summary
 
 

@@ -13,7 +13,7 @@ from orchestrator.model.live import Phase, Progress
 
 
 def lease_families(leases: Iterable[Lease]) -> Iterator[Metric]:
-    """Who has a device: `claimed` by a worker, or `waking` while the message is under way."""
+    """Yield who has a device: `claimed` by a worker, or `waking` while the message is under way."""
     count = GaugeMetricFamily("farm_leases", "Devices that are leased.", labels=("state",))
     expires = GaugeMetricFamily(
         "farm_lease_expires_timestamp_seconds",
@@ -30,7 +30,7 @@ def lease_families(leases: Iterable[Lease]) -> Iterator[Metric]:
 
 
 def session_families(sessions: Iterable[Progress]) -> Iterator[Metric]:
-    """What the sessions do now."""
+    """Yield what the sessions do now."""
     family = GaugeMetricFamily("farm_sessions", "Sessions by what they do now.", labels=("phase",))
     found = list(sessions)
     phases = Counter(progress.phase for progress in found)
@@ -41,7 +41,7 @@ def session_families(sessions: Iterable[Progress]) -> Iterator[Metric]:
 
 
 def _training(sessions: Iterable[Progress]) -> Iterator[Metric]:
-    """How far trainings are."""
+    """Yield how far trainings are."""
     labels = ("serial", "stage")
     loss = GaugeMetricFamily("farm_training_loss", "Mean loss of a training's latest epoch.", labels=labels)
     error = GaugeMetricFamily(

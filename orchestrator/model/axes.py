@@ -13,7 +13,7 @@ from .quantity import size_text
 
 
 def cores_conflict(affinity: str) -> str:
-    """Why a text names no cores; empty where it does."""
+    """Return why a text names no cores; empty where it does."""
     if affinity in ("any", "big", "little") or re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", affinity):
         return ""
     return "allowed: `any`, `big`, `little`, or a list of cores such as `0-3,6`"
@@ -156,8 +156,8 @@ RUN_AXES: dict[str, Axis] = {
         ),
     )
 }
-"""Those that say how the agent runs a plan, or what goes through it, not how it is compiled; `updates` is of trainings
-alone, and so no option of a command that compiles."""
+"""Axes that say how the agent runs a plan, or what goes through it, not how it is compiled; `updates` is of
+trainings alone, and so no option of a command that compiles."""
 
 FRAMES = Axis(name="frames", help="frames of a sample", default=1, type=int, at_run=True)
 """`sampling.frames` as a cell keeps it: no axis of the matrix."""
@@ -183,7 +183,7 @@ def settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def conflict(backend: str, options: Mapping[str, Any]) -> str:
-    """Why these options cannot run together on a backend; empty where they can."""
+    """Return why these options cannot run together on a backend; empty where they can."""
     full = settings(_meant(backend, options))
     reasons = (AXES[name].why_not(backend, full) for name in AXES if name in _meant(backend, options))
     return next(filter(None, reasons), "")

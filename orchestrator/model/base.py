@@ -15,7 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
-"""Also of dataclasses that stand in a model."""
+"""The configuration of models, also for dataclasses that stand in a model."""
 
 
 class Model(BaseModel):

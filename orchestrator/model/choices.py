@@ -33,13 +33,13 @@ class LayerChoice(Model):
     """A serial number, or a pattern of models' names: `SM-G930*`; `*`: any device."""
     layer: str
     precision: Precision | None = Field(default=None, exclude_if=lambda value: value is None)
-    """In which arithmetic; not given: in each that has no entry of its own."""
+    """The arithmetic; not given: each that has no entry of its own."""
     best: Own
     worst: Own
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """For which devices it is, and in which arithmetic."""
+        """The devices and the arithmetic that it is for."""
         return self.device, self.precision
 
 
@@ -48,7 +48,7 @@ class Choices(Model):
 
     schema_version: Literal[1] = 1
     origin: str = Field(min_length=1)
-    """By what they were found."""
+    """The origin: by what they were found."""
     layers: tuple[LayerChoice, ...] = Field(min_length=1)
 
     def of(self, device: DeviceFacts, precision: Precision, which: Which) -> Mapping[str, Mapping[str, int | str]]:

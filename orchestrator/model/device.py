@@ -33,7 +33,7 @@ class Precision(StrEnum):
 
 
 class Source(StrEnum):
-    """Where a result comes from; shown wherever the result is shown."""
+    """The source of a result; shown wherever the result is shown."""
 
     PHONE = "phone"
     WORKSTATION = "workstation"
@@ -43,7 +43,7 @@ class Source(StrEnum):
 
 
 class ApiFacts(Model):
-    """What one compute API of a device offers, as the agent's probe found it."""
+    """The offer of one compute API of a device, as the agent's probe found it."""
 
     api: Api
     version: str
@@ -65,32 +65,32 @@ class ApiFacts(Model):
     max_work_item_sizes: tuple[int, ...] = ()
     compute_units: int = Field(default=1, ge=0)
     clock_mhz: int = 0
-    """As the driver reports it; Adreno often says 1: never derive a peak from it."""
+    """The clock as the driver reports it; Adreno often says 1: never derive a peak from it."""
     offset_alignment: int = Field(default=256, ge=1)
     """Alignment of sub-buffer offsets, bytes."""
     subgroup_size: int = 0
     dot_product: Literal["", "khr", "ptx"] = ""
-    """How a kernel multiplies four whole numbers of 8 bits and adds them up in one instruction: by the API's extension
-    (khr: cl_khr_integer_dot_product, shaderIntegerDotProduct) or NVIDIA's (ptx); empty: only one by one."""
+    """The way a kernel multiplies four whole numbers of 8 bits and adds them up in one instruction: by the API's
+    extension (khr: cl_khr_integer_dot_product, shaderIntegerDotProduct) or NVIDIA's (ptx); empty: only one by one."""
     matrix_units: tuple[Annotated[str, Field(pattern=r"^[0-9]{1,6}x[0-9]{1,6}x[0-9]{1,6}$")], ...] = ()
     """Products of matrices of halves, added up in single, that a subgroup computes at once, each as `rows x columns x
     depth`, e.g. `16x16x16`: of Vulkan's VK_KHR_cooperative_matrix, or NVIDIA's own from compute capability 8.0 on."""
     unified_memory: bool = False
     max_image_width: int = 0
-    """Of 2-D images, in texels; 0: the device has none."""
+    """The largest width of 2-D images, in texels; 0: the device has none."""
     max_image_height: int = 0
 
 
 class DeviceFacts(Model):
-    """What a device is. Changes only with an update, a repair or another phone under the same serial."""
+    """The facts of a device. They change only with an update, a repair or another phone under the same serial."""
 
     serial: str
-    """What the farm calls it: a phone's own serial number (`ro.serialno`), however it is connected."""
+    """The farm's name for it: a phone's own serial number (`ro.serialno`), however it is connected."""
     host: str
     kind: Literal["phone", "workstation", "unknown"]
     source: Source
     address: str = ""
-    """What its host's adb server calls it now, e.g. `127.0.0.1:5555`; empty on a workstation."""
+    """The name that its host's adb server has for it now, e.g. `127.0.0.1:5555`; empty on a workstation."""
     model: str = ""
     manufacturer: str = ""
     soc: str = ""
@@ -109,7 +109,7 @@ class DeviceFacts(Model):
     """Name of the virtual phone's profile; empty for real devices."""
     apis: tuple[ApiFacts, ...] = ()
     apis_missing: tuple[str, ...] = ()
-    """Why an API cannot be used, in the words of the phone's linker or driver; one text for each API."""
+    """The reasons why APIs cannot be used, in the words of the phone's linker or driver; one text for each API."""
     tools_missing: tuple[str, ...] = ()
     """Commands that Android has and this phone has not, e.g. `settings`: conditions that need them cannot be met."""
 
@@ -119,7 +119,7 @@ class DeviceFacts(Model):
 
 
 class Health(StrEnum):
-    """Whether a device can be given work."""
+    """The health of a device: whether it can be given work."""
 
     READY = "ready"
     OFFLINE = "offline"
@@ -138,7 +138,7 @@ class Health(StrEnum):
 
 
 class Reading(Model):
-    """What a device's battery gauge, clocks and sensors said at one moment; None is what it does not tell."""
+    """The readings of a device's battery gauge, clocks and sensors at one moment; None is what it does not tell."""
 
     at: float
     """Unix time."""
@@ -146,37 +146,37 @@ class Reading(Model):
     """Battery current as the node prints it; unit and sign are the gauge's (`orchestrator.energy.battery_draw_a`)."""
     voltage_v: float | None = None
     status: str = ""
-    """Of the battery, as the kernel prints it: `Charging`, `Discharging` ..."""
+    """The status of the battery, as the kernel prints it: `Charging`, `Discharging` ..."""
     battery_cycles: int | None = None
     """Full charges that the battery has had, by its own count."""
     cpu_hz: int | None = None
     """Clock of the fastest core."""
     gpu_hz: int | None = None
     cpu_temp_c: float | None = None
-    """Of the warmest sensor, as of the GPU."""
+    """The temperature of the warmest sensor, as for the GPU."""
     gpu_temp_c: float | None = None
 
 
 class DeviceState(Model):
-    """How a device is now, as its host last announced it."""
+    """The state of a device, as its host last announced it."""
 
     health: Health
     reason: str = ""
-    """Why it is not ready, and what to do."""
+    """The reason why it is not ready, and what to do."""
     battery_percent: float | None = None
     battery_temp_c: float | None = None
     battery_slope_c_per_min: float | None = None
-    """Over the last minutes, where the phone was watched for as long."""
+    """The slope over the last minutes, where the phone was watched for as long."""
     skin_temp_c: float | None = None
     charging: bool | None = None
     thermal_status: int | None = None
     free_storage_bytes: int | None = None
     left_changed: tuple[str, ...] = ()
-    """What a session that crashed changed on it (settings, `supply`), and nobody has put back yet."""
+    """Things that a crashed session changed on it (settings, `supply`), and nobody has put back yet."""
     ready_at: float | None = None
     """Unix time when a hot or flat device is predicted to be ready; None: now or unknown."""
     reading: Reading | None = None
-    """Of an idle phone, every few seconds; while a session has it, its `Progress` has newer ones."""
+    """The reading of an idle phone, every few seconds; while a session has it, its `Progress` has newer ones."""
     seen_at: float = 0.0
     """Unix time of the announcement."""
 

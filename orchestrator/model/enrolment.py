@@ -20,22 +20,22 @@ class NodeFact:
     value: str = ""
     """First line, at most 100 characters."""
     error: str = ""
-    """Why it cannot be read, e.g. `Permission denied`; empty where it can."""
+    """The reason why it cannot be read, e.g. `Permission denied`; empty where it can."""
 
 
 class SourceFact(Model):
-    """Whether a source of power figures can be used on this device."""
+    """A source of power figures, and whether it can be used on this device."""
 
     source: PowerSource
     scope: Scope
     name: str = ""
     usable: bool
     reason: str = ""
-    """Why not, and what would help."""
+    """The reason why not, and what would help."""
 
 
 class SamplerCost(Model):
-    """What sampling itself costs on this device, measured with and without it."""
+    """The cost of sampling itself on this device, measured with and without it."""
 
     period_ns: int
     latency_share: Estimate
@@ -67,18 +67,18 @@ class Enrolment(Model):
     agent_sha256: str = ""
     nodes: tuple[NodeFact, ...] = ()
     permissions: dict[str, bool] = Field(default_factory=dict)
-    """What the shell may do: `root`, `write_settings`, `airplane_mode`, `bluetooth`, `fixed_performance`,
+    """The rights of the shell: `root`, `write_settings`, `airplane_mode`, `bluetooth`, `fixed_performance`,
     `lock_clocks`, `perfetto`."""
     sources: tuple[SourceFact, ...] = ()
     gauge: GaugeCalibration | None = None
     """None: not calibrated yet, or there is no gauge."""
     gauge_reason: str = ""
-    """Why there is no calibration."""
+    """The reason why there is no calibration."""
     reference_temp_c: float | None = None
     """Battery temperature of the device at rest."""
     sampler: SamplerCost | None = None
     supply: SupplyWay = "none"
-    """How the farm can cut the device's supply."""
+    """The way by which the farm can cut the device's supply."""
 
     @property
     def calibrated(self) -> bool:

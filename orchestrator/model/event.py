@@ -40,7 +40,7 @@ class Hello(_Event):
 
 
 class Probe(_Event):
-    """What the device offers: one per API that could be loaded and has a device."""
+    """The device's offer: one event per API that could be loaded and has a device."""
 
     event: Literal["probe"] = "probe"
     facts: ApiFacts
@@ -96,13 +96,13 @@ class Sample(_Event):
     phase: Literal["warmup", "timed"]
     start_ns: int
     duration_ns: int = Field(ge=0)
-    """Of all inferences of the sample together."""
+    """The duration of all inferences of the sample together."""
     inferences: int = Field(default=1, ge=1)
-    """How many the sample has; a stream has several."""
+    """The number of inferences; a stream has several."""
     stage: str = Field(default="", exclude_if=lambda stage: not stage)
-    """Of a plan that trains, where a sample is an epoch: the stage's name."""
+    """The stage's name, of a plan that trains, where a sample is an epoch."""
     epoch: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
-    """Of the stage, from 0 on."""
+    """The epoch of the stage, from 0 on."""
     loss: float | None = Field(default=None, exclude_if=_is_absent)
     """Mean over the samples that the epoch saw; null where it is not finite."""
     error: float | None = Field(default=None, ge=0, le=1, exclude_if=_is_absent)
@@ -116,7 +116,7 @@ class Checkpoint(_Event):
     file: str
     bytes: int = Field(ge=0)
     sha256: str
-    """Of the whole file."""
+    """The hash of the whole file."""
     epochs: int = Field(ge=0)
     """Done in this run."""
     start_ns: int
@@ -133,7 +133,7 @@ class Layer(_Event):
     program: str
     duration_ns: int = Field(ge=0)
     repeat: int = Field(default=0, ge=0)
-    """Which profiled pass."""
+    """The number of the profiled pass."""
 
 
 PhaseName = Literal["idle_before", "warmup", "load", "idle_after"]
@@ -153,7 +153,7 @@ class Power(_Event):
 
     event: Literal["power"] = "power"
     current_ua: int | None = None
-    """As the node prints it: sign and unit differ between phones and are calibrated on the host."""
+    """The current as the node prints it: sign and unit differ between phones and are calibrated on the host."""
     voltage_uv: int | None = None
     temp_dc: int | None = None
     """Battery temperature, tenths of a degree Celsius."""
@@ -174,10 +174,10 @@ class Power(_Event):
     skin_dc: int | None = None
     """Temperature of the skin's zone where one is readable, tenths of a degree Celsius."""
     read_ns: int = 0
-    """How long reading all the nodes took; `t_ns` is the time before the first."""
+    """The time that reading all the nodes took; `t_ns` is the time before the first."""
 
     def reading(self, at: float) -> Reading:
-        """What it says of the battery and the clocks, as hosts announce it; `at`: its Unix time."""
+        """Return what it says of the battery and the clocks, as hosts announce it; `at`: its Unix time."""
         return Reading(
             at=at,
             current_raw=self.current_ua,
@@ -197,7 +197,7 @@ class Rails(_Event):
 
 
 class Sampler(_Event):
-    """What the sampling thread did, when it ended."""
+    """The sampling thread's account, when it ended."""
 
     event: Literal["sampler"] = "sampler"
     period_ns: int
@@ -280,11 +280,11 @@ class Error(_Event):
     message: str
     step: str = ""
     kernel: str = ""
-    """With `limit`: the kernel that the driver refuses in its work-group, by its name in the plan's programs."""
+    """The kernel, with `limit`, that the driver refuses in its work-group, by its name in the plan's programs."""
     work_group: int = Field(default=0, ge=0)
     """Work-items that the plan asks for in its work-group."""
     work_group_limit: int = Field(default=0, ge=0)
-    """As many as the driver says that this kernel may have; 0: it does not tell."""
+    """The most work-items in a work-group of this kernel that the driver allows; 0: it does not tell."""
 
 
 Event = Annotated[

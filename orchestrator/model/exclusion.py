@@ -42,6 +42,6 @@ class Exclusion:
 
     @staticmethod
     def of(serial: str, what: Named, reason: str) -> Exclusion:
-        """Of a cell, or a point of the matrix."""
+        """Return the exclusion of a cell, or a point of the matrix."""
         parts = what.workload.label, str(what.backend), str(what.precision), dict(what.options)
         return Exclusion(serial, what.label, reason, *parts)

@@ -28,7 +28,7 @@ class Cell(Model):
     driver: str = Field(default="", exclude_if=lambda value: not value)
     """Path of the file that names its driver to the API's loader; empty: the usual one."""
     driver_sha256: str = Field(default="", exclude_if=lambda value: not value)
-    """Of that file."""
+    """The hash of that file."""
 
     @cached_property
     def cell_id(self) -> str:
@@ -45,7 +45,7 @@ class Cell(Model):
         return Cell.model_validate({**self.model_dump(), "workload": workload})
 
     def value(self, dimension: str) -> int:
-        """Of an axis that is a number and was asked for, or of a parameter of its network."""
+        """Return the value of an axis that is a number and was asked for, or of a parameter of its network."""
         if dimension in AXES:
             return int(self.options[dimension])
         name, _, place = dimension.partition(".")
@@ -65,7 +65,7 @@ class Cell(Model):
 
     @property
     def inferences(self) -> int:
-        """Of a sample; the last shard of a set may have fewer."""
+        """The inferences of a sample; the last shard of a set may have fewer."""
         return max(1, self.frames // (self.batch or 1))
 
     def _count(self, name: str) -> int | None:
@@ -120,7 +120,7 @@ class Job(Model):
 
     @cached_property
     def choice(self) -> bytes:
-        """Of its candidates: the one as a list, several as the SHA-256 of that list."""
+        """Return the candidates' mark: the only one as a list, several as the SHA-256 of that list."""
         listed = canonical_json(self.candidates)
         return listed if len(self.candidates) == 1 else b'"%s"' % hashlib.sha256(listed).hexdigest().encode()
 
@@ -163,7 +163,7 @@ class Job(Model):
 
     @property
     def inferences(self) -> int:
-        """Of a sample."""
+        """The inferences of a sample."""
         examples = self.examples
         return self.cell.inferences if examples is None else len(examples) // (self.cell.batch or 1)
 
@@ -178,5 +178,5 @@ AnyCell = Annotated[Cell | ForeignCell, Field(union_mode="left_to_right")]
 """The cell of one."""
 ANY_CELL: TypeAdapter[AnyCell] = TypeAdapter(AnyCell)
 AnyJob = Annotated[Job | ForeignJob, Field(union_mode="left_to_right")]
-"""What the ledger may hold; an ordinary job is tried first, and refuses what is foreign."""
+"""A job that the ledger may hold; an ordinary one is tried first, and refuses what is foreign."""
 ANY_JOB: TypeAdapter[AnyJob] = TypeAdapter(AnyJob)

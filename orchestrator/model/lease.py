@@ -19,7 +19,7 @@ class Assignment(Model):
     serial: str
     host: str
     job_id: str
-    """As the ledger has it; it cannot be told from the content of `job`, which names this device alone."""
+    """The job's id in the ledger; it cannot be told from the content of `job`, which names this device alone."""
     job: Job
     attempt: int = Field(ge=1)
     """1 for a job's first attempt."""
@@ -55,7 +55,7 @@ class Lease(Model):
     job_id: str
     attempt: int
     token: int
-    """Of the attempt that is under way; of a line, as far as was read."""
+    """The token of the attempt that is under way; of a line, as far as was read."""
     last: int = 0
     """The newest token of a line; 0: there is none."""
     holder: str = ""
@@ -63,5 +63,5 @@ class Lease(Model):
     expires_at: float
 
     def covers(self, token: int) -> bool:
-        """Whether the attempt of this token is under way by this lease, or is in line."""
+        """Return whether the attempt of this token is under way by this lease, or is in line."""
         return self.token <= token <= max(self.token, self.last)

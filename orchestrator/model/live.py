@@ -18,11 +18,11 @@ Phase = Literal["claimed", "waiting", "preparing", "compiling", "pushing", "runn
 
 
 class Learnt(Model):
-    """How far a training is: its latest epoch."""
+    """The progress of a training: its latest epoch."""
 
     stage: str
     epoch: int = Field(ge=0)
-    """Of the stage, from 0 on."""
+    """The epoch of the stage, from 0 on."""
     loss: float | None = None
     """None: not finite."""
     error: float | None = None
@@ -37,7 +37,7 @@ class Learnt(Model):
 
 
 class Progress(Model):
-    """How far one session is; shown by `farm watch`."""
+    """The progress of one session; shown by `farm watch`."""
 
     serial: str
     job_id: str
@@ -56,7 +56,7 @@ class Progress(Model):
     reading: Reading | None = None
     """Latest one of the agent's sampler, where it samples."""
     learnt: Learnt | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Of a training."""
+    """The progress of a training."""
 
 
 class HostAnnouncement(Model):
@@ -69,11 +69,11 @@ class HostAnnouncement(Model):
     """Version and port of its adb server, or what is wrong with it."""
     running: tuple[tuple[str, str, int, int], ...] = ()
     sessions: int = 0
-    """How many it runs at once; 0: it does not say."""
+    """The number of sessions it runs at once; 0: it does not say."""
     protocol: int = 0
     """`PROTOCOL` of its worker; 0: a worker from before there was one."""
     version: str = ""
-    """Of pocketfarm there."""
+    """The version of pocketfarm there."""
     spooled: int = 0
     """Records waiting in the spool for the ledger."""
     seen_at: float = 0.0

@@ -10,12 +10,12 @@ from .base import Model
 
 
 class PowerSource(StrEnum):
-    """Where power figures come from. Figures of different sources are never mixed in one comparison."""
+    """A source of power figures. Figures of different sources are never mixed in one comparison."""
 
     GAUGE = "gauge"
     """The phone's battery gauge, sampled on the phone by the agent."""
     ODPM = "odpm"
-    """On-device power monitor (rails), read on the phone by the agent."""
+    """The on-device power monitor (rails), read on the phone by the agent."""
     PERFETTO = "perfetto"
     """The same rails, through perfetto's `android.power`."""
     METER = "meter"
@@ -31,7 +31,7 @@ class PowerSource(StrEnum):
 
 
 class Scope(StrEnum):
-    """What is inside a figure: only figures of one scope compare."""
+    """The scope of a figure: only figures of one scope compare."""
 
     DEVICE = "device"
     """The whole phone."""
@@ -44,23 +44,23 @@ class Scope(StrEnum):
 
 
 class GaugeCalibration(Model):
-    """How a phone's battery gauge is to be read: current in A = raw * `ampere_per_unit` * `discharging_sign`,
-    positive while the battery discharges."""
+    """The reading of a phone's battery gauge: current in A = raw * `ampere_per_unit` * `discharging_sign`, positive
+    while the battery discharges."""
 
     ampere_per_unit: float = Field(default=1e-6, gt=0)
     """1e-6 where the node prints uA (as the kernel's documentation says), 1e-3 where it prints mA."""
     discharging_sign: int = -1
     """-1 or 1: sign of the raw current while the battery discharges."""
     refresh_ns: int = Field(default=1_000_000_000, gt=0)
-    """How often the gauge has something new to say."""
+    """The time between the gauge's news."""
     noise_a: float = Field(default=0.0, ge=0)
     """Standard deviation of one reading at a steady load, A; quantisation included."""
     gain_uncertainty: float = Field(default=0.05, ge=0)
     """Standard uncertainty of the gauge's gain, as a share: what no repetition makes smaller."""
     absolute: bool = False
-    """Whether an external meter has confirmed the gain; otherwise energies compare only on this phone."""
+    """True if an external meter has confirmed the gain; otherwise energies compare only on this phone."""
     method: str = ""
-    """How it was found: `load steps`, `assumed`, `meter NAME`."""
+    """The method that found it: `load steps`, `assumed`, `meter NAME`."""
 
     @property
     def discharge_a_per_unit(self) -> float:
@@ -69,7 +69,7 @@ class GaugeCalibration(Model):
 
 
 ASSUMED = GaugeCalibration(method="assumed")
-"""What the kernel's documentation promises; the field disagrees."""
+"""The calibration that the kernel's documentation promises; the field disagrees."""
 
 
 class ClockMap(Model):
@@ -92,7 +92,7 @@ class ClockAnchor(Model):
     unix_s: float
     device_ns: int
     residual_ns: int = Field(ge=0)
-    """How far apart the two may be: half of the round trip that asked."""
+    """The distance that the two may have: half of the round trip that asked."""
 
     def to_unix_s(self, device_ns: int) -> float:
         """Unix time, by the host's clock, of a time of the device; both clocks run alike but for some 1e-5."""
@@ -105,19 +105,19 @@ class PowerSeries(Model):
     source: PowerSource
     scope: Scope
     name: str
-    """Which meter, rail or counter."""
+    """The name of the meter, rail or counter."""
     t_ns: tuple[int, ...]
     """CLOCK_BOOTTIME of the device, rising."""
     power_w: tuple[float, ...]
     """Power at these times; of a source that counts energy, the mean power since the reading before."""
     is_mean: bool = False
-    """Whether a value is the mean since the reading before (energy counters) instead of a momentary one."""
+    """True if a value is the mean since the reading before (energy counters) instead of a momentary one."""
     gain_uncertainty: float = Field(default=0.01, ge=0)
     """Standard uncertainty of the gain, as a share."""
     clock: ClockMap | None = None
-    """How its times came to the device's clock; None where it has the device's clock itself."""
+    """The map of its times to the device's clock; None where it has the device's clock itself."""
     lost: str = ""
-    """Why a source that measured has no readings: what it said instead, and what to do."""
+    """The reason why a source that measured has no readings: what it said instead, and what to do."""
 
     @model_validator(mode="after")
     def _paired(self) -> PowerSeries:

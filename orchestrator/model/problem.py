@@ -22,11 +22,11 @@ KINDS = {
     "json_invalid": "JSON",
     "string_too_short": "{min_length} characters or more", "string_too_long": "{max_length} characters or fewer",
 }  # fmt: skip
-"""By pydantic's type of error."""
+"""Words by pydantic's type of error."""
 
 
 def wanted(error: ErrorDetails) -> str:
-    """What is allowed there: `a whole number`, `1 or more`, `'all' or 'any'`; a model's own words where it has some."""
+    """Return what is allowed there: `a whole number`, `1 or more`, `'all' or 'any'`; or a model's own words."""
     template = KINDS.get(error["type"])
     if template is not None:
         return template.format(**error.get("ctx", {}))

@@ -111,7 +111,7 @@ def _finite(value: float, wanted: str) -> float:
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=float | str), Field(gt=0)]
 SamplingPeriod = Annotated[Seconds, AfterValidator(_sampled)]
-"""Between two readings of a gauge: the agent counts in ms."""
+"""The time between two readings of a gauge: the agent counts in ms."""
 Rest = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=float | str), Field(ge=0)]
 Share = Annotated[float, BeforeValidator(parse_share, json_schema_input_type=float | str), Field(gt=0, lt=1)]
 Celsius = Annotated[float, BeforeValidator(parse_celsius, json_schema_input_type=float | str)]

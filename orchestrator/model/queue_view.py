@@ -29,16 +29,16 @@ class WaitingJob:
     submitted_at: float = 0.0
     """Unix time."""
     submitter: str = ""
-    """Who submitted the experiment; what they hold is free for it."""
+    """The person who submitted the experiment; what they hold is free for it."""
     policy: str | None = None
-    """Of placement, where the experiment names one; None: the farm's."""
+    """The policy of placement, where the experiment names one; None: the farm's."""
     deadline: float | None = None
     """Unix time."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What an experiment has of the farm."""
+    """The share of the farm that an experiment has."""
 
     running: int = 0
     served_at: float = 0.0
@@ -46,6 +46,6 @@ class Share:
     serial: str = ""
     """Device of its latest attempt, where that is known."""
     expected_s: float | None = None
-    """How long its waiting jobs will take where it has all its devices; None: nobody knows, or asks."""
+    """The time that its waiting jobs will take where it has all its devices; None: nobody knows, or asks."""
     energy: Mapping[str, float] = field(default_factory=dict)
     """Serial -> energy of what it computes there, as a share of what the mean device takes; empty: nobody asks."""

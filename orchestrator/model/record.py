@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 
 class DoubtCode(StrEnum):
-    """What may be wrong with a record; each has a remedy in `REMEDIES`."""
+    """A possible fault of a record; each has a remedy in `REMEDIES`."""
 
     VIRTUAL_DEVICE = "virtual_device"
     SHARED_HOST = "shared_host"
@@ -125,7 +125,7 @@ class Doubt(Model):
 
 
 class InvalidCode(StrEnum):
-    """What makes a block's figures unusable. The record is kept, its outcome is `invalid`."""
+    """A reason that makes a block's figures unusable. The record is kept, its outcome is `invalid`."""
 
     CHARGING = "charging"
     GAUGE_FROZEN = "gauge_frozen"
@@ -156,13 +156,13 @@ class ConditionProof(Model):
     name: str
     wanted: str
     before: str = ""
-    """As the session found it; empty: not told."""
+    """The state that the session found; empty: not told."""
     held: str = ""
-    """As read back for the block; empty: not told."""
+    """The state read back for the block; empty: not told."""
     proven: bool
-    """Whether the device's own word proves it."""
+    """True if the device's own word proves it."""
     restored: bool | None = None
-    """Whether it was put back; None: nothing was changed, or another block of the session followed."""
+    """True if it was put back; None: nothing was changed, or another block of the session followed."""
 
 
 class LayerMemory(Model):
@@ -173,7 +173,7 @@ class LayerMemory(Model):
     """Activations that are alive then."""
     weight_bytes: int = Field(ge=0)
     refused: str = Field(default="", exclude_if=lambda value: not value)
-    """Why another algorithm than the asked one computes it; empty where the asked one does."""
+    """The reason why another algorithm than the asked one computes it; empty where the asked one does."""
 
 
 class Replan(Model):
@@ -183,20 +183,20 @@ class Replan(Model):
     work_group: int = Field(ge=1)
     """Work-items that the refused plan asked for."""
     limit: int = Field(ge=1)
-    """At most so many in the next plan: as the driver told, else half."""
+    """The most work-items in the next plan: as the driver told, else half."""
     reason: str
     """The agent's words."""
 
 
 class Provenance(Model):
-    """What exactly was run by what."""
+    """The exact programs that ran, and what ran them."""
 
     plan_hash: str = ""
     agent_sha256: str = ""
     agent_version: str = ""
     model_sha256: str = ""
     driver_file: str = ""
-    """That named the driver to the API's loader, where the cell chose one."""
+    """The file that named the driver to the API's loader, where the cell chose one."""
     fingerprint: str = ""
     boot_id: str = ""
     farm_version: str = ""
@@ -212,7 +212,7 @@ class RunsOn(Model):
 
 
 class OutputCheck(Model):
-    """How the outputs compare with the host's reference for the same plan input."""
+    """The comparison of the outputs with the host's reference for the same plan input."""
 
     name: str
     max_abs_difference: float
@@ -220,22 +220,22 @@ class OutputCheck(Model):
     tolerance: float
     ok: bool
     rounding: float = 0.0
-    """What the reference itself loses in single precision, where the tolerance was widened for it."""
+    """The reference's own loss in single precision, where the tolerance was widened for it."""
     psnr_db: float | None = None
     """Peak signal-to-noise ratio, of which the peak is the reference's largest absolute value; None where the two are
     equal, differ without bound, or the reference is zero."""
 
 
 class Predictions(Model):
-    """What a network says of its shard of the experiment's set."""
+    """The predictions of a network for its shard of the experiment's set."""
 
     first: int = Field(ge=0)
     """Place of the first example in the set; the others follow."""
     top: tuple[tuple[int, ...], ...]
-    """Of each example the numbers of the classes with the highest scores, best first, at most five; the smaller number
+    """The numbers of each example's classes with the highest scores, best first, at most five; the smaller number
     first among equals."""
     margins: tuple[FiniteFloat, ...]
-    """Of each example by how much the best score exceeds the second best; 0 where they are no finite numbers."""
+    """The best score less the second best, of each example; 0 where they are no finite numbers."""
 
     @model_validator(mode="after")
     def _of_the_same_examples(self) -> Predictions:
@@ -250,12 +250,12 @@ class TrainedModel(Model):
     onnx_sha256: str
     """A kept file, which any experiment can name."""
     checkpoint_sha256: str
-    """Of all variables of the training: two devices that computed alike have the same."""
+    """The hash of all variables of the training: two devices that computed alike have the same."""
     evaluated: int = Field(default=0, ge=0)
     """Samples that it was asked about: those held out, or where none were all; 0 without classes."""
     wrong: int = Field(default=0, ge=0)
     confusion: tuple[tuple[int, ...], ...] = ()
-    """Of each class how often each class was answered."""
+    """The counts of answers, by class, of each class."""
 
     @property
     def error(self) -> float | None:
@@ -276,12 +276,12 @@ class Reconstruction(Model):
 
 
 class SessionPlace(Model):
-    """Which block of its session one was: blocks of a session share its preparation, and run right after each other."""
+    """The place of a block in its session: a session's blocks share its preparation, and run right after each other."""
 
     first: int = Field(ge=1)
     """Token of the session's first attempt."""
     number: int = Field(ge=1)
-    """From 1 on."""
+    """The block's number, from 1 on."""
 
 
 class Record(Model):
@@ -303,14 +303,14 @@ class Record(Model):
     cause: str = ""
     """Bounded word: an error's `cause`, or the agent's error code."""
     reasons: tuple[str, ...] = ()
-    """For people: what happened, where, and what to do."""
+    """Reasons for people: what happened, where, and what to do."""
     session: SessionPlace | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Where its session was given several blocks; None: it was to be the only one."""
+    """The place in a session that was given several blocks; None: it was to be the only one."""
     started_at: float
     """Unix time, by the host's clock."""
     ended_at: float
     clock_ahead_s: float | None = None
-    """How far the farm's clock (Redis') was ahead of the host's, seconds; 0 where they agree to half a second."""
+    """The time by which the farm's clock (Redis') was ahead of the host's, s; 0 where they agree to half a second."""
     clock: ClockAnchor | None = Field(default=None, exclude_if=lambda value: value is None)
     """Puts times of the device onto the host's clock; None: no power was sampled, or the device told no time, or an
     older worker measured."""
@@ -327,12 +327,12 @@ class Record(Model):
     rails: tuple[Rails, ...] = ()
     sampler: Sampler | None = None
     gauge: GaugeCalibration | None = None
-    """How `power` is to be read; None: there was no calibration."""
+    """The calibration by which `power` is to be read; None: there was none."""
     series: tuple[PowerSeries, ...] = ()
     """Readings of sources other than the agent."""
     conditions: tuple[ConditionProof, ...] = ()
     invalid: tuple[Invalidity, ...] = ()
-    """Why the block does not count, where its outcome is `invalid`."""
+    """The reasons why the block does not count, where its outcome is `invalid`."""
     replans: tuple[Replan, ...] = ()
     """Refusals of this device's driver by which the plan that ran was arrived at; later jobs know them."""
     layer_memory: tuple[LayerMemory, ...] = ()
@@ -340,13 +340,13 @@ class Record(Model):
     outputs: tuple[Output, ...] = ()
     checks: tuple[OutputCheck, ...] = ()
     trained: TrainedModel | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Of a training that went to its end."""
+    """The model of a training that went to its end."""
     earlier: tuple[Sample, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Epochs before `samples`, which earlier attempts of the training told; their times are of their own runs."""
     reconstructions: tuple[Reconstruction, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """Of a network that was trained to answer with its input: a few samples."""
+    """Outputs of a network that was trained to answer with its input: a few samples."""
     predictions: Predictions | None = None
-    """Where the workload has a set."""
+    """The predictions, where the workload has a set."""
     provenance: Provenance = Provenance()
     doubts: tuple[Doubt, ...] = ()
     evidence: tuple[str, ...] = Field(default=(), max_length=50)

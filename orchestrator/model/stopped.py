@@ -10,12 +10,12 @@ class Stopped(Model):
 
     why: str
     remedy: str = ""
-    """What to do."""
+    """The remedy: what to do."""
     devices: tuple[str, ...] = ()
-    """On which choice of devices; empty: not told."""
+    """The choice of devices; empty: not told."""
 
     @property
     def text(self) -> str:
-        """In a line."""
+        """Return the reason in a line."""
         where = f" on {', '.join(self.devices)}" if self.devices else ""
         return f"no more jobs{where}: {self.why}{f'; {self.remedy}' if self.remedy else ''}"

@@ -23,11 +23,11 @@ FINE = 5000
 CELL_V = 2.5, 5.0
 CELLS_IN_ROW = 2
 USUAL_V = 3.8
-"""Of a battery that does not tell its voltage ..."""
+"""The voltage of a battery that does not tell its own ..."""
 USUAL_V_UNCERTAINTY = 0.08
 """... and the standard uncertainty of it, as a share: a cell works between 3.4 and 4.4 V."""
 PHONE_W = 0.05, 20.0
-"""What a phone draws at work; no phone draws more at any moment, and none less with a processor awake."""
+"""The power of a phone at work; no phone draws more at any moment, and none less with a processor awake."""
 MOST_CHARGE_W = 200.0
 TEMP_C = -30.0, 125.0
 """No phone works outside; sensors that know nothing are parked at the bounds and beyond, or at 0."""
@@ -36,14 +36,14 @@ MOST_UAH = 1e8
 
 
 class Reading(NamedTuple):
-    """What the sampler told at a moment of the phone's clock; None: the phone does not tell."""
+    """The sampler's readings at a moment of the phone's clock; None: the phone does not tell."""
 
     t_ns: int
     current_ua: int | None
     voltage_uv: int | None
     status: str
     temp_c: float | None
-    """Of the battery."""
+    """The temperature of the battery."""
     skin_c: float | None
     cpu_khz: int | None
     """The fastest core's clock."""
@@ -88,5 +88,5 @@ def charge_uah(raw: int | None) -> int | None:
 
 
 def is_power(value: float) -> bool:
-    """Whether a phone, on its battery or charged, can have this power."""
+    """Return whether a phone, on its battery or charged, can have this power."""
     return math.isfinite(value) and -MOST_CHARGE_W <= value <= PHONE_W[1]

@@ -1,4 +1,4 @@
-"""Why a job waits: a kind out of a fixed set for programs and metrics, and words for people."""
+"""The reason why a job waits: a kind out of a fixed set for programs and metrics, and words for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .base import Model
 
 
 class WaitKind(StrEnum):
-    """What a job waits for. The set is fixed: it is a label of `farm_jobs_waiting`."""
+    """The kind of a job's wait. The set is fixed: it is a label of `farm_jobs_waiting`."""
 
     BUSY = "busy"
     """Its device works on another job."""
@@ -47,8 +47,8 @@ class WaitKind(StrEnum):
 
 
 class WaitReason(Model):
-    """Why a job waits, as the latest placement found."""
+    """The reason why a job waits, as the latest placement found."""
 
     kind: WaitKind
     text: str
-    """For people, with the figures: `battery at 64 %, the experiment wants at least 70 %`."""
+    """The text for people, with the figures: `battery at 64 %, the experiment wants at least 70 %`."""

@@ -26,7 +26,7 @@ class HubPort(Model):
     """A port of a hub that can switch its power, for `uhubctl`."""
 
     location: Word
-    """As `uhubctl` lists the hub: `1-1.4`."""
+    """The hub as `uhubctl` lists it: `1-1.4`."""
     port: int = Field(ge=1, le=64)
 
 
@@ -39,7 +39,7 @@ class SupplyCommand(Model):
 
 
 class WiredSupply(Model):
-    """How this host switches the supply of one device; exactly one way."""
+    """The way in which this host switches the supply of one device; exactly one."""
 
     uhubctl: HubPort | None = None
     command: SupplyCommand | None = None
@@ -52,7 +52,7 @@ class WiredSupply(Model):
 
 
 class WiredDevice(Model):
-    """What is wired to one device."""
+    """The supply and meter that are wired to one device."""
 
     supply: WiredSupply | None = None
     meter: dict[MeterKind, dict[str, Any]] = Field(default_factory=dict, max_length=1)
@@ -66,8 +66,8 @@ class Wiring(Model):
     """The wiring file, validated."""
 
     devices: dict[str, WiredDevice] = Field(default_factory=dict)
-    """By serial number."""
+    """The devices by serial number."""
 
     def device(self, serial: str) -> WiredDevice:
-        """What the file says of a device; nothing where it does not name it."""
+        """Return what the file says of a device; nothing where it does not name it."""
         return self.devices.get(serial, WiredDevice())

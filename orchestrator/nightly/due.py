@@ -25,7 +25,7 @@ class Due:
 
 
 def due(cron: str, after: float, now: float, budget_s: float) -> Due:
-    """What was due after the last night that is known, and until now."""
+    """Return what was due after the last night that is known, and until now."""
     moments: deque[float] = deque(maxlen=MOST_MISSED)
     count, moment = 0, following(cron, after)
     while moment <= now:

@@ -16,14 +16,14 @@ from .table import Measured, repeated, table
 
 @dataclass(frozen=True)
 class Findings:
-    """What the ledger and the devices say at the end of a night."""
+    """The facts from the ledger and the devices at the end of a night."""
 
     now: float
     measured: Sequence[Measured]
     jobs: Sequence[JobRow]
-    """Of all waves."""
+    """The jobs of all waves."""
     devices: Mapping[str, Device]
-    """As they are now, by serial."""
+    """The devices as they are now, by serial."""
 
 
 def judged(night: Night, found: Findings) -> Night:

@@ -134,7 +134,7 @@ class Keeper:
         return None
 
     def _told(self, night: Night, now: float) -> tuple[Told, ...]:
-        """What cannot be told is in the log, in the night and on the command line."""
+        """Tell of a night; what cannot be told is in the log, in the night and on the command line."""
         try:
             return tuple(self._tell(night))
         except Exception as e:

@@ -28,14 +28,14 @@ class Wave(Model):
     part: str
     """Name of the experiment of the suite."""
     experiment_id: str
-    """In the ledger: both sides are in it."""
+    """The experiment's id in the ledger: both sides are in it."""
     number: int
-    """Which turn of the night, from 0; the waves of one turn run side by side."""
+    """The turn of the night, from 0; the waves of one turn run side by side."""
     blocks: int
     cells: tuple[CellOnDevice, ...] | None = None
-    """Of both sides; None: all."""
+    """The cells of both sides; None: all."""
     refused: str = ""
-    """Why nothing of it can run; then the ledger has no such experiment."""
+    """The reason why nothing of it can run; then the ledger has no such experiment."""
 
 
 class NightRow(Model):
@@ -44,14 +44,14 @@ class NightRow(Model):
     part: str
     """Name of the experiment of the suite."""
     compared: Compared
-    """By all blocks of the night but the repetition's; its verdict is one of the table as a whole."""
+    """The comparison by all blocks of the night but the repetition's; its verdict is one of the table as a whole."""
     repeated: Compared | None = None
-    """Of a difference: the same by the blocks of the repetition alone."""
+    """The comparison of a difference by the blocks of the repetition alone."""
 
     @property
     def said(self) -> str:
-        """What every place says of the row: `worse`, `better`, `not confirmed` where the repetition did not find it
-        again, `unknown`, `missing`, `unavailable` where it cannot be had, `same`."""
+        """The word that every place has for the row: `worse`, `better`, `not confirmed` where the repetition did not
+        find it again, `unknown`, `missing`, `unavailable` where it cannot be had, `same`."""
         found = self.compared
         if found.verdict == "missing" and not found.expected:
             return "unavailable"
@@ -61,7 +61,7 @@ class NightRow(Model):
 
     @property
     def confirmed(self) -> bool | None:
-        """Of a difference: whether the repetition found it too, in the same direction; None: there was none."""
+        """True if the repetition found the difference too, in the same direction; None: there was none."""
         if self.repeated is None or self.repeated.verdict == "missing":
             return None
         return self.repeated.verdict == "different" and self.repeated.worse == self.compared.worse
@@ -80,7 +80,7 @@ class Told(Model):
     """One attempt to tell somebody."""
 
     to: str
-    """Without its secrets."""
+    """The address, without its secrets."""
     at: float
     error: str = ""
     """Empty: it was taken."""
@@ -93,17 +93,17 @@ class Night(Model):
     night_id: str
     """`SUITE@2026-11-23T02:30:00`, in UTC."""
     suite: Suite
-    """As it was in that night."""
+    """The suite as it was in that night."""
     file: str
     """The suite's file."""
     scheduled: bool
-    """Whether it came by its schedule; else somebody asked for it."""
+    """True if it came by its schedule; else somebody asked for it."""
     due_at: float
     """Unix time."""
     began_at: float | None = None
     """None: it did not run."""
     ends_at: float
-    """When its budget is over."""
+    """The time when its budget is over."""
     ended_at: float | None = None
     """None: it is under way, or has not been told yet."""
     parts: tuple[Experiment, ...] = ()
@@ -117,9 +117,9 @@ class Night(Model):
     """Serials that measured something."""
     missing: tuple[Missing, ...] = ()
     problems: tuple[str, ...] = ()
-    """Why it did not run, or not to its end; each a sentence."""
+    """The reasons why it did not run, or not to its end; each a sentence."""
     warnings: tuple[str, ...] = ()
-    """What a reader must know of it beside the rows; each a sentence."""
+    """Warnings for a reader beside the rows; each a sentence."""
     outcome: Outcome | None = None
     """None: it is under way. `partial`: a device is missing, or the budget was over before all was measured."""
     told: tuple[Told, ...] = Field(default=())

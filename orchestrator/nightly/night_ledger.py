@@ -1,4 +1,4 @@
-"""What the ledger and the devices say of a night, and what a night puts into the ledger."""
+"""The facts of a night from the ledger and the devices, and what a night puts into the ledger."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class NightLedger:
         return devices_for_work(self._inventory.devices(), self._inventory.hosts(), self._ledger)
 
     def _experiments(self, waves: Iterable[Wave]) -> Iterable[ExperimentRow]:
-        """Those that are there."""
+        """Yield the experiments that are there."""
         for wave in waves:
             with suppress(UnknownName):
                 yield self._ledger.experiment(wave.experiment_id)
@@ -116,7 +116,7 @@ def _is_open(row: JobRow) -> bool:
 
 
 def _wanted(wave: Wave, job: Job) -> bool:
-    """Whether a job is of the wave; canaries are of every device that has one of its cells."""
+    """Return whether a job is of the wave; canaries are of every device that has one of its cells."""
     if wave.cells is None:
         return True
     serial = job.candidates[0]

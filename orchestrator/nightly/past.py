@@ -37,7 +37,7 @@ def nights_of(ledger: Ledger, suite: str, last: int | None = MOST_NIGHTS) -> lis
 
 
 def readable_nights(texts: Iterable[NightText]) -> list[Night]:
-    """Those of these that can be read; the log tells of the others."""
+    """Return the nights that can be read; the log tells of the others."""
     return readable_rows("night", texts, lambda text: Night.model_validate_json(text.body))
 
 
@@ -61,7 +61,7 @@ def rows_of_night(ledger: Ledger, night: Night) -> list[SideRow]:
 
 
 def of_suite(ledger: Ledger, suite: str, nights: Sequence[Night]) -> History:
-    """What ran is only read of the nights in which something changed, and of those before them."""
+    """Return a suite's history; what ran is read only of nights in which something changed, and those before them."""
     columns = [Column(id=night.night_id, at=night.due_at) for night in nights]
     figures = [figure for night in nights for figure in figures_of(night)]
     first = history(suite, columns, figures)
@@ -120,7 +120,7 @@ def _with_facts(figure: Figure, facts: Facts | None) -> Figure:
 
 
 def _facts(ledger: Ledger, night: Night) -> Facts:
-    """Of a night whose records are still there; nothing else."""
+    """Return the facts of a night whose records are still there; nothing else."""
     parts = {part.name: part for part in night.parts}
     rows: dict[tuple[str, str], tuple[list[SideRow], list[SideRow]]] = {}
     for wave in night.waves:

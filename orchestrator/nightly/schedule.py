@@ -1,4 +1,4 @@
-"""When a schedule is due. Celery's crontab does the arithmetic, in local time."""
+"""The moments of a schedule. Celery's crontab does the arithmetic, in local time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cron_of(text: str) -> str:
 
 
 def is_moment(cron: str, at: float) -> bool:
-    """Whether the schedule is due at this very moment."""
+    """Return whether the schedule is due at this very moment."""
     return following(cron, at - 0.5) == at
 
 

@@ -12,7 +12,7 @@ from orchestrator.model.base import content_hash
 from .night import CellOnDevice, Kind, Night, NightRow, Wave
 
 PATIENCE_S, PATIENCE = 300.0, 0.1
-"""How long a phone that is away is waited for: so many seconds, and this share of the budget at most."""
+"""The wait for a phone that is away: so many seconds, and this share of the budget at most."""
 FOR_MORE = 0.7
 """Share of the budget after which no further blocks begin: what changed has to be repeated, too."""
 
@@ -72,25 +72,25 @@ class Row:
 
 @dataclass(frozen=True)
 class View:
-    """What the ledger and the devices say of a night."""
+    """The facts of a night from the ledger and the devices."""
 
     now: float
     submitted: frozenset[str] = frozenset()
     """Experiments of the night that the ledger has."""
     unfinished: tuple[str, ...] = ()
-    """Those of them that have open jobs."""
+    """The submitted experiments that have open jobs."""
     stuck: tuple[str, ...] = ()
     """Open jobs of devices that are away, and have been for the patience."""
     ready: frozenset[str] = frozenset()
     """Serials of devices that may be given work."""
     probing: bool = False
-    """Whether a device is just being found out about."""
+    """True if a device is just being found out about."""
     table: Sequence[Row] = field(default=())
     """Once nothing is open: the rows so far, without the repetition's blocks."""
 
 
 def next_step(night: Night, view: View) -> Step:
-    """What to do now; done, it is asked again."""
+    """Return what to do now; done, it is asked again."""
     if night.is_judged:
         return Tell() if night.ended_at is None else Over()
     late = view.now >= night.ends_at
@@ -110,7 +110,7 @@ def next_step(night: Night, view: View) -> Step:
 
 
 def patience_s(night: Night) -> float:
-    """How long a device that is away is waited for."""
+    """Return how long a device that is away is waited for."""
     return min(PATIENCE_S, PATIENCE * night.suite.budget)
 
 
@@ -126,7 +126,7 @@ def rounds_of(night: Night, part: str, cell: CellOnDevice) -> int:
 
 
 def _is_here(night: Night, view: View) -> bool:
-    """Whether it need not be waited for devices: a farm that has just begun finds them one after the other."""
+    """Return whether devices need no more waiting: a farm that has just begun finds them one after the other."""
     assert night.began_at is not None
     if view.now >= night.began_at + patience_s(night):
         return True
@@ -153,7 +153,7 @@ def _more(night: Night, view: View) -> tuple[Wave, ...]:
 
 
 def _blocks(night: Night, part: str, cells: Mapping[CellOnDevice, int]) -> int:
-    """Of a wave, all of whose cells get as many: what most of them is wanted, as far as each may have it."""
+    """Return the blocks of a wave, the same for its cells: what most of them is wanted, as far as each may have it."""
     return min(max(cells.values()), *(_left(night, part, cell) for cell in cells))
 
 
@@ -168,7 +168,7 @@ def _left(night: Night, part: str, cell: CellOnDevice) -> int:
 
 
 def _repetition(night: Night, view: View) -> tuple[Wave, ...]:
-    """What changed is measured once more, before it is told."""
+    """Return waves that measure once more what changed, before it is told."""
     if any(wave.kind == "repeat" for wave in night.waves):
         return ()
     changed: dict[str, list[CellOnDevice]] = {}

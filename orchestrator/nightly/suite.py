@@ -38,26 +38,26 @@ class Suite(Model):
     experiments: tuple[str, ...] = Field(min_length=1)
     """Experiment files, relative to the suite's."""
     sides: Sides
-    """What is compared with what: both run next to each other on the same phones in every round."""
+    """The sides of the comparison: both run next to each other on the same phones in every round."""
     devices: DeviceChoice | None = None
-    """On which devices, instead of the experiments' own `devices`."""
+    """The devices, instead of the experiments' own `devices`."""
     expected: tuple[str, ...] = ()
     """Serials that have to take part; who is away is told. Not given: those of the night before."""
     budget: Seconds = 7200.0
-    """How long a night may take, with a unit: `2 h`. What is not known by then is told as unknown."""
+    """The time that a night may take, with a unit: `2 h`. What is not known by then is told as unknown."""
     rounds: int = Field(default=12, ge=MIN_BLOCKS, le=1000)
     """Blocks of each configuration on each side to begin with, best a multiple of four; configurations that are unknown
     after them get more."""
     most_rounds: int = Field(default=60, ge=MIN_BLOCKS, le=1000)
     """The most blocks of a configuration on each side, before what changed is repeated."""
     canary: int = Field(default=10, ge=0, le=1000)
-    """After so many blocks of a device, one block of a small reference workload; 0: none."""
+    """The blocks of a device after which one block of a small reference workload runs; 0: none."""
     metrics: tuple[Metric, ...] = ()
-    """Which metrics are compared; none: all that the experiments measure."""
+    """The metrics that are compared; none: all that the experiments measure."""
     margins: dict[Metric, Share] = Field(default_factory=dict)
     """Sides that differ by less are the same, by metric: `{latency: 2 %}`."""
     schedule: Annotated[str, AfterValidator(cron_of)] | None = None
-    """When it begins, in local time: `02:30` every day, or fields of cron, `30 2 * * mon-fri`; none: by hand alone."""
+    """The schedule, in local time: `02:30` every day, or fields of cron, `30 2 * * mon-fri`; none: by hand alone."""
     tell: tuple[str, ...] = ()
     """Whom to tell how a night went: addresses."""
 

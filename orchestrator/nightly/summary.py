@@ -1,4 +1,4 @@
-"""What a night says, in plain text: what a person has to know first stands first."""
+"""The summary of a night, in plain text: what a person has to know first stands first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def counts(night: Night) -> dict[str, int]:
 
 
 def word_of(row: NightRow) -> str:
-    """What is said of a row."""
+    """Return what is said of a row."""
     return f"{row.said}, not repeated" if row.compared.verdict == "different" and row.confirmed is None else row.said
 
 

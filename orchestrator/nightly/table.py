@@ -145,5 +145,5 @@ def _key(part: str, row: SideRow | Compared) -> Key:
 
 
 def _name(row: Compared) -> str:
-    """As a block's figures call it."""
+    """Return the metric's name in a block's figures."""
     return f"{row.metric}/{row.basis}" if row.basis else row.metric

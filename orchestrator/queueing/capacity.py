@@ -23,19 +23,19 @@ STEPS = 10
 LEAST_RUNS = 5
 """Runs of a rate, each with a seed of its own, that are judged together; on devices, searches."""
 LOWEST, HIGHEST = 0.001, 1.5
-"""Of the capacity: what is searched. Drops may carry more than all servers can serve."""
+"""The searched range, as shares of the capacity. Drops may carry more than all servers can serve."""
 LOWEST_LIVE = 0.05
-"""On devices, where a run of hardly any request takes as long as another."""
+"""The lowest share on devices, where a run of hardly any request takes as long as another."""
 FIRST_STEPS, NEXT_STEPS = 6, 4
 """Halvings on devices: of the first search, and of the others, which begin around what it found."""
 AROUND = 1.25
 """The others begin at the rate divided by so much, and at the rate times so much, and go on outwards by the same."""
 WIDENINGS = 3
-"""At most so often to a side."""
+"""The most widenings to a side."""
 LATE = 0.01
-"""Of a p99: the share that may take longer."""
+"""The share of requests that may take longer than a p99."""
 MOST_RUNS = 2 + FIRST_STEPS + (LEAST_RUNS - 1) * (1 + WIDENINGS + NEXT_STEPS)
-"""On devices, in all."""
+"""The most runs on devices, in all."""
 
 
 class Point(Model):
@@ -62,7 +62,7 @@ class Capacity(Model):
 
 
 class Trial(NamedTuple):
-    """What one run at a rate counted."""
+    """The counts of one run at a rate."""
 
     rate: float
     late: int
@@ -136,7 +136,7 @@ def find_live_capacity(spec: QueueingSpec, whole: float, run: Callable[[Queueing
 
 
 def _capacity(spec: QueueingSpec, whole: float, searches: Sequence[Sequence[Trial]]) -> Capacity:
-    """Where all trials together just meet the target, and where they do without each search."""
+    """Return where all trials together just meet the target, and where they do without each search."""
     target, count = check_target(spec), len(searches)
     rate = _crossing(target, [trial for own in searches for trial in own])
     others = [[trial for own in searches if own is not left for trial in own] for left in searches]
@@ -165,13 +165,13 @@ def _crossing(target: Target, trials: Sequence[Trial]) -> float:
 
 
 def _shares(trials: Sequence[Trial]) -> tuple[float, float, int]:
-    """Of all trials of a rate together: late of those that were served, dropped of all, and how many all are."""
+    """Return, over all trials of a rate, the late share of those served, the dropped share of all, and how many."""
     late, dropped, kept = (sum(column) for column in list(zip(*trials, strict=True))[1:])
     return late / max(kept - dropped, 1), dropped / max(kept, 1), kept
 
 
 def _severity(target: Target, trials: Sequence[Trial]) -> float:
-    """How many times as much is late, or dropped, as may be."""
+    """Return how many times as much is late, or dropped, as may be."""
     late, dropped, _ = _shares(trials)
     return max(late / LATE, dropped / target.drops if target.drops else math.inf if dropped else 0.0)
 
@@ -192,7 +192,7 @@ def _span(meets: Callable[[float], bool], target: Target, low: float, high: floa
 
 
 def _around(meets: Callable[[float], bool], rate: float) -> tuple[float, float]:
-    """From a rate outwards to one that meets the target and one that does not, or `WIDENINGS` further at most."""
+    """Widen from a rate to one that meets the target and one that does not, or `WIDENINGS` further at most."""
     low, high = rate / AROUND, rate * AROUND
     for _ in range(WIDENINGS):
         if meets(low):
@@ -216,8 +216,8 @@ def _halve(meets: Callable[[float], bool], low: float, high: float, steps: int) 
 
 
 def _trial(spec: QueueingSpec, target: Target, rate: float, requests: Requests | None) -> Trial:
-    """Without the warm-up; requests that were dropped have no sojourn, and count as drops. A run that gave up was late
-    with all."""
+    """Count a run without the warm-up; dropped requests have no sojourn, and count as drops. A run that gave up was
+    late with all."""
     if requests is None:
         expected = max(1, round(rate * spec.duration))
         return Trial(rate, expected, 0, expected)
@@ -227,7 +227,7 @@ def _trial(spec: QueueingSpec, target: Target, rate: float, requests: Requests |
 
 
 def _warm(spec: QueueingSpec) -> float:
-    """What is left out of each run: the same at every rate, for a cut that moves would make the search jump."""
+    """Return what is left out of each run: the same at every rate, for a cut that moves would make the search jump."""
     if isinstance(spec.warm_up, float):
         return spec.warm_up
     return 0.0 if spec.warm_up == "none" else SHARE * spec.duration

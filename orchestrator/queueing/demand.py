@@ -1,4 +1,4 @@
-"""What requests of a spec are wanted, and when: the same for a simulation and a live run with the same seeds."""
+"""The requests that a spec wants, and when: the same for a simulation and a live run with the same seeds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Demand:
             arrival_times(each.arrivals, each.name, random)
             for each, random in zip(spec.classes, randoms[:count], strict=True)
         ]
-        """By class: of a closed loop the first arrival of each client, else all arrivals."""
+        """The moments by class: of a closed loop the first arrival of each client, else all arrivals."""
         self._sizes: list[Draws | None] = [
             None if each.service is None else draws_of(each.service, random)
             for each, random in zip(spec.classes, randoms[count : 2 * count], strict=True)
@@ -74,6 +74,6 @@ class Demand:
             station = self._onward[station][bisect(shares, self._walks[kind].random() * shares[-1])]
 
     def think_s(self, kind: int) -> float | None:
-        """How long a client of a closed loop thinks now; None for other classes."""
+        """Return how long a client of a closed loop thinks now; None for other classes."""
         thinks = self._thinks[kind]
         return None if thinks is None else next(thinks)

@@ -14,6 +14,6 @@ CHUNK = 4096
 
 
 def draws_of(distribution: Distribution, random: np.random.Generator) -> Draws:
-    """Without end."""
+    """Yield numbers without end."""
     while True:
         yield from distribution.draw(random, CHUNK).tolist()

@@ -33,7 +33,7 @@ def run_and_measure(spec: QueueingSpec) -> Measured:
 
 
 def measure_runs(spec: QueueingSpec, runs: Sequence[Run]) -> Measured:
-    """What simulated runs say, beside those in which heat is as far off as the spec calls it unsure."""
+    """Measure simulated runs, beside those in which heat is as far off as the spec calls it unsure."""
     told = [(each, run_simulated(each)) for each in spec.others()]
     found = spanning(measure(spec, runs), [measure(*each) for each in told], UNSURE)
     hotter = [doubt for _, others in told for run in others for doubt in run.doubts]

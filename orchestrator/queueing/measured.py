@@ -17,7 +17,7 @@ NS_PER_S = 1e9
 
 @dataclass(frozen=True)
 class TimesUsed:
-    """Where the service times of a class come from."""
+    """The source of a class's service times."""
 
     of_class: str
     server: str | None

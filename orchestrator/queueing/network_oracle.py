@@ -36,7 +36,7 @@ def network_theory(spec: QueueingSpec) -> list[Theory]:
         told = jackson(total, shown)
 
     def line(of: list[float], rate: float, part: str | None) -> Theory:
-        """Of requests that come so often to each station."""
+        """Return the theory of requests that come so often to each station."""
         waiting = sum(count * each.waiting_s for count, each in zip(of, told, strict=True))
         served = sum(count * mean for count, mean in zip(of, means, strict=True))
         return Theory(name, waiting, waiting + served, rate * served / servers, rate * waiting, of_class=part)
@@ -81,7 +81,7 @@ def _of_arrivals(spec: QueueingSpec) -> Iterator[str]:
 
 
 def _of_service(spec: QueueingSpec) -> Iterator[str]:
-    """At each station: exponential times, the same for all that come there, on all its servers."""
+    """Yield why service is not at each station exponential, the same for all that come there, on all its servers."""
     for at, (station, *visits) in enumerate(zip(spec.stations, *spec.visits(), strict=True)):
         means = set()
         for group in spec.groups_at(at):

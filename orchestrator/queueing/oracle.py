@@ -1,4 +1,4 @@
-"""Which of theory's lines apply to a spec."""
+"""The lines of theory that apply to a spec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = 20
 
 
 def theory_of(spec: QueueingSpec) -> list[Theory]:
-    """For all, by class or by station; empty where nothing here applies, or the load allows no steady state."""
+    """Return theory for all, by class or by station; empty where nothing here applies, or without a steady state."""
     if spec.stations:
         return network_theory(spec)
     if not _plain(spec):

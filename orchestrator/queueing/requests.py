@@ -61,7 +61,7 @@ class Requests:
         return Requests(self.rows[mask])
 
     def between(self, begin: float, end: float) -> Requests:
-        """Those that were meant to arrive in a stretch of time."""
+        """Return the requests that were meant to arrive in a stretch of time."""
         first, last = np.searchsorted(self.column("intended"), (begin, end))
         return Requests(self.rows[first:last])
 
@@ -71,7 +71,7 @@ class Requests:
 
     @property
     def sojourn_s(self) -> Column:
-        """From the intended arrival, whenever the dispatcher came to admit it."""
+        """The time from the intended arrival, whenever the dispatcher came to admit it."""
         return self.column("ended") - self.column("intended")
 
     @property
@@ -82,7 +82,7 @@ class Requests:
 
 @dataclass
 class Course:
-    """What grew and what was, at moments of the run that lie evenly."""
+    """The course of a run: what grew and what was, at moments that lie evenly."""
 
     at: list[float] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
@@ -90,11 +90,11 @@ class Course:
     waited_s: list[float] = field(default_factory=list)
     """Time that requests had waited by then, all together."""
     busy_s: list[list[float]] = field(default_factory=list)
-    """By server, time in which it had served by then."""
+    """The time in which each server had served by then."""
     temp_c: list[list[float | None]] = field(default_factory=list)
-    """By server."""
+    """The temperature by server."""
     energy_j: list[float] = field(default_factory=list)
-    """Of all servers until then, as their gauges told; empty: no gauge did, or the servers are modelled."""
+    """The energy of all servers until then, as their gauges told; empty: no gauge did, or the servers are modelled."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class Run:
     """The number that waited, over time: what the rows must add up to."""
     preemptions: int
     overhead_s: Column | None = None
-    """Of a live run, by request: from its intended arrival until the dispatcher had handled it, and what it did at its
-    end."""
+    """The dispatcher's time for a live run's request: from its intended arrival until it was handled, and what was
+    done at its end."""
     doubts: tuple[str, ...] = ()
-    """What befell the run itself."""
+    """The doubts about the run itself."""
     visits: tuple[Requests, ...] = ()
-    """Of a network, by station: a row for each visit, which is meant to arrive when it enters the station."""
+    """The visits of a network, by station: a row for each, which is meant to arrive when it enters the station."""

@@ -1,4 +1,4 @@
-"""How long a server of a group takes, as the spec says."""
+"""The time that a server of a group takes, as the spec says."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def make_servers(
 
 
 def rules_of(spec: QueueingSpec) -> Rules:
-    """What holds under every policy."""
+    """Return the rules under every policy."""
     return Rules(
         queue=spec.limits.queue,
         drop_late=spec.limits.drop_late,

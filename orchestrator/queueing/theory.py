@@ -1,4 +1,4 @@
-"""What theory says of simple systems, in closed form: the oracle of the simulation, and a line beside its figures.
+"""The theory of simple systems, in closed form: the oracle of the simulation, and a line beside its figures.
 
 Rates are requests a second, times seconds. Sources: Kleinrock, Queueing Systems I (1975) and II (1976);
 Mitzenmacher, The Power of Two Choices (2001) for d choices among many servers.

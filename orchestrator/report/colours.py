@@ -14,13 +14,13 @@ PALETTE = ("#2f81f7", "#e8590c", "#2da44e", "#bf4b8a", "#8250df", "#c29b0c", "#0
 """Colours that are readable on white and on near black."""
 BACKENDS = {"opencl": PALETTE[0], "vulkan": PALETTE[1], "cpu": PALETTE[2]}
 FOREIGN = PALETTE[len(BACKENDS) :]
-"""For backends that somebody else measured with, whatever they call them."""
+"""The colours of backends that somebody else measured with, whatever they call them."""
 
 SETUP = {
     "discovery": "#a9b4be", "context": "#0e7490", "program build": "#d1453b", "pipelines": "#f0a35e",
     "buffers": "#2f81f7", "descriptors": "#8cc4ff", "transfers": "#2da44e",
 }  # fmt: skip
-"""By step before the first inference."""
+"""Colours by step before the first inference."""
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.6)), (0, (1.4, 1.4)), (0, (6, 1.5, 1.4, 1.5)))
 LIGHTER = (0.0, -0.17, 0.17)
@@ -36,7 +36,7 @@ def backend_colours(summaries: Iterable[Summary]) -> Colours:
 
 
 class Look(NamedTuple):
-    """Of a curve."""
+    """The look of a curve."""
 
     color: str
     linestyle: Any

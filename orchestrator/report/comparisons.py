@@ -95,7 +95,7 @@ def _from(one: PaysFrom) -> str:
 
 
 def published(content: Content) -> Iterator[Section]:
-    """What the experiment's file has as published: how much of it ours reproduces, then table by table."""
+    """Yield what the experiment's file has as published: how much of it ours reproduces, then table by table."""
     asked = content.experiment.published
     if asked is None:
         return
@@ -118,7 +118,7 @@ def published(content: Content) -> Iterator[Section]:
 
 
 def _stands_in(counted: tuple[str, object]) -> bool:
-    """Whether something stood in for the device; those that measured come first."""
+    """Return whether something stood in for the device; those that measured come first."""
     return counted[0].endswith((" virtual", " replay", " import"))
 
 

@@ -105,7 +105,7 @@ def _row(found: table.Row) -> Sequence[Text]:
 
 
 def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableType:
-    """What is excluded, and why; cells with the same reason are put together."""
+    """Return what is excluded, and why; cells with the same reason are put together."""
     groups = wording.group_exclusions(found, known)
     rows = [[escape(text) for text in group] for group in groups[:SHOWN_EXCLUSIONS]]
     parts: list[RenderableType] = [
@@ -118,7 +118,7 @@ def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableTy
 
 
 def doubts(found: Sequence[DoubtCount], results: int) -> RenderableType:
-    """What may be wrong with the results, by number."""
+    """Return what may be wrong with the results, by number."""
     rows = [
         [str(number), doubt.code.value, "all" if doubt.results == results else str(doubt.results), escape(doubt.remedy)]
         for number, doubt in enumerate(found, 1)

@@ -36,7 +36,7 @@ class DoubtCount(Model):
 
 
 class CellDecision(Model):
-    """Why sequential sampling stopped for a cell on a device, or that it goes on."""
+    """The reason why sequential sampling stopped for a cell on a device, or that it goes on."""
 
     serial: str
     label: str
@@ -56,21 +56,21 @@ class Content(Model):
     exclusions: tuple[Exclusion, ...]
     doubts: tuple[DoubtCount, ...]
     canaries: tuple[CanaryVerdict, ...] = ()
-    """Per device that ran some."""
+    """The verdict on each device that ran some."""
     decisions: tuple[CellDecision, ...] = ()
-    """Per cell and device, where the experiment has a target interval."""
+    """The decision for each cell and device, where the experiment has a target interval."""
     silent: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Devices that had jobs of their own and gave no result: serial -> those jobs by outcome or state."""
     agreements: tuple[Agreement, ...] = ()
-    """Of each workload that has a set."""
+    """The agreement of each workload that has a set."""
     reproduction: Reproduction | None = None
     """Published figures beside ours, where the experiment's file has any with keys."""
     limits: tuple[Limit, ...] = ()
-    """Of each cell and device, where the experiment searches them."""
+    """The limit of each cell and device, where the experiment searches them."""
     stopped: tuple[Stopped, ...] = ()
     """Strategies that ended without what they were asked for."""
     between_runs: float | None = None
-    """By how much the same cells on the same devices differ from run to run, as a share; None: not known."""
+    """The share by which the same cells on the same devices differ from run to run; None: not known."""
     generated_at: float
     """Unix time."""
 
@@ -82,7 +82,7 @@ class Content(Model):
 
     @property
     def imported(self) -> bool:
-        """Whether results were measured elsewhere, and are as somebody wrote them down."""
+        """Return whether results were measured elsewhere, and are as somebody wrote them down."""
         return any(summary.source is Source.IMPORT for summary in self.summaries)
 
 

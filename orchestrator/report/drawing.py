@@ -25,8 +25,8 @@ FOREGROUND, MUTED, GRID, PAGE = "#010203", "#040506", "#070809", "#0a0b0c"
 _VARIABLES = {FOREGROUND: "--ink", MUTED: "--muted", GRID: "--line", PAGE: "--page"}
 
 LEAST_WIDE_PX, LEAST_SHARE = 340, 0.66
-"""On a narrow page a figure is no smaller than this, or than this share of a wide one: its text stays readable, and the
-figure scrolls."""
+"""The least width of a figure on a narrow page, in pixels and as a share of a wide one: its text stays readable, and
+the figure scrolls."""
 STYLE = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -78,7 +78,7 @@ def new_figure(width_px: float, height_px: float) -> Figure:
 
 
 def bare(axes: Axes, *, grid: str) -> None:
-    """Only the grid lines that help to read: `x` or `y`."""
+    """Show only the grid lines that help to read: `x` or `y`."""
     axes.grid(visible=False)
     axes.grid(visible=True, axis=grid)  # type: ignore[arg-type]
     axes.tick_params(length=0)

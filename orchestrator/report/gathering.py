@@ -52,7 +52,7 @@ def gather(
 
 
 def _between_runs(ledger: Ledger, row: ExperimentRow) -> float | None:
-    """Of the newest runs of the same name, this one among them."""
+    """Return the difference between the newest runs of the same name, this one among them."""
     from orchestrator.analysis.statistics import MOST_RUNS, between_runs
 
     own = [key for key, name in ledger.experiment_names().items() if name == row.experiment.name]

@@ -73,14 +73,14 @@ def _handle_px() -> float:
 
 
 def _columns(labels: Sequence[str], width_px: float) -> int:
-    """As few lines as fit, and of these the fewest columns, so that lines are even; filled column by column."""
+    """Return the fewest columns that need as few lines as fit, so that lines are even; filled column by column."""
     widths = [max(text_px(line, LEGEND_PT) for line in label.split("\n")) + _handle_px() for label in labels]
     fitting = [n for n in range(1, len(labels) + 1) if sum(max(part) for part in _parts(widths, n)) <= width_px]
     return min(fitting, key=lambda columns: (-(-len(labels) // columns), columns), default=1)
 
 
 def _parts(widths: Sequence[float], columns: int) -> list[Sequence[float]]:
-    """As matplotlib shares out entries: the first columns have one more."""
+    """Return parts as matplotlib shares out entries: the first columns have one more."""
     size, more = divmod(len(widths), columns)
     ends = [column * size + min(column, more) for column in range(columns + 1)]
     return [widths[start:end] for start, end in pairwise(ends)]

@@ -91,7 +91,7 @@ def _utc(unix_s: float) -> str:
 
 
 def _charts(content: Content, records: Sequence[Record]) -> dict[str, list[Markup]]:
-    """By name; each drawn and written before the next one, because figures are large."""
+    """Draw charts by name; each is drawn and written before the next one, because figures are large."""
     summaries, blocks = content.summaries, content.blocks
     labels = {each.cell_id: each.label for each in summaries}
     timed = "epoch" if content.experiment.workload.training else "inference"
@@ -150,7 +150,7 @@ def _duration(seconds: float) -> str:
 
 
 def _provenance(blocks: Iterable[BlockFigures]) -> list[dict[str, Any]]:
-    """What exactly ran, one row per device and driver."""
+    """Return what exactly ran, one row per device and driver."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for block in blocks:
         facts = block.runs_on.facts if block.runs_on else None

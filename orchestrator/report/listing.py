@@ -22,7 +22,7 @@ SHOWN_ROWS = 40
 DEVICE = "device"
 """Name of the first column of a part whose rows are grouped by it in a narrow terminal."""
 MANY = 1000
-"""Of more rows than this, those that need no wrapping are put together as plain strings: rich takes 0.5 ms for one."""
+"""The rows beyond which those that need no wrapping are put together as plain strings: rich takes 0.5 ms for one."""
 Cell: TypeAlias = Text | str
 """A string is markup of rich."""
 
@@ -97,12 +97,12 @@ class Listing:
         return Listing(self._heads[1:], rows, header=self._header, header_style=style, indent=self._indent + INDENT)
 
     def has_room(self, room: int) -> bool:
-        """Whether each row has one line."""
+        """Return whether each row has one line."""
         natural = list(map(_widest, self._texts()))
         return self._indent + sum(natural) + GAP * (len(natural) - 1) <= room
 
     def _texts(self) -> list[tuple[str, ...]]:
-        """Of each column, with its name."""
+        """Return the texts of each column, with its name."""
         table = [_strings(row) for row in self._rows if not isinstance(row, Text)]
         if self._header or not table:
             table.append([head.name * self._header for head in self._heads])
@@ -187,7 +187,7 @@ class Listing:
                     yield from self._named(console, name, cell, room)
 
     def _named(self, console: Console, name: Text, cell: Text, room: int) -> Iterator[Text]:
-        """On one line; or the name, and the cell below it."""
+        """Yield name and cell on one line; or the name, and the cell below it."""
         indent = self._indent + INDENT
         line = _indented(Text().append_text(name).append_text(cell), indent)
         if cell_len(line.plain) <= room and "\n" not in line.plain:

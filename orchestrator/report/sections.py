@@ -18,7 +18,7 @@ from .wording import EnergyRow
 SHOWN_REASONS = 2
 SETUP = "setup"
 SHOWN_SHARE = 0.01
-"""Of a step in the whole set-up."""
+"""The step's share of the set-up time."""
 SETUP_IN_TERMINAL = ("program build", "pipelines", "transfers")
 
 
@@ -102,7 +102,7 @@ def _energy(row: EnergyRow) -> tuple[str, ...]:
 
 
 def _figure(figure: Figure | None, unit: str) -> str:
-    """Without its interval."""
+    """Return a figure without its interval."""
     return wording.figure(figure.value, figure.total, figure.unresolved, unit)[0] if figure else ""
 
 
@@ -262,7 +262,7 @@ def _invalid(summaries: Sequence[Summary]) -> Section:
 
 
 def _failed(summaries: Sequence[Summary]) -> Section:
-    """Why blocks ended without a measurement. The page says it beside the cell, where a terminal has no room."""
+    """Return why blocks ended without a measurement. A page says it beside the cell, where a terminal has no room."""
     names = wording.naming(summaries)
     rows = [
         (*_where(summary, names), wording.not_ok(summary), reason)
@@ -301,7 +301,7 @@ def _conditions(summaries: Sequence[Summary]) -> Section:
 
 
 def _as_read(proof: ConditionProof) -> str:
-    """What the device told for the block; of a condition that is only checked, what it told before it."""
+    """Return what the device told for the block; of a condition that is only checked, what it told before it."""
     return proof.held or proof.before
 
 

@@ -24,10 +24,10 @@ def devices_for_work(announced: Sequence[Device], hosts: Iterable[HostAnnounceme
 
 @dataclass(frozen=True)
 class Barred:
-    """What keeps devices from work although they are announced as ready."""
+    """The bars that keep devices from work although they are announced as ready."""
 
     closed: Mapping[str, dict[str, Any]]
-    """By host, see `closed_hosts`."""
+    """The closed hosts by name, see `closed_hosts`."""
     quarantined: tuple[Quarantine, ...]
     quarantined_hosts: tuple[Quarantine, ...]
     resting: Mapping[str, float]
@@ -86,7 +86,7 @@ def closed_hosts(
 
 
 def misfit(host: HostAnnouncement) -> str:
-    """Why this farm does not work with the worker of a host, and what to do; empty: it does."""
+    """Return why this farm does not work with the worker of a host, and what to do; empty: it does."""
     protocol = host.protocol
     if OLDEST_PROTOCOL <= protocol <= PROTOCOL:
         return ""
@@ -118,7 +118,7 @@ def with_quarantine(
 
 
 def has_recovered(held: Quarantine, announced: Mapping[str, Device]) -> bool:
-    """Whether a device has served its term and passed its host's check since.
+    """Return whether a device has served its term and passed its host's check since.
 
     A host reads an idle phone's state every few seconds, through its agent's folder and shell; a phone that does not
     answer as it should is not announced as ready.

@@ -1,5 +1,5 @@
-"""How much energy an experiment's inferences take on each device beside the others, learnt from blocks that have ended,
-for policies that ask."""
+"""The energy of an experiment's inferences on each device beside the others, learnt from blocks that have ended, for
+policies that ask."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 
 SWEEPS = 20
-"""Of the fit; it is exact after one where every device was measured in every cell."""
+"""The sweeps of the fit; it is exact after one where every device was measured in every cell."""
 
 
 def expected_energy(

@@ -1,4 +1,4 @@
-"""How long the waiting jobs of an experiment will take, learnt from blocks that have ended, for policies that ask."""
+"""The time that an experiment's waiting jobs will take, learnt from blocks that have ended, for policies that ask."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOKED_AT = 16
 
 
 def expected_s(outlook: Outlook, models: Mapping[str, str]) -> float | None:
-    """Where the experiment has all its devices: as long as that choice of devices that has most to do."""
+    """Return the time with all of the experiment's devices: that of the choice of devices that has most to do."""
     times = BlockTimes(outlook.took_s, models)
     if not times:
         return None

@@ -37,7 +37,7 @@ class FurtherJobs:
         self._ledger, self._artifacts = ledger, artifacts
         self._pool = ThreadPoolExecutor(OWN_AT_ONCE, thread_name_prefix="strategy")
         self._asking: dict[int, Future[int]] = {}
-        """By lane."""
+        """The questions under way, by lane."""
 
     def run(self) -> int:
         """Ask where something is to be asked; the number of jobs that were added."""
@@ -111,7 +111,7 @@ class FurtherJobs:
 
 
 def _failed(error: Exception) -> Stopped:
-    """As it can be stored and shown."""
+    """Return an error as it can be stored and shown."""
     why = str(error.args[0]) if isinstance(error, FarmError) else f"{type(error).__name__}: {error}"
     remedy = error.remedy if isinstance(error, FarmError) else None
     plain = why.encode(errors="replace").decode().replace("\0", "?")

@@ -59,7 +59,7 @@ class Intake:
         self._committer = ThreadPoolExecutor(1, "intake")
         self._under_way: _UnderWay | None = None
         self.is_behind = False
-        """Whether the last call left records in a stream that it might have taken."""
+        """True if the last call left records in a stream that it might have taken."""
 
     def drain(self) -> Counter[str]:
         """Take what the streams hold; returns how many were new, duplicate, stale, dead, forged or held.
@@ -94,8 +94,8 @@ class Intake:
         self.is_behind = True
 
     def _take_all(self, stream: RecordStream, entries: Sequence[Entry], taken: Counter[str]) -> None:
-        """In one transaction where each of them can be stored, and else by halves: so one that cannot be is found with
-        few transactions, and alone. Returns before the commit: `_finish` waits for it."""
+        """Take entries in one transaction where each of them can be stored, and else by halves: so one that cannot
+        be is found with few transactions, and alone. Returns before the commit: `_finish` waits for it."""
         if not entries:
             return
         try:

@@ -10,7 +10,7 @@ from orchestrator.model.device import Device
 from .seldom import Seldom
 
 SHARE = 0.02
-"""Of the time, for learning."""
+"""The share of the time for learning."""
 MOST = 1000
 """Experiments that are remembered."""
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Learnt(Generic[T]):
         self._known: dict[str, T] = {}
 
     def of(self, experiments: Collection[str], devices: Mapping[str, Device]) -> Mapping[str, T]:
-        """By experiment. Raises ServiceDown."""
+        """Return what is known by experiment. Raises ServiceDown."""
         due = list(experiments) if self._seldom.due else [each for each in experiments if each not in self._known]
         if due:
             with self._seldom.doing():

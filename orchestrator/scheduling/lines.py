@@ -1,4 +1,4 @@
-"""How many attempts a device is given at once: a line of short blocks runs in one session.
+"""The attempts that a device is given at once: a line of short blocks runs in one session.
 
 A line lasts some two seconds at most, by what further blocks of the experiment took so far, and less where other
 experiments wait for the device. Nothing is lost with what was learnt: a scheduler that has just started gives one
@@ -16,9 +16,9 @@ from orchestrator.model.record import Outcome, Record
 from .queue_view import QueueView
 
 RIVAL_S = 0.5
-"""How long a line may last where others wait for the device."""
+"""The time that a line may last where others wait for the device."""
 FILL = 0.75
-"""Of that time, for blocks as they were on average: what does not fit after all is handed back."""
+"""The share of that time for blocks as they were on average: what does not fit after all is handed back."""
 NEWEST = 0.2
 """Weight of the newest block in the average."""
 MOST = 1000
@@ -37,7 +37,7 @@ class Lines:
     def __init__(self, queue: QueueView) -> None:
         self._queue = queue
         self._took_s: _Times = {}
-        """Of a block that had stood in line, from its begin to its record."""
+        """The time of a block that had stood in line, from its begin to its record."""
         self._agent_s: _Times = {}
         """The agent's own, of any block."""
 
@@ -58,7 +58,7 @@ class Lines:
             _average(self._took_s, of, took_s)  # what took a whole session would have taken no longer in line
 
     def behind(self, experiment_id: str, serial: str) -> int:
-        """How many attempts may stand in line behind one of an experiment on a device."""
+        """Return how many attempts may stand in line behind one of an experiment on a device."""
         line_s = FILL * (RIVAL_S if self._queue.is_wanted_beside(serial, experiment_id) else LINE_S)
         if known := self._took_s.get(experiment_id):
             return max(0, min(int(line_s / max(*known.values(), 1e-3)), LINE_MOST) - 1)

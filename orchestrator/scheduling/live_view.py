@@ -22,7 +22,7 @@ from .owners import Owners
 from .seldom import Seldom
 
 LOOK_SHARE = 0.01
-"""Of the time, for reading everything anew although nothing seems to be missing."""
+"""The share of the time for reading everything anew although nothing seems to be missing."""
 
 
 class LiveView:
@@ -44,9 +44,9 @@ class LiveView:
         self._next_end = 0.0
         """No lease of the view ends before."""
         self.leases: dict[str, Lease] = {}
-        """By serial, expired ones included."""
+        """The leases by serial, expired ones included."""
         self.devices: dict[str, Device] = {}
-        """By serial, as they were announced."""
+        """The devices by serial, as they were announced."""
         self.changed: set[str] = set()
         """Serials whose leases are not what they were; whoever has seen to them clears it."""
         self.version = 0
@@ -140,7 +140,7 @@ class LiveView:
             self._settle(serial)
 
     def _drop_devices(self, alive: Iterable[str]) -> None:
-        """Whose host says nothing any more, is not there."""
+        """Drop the devices whose host says nothing any more."""
         for host in {host for host, devices in self._shown_by.items() if devices} - set(alive):
             for serial in [s for s, by_host in self._said.items() if host in by_host]:
                 del self._said[serial][host]

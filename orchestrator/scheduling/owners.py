@@ -25,7 +25,7 @@ class Owners:
         self._redis, self._standing = redis, ledger.standing
         self._of: dict[str, str] = {}
         self._kept: dict[str, str] = {}
-        """As the ledger has them."""
+        """The owners as the ledger has them."""
         self._published: dict[str, str] = {}
         self._missed_at: dict[str, float] = {}
         """Serial -> since when its owner says nothing of it."""

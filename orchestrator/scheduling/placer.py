@@ -26,10 +26,10 @@ BEGIN_PER_TURN = HEADS
 """Sessions begun in one turn: records and leases must not wait for a thousand of them."""
 MAX_REASONS = 2000
 AGAIN_S = 1.0
-"""How long a placement that found nothing to do is believed while nothing changes: pauses and rests end."""
+"""The time for which a placement that found nothing is believed while nothing changes: pauses and rests end."""
 NOBODYS: Mapping[str, tuple[str, Device]] = MappingProxyType({})
 SHARE = 0.05
-"""Of the time, for placing again where nothing changed, and for saying why jobs wait."""
+"""The share of the time for placing again where nothing changed, and for saying why jobs wait."""
 
 
 class Placer:
@@ -53,8 +53,8 @@ class Placer:
         limits: Mapping[str, int],
         held: Mapping[str, tuple[str, Device]] = NOBODYS,
     ) -> Placement:
-        """What begins now, and why the first of the other jobs wait, as far as that was found out lately. `version`:
-        another one where leases were acquired or ended; one that the caller knows to be gone may lack already."""
+        """Return what begins now, and why the first of the other jobs wait, as found out lately. `version`: another one
+        where leases were acquired or ended; one that the caller knows to be gone may lack already."""
         known = (self._queue.version, id(devices), version, len(leases), limits)
         changed = known != self._known
         again = time.monotonic() - self._placed_at >= AGAIN_S and self._placing.due
@@ -99,7 +99,7 @@ class Placer:
     def _with_expected(
         self, policy: Policy, groups: Sequence[Sequence[WaitingJob]], devices: Mapping[str, Device]
     ) -> Policy:
-        """With what policies ask for that look ahead."""
+        """Return the policy with what policies that look ahead ask for."""
         orders = {group[0].experiment_id: policy.order_of(group[0]) for group in groups}
         work_s = self._work.of([e for e, order in orders.items() if order.needs_expected], devices)
         energy = self._energy.of([e for e, order in orders.items() if order.needs_energy], devices)

@@ -35,11 +35,11 @@ class QueueView:
         self._waits: Counter[str] = Counter()
         """Experiment -> lanes in which its jobs wait."""
         self._served: dict[str, Served] = {}
-        """Of these at least."""
+        """The services of these at least."""
         self._count: Counter[str] = Counter()
         """Experiment -> attempts under way."""
         self.running: dict[int, RunningRow] = {}
-        """By token."""
+        """The attempts by token."""
         self.token_of: dict[str, set[int]] = defaultdict(set)
         """Serial -> tokens of the attempts under way there."""
         self.version = 0
@@ -47,7 +47,7 @@ class QueueView:
         self.changed: set[int] = set()
         """Tokens of attempts that changed; whoever has seen to them clears it."""
         self.ended = False
-        """Whether an attempt ended, or a lane ran dry; the same."""
+        """True if an attempt ended, or a lane ran dry; the same."""
 
     def refresh(self) -> bool:
         """Read what changed; whether anything did. Raises ServiceDown."""
@@ -102,7 +102,7 @@ class QueueView:
 
     @property
     def shares(self) -> dict[str, Share]:
-        """What each experiment whose jobs wait has of the farm."""
+        """Return what each experiment whose jobs wait has of the farm."""
         return {e: Share(self._count[e], self._served[e].at, self._served[e].serial) for e in self._waits}
 
     @property
@@ -111,7 +111,7 @@ class QueueView:
         return not self._lanes
 
     def is_wanted_beside(self, serial: str, experiment_id: str) -> bool:
-        """Whether jobs of another experiment wait that this device may run."""
+        """Return whether jobs of another experiment wait that this device may run."""
         lanes = (lane for choice in self._of_device.get(serial, ()) for lane in self._of_choice.get(choice, ()))
         return any(self._lanes[lane].experiment_id != experiment_id for lane in lanes)
 

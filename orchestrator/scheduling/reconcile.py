@@ -35,22 +35,22 @@ log = logging.getLogger(__name__)
 
 REWAKE_S = 2.0
 UNCLAIMED_S = 120.0
-"""How long a host that is alive, and has room for another session, may leave a lease unclaimed."""
+"""The time for which a host that is alive, and has room for another session, may leave a lease unclaimed."""
 LATE = 1 / 3
 """Share of a lease's life: a turn that comes so long after the one before it is late, since holders renew as often."""
 RECORD_GRACE_S = 60.0
-"""How long a record may be on its way after its session has released the device."""
+"""The time for which a record may be on its way after its session has released the device."""
 MARK_S = 0.5
-"""Between two notes in the ledger of what was claimed: most of a short job's life would be its commit."""
+"""The time between two notes in the ledger of what was claimed: most of a short job's life would be its commit."""
 PUBLISH_S = 1.0
 """A Redis that was wiped knows after this what was cancelled."""
 MISSING_GRACE_S = 3 * keys.ANNOUNCE_S
-"""How long a host has to announce what it runs after Redis has lost the leases."""
+"""The time that a host has to announce what it runs after Redis has lost the leases."""
 
 
 @dataclass
 class Reconciled:
-    """What one pass did, and the leases as placement must see them."""
+    """The result of one pass, and the leases as placement must see them."""
 
     leases: dict[str, Lease] = field(default_factory=dict)
     """Live leases, and one for each device whose session may still run although Redis has forgotten it."""
@@ -95,11 +95,11 @@ class Reconciler:
         self._mark_at = float("-inf")
         self._published: Mapping[str, set[str]] = {}
         self._publish_at = float("-inf")
-        """When what is published is compared again with what should be, though nothing changed."""
+        """The time when what is published is compared again with what should be, though nothing changed."""
         self._over: set[int] = set()
         """Tokens of attempts whose session is known to be over, and that wait for their record."""
         self._fences: dict[str, Fence] = {}
-        """Of devices, as far as they were asked for in this pass."""
+        """The fences of devices, as far as they were asked for in this pass."""
         self._unsettled: set[int] = set()
         """Tokens of attempts that are looked at in the next pass."""
         self._aside = SetAside[int | str]("attempt")
@@ -118,7 +118,7 @@ class Reconciler:
             log.warning("event=late_turn gap_s=%.1f", gap_s)
 
     def recall(self, serials: Collection[str]) -> None:
-        """From now on, no further attempt of a line begins on these devices. Raises ServiceDown."""
+        """Begin no further attempt of a line on these devices from now on. Raises ServiceDown."""
         if (wanted := {keys.recall(serial) for serial in serials}) != self._recalled:
             self._recalled = wanted
             self._publish({keys.CANCELLED: self._cancelled | self._recalled})
@@ -182,8 +182,8 @@ class Reconciler:
             self._expired(row, lease, alive, done)
 
     def _ask_fences(self, rows: Iterable[RunningRow], done: Reconciled) -> None:
-        """In one trip of those whose lease is gone, or further in its line: many after a burst. A lease that is there
-        and that its index has lost is found by its name."""
+        """Ask in one trip for those whose lease is gone, or further in its line: many after a burst. A lease that is
+        there and that its index has lost is found by its name."""
         leases = done.leases
         gone = [row for row in rows if row.serial not in leases or not leases[row.serial].covers(row.token)]
         found = self._leases.some(f"{row.host}:{row.serial}" for row in gone if row.serial not in leases)
@@ -196,7 +196,7 @@ class Reconciler:
         return self._fences[serial]
 
     def _mark_running(self, under_way: Collection[int]) -> None:
-        """Those that were claimed and are not over already; seldom, all together."""
+        """Note those that were claimed and are not over already; seldom, all together."""
         self._claimed = {token: job for token, job in self._claimed.items() if token in under_way}
         if self._claimed and self._clock() >= self._mark_at:
             self._ledger.mark_running(self._claimed.values())
@@ -284,7 +284,7 @@ class Reconciler:
             done.leases[row.serial] = _assumed(row)
 
     def _has_no_record(self, row: RunningRow, hosts: Sequence[HostAnnouncement]) -> bool:
-        """Whether its host is there, and says that nothing of it is on its way: its session was cut off."""
+        """Return whether its host is there, and says that nothing of it is on its way: its session was cut off."""
         says = next((host for host in hosts if host.host == row.host), None)
         name = f"{row.job_id}:{row.attempt}"
         return says is not None and not says.spooled and not RecordStream(self._redis, row.host).holds(name)

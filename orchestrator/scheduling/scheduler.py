@@ -51,22 +51,22 @@ log = logging.getLogger(__name__)
 MAX_BACK_OFF_S = 5.0
 GATHER_S = 0.002
 FEW, MANY = 4, 100
-"""From one turn's begin to the next one's at least; where one saw to more than a few records and jobs, a pause as long
-as it took, up to `GATHER_MOST_S`: what comes together is decided about together. After many there is no pause: as many
-have come meanwhile."""
+"""The least time from one turn's begin to the next one's; where one saw to more than a few records and jobs, a pause
+as long as it took, up to `GATHER_MOST_S`: what comes together is decided about together. After many there is no
+pause: as many have come meanwhile."""
 GATHER_MOST_S = 0.05
 """A turn that lasted longer waited for a disk or a core: meanwhile enough has come."""
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
 ENTER_S = 2.0
-"""How often hosts that are let in are put into the indices, which Redis may have lost."""
+"""The time after which hosts that are let in are put into the indices again, which Redis may have lost."""
 DECIDE_S = 1.0
-"""How often strategies are asked where no attempt has ended and no lane has run dry."""
+"""The time between questions to strategies where no attempt has ended and no lane has run dry."""
 
 
 @dataclass(frozen=True)
 class TickReport:
-    """What one turn of the scheduler did."""
+    """The result of one turn of the scheduler."""
 
     taken: Mapping[str, int]
     """Records by what became of them: new, duplicate, stale, dead, held."""
@@ -79,7 +79,7 @@ class TickReport:
     added: int = 0
     """Jobs that strategies asked for."""
     is_behind: bool = False
-    """Whether more records wait, or more jobs may begin, than a turn sees to."""
+    """True if more records wait, or more jobs may begin, than a turn sees to."""
 
 
 class Scheduler:
@@ -122,8 +122,8 @@ class Scheduler:
         self._further.close()
 
     def rest(self, stop: threading.Event, turn_s: float, did: TickReport) -> None:
-        """After a turn that took so long: until a host or a submission tells something, `tick_s` at most, or not at all
-        where it left something."""
+        """Rest after a turn that took so long: until a host or a submission tells something, `tick_s` at most, or not
+        at all where it left something."""
         if did.is_behind:
             return
         end, much = time.monotonic() + self._farm.tick_s, sum(did.taken.values()) + len(did.placed)
@@ -169,7 +169,7 @@ class Scheduler:
 
     @translated
     def _keep_in_shape(self) -> None:
-        """What Redis needs before anything else: the farm's functions, keys of their types, and who is let in."""
+        """Give Redis what it needs before anything else: the farm's functions, keys of their types, who is let in."""
         if not self._begun:
             functions.load(self._redis)
             self._sweep.look(at_once=True)
@@ -203,7 +203,7 @@ class Scheduler:
         return self._devices[1]
 
     def _parole(self, bars: Barred, hosts: Sequence[HostAnnouncement]) -> bool:
-        """Whether a device or a host was given work again."""
+        """Give devices and hosts work again whose term is over; return whether there was one."""
         alive, freed = {host.host for host in hosts}, False
         for held in bars.quarantined_hosts:
             if held.serial in alive and held.until <= time.time() and self._ledger.standing.parole_host(held.serial):

@@ -1,4 +1,4 @@
-"""What failed by itself in a turn is set aside for a while, so that all else goes on."""
+"""Items that failed by themselves in a turn are set aside for a while, so that all else goes on."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SetAside(Generic[K]):
 
     @contextmanager
     def trying(self, item: K) -> Iterator[None]:
-        """Around what is done for an item: whatever is wrong with it alone, it waits. Raises ServiceDown."""
+        """Do something for an item inside: whatever is wrong with it alone, it waits. Raises ServiceDown."""
         try:
             yield
         except Exception as e:

@@ -22,7 +22,7 @@ from .yaml_tree import Place, YamlTree
 
 MAX_BYTES = 1 << 20
 NEAR = 0.7
-"""How alike a word is that is meant, as `difflib` tells it: `gpu` is no misspelt `cpu`, which has 0.67."""
+"""The least likeness of a word that is meant, as `difflib` tells it: `gpu` is no misspelt `cpu`, which has 0.67."""
 TAG = "kind"
 """Field that says which model of a union is meant."""
 Validated = TypeVar("Validated", bound=BaseModel)
@@ -106,7 +106,7 @@ def _validated(tree: YamlTree, model: type[Validated]) -> tuple[Validated | None
 
 
 def _told(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Without lists that are too short only because what is wrong inside of them was left out."""
+    """Return errors without lists that are too short only because what is wrong inside of them was left out."""
     inner = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))}
     return [error for error in errors if error["type"] != "too_short" or error["loc"] not in inner]
 
@@ -159,8 +159,8 @@ def _model_at(model: type[BaseModel], data: Any, path: yaml_tree.Path) -> type[B
 
 
 def _inside(annotation: Any, part: str | int, value: Any) -> tuple[Any, ...]:
-    """What may stand under a key or a place: the type of a model's field, of a mapping's values, of a list's. Of models
-    with a tag those that the value's tag names."""
+    """Return what may stand under a key or a place: the type of a model's field, of a mapping's values, of a list's.
+    Of models with a tag those that the value's tag names."""
     if _is_model(annotation):
         field = annotation.model_fields.get(str(part))
         found = _union(field.annotation) if field else ()
@@ -204,7 +204,7 @@ def _quantities(
 
 
 def _units(field: Any) -> Iterator[Callable[..., float]]:
-    """Also of an optional quantity, whose mark stands inside the union."""
+    """Yield units, also of an optional quantity, whose mark stands inside the union."""
     inner = (mark for part in _union(field.annotation) for mark in getattr(part, "__metadata__", ()))
     for mark in (*field.metadata, *inner):
         if isinstance(mark, BeforeValidator) and mark.func in _UNIT_HINTS:

@@ -20,7 +20,7 @@ def load_wiring(settings: Settings) -> Wiring:
 
 
 def wiring_path(settings: Settings) -> Path | None:
-    """Where the wiring file is; one that was named must be there."""
+    """Return where the wiring file is; one that was named must be there."""
     if settings.wiring is not None:
         return settings.wiring
     own = settings.state / "wiring.yaml"

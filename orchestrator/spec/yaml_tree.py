@@ -32,7 +32,7 @@ class YamlTree:
     problems: list[tuple[Path, Place, str]] = field(default_factory=list)
 
     def place(self, path: Path) -> Place:
-        """Where a value stands, or the innermost thing around it that exists."""
+        """Return where a value stands, or the innermost thing around it that exists."""
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, Place(1, 1))

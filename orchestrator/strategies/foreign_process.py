@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK = "FARM_FOREIGN"
-"""In the environment of the process, and of all that it starts: they are found by it, wherever they went."""
+"""The variable in the environment of the process, and of all that it starts: they are found by it anywhere."""
 MEMORY_BYTES = 4 << 30
 OUTPUT_BYTES = 16 << 20
-"""Of each file that it writes, its output among them."""
+"""The most bytes of each file that it writes, its output among them."""
 PROCESSES = 256
-"""And threads, beyond those that the machine has when it begins. Root has no limit."""
+"""The most processes and threads, beyond those that the machine has when it begins. Root has no limit."""
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What came of it."""
+    """The end of the process."""
 
     status: int
     output: bytes

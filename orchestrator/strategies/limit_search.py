@@ -36,7 +36,7 @@ class LimitSearcher:
 
     @property
     def stopped(self) -> Stopped | None:
-        """Of several cells the first one's, with how many there are."""
+        """Return the reason of the first of several cells, with how many there are."""
         if not self._stopped:
             return None
         first, *others = self._stopped

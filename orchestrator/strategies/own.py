@@ -19,7 +19,7 @@ from . import foreign_process
 from .strategy import Place, Result
 
 LIMIT_S = 10.0
-"""For one answer, the start of the process in it."""
+"""The time for one answer, the start of the process in it."""
 
 
 @dataclass(frozen=True)

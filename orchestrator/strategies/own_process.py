@@ -18,7 +18,7 @@ from .own import ANSWER, QUESTION, Question
 
 
 def answer(file: str, question: Question) -> tuple[list[Slot], bool]:
-    """What the class `Strategy` of a file asks for, and whether it is done then."""
+    """Return what the class `Strategy` of a file asks for, and whether it is done then."""
     choice = question.place.experiment.strategy
     assert choice is not None
     strategy: Any = runpy.run_path(file)["Strategy"](question.place, **choice.options)

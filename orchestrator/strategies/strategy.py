@@ -1,4 +1,4 @@
-"""What a strategy is: it is told results, and asked for jobs until it is done.
+"""The interface of a strategy: it is told results, and asked for jobs until it is done.
 
 The matrix is where every experiment begins. When all that a place was asked for is over, a strategy is made anew, told
 everything that the ledger knows of the place, and asked what follows. So it keeps nothing between two questions:
@@ -20,7 +20,7 @@ from orchestrator.model.stopped import Stopped
 
 @dataclass(frozen=True)
 class Place:
-    """Where it is decided: one experiment on one choice of devices."""
+    """The place of a decision: one experiment on one choice of devices."""
 
     experiment: Experiment
     experiment_id: str
@@ -52,10 +52,10 @@ class Strategy(Protocol):
 
     @property
     def done(self) -> bool:
-        """After `ask`: whether nothing can follow on what was asked for, whatever comes of it."""
+        """True, after `ask`, if nothing can follow on what was asked for, whatever comes of it."""
         ...
 
     @property
     def stopped(self) -> Stopped | None:
-        """After `ask`: why it ended, wholly or in part, without what it was asked for; None: it did not."""
+        """The reason, after `ask`, why it ended, wholly or in part, without what it was asked for; None: it did not."""
         ...

@@ -1,4 +1,4 @@
-"""What must hold of an experiment's models, inputs and sets before it is stored: as a worker will read them."""
+"""Checks of an experiment's models, inputs and sets before it is stored: as a worker will read them."""
 
 from __future__ import annotations
 

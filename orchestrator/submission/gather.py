@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kernels.ir.graph import Graph
 
 KEPT = "sha256:"
-"""Before the hash of a model that the farm has already: what a training left."""
+"""The word before the hash of a model that the farm has already: what a training left."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Gathered:
     """The sizes that an ONNX file may leave open, as the workload's input or examples have them."""
     model: ModelFile | None = None
     arrays: Arrays | None = None
-    """Of the input."""
+    """The arrays of the input."""
     examples: Path | None = None
     """The kept set, which stays on disk."""
 

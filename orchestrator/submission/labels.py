@@ -25,7 +25,7 @@ def read_listing(path: Path) -> list[tuple[str, int]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, int]]:
-    """What stands before the number, and the number; empty lines do not count."""
+    """Yield what stands before the number, and the number; empty lines do not count."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:

@@ -26,7 +26,7 @@ DIGITS_SCALE, DIGITS_SEED = 1 / 16, 1
 _IDX_TYPES: dict[int, np.dtype[Any]] = {
     number: np.dtype(name) for number, name in {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}.items()
 }
-"""By the byte that names them."""
+"""The types by the byte that names them."""
 FIELD = "workload.training.dataset"
 
 

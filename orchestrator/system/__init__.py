@@ -1,1 +1,1 @@
-"""What the farm asks of the system that it runs on: files of its own, processes that begin and end."""
+"""The system that the farm runs on: files of its own, processes that begin and end."""

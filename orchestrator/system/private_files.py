@@ -12,7 +12,7 @@ from pathlib import Path
 AT_ONCE = 16
 """Files that are flushed side by side."""
 UMASK = 0o077
-"""Of every process of the farm: what it makes is this user's alone."""
+"""The umask of every process of the farm: what it makes is this user's alone."""
 
 
 def make_private(folder: Path) -> None:

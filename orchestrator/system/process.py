@@ -1,4 +1,4 @@
-"""How a process of the farm that runs for long begins, and how it is told to end."""
+"""The start of a long-running process of the farm, and how it is told to end."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import time
 from .private_files import UMASK
 
 ALLOCATIONS = 100_000
-"""Between two searches for cycles of garbage, of which a part's work makes few: with Python's own 700 they were a third
-of what the scheduler did while records came in."""
+"""Allocations between two searches for cycles of garbage, of which a part's work makes few: with Python's own 700
+they were a third of what the scheduler did while records came in."""
 COLLECTED_S, SHARE = 60.0, 1e-3
-"""And by the clock: so often, unless that takes more than this share of the time. A process that makes few cycles would
+"""A search by the clock, too, unless it takes more than this share of the time. A process that makes few cycles would
 keep a hundred thousand of their objects, some 20 MB, and grow for hours until then."""
 HEAPS, LARGE_BYTES = 2, 1 << 20
-"""Of glibc's malloc. It gives eight heaps a core to a process of many threads, and keeps in each what was freed: of a
-worker's 150 MB 38 lay there after 80000 jobs. What is larger than this goes back to the system."""
+"""Heaps of glibc's malloc. It gives eight a core to a process of many threads, and keeps in each what was freed: of
+a worker's 150 MB 38 lay there after 80000 jobs. What is larger than `LARGE_BYTES` goes back to the system."""
 _M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 
 
 def begin() -> None:
-    """What it makes is this user's alone, what it logs is a line of logfmt on stderr, and it keeps little that it does
-    not need. Call it when all is imported, which stays and is not searched, and before the first thread."""
+    """Make what it writes this user's alone, log lines of logfmt on stderr, and keep little that it does not need.
+    Call it when all is imported, which stays and is not searched, and before the first thread."""
     os.umask(UMASK)
     _keep_little()
     logging.basicConfig(

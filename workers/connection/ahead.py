@@ -34,7 +34,7 @@ class Ahead:
             self._asked([], 30.0)
 
     def has(self, commands: Sequence[Sequence[str]]) -> bool:
-        """Whether all of these have answers that nobody has taken."""
+        """Return whether all of these have answers that nobody has taken."""
         return all(tuple(command) in self._answers for command in commands)
 
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
@@ -46,7 +46,7 @@ class Ahead:
     def shells(
         self, commands: Sequence[Sequence[str]], *, deadline_s: float = 10.0, guard: int | None = None
     ) -> list[ShellResult]:
-        """What is answered behind a guard is kept, as after `ask`."""
+        """Run commands in one trip; what is answered behind a guard is kept, as after `ask`."""
         if guard is None:
             return self._known(commands) or self._asked(commands, deadline_s)
         told = self._asked(commands, deadline_s, guard)

@@ -24,9 +24,9 @@ class DeviceConnection(Protocol):
     `TransportLost` when the connection went away or the deadline passed: `DeviceSlow` where the device is there."""
 
     serial: str
-    """What the farm calls the device; errors carry it."""
+    """The farm's name for the device; errors carry it."""
     address: str
-    """What the transport calls it, e.g. `127.0.0.1:5555`; empty for this host itself."""
+    """The transport's name for it, e.g. `127.0.0.1:5555`; empty for this host itself."""
     folder: str
     """The farm's own folder on the device, e.g. `/data/local/tmp/pocketfarm`."""
 

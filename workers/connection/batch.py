@@ -8,7 +8,7 @@ from .base import ShellResult
 from .quote import quote
 
 _DIGITS = 3
-"""Of an exit status, at most."""
+"""The most digits of an exit status."""
 
 
 def script(commands: Sequence[Sequence[str]], mark: str, guard: int | None = None) -> str:

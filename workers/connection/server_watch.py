@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 SHAKEN_S = 15.0
-"""How long after it the phones may still be missing: the new server has to find them again."""
+"""The time after it in which phones may still be missing: the new server has to find them again."""
 
 
 class ServerWatch:
@@ -42,7 +42,7 @@ class ServerWatch:
 
     @property
     def is_shaken(self) -> bool:
-        """Whether the server was away a moment ago, so that phones are missing that are well. Not known, hence False,
+        """True if the server was away a moment ago, so that phones are missing that are well. Not known, hence False,
         where nobody looked before."""
         if self._kept is not None:
             self.look(wait_s=0.1)

@@ -21,18 +21,18 @@ _END_S = 5.0
 
 
 class Stream(Protocol):
-    """For one thread; `shut` alone may come from another."""
+    """A stream for one thread; `shut` alone may come from another."""
 
     def fileno(self) -> int:
-        """What becomes readable when there is something to receive."""
+        """Return what becomes readable when there is something to receive."""
         ...
 
     def send(self, data: bytes) -> None:
-        """To its standard input, at once. Raises TransportLost where it takes nothing."""
+        """Write to its standard input, at once. Raises TransportLost where it takes nothing."""
         ...
 
     def receive(self) -> bytes:
-        """What it has printed since, without waiting; may be nothing. Raises TransportLost when it has ended."""
+        """Return what it has printed since, without waiting; may be nothing. Raises TransportLost when it has ended."""
         ...
 
     def close_input(self) -> None:
@@ -47,7 +47,7 @@ class Stream(Protocol):
 
 
 class ShellStream:
-    """Over the connection of an adb shell, on which the service was asked for."""
+    """A stream over the connection of an adb shell, on which the service was asked for."""
 
     def __init__(self, connection: socket.socket, serial: str) -> None:
         self._connection, self._serial = connection, serial
@@ -126,7 +126,7 @@ class ShellStream:
 
 
 class PipeStream:
-    """Over the pipes of a process of this host."""
+    """A stream over the pipes of a process of this host."""
 
     def __init__(self, command: str, serial: str) -> None:
         self._serial = serial

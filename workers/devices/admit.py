@@ -21,7 +21,7 @@ FLOOR_SDK = 24
 
 
 def agent_folder(settings: Settings) -> Path:
-    """Where the built agents are: `<abi>/pocketfarm-agent`."""
+    """Return where the built agents are: `<abi>/pocketfarm-agent`."""
     return settings.agent_dir or Path(__file__).resolve().parents[2] / "device_agent" / "build"
 
 

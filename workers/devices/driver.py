@@ -63,7 +63,7 @@ def _check_file(cell: Cell, serial: str) -> None:
 
 
 def _same_device(member: Member, cell: Cell, apis: tuple[ApiFacts, ...]) -> ApiFacts:
-    """Of what the driver offers: by name, else the only one of its kind."""
+    """Return the same device of what the driver offers: by name, else the only one of its kind."""
     on_cpu = member.facts.gpu_vendor == "cpu"
     kinds = sort_devices(apis).items()
     offered = [

@@ -27,7 +27,7 @@ class Battery(NamedTuple):
     percent: float | None = None
     temp_c: float | None = None
     charging: bool | None = None
-    """Whether any supply is connected; None where the phone names none."""
+    """True if any supply is connected; None where the phone names none."""
     updates_stopped: bool = False
     """Someone froze the figures (`dumpsys battery unplug`): they cannot be trusted."""
 
@@ -49,7 +49,7 @@ class Thermal(NamedTuple):
     temperatures: tuple[Temperature, ...] = ()
 
     def warmest_c(self, kind: int) -> float | None:
-        """Of the sensors of one type."""
+        """Return the temperature of the warmest sensor of a type."""
         return max((each.temp_c for each in self.temperatures if each.type == kind), default=None)
 
 

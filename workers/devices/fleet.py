@@ -36,7 +36,7 @@ class Member:
 
     @property
     def marker(self) -> str:
-        """What every agent of ours on this device is marked with, so that a later session can end it.
+        """The mark of every agent of ours on this device, so that a later session can end it.
 
         A phone has one serial wherever it hangs. `local-cpu` is what every farm calls its own host: two farms on one
         machine must not end each other's agents.
@@ -84,7 +84,7 @@ class Fleet:
                 self._entries[serial] = replace(entry, enrolment=enrolment)
 
     def set_state(self, facts: DeviceFacts, state: DeviceState) -> None:
-        """How a device is now. Facts that were known before are kept, and so is a time that it was deferred to."""
+        """Set a device's state. Facts that were known before are kept, and so is a time that it was deferred to."""
         with self._lock:
             old = self._entries.get(facts.serial, _Entry(facts, state))
             if state.health == Health.READY and (old.state.ready_at or 0.0) > time.time():
@@ -162,5 +162,5 @@ def stop_agents(member: Member, marker_prefix: str) -> None:
 
 
 def stop_command(member: Member, marker_prefix: str) -> list[str]:
-    """What `stop_agents` runs."""
+    """Return the command that `stop_agents` runs."""
     return [member.agent, "stop", "--marker-prefix", marker_prefix]

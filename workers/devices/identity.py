@@ -21,7 +21,7 @@ _USABLE = re.compile(r"(?!local-|unknown$|0+$)[\w.:@-]{1,64}")
 
 @dataclass(frozen=True)
 class Identity:
-    """What a phone says of itself; two connections with the same one lead to the same phone."""
+    """The identity that a phone tells; two connections with the same one lead to the same phone."""
 
     serial: str
     """`ro.serialno`; empty where it names none that can be used."""
@@ -31,11 +31,11 @@ class Identity:
 
 @dataclass(frozen=True)
 class Name:
-    """What the farm calls the phone at an address."""
+    """The farm's name for the phone at an address."""
 
     serial: str
     reason: str = ""
-    """Why it is not called by its own serial number."""
+    """The reason why it is not called by its own serial number."""
 
 
 def read_identity(connection: DeviceConnection) -> Identity:
@@ -56,7 +56,7 @@ class Names:
         self._lock = threading.Lock()
         self._remembered: dict[str, str] = {}
         self._sources: dict[str, Source] = {}
-        """Of what last answered at an address."""
+        """The source of what last answered at an address."""
         self._holders: dict[str, str] = {}
         """Serial -> address."""
 
@@ -93,12 +93,12 @@ class Names:
             return self._remembered.get(address, address)
 
     def source(self, address: str) -> Source:
-        """What answered there last; a phone, where nothing ever did."""
+        """Return the source of what answered there last; a phone, where nothing ever did."""
         with self._lock:
             return self._sources.get(address, Source.PHONE)
 
     def speaks(self, address: str) -> bool:
-        """Whether what is seen at this address is the state of its phone: no other connection holds the name."""
+        """Return whether this address shows the state of its phone: no other connection holds the name."""
         with self._lock:
             return self._holders.get(self._remembered.get(address, address), address) == address
 
@@ -108,7 +108,7 @@ class Names:
             self._holders = {serial: holder for serial, holder in self._holders.items() if holder != address}
 
     def is_known(self, address: str) -> bool:
-        """Whether its phone was ever named."""
+        """Return whether its phone was ever named."""
         with self._lock:
             return address in self._remembered
 

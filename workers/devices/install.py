@@ -86,7 +86,7 @@ def put_files(
 
 
 def has_file(connection: DeviceConnection, cache: str, sha256: str, name: str, verified: set[str]) -> bool:
-    """Whether the folder `<cache>/<sha256>` on the device has the file of that content; then it is verified."""
+    """Return whether the folder `<cache>/<sha256>` on the device has the file of that content; then it is verified."""
     folder = place_of(connection, cache, sha256)
     if folder not in verified and _hashes(connection, [f"{folder}/{name}"]) == {f"{folder}/{name}": sha256}:
         verified.add(folder)
@@ -99,7 +99,7 @@ def place_of(connection: DeviceConnection, cache: str, identity: str) -> str:
 
 
 def hash_command(paths: Sequence[str]) -> list[str]:
-    """What is asked for the hashes of these files on the device: SHA-256, or SHA-1 on a system that has no other."""
+    """Return the command for the hashes of files on the device: SHA-256, or SHA-1 on a system that has no other."""
     best, other = (quote([name, *paths]) for name in HASHES)
     return ["sh", "-c", f"{best}; [ $? -lt {CANNOT_RUN} ] || {other}"]
 
@@ -136,7 +136,7 @@ def _sha256(path: Path, _mtime_ns: int, _size: int) -> str:
 
 
 def _unlike(targets: Mapping[str, Path], found: Mapping[str, str]) -> dict[str, Path]:
-    """Those of our files that are not so on the device, by their paths there."""
+    """Return those of our files that are not so on the device, by their paths there."""
     return {target: path for target, path in targets.items() if not _is_hash_of(found.get(target, ""), path)}
 
 

@@ -89,6 +89,6 @@ _ADVICE: dict[str, tuple[Health, str]] = {
     "detached": (Health.OFFLINE, "another program may have it; take it back: {adb} -s {address} attach"),
     "offline": (Health.OFFLINE, "replug it, or: {adb} reconnect offline"),
 }
-"""What to do in each state, by its own cause."""
+"""The health and the remedy in each state, by its own cause."""
 for _state in ("bootloader", "recovery", "rescue", "sideload", "host"):
     _ADVICE[_state] = Health.OFFLINE, f"adb says `{_state}`: start Android on it"

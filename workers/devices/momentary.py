@@ -55,7 +55,7 @@ def hertz(value: int) -> int:
 
 
 def _number(nodes: dict[str, str], paths: Iterable[str]) -> int | None:
-    """Of the first of these nodes that holds one."""
+    """Return the number of the first of these nodes that holds one."""
     for path in paths:
         try:
             found = int(nodes[path])

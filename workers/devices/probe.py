@@ -51,7 +51,7 @@ _VENDORS = {
     "intel": "intel",
     "arm": "mali",
 }
-"""What a device or vendor name contains -> `gpu_vendor`; the first that fits wins."""
+"""The words in a device's or vendor's name -> `gpu_vendor`; the first that fits wins."""
 
 
 def gpu_vendor(*names: str) -> str:
@@ -64,16 +64,16 @@ def gpu_vendor(*names: str) -> str:
 
 
 class Probed(NamedTuple):
-    """What the agent found on a device."""
+    """The agent's findings on a device."""
 
     hello: Hello
     apis: tuple[ApiFacts, ...]
     missing: tuple[str, ...]
-    """Why an API cannot be used, in the words of the linker or the driver."""
+    """The reasons why APIs cannot be used, in the words of the linker or the driver."""
 
 
 def probe(connection: DeviceConnection, agent: str, *options: str, environment: tuple[str, ...] = ()) -> Probed:
-    """What the agent finds on the device. Raises DeviceSick where it says nothing, or something else."""
+    """Return what the agent finds on the device. Raises DeviceSick where it says nothing, or something else."""
     prefix = ("env", *environment) if environment else ()
     text = run(connection, *prefix, agent, "probe", *options, deadline_s=60.0)
     journal = Journal(connection.serial)
@@ -141,13 +141,13 @@ def phone_facts(
 
 
 def state_commands(connection: DeviceConnection) -> list[list[str]]:
-    """What `read_state` asks a phone."""
+    """Return the commands by which `read_state` asks a phone."""
     storage = ["df", "-k", connection.folder]
     return [storage, ["dumpsys", "battery"], ["dumpsys", "thermalservice"], ["sh", "-c", SCRIPT]]
 
 
 def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation", "unknown"]) -> DeviceState:
-    """How the device is now; what it does not tell is None."""
+    """Return the state of the device now; what it does not tell is None."""
     if kind == "workstation":
         free = parse_free_bytes(_text(connection.shell(state_commands(connection)[0])))
         return DeviceState(health=Health.READY, free_storage_bytes=free, seen_at=time.time())
@@ -179,7 +179,7 @@ def read_state(connection: DeviceConnection, kind: Literal["phone", "workstation
 
 
 def _output(connection: DeviceConnection, *argv: str) -> str:
-    """What a command printed; nothing where the phone does not have it."""
+    """Return what a command printed; nothing where the phone does not have it."""
     return _text(connection.shell(argv))
 
 
@@ -188,7 +188,7 @@ def _text(result: ShellResult) -> str:
 
 
 def source_of(name: str) -> Source:
-    """By the property `SOURCE`, which no phone of a maker has."""
+    """Return the source by the property `SOURCE`, which no phone of a maker has."""
     return Source(name) if name in (Source.VIRTUAL, Source.REPLAY) else Source.PHONE
 
 

@@ -6,11 +6,11 @@ from collections import deque
 from statistics import linear_regression
 
 WINDOW_S = 120.0
-"""Over so long the slope is taken: measurement protocol, step 6."""
+"""The time over which the slope is taken: measurement protocol, step 6."""
 ENOUGH_S = 100.0
 """A phone that was watched for less has no slope yet."""
 GAP_S = 60.0
-"""What happened in a longer pause is not known: a session of another experiment may have been in it."""
+"""The pause beyond which nothing is known of the time between: another experiment's session may have been in it."""
 
 
 class TemperatureHistory:
@@ -28,7 +28,7 @@ class TemperatureHistory:
             self._readings.popleft()
 
     def slope_c_per_min(self) -> float | None:
-        """Of the line through the last two minutes (least squares); None where it was not watched for as long."""
+        """The slope of the line through the last two minutes (least squares); None where watched for less."""
         if len(self._readings) < 3 or self._readings[-1][0] - self._readings[0][0] < ENOUGH_S:
             return None
         return 60.0 * linear_regression(*zip(*self._readings, strict=True)).slope

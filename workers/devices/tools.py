@@ -16,17 +16,17 @@ REQUIRED = {
     "head": "-n 1 /dev/null", "ln": "", "ls": "-d /", "mkdir": "", "mv": "", "printf": "x", "rm": "", "stat": "-c %Y /",
     "tail": "-c 1 /dev/null",
 }  # fmt: skip
-"""Those that everything needs, each with arguments that do nothing: one that is there may still not be run."""
+"""Tools that everything needs, each with arguments that do nothing: one that is there may still not be run."""
 HASHES = ("sha256sum", "sha1sum")
 """One of them is enough; Android 7 has the second alone."""
 OPTIONAL = ("am", "cmd", "dumpsys", "id", "input", "logcat", "pidof", "ps", "settings", "svc", "wm")
-"""Without them some conditions cannot be met, and some facts are unknown."""
+"""Tools without which some conditions cannot be met, and some facts are unknown."""
 CANNOT_RUN, NOT_FOUND = 126, 127
 _ABSENT = re.compile(r"\bsh: (?:[^:\s]*\[?\d+\]?: )?([^:\s]+): (?:inaccessible or )?(?:not found|can't execute)")
 
 
 def missing_tools(connection: DeviceConnection) -> tuple[str, ...]:
-    """Those that a phone may lack and does. Raises Unsupported where it lacks one that everything needs."""
+    """Return the tools that a phone may lack and does. Raises Unsupported where it lacks one that everything needs."""
     tried = {**REQUIRED, **dict.fromkeys(HASHES, "/dev/null")}
     runs = [f"{name} {words} >/dev/null 2>&1; [ $? -lt {CANNOT_RUN} ] && echo {name}" for name, words in tried.items()]
     script = "; ".join([*runs, *(f"command -v {name}" for name in OPTIONAL), "true"])

@@ -60,7 +60,7 @@ def _is_cpu(facts: ApiFacts, cpus: Collection[str]) -> bool:
 
 
 def _gpu_serial(facts: ApiFacts, gpus: Iterable[ApiFacts]) -> str:
-    """By its name; drivers' names for a vendor's only GPU differ, and Vulkan's is the readable one (`gfx1030`)."""
+    """Name a GPU by itself; drivers differ in a vendor's only one, and Vulkan's name is readable (`gfx1030`)."""
     same = [other for other in gpus if _vendor(other) == _vendor(facts)]
     alone = _vendor(facts) and len({other.api for other in same}) == len(same)
     named = next((other for other in same if other.api == Api.VULKAN), facts) if alone else facts
@@ -101,7 +101,7 @@ def _member(settings: Settings, serial: str, apis: tuple[ApiFacts, ...], abi: st
 
 
 def own_serial(settings: Settings, serial: str) -> str:
-    """What the farm calls a device of this machine: a host of another machine's farm names itself in it."""
+    """Return the farm's name for a device of this machine: a host of another machine's farm names itself in it."""
     return f"{settings.host}-{serial.removeprefix('local-')}" if settings.files_url else serial
 
 

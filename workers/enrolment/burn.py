@@ -77,7 +77,7 @@ def burn(
 def _follow(
     member: Member, request: BurnRequest, check: Callable[[], None], cut: PlannedCut | None, started: Started
 ) -> AgentRun:
-    """Until the agent is done; a supply that was cut is restored first of all, unless the device is no longer ours."""
+    """Follow the agent until it is done; a cut supply is restored first of all, unless the device is no longer ours."""
     if cut is None:
         return Follower(member, request, check, lambda _: None, started=started).follow()
     try:

@@ -23,9 +23,9 @@ from orchestrator.model.power import GaugeCalibration
 from .refresh import find_refresh_ns, thin
 
 UNITS_A = (1e-6, 1e-3)
-"""Of the nodes of phones: uA as the kernel's documentation says, or mA."""
+"""Units of phones' nodes: uA as the kernel's documentation says, or mA."""
 PHONE_W = 0.15, 30.0
-"""What a phone draws with busy cores, which a reading is by one unit at most."""
+"""The power of a phone with busy cores, which a reading is by one unit at most."""
 NEWS_OF_A_STEP = 4
 """Fresh readings that each step must have."""
 STEP_NEWS = 9
@@ -33,7 +33,7 @@ STEP_NEWS = 9
 CHANGES = 6
 """Changes of the reading that the whole must have."""
 GAIN_UNCERTAINTY = 0.05
-"""Of a gauge that nothing has confirmed."""
+"""The uncertainty of the gain of a gauge that nothing has confirmed."""
 LEAST_GAIN_UNCERTAINTY = 0.02
 """The charge counter integrates the same shunt: it finds a wrong unit, not a wrong resistor."""
 COUNTS = 20
@@ -225,7 +225,7 @@ def _by_chance(*kinds: Numbers) -> float:
 
 
 def _differences(kind: Sequence[Numbers]) -> Numbers:
-    """Of neighbours: a slow drift does not enter."""
+    """Return differences of neighbours: a slow drift does not enter."""
     return np.concatenate([np.abs(np.diff(step)) for step in kind])
 
 

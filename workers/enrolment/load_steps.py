@@ -27,12 +27,12 @@ SETTLE_MS = 10_000
 """Rest before the steps where the supply was cut: status and current of some gauges are behind by seconds."""
 
 Say = Callable[[str, float], None]
-"""What is being done, and which share of the whole is done."""
+"""A listener: what is being done, and which share of the whole is done."""
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """How the supply is cut for each series of steps; `switch` is None where nothing powers the phone."""
+    """The way to cut the supply for each series of steps; `switch` is None where nothing powers the phone."""
 
     member: Member
     settings: Settings
@@ -72,7 +72,7 @@ def calibrate_gauge(member: Member, settings: Settings, check: Callable[[], None
 
 
 def find_cut(member: Member, settings: Settings) -> _Cut:
-    """How to have the battery alone supply the phone. Raises CannotCalibrate where it is powered and nothing can."""
+    """Find a way to supply the phone by its battery alone. Raises CannotCalibrate if it is powered and nothing can."""
     if not read_state(member.connection, "phone").charging:
         return _Cut(member, settings, None)
     try:

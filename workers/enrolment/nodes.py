@@ -73,7 +73,7 @@ def _is_absent(fact: NodeFact) -> bool:
 
 
 def readable(nodes: Iterable[NodeFact], name: str) -> bool:
-    """Whether some node of this name has a value."""
+    """Return whether some node of this name has a value."""
     return any(node.path.endswith(f"/{name}") and node.value for node in nodes)
 
 

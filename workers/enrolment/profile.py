@@ -40,7 +40,7 @@ def first_sight(member: Member, settings: Settings) -> Enrolment:
 
 
 def look(member: Member, settings: Settings) -> Enrolment:
-    """What can be found without load: nodes, permissions, sources. Raises TransientError."""
+    """Return what can be found without load: nodes, permissions, sources. Raises TransientError."""
     phone = member.facts.kind == "phone"
     wired = load_wiring(settings).device(member.facts.serial)
     nodes = probe_nodes(member.connection) if phone else ()
@@ -108,7 +108,7 @@ def at_rest(settings: Settings, enrolment: Enrolment, state: DeviceState) -> Enr
 
 
 def _measured(found: Enrolment, member: Member, settings: Settings, check: Callable[[], None], say: Say) -> Enrolment:
-    """With everything that needs load."""
+    """Return the profile with everything that needs load."""
     update: dict[str, object] = {"enrolled_at": time.time()}
     refresh_ns = 0
     if member.facts.kind == "phone":

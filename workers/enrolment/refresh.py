@@ -10,9 +10,9 @@ import numpy.typing as npt
 FITTING = 0.9
 """Share of the intervals that must be multiples of the period."""
 JITTER = 0.08
-"""How uneven a gauge's own period may be, as a share."""
+"""The unevenness of a gauge's own period, as a share."""
 SINGLE = 0.25
-"""Share of the intervals that must be one period long: a gauge whose news always take two or three has a longer one."""
+"""Share of the intervals that must be one period long; if fewer are, the gauge's period is longer."""
 CLUSTER = 1.85
 """Intervals up to so many times the shortest ones are one period of an uneven gauge."""
 CANDIDATES = 400
@@ -63,13 +63,13 @@ def _intervals(t_ns: Times, values: Numbers, sampled_ns: float) -> Numbers:
 
 
 def _share(intervals: Numbers, period: float, sampled_ns: float) -> float:
-    """Of the intervals that are multiples of the period."""
+    """Return the share of the intervals that are multiples of the period."""
     count = np.maximum(1, np.rint(intervals / period))
     return float(np.mean(np.abs(intervals - count * period) <= _open(count, period, sampled_ns)))
 
 
 def _open(count: Numbers, period: float, sampled_ns: float) -> Numbers:
-    """How far an interval may be from its multiple: the sampling's coarseness, and an uneven clock of the gauge."""
+    """Return how far an interval may be from its multiple: coarse sampling, and an uneven clock of the gauge."""
     return sampled_ns + JITTER * period * np.sqrt(count)
 
 

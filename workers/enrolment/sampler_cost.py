@@ -31,7 +31,7 @@ SAMPLES = (20, 400)
 
 
 def measure_cost(member: Member, plans: Plans, period_ms: int, check: Callable[[], None]) -> SamplerCost:
-    """With and without sampling at this period: off, on, on, off ... so that a drift cancels.
+    """Measure with and without sampling at this period: off, on, on, off ... so that a drift cancels.
 
     The caller holds the device's lock. Raises what measuring raises.
     """

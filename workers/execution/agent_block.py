@@ -1,4 +1,4 @@
-"""What a job asks of the agent."""
+"""The request of a job to the agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workers.plans.compiler_options import options_of
 LAYER_PASSES = 1
 """Profiled passes of a block: its repetitions are the other blocks."""
 DISCHARGING_S = {"any": 0.0, "discharging": 15.0, "cut": 30.0}
-"""How long the agent waits until the battery says that it discharges; gauges are late by some seconds."""
+"""The time that the agent waits until the battery says that it discharges; gauges are late by some seconds."""
 
 
 def measures_power(job: Job) -> bool:
@@ -22,13 +22,13 @@ def measures_power(job: Job) -> bool:
 
 
 def threads_of(cell: Cell) -> int:
-    """Of the CPU backend; 0: as many as there are cores. The sequential reference has one."""
+    """Return the threads of the CPU backend; 0: as many as there are cores. The sequential reference has one."""
     options = options_of(cell)
     return 1 if options.algorithm == "sequential" and cell.backend is Api.CPU else options.threads
 
 
 def cpu_use_of(cell: Cell) -> CpuUse:
-    """How the CPU backend uses its threads, by the cell's axes."""
+    """Return how the CPU backend uses its threads, by the cell's axes."""
     return CpuUse(
         per_call=cell.options.get("thread_life") == "per_call",
         in_order=cell.options.get("thread_life") == "in_order",
@@ -38,17 +38,17 @@ def cpu_use_of(cell: Cell) -> CpuUse:
 
 
 def creates_per_frame(cell: Cell) -> bool:
-    """Whether nothing of an inference stays for the next; there are no times of layers then."""
+    """Return whether nothing of an inference stays for the next; there are no times of layers then."""
     return cell.options.get("objects") == "per_frame"
 
 
 def setup_of(job: Job) -> Setup:
-    """Which compiled programs the block may find."""
+    """Return which compiled programs the block may find."""
     return cast(Setup, job.cell.options.get("setup", "cold" if job.sampling.mode == "cold" else "any"))
 
 
 def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) -> Block:
-    """How the agent is to run this job."""
+    """Return how the agent is to run this job."""
     job: Job = assignment.job
     sampling, await_s = job.sampling, DISCHARGING_S[job.conditions.supply]
     return Block(

@@ -12,7 +12,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode
 
 OWN_DOUBTS = (DoubtCode.NOT_WARM, DoubtCode.LAYERS_MISSING)
-"""Of the agent's words: a warm-up that never became stable; a recording of some layers."""
+"""Doubts in the agent's words: a warm-up that never became stable; a recording of some layers."""
 FEW = 5
 """Fewer timed samples than this say little."""
 NOISY_SHARE = 0.05
@@ -43,7 +43,7 @@ def find_doubts(
 
 
 def _is_steady(job: Job) -> bool:
-    """Whether its times should be alike: not where a cold start, the course under load or a training is the result."""
+    """Return whether times should be alike: not in a cold start, under a sustained load or in a training."""
     return job.sampling.mode == "steady" and job.examples is None and job.cell.workload.training is None
 
 

@@ -34,7 +34,7 @@ class Line:
 
     @property
     def now(self) -> RecordBuilder:
-        """Of the attempt that is under way."""
+        """The builder of the attempt that is under way."""
         return self._builders[0]
 
     @property
@@ -47,12 +47,12 @@ class Line:
         return self._builders[1].assignment
 
     def know(self, facts: DeviceFacts, agent_sha256: str) -> None:
-        """On what all of them run."""
+        """Note on what all of them run."""
         for builder in self._builders:
             builder.device, builder.agent_sha256 = facts, agent_sha256
 
     def share(self, cpus: str) -> None:
-        """What was found out for the first holds for all."""
+        """Share what was found out for the first: it holds for all."""
         for builder in self._builders:
             builder.cpus, builder.enrolment = cpus, self.now.enrolment
 

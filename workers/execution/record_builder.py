@@ -61,7 +61,7 @@ Kind = TypeVar("Kind")
 
 @dataclass
 class RecordBuilder:
-    """What is known of one attempt so far."""
+    """The builder of one attempt's record, with what is known so far."""
 
     assignment: Assignment
     worker: str
@@ -84,10 +84,10 @@ class RecordBuilder:
     cpus: str = ""
     """Cores to which the agent was to bind itself."""
     supply_way: SupplyWay = "none"
-    """How the supply was cut for the block."""
+    """The way in which the supply was cut for the block."""
     supply_restored: bool | None = None
     clock: ClockAnchor | None = None
-    """Where power is sampled: what puts its times onto this host's clock."""
+    """The anchor that puts times of sampled power onto this host's clock."""
     series: tuple[PowerSeries, ...] = ()
     replans: tuple[Replan, ...] = ()
     layer_memory: tuple[LayerMemory, ...] = ()

@@ -55,7 +55,7 @@ ENROL_WAIT_S = 20.0
 
 @dataclass(frozen=True)
 class Workbench:
-    """What every session of a host shares."""
+    """The means that every session of a host shares."""
 
     settings: Settings
     fleet: Fleet
@@ -71,7 +71,7 @@ class Workbench:
 
 @dataclass(frozen=True)
 class _Means:
-    """With what a block is run, found out before any time is spent."""
+    """The means by which a block is run, found out before any time is spent."""
 
     cpus: str
     switch: Switch | None
@@ -81,7 +81,7 @@ class _Means:
 
 @dataclass(frozen=True)
 class _Given:
-    """What one block computes with, and what it should come to."""
+    """The inputs of one block, and the outputs that it should come to."""
 
     inputs: Arrays
     reference: Arrays
@@ -199,7 +199,7 @@ def _look(builder: RecordBuilder, held: Session, means: _Means, given: _Given, c
 def _coming(
     builder: RecordBuilder, held: Session, means: _Means, given: _Given, carried: Carried
 ) -> Sequence[Sequence[str]]:
-    """What `_look` will ask behind the block that begins."""
+    """Return what `_look` will ask behind the block that begins."""
     following = _following(builder, held, means, given, carried)
     return held.coming(following.commands(carried.verified), [following.undoing])
 
@@ -210,7 +210,7 @@ def _following(builder: RecordBuilder, held: Session, means: _Means, given: _Giv
 
 
 def _judge(builder: RecordBuilder, measured: Measurement, given: _Given, bench: Workbench) -> None:
-    """What a block that went well came to."""
+    """Judge what a block that went well came to."""
     job = builder.assignment.job
     if job.cell.workload.training is not None:
         _keep_trained(builder, measured.checkpoint, bench)
@@ -227,8 +227,8 @@ def _judge(builder: RecordBuilder, measured: Measurement, given: _Given, bench: 
 def _ready(
     line: Line, member: Member, means: _Means, bench: Workbench, check: Callable[[], None], report: Report
 ) -> deque[_Given]:
-    """What the blocks are given, before any of them has the device; where one of those in line cannot be made ready,
-    it and those behind it are handed back."""
+    """Return what the blocks are given, before any has the device; where one of those in line cannot be made ready, it
+    and those behind it are handed back."""
     ready = deque([_given(line.now, member, means, bench, check, report)])
     for before, builder in pairwise([line.now, *line.behind]):
         try:
@@ -244,7 +244,7 @@ def _ready(
 
 
 def _is_like(builder: RecordBuilder, before: RecordBuilder) -> bool:
-    """Whether a block computes what the one before it does; then it was made ready with it."""
+    """Return whether a block computes what the one before it does; then it was made ready with it."""
     job, other = builder.assignment.job, before.assignment.job
     if job.cell != other.cell or job.examples != other.examples:
         return False

@@ -1,4 +1,4 @@
-"""What came out of a training: the network with its new weights, asked about the samples that were held out."""
+"""The outcome of a training: the network with its new weights, asked about the samples that were held out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float32]
 def trained_model(
     cell: Cell, plans: Plans, stored: StoredPlan, checkpoint: Path, artifacts: Artifacts
 ) -> tuple[TrainedModel, tuple[Reconstruction, ...]]:
-    """With what it makes of a few samples, where it was trained to answer with its input.
+    """Return the trained model with what it makes of a few samples, where it was trained to answer with its input.
 
     Raises DeviceSick where the weights are no finite numbers' file of this plan.
     """
@@ -84,7 +84,7 @@ def _confusion(cell: Cell, plans: Plans, graph: Graph) -> np.ndarray[tuple[int, 
 
 
 def _reconstructions(cell: Cell, plans: Plans, graph: Graph) -> Iterator[Reconstruction]:
-    """Of the first held out, by the graph for one of them; none where a sample is no picture, or too large a one."""
+    """Yield the first held out, by the graph for one of them; none where a sample is no picture, or too large a one."""
     training = cell.workload.training
     assert training is not None
     name, (output,) = graph.inputs[0], graph.outputs

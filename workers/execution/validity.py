@@ -57,7 +57,7 @@ def _of_conditions(record: Record) -> tuple[Doubt, ...]:
 
 
 def _of_quantities(record: Record, job: Job) -> tuple[Doubt, ...]:
-    """What was asked for beside power, and the agent did not tell."""
+    """Return a doubt about what was asked for beside power, and the agent did not tell."""
     told = {"latency": record.samples, "memory": record.memory, "layers": record.layers}
     lacking = [name for name in job.measure.quantities if name in told and not told[name]]
     return (Doubt(code=DoubtCode.QUANTITY_MISSING, detail=", ".join(lacking)),) if lacking else ()
@@ -83,7 +83,7 @@ def _of_batteries(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, .
 
 
 def _of_sampler(record: Record, enrolment: Enrolment | None) -> tuple[Doubt, ...]:
-    """What sampling changes of the latency was measured when the device was enrolled."""
+    """Return a doubt where sampling changes the latency, as measured when the device was enrolled."""
     cost = enrolment.sampler if enrolment else None
     if record.sampler is None or cost is None or cost.accepted:
         return ()

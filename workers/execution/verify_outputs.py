@@ -21,8 +21,8 @@ TOLERANCES = {precision: 2e-2 if precision in HALF else 1e-4 for precision in Pr
 
 
 ROUNDING = 10
-"""How much further from the reference than the reference's own roundings a device may be. Winograd's transforms
-lose 3.7 times as much on PyNET, whose hundred normalisations magnify every rounding; a wrong kernel far more."""
+"""The factor by which a device may be further from the reference than its own roundings. Winograd's transforms lose 3.7
+times as much on PyNET, whose hundred normalisations magnify every rounding; a wrong kernel far more."""
 
 MOST = 0.1
 """The widest tolerance, as a share of the largest value: beyond it a comparison says nothing."""
@@ -66,7 +66,7 @@ def _difference(found: Array, wanted: Array) -> float:
 
 
 def _differences(found: Array, wanted: Array) -> Array:
-    """Of each number, absolute."""
+    """Return the absolute difference of each number."""
     return np.abs(found.astype(np.float64).reshape(-1) - wanted.astype(np.float64).reshape(-1))
 
 

@@ -23,11 +23,11 @@ POLL_S = (0.05, 1.0)
 SHORT_POLL_S = 0.01
 """First pause of a run that has only begun: it may be over in a moment."""
 SHARE = 0.1
-"""Of a run's time so far that its pauses are at most, while they are below the first."""
+"""The largest share of a run's time so far that its pauses are, while they are below the first."""
 RECONNECT_S = 180.0
-"""How long a device may be away in mid-run before the attempt is given up."""
+"""The time for which a device may be away in mid-run before the attempt is given up."""
 START_S = 1800.0
-"""How long an agent may wait for its turn and prepare, before the block's own deadline begins."""
+"""The time for which an agent may wait for its turn and prepare, before the block's own deadline begins."""
 GRACE_S = 15.0
 """The agent ends itself at its deadline; this much later the device is called sick."""
 
@@ -46,7 +46,7 @@ class AdbdRestarted(TransientError):
 
 @dataclass
 class AgentRun:
-    """How a run went, as far as the journal tells."""
+    """The course of a run, as far as the journal tells."""
 
     events: list[Event] = field(default_factory=list)
     resumed: bool = False
@@ -54,7 +54,7 @@ class AgentRun:
     killed: bool = False
     """The process went away without a last word."""
     killed_by: str = ""
-    """What the phone's log says of that."""
+    """The phone's log on that."""
     evidence: tuple[str, ...] = ()
     read: Mapping[str, bytes] = field(default_factory=dict)
     """Files that were read right behind its start, by path: whole where it was over by then."""
@@ -71,18 +71,18 @@ class AgentRun:
 
 
 def has_turn(event: Event) -> bool:
-    """Whether the agent has the engine for itself by now; without a slot to wait for, its device says so."""
+    """Return whether the agent has the engine for itself by now; without a slot to wait for, its device says so."""
     return isinstance(event, Device) or (isinstance(event, Setup) and event.step == "slot")
 
 
 def preparing(request: RunRequest) -> list[list[str]]:
-    """What is run on the device before its agent."""
+    """Return the commands that run on the device before its agent."""
     return [["mkdir", "-p", request.folder, *filter(None, (request.cache,))], ADBD]
 
 
 @dataclass(frozen=True)
 class Started:
-    """What is known of a run that has only begun."""
+    """The facts of a run that has only begun."""
 
     adbd: str = ""
     """Process id of the adbd that started the agent; empty: not known."""
@@ -91,7 +91,7 @@ class Started:
     read: Mapping[str, bytes] = field(default_factory=dict)
     """Files that were there already, by path."""
     lost: TransportLost | None = None
-    """Why it is not known whether the agent started."""
+    """The reason why it is not known whether the agent started."""
 
 
 def start_agent(
@@ -154,7 +154,7 @@ class Follower:
         self._check = check
         self._on_event = on_event
         self._cut = cut
-        """Where the supply is cut for the run: the device may be away on purpose."""
+        """The cut of the supply for the run: the device may be away on purpose."""
         self._adbd, self._first, self._lost = started.adbd, started.journal, started.lost
         self._journal = Journal(member.facts.serial)
         self._run = AgentRun(self._journal.events, read=started.read)
@@ -163,7 +163,7 @@ class Follower:
         self._pause_s = SHORT_POLL_S
 
     def follow(self) -> AgentRun:
-        """Until the result, the error, or the end of the process.
+        """Follow the agent until the result, the error, or the end of the process.
 
         Raises Garbage, DeviceSick (no end by the deadline), TransportLost (gone too long, restarted, or lost before the
         agent had started), AdbdRestarted, and whatever `check` raises.
@@ -187,7 +187,7 @@ class Follower:
             self._pause_s = min(2 * self._pause_s, POLL_S[1])
 
     def _poll(self) -> bool:
-        """Whether the run is over."""
+        """Return whether the run is over."""
         if self._read():
             return self._is_over()
         if not self._gone():
@@ -212,7 +212,7 @@ class Follower:
         raise self._lost or DeviceSick("the agent left no journal", device=self._connection.serial, remedy="try again")
 
     def _read(self) -> bool:
-        """Whether there was something new."""
+        """Return whether there was something new."""
         content = self._tail()
         fresh = self._journal.feed(content)
         for event in fresh:
@@ -279,7 +279,7 @@ class Follower:
         ) from lost
 
     def _is_back(self, lost: TransportLost) -> bool:
-        """Whether it answers. Raises TransportLost where it has restarted in between."""
+        """Return whether it answers. Raises TransportLost where it has restarted in between."""
         try:
             boot_id = read_boot_id(self._connection, deadline_s=5.0)
         except (TransportLost, DeviceSick):

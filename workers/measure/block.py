@@ -10,13 +10,13 @@ from orchestrator.model.experiment import SETUP_S, SUSTAINED_MARGIN
 from .run_request import CpuUse
 
 Setup = Literal["cold", "warm", "cached", "any"]
-"""Which compiled programs a fresh process finds. cold: none, neither the agent's nor the driver's; warm: the driver's,
-if it keeps any; cached: the agent's too; any: as earlier runs left them."""
+"""The compiled programs that a fresh process finds. cold: none, neither the agent's nor the driver's; warm: the
+driver's, if it keeps any; cached: the agent's too; any: as earlier runs left them."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """How one block is run."""
+    """The settings of one block."""
 
     name: str
     """`<job>/<attempt>`: with the device's marker before it, the agent's."""
@@ -30,7 +30,7 @@ class Block:
     cpu_use: CpuUse = field(default_factory=CpuUse)
     create_per_frame: bool = False
     launch: str = "auto"
-    """As the axis."""
+    """The value of the axis."""
     power_period_ms: int = 0
     idle_s: float = 0.0
     load_s: float = 0.0
@@ -38,7 +38,7 @@ class Block:
     cpus: str = ""
     await_discharging_s: float = 0.0
     discharging_sign: int = 0
-    """Of the gauge, as it was calibrated; 0: not known."""
+    """The sign of the gauge, as it was calibrated; 0: not known."""
     setup: Setup = "any"
     checkpoint_every: int = 0
     """Epochs; 0: the plan does not train."""
@@ -50,7 +50,7 @@ class Block:
 
     @property
     def expected_s(self) -> float:
-        """How long the agent needs from its start, at most: where the load has a length, its parts and a margin."""
+        """The time that the agent needs from its start, at most: with a load of a length, its parts and a margin."""
         if not self.load_s:
             return self.deadline_s
         return min(self.deadline_s, 2 * self.idle_s + (1 + SUSTAINED_MARGIN) * self.load_s + SETUP_S)

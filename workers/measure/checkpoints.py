@@ -1,5 +1,5 @@
-"""What the attempts of a training leave on the device: a checkpoint, from which another attempt goes on there, and
-each its journal, which tells the epochs before it."""
+"""The files that attempts of a training leave on the device: a checkpoint, from which another attempt goes on there,
+and each its journal, which tells the epochs before it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from workers.devices.install import run
 from workers.plans.plan_store import StoredPlan
 
 KEPT_S = 14 * 24 * 3600
-"""After so long nobody tries a job again whose checkpoint lies on a device."""
+"""The age of a checkpoint on a device from which on nobody tries its job again."""
 JOURNAL = ".jsonl"
 
 
 @dataclass(frozen=True)
 class Left:
-    """By earlier attempts of a job."""
+    """The files left by earlier attempts of a job."""
 
     checkpoint: bool
     journals: tuple[str, ...]
@@ -32,12 +32,12 @@ class Left:
 
 
 def journal_of(checkpoint: str, attempt: int | str) -> str:
-    """Beside the checkpoint: it stays where the attempt is lost."""
+    """Return the journal's place beside the checkpoint: it stays where the attempt is lost."""
     return f"{checkpoint}.{attempt}{JOURNAL}"
 
 
 def left_by_attempts(connection: DeviceConnection, file: str) -> Left:
-    """With that checkpoint. Makes its folder; removes what a kill cut short, and what other jobs left long ago."""
+    """Find files with that checkpoint. Makes its folder; removes what a kill cut short, and other jobs' old files."""
     folder = file.rpartition("/")[0]
     run(connection, "mkdir", "-p", folder)
     names = run(connection, "ls", folder).split()
@@ -74,7 +74,7 @@ def epochs_in(connection: DeviceConnection, journals: Sequence[str]) -> tuple[Sa
 
 
 def epochs_before(own: Sequence[Sample], told: Sequence[Sample], plan: StoredPlan) -> tuple[Sample, ...]:
-    """Of those told by earlier attempts the epochs before its own, in order; of one that was run again the newest.
+    """Return earlier attempts' epochs before its own, in order; of one that was run again the newest.
 
     Without any of its own the training was over: all of them.
     """
@@ -84,7 +84,7 @@ def epochs_before(own: Sequence[Sample], told: Sequence[Sample], plan: StoredPla
 
 
 def place_of_epoch(sample: Sample, plan: StoredPlan) -> int:
-    """Among the epochs of all stages, from 0 on."""
+    """Return an epoch's place among those of all stages, from 0 on."""
     stages = takewhile(lambda stage: stage.name != sample.stage, plan.plan.stages)
     return sum(stage.epochs for stage in stages) + (sample.epoch or 0)
 

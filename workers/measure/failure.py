@@ -28,7 +28,7 @@ class DeviceSlept(TransientError):
 
 
 def raise_if_slept(run: AgentRun, serial: str) -> None:
-    """As a block of a job is judged. Raises DeviceSlept."""
+    """Raise DeviceSlept where the phone slept in a run, as a block of a job is judged."""
     if has_slept(run.suspended_s):
         raise DeviceSlept(
             f"the phone slept for {run.suspended_s:.3f} s of a run",

@@ -24,5 +24,5 @@ def who_killed(connection: DeviceConnection, pid: int) -> str:
 
 
 def is_crash(line: str) -> bool:
-    """Whether the process ended by a fault of its own, as the C library or the crash dumper tells it."""
+    """Return whether the process ended by a fault of its own, as the C library or the crash dumper tells it."""
     return _CRASH.search(line) is not None

@@ -59,13 +59,13 @@ class Measurement:
     series: tuple[PowerSeries, ...] = ()
     """Readings of the meter."""
     checkpoint: bytes = b""
-    """Of a training that is over."""
+    """The checkpoint of a training that is over."""
     earlier: tuple[Sample, ...] = ()
     """Epochs of earlier attempts, from whose checkpoint this one went on."""
 
     @property
     def outputs(self) -> dict[str, npt.NDArray[Any]]:
-        """Of the first inference."""
+        """The outputs of the first inference."""
         return {name: values[0] for name, values in self.each.items()}
 
 
@@ -133,7 +133,7 @@ def measure(
 
 
 def _read(meter: PowerMeter, events: Sequence[Event]) -> tuple[PowerSeries, ...]:
-    """What the meter measured. A reading that is none costs the energy, and not the block. Raises MeterLost."""
+    """Return what the meter measured. A reading that is none costs the energy, not the block. Raises MeterLost."""
     try:
         return meter.stop(events)
     except ReadingLost as e:

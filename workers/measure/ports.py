@@ -48,7 +48,7 @@ class Inputs:
         return cls(contents, paths, identities)
 
     def push(self, connection: DeviceConnection, verified: set[str] | None = None) -> None:
-        """Those that are not there yet, see `put_files`. Raises DeviceSick."""
+        """Push those that are not there yet, see `put_files`. Raises DeviceSick."""
         verified = set() if verified is None else verified
         for name, content in self.contents.items():
             if has_file(connection, CACHE, self._identities[name], FILE, verified):

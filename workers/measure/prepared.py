@@ -40,8 +40,8 @@ class Prepared:
         return self.stored is stored and self.block == block
 
     def commands(self, verified: set[str]) -> list[list[str]]:
-        """What is asked of the device in one trip: nothing where a run of its own comes first. `verified`: folders
-        whose files need not be compared."""
+        """Return what is asked of the device in one trip: nothing where a run of its own comes first. `verified`:
+        folders whose files need not be compared."""
         if self.block.is_primed:
             return []
         plan = self.request.plan
@@ -53,20 +53,20 @@ class Prepared:
 
     @property
     def undoing(self) -> list[str]:
-        """What removes from the device what a run leaves there."""
+        """The command that removes from the device what a run leaves there."""
         return ["rm", "-rf", self.request.folder]
 
 
 @dataclass
 class Carried:
-    """What the blocks of a session pass on: the trip after one prepares the next, and files that were compared for one
-    are not compared again."""
+    """The state that a session's blocks pass on: the trip after one prepares the next, and files that were compared for
+    one are not compared again."""
 
     ahead: Ahead
     verified: set[str] = field(default_factory=set)
     coming: Callable[[Carried], Sequence[Sequence[str]]] = lambda _: ()
-    """What is to be asked after the block that begins, in the trip that runs it: answered through `ahead`, if the run
-    is over by then. Called when that trip is near."""
+    """The questions after the block that begins, in the trip that runs it: answered through `ahead`, if the run is over
+    by then. Called when that trip is near."""
     _next: Prepared | None = None
 
     def expect(self, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:

@@ -57,7 +57,7 @@ def make_request(
 
 
 def checkpoint_of(folder: str, block: Block) -> str:
-    """Of a job, whichever attempt writes it."""
+    """Return the checkpoint of a job, whichever attempt writes it."""
     return f"{folder}/{CHECKPOINTS}/{block.name.partition('/')[0]}"
 
 

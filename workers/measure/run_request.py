@@ -10,7 +10,7 @@ from .checkpoints import journal_of
 
 @dataclass(frozen=True)
 class CpuUse:
-    """How the CPU backend uses its threads."""
+    """The CPU backend's use of its threads."""
 
     per_call: bool = False
     """Threads start and end with each operation, instead of staying."""
@@ -34,7 +34,7 @@ class RunRequest:
     plan: str
     inputs: Mapping[str, str]
     folder: str
-    """For this attempt alone: journal (a training's lies beside its checkpoint) and outputs."""
+    """The folder for this attempt alone: journal (a training's lies beside its checkpoint) and outputs."""
     marker: str
     """`<serial>/<job>/<attempt>` (`Member.marker` has the details)."""
     warmup: int
@@ -60,13 +60,13 @@ class RunRequest:
     memory_total: int = 0
     """Bytes of device memory that the run may take; 0: what the device has."""
     largest_object: int = 0
-    """Of one allocation."""
+    """The largest size of one allocation."""
     inferences: int = 1
     cpu_use: CpuUse = CpuUse()
     create_per_frame: bool = False
     """Context, programs and memory are made anew for each inference."""
     checkpoint: str = ""
-    """Of a training: the file that keeps its variables; empty: the plan does not train."""
+    """The file that keeps a training's variables; empty: the plan does not train."""
     checkpoint_every: int = 0
     resume: bool = False
     """Go on from that file."""

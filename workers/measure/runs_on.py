@@ -1,4 +1,4 @@
-"""On what a plan ran, as the agent says it."""
+"""The device and API on which a plan ran, as the agent says it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from orchestrator.model.record import RunsOn
 
 
 def runs_on(events: Iterable[Event]) -> RunsOn | None:
-    """What the agent said that it ran on."""
+    """Return what the agent said that it ran on."""
     device = next((event for event in events if isinstance(event, Device)), None)
     if device is None:
         return None

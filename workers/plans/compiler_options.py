@@ -1,4 +1,4 @@
-"""What a cell asks of the compiler, and what a device allows it."""
+"""The options that a cell asks of the compiler, and the limits of a device."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def options_of(cell: Cell) -> Options:
 
 
 def training_options(training: Training, dtype: npt.DTypeLike) -> TrainingOptions:
-    """As the compiler takes them."""
+    """Return the training's options as the compiler takes them."""
     return TrainingOptions(
         samples=training.dataset.trained,
         epochs=training.epochs,
@@ -52,7 +52,7 @@ def threads_a_layer(cell: Cell, cpus: int = 0) -> int:
 
 
 def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits:
-    """What the compiler must respect on this device. Raises Unsupported where it lacks the API or the precision."""
+    """Return the compiler's limits on this device. Raises Unsupported where it lacks the API or the precision."""
     api = device.api(backend)
     if api is None:
         has = ", ".join(facts.api for facts in device.apis) or "none"

@@ -33,7 +33,7 @@ class Outbox:
         self._send(sha256)
 
     def waiting(self) -> list[str]:
-        """What the farm lacks still, by its SHA-256."""
+        """Return what the farm lacks still, by its SHA-256."""
         return sorted(path.name for path in self._folder.glob("*") if len(path.name) == 64)
 
     def run(self, stop: threading.Event) -> None:
@@ -46,7 +46,7 @@ class Outbox:
                 return
 
     def _send(self, sha256: str) -> bool:
-        """Whether it need not be sent any more."""
+        """Send a file; return whether it need not be sent any more."""
         try:
             self._files.send(sha256)
         except ModelFileError as e:

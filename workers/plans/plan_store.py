@@ -78,7 +78,7 @@ class Plans:
         self._sets: SingleFlightCache[Examples] = SingleFlightCache(4)
         self._references: SingleFlightCache[Arrays] = SingleFlightCache(16)
         self._rounded: tuple[SingleFlightCache[Arrays], ...] = (SingleFlightCache(16), SingleFlightCache(16))
-        """In single precision, and in halves."""
+        """The rounded references in single precision, and in halves."""
         self._plans: SingleFlightCache[StoredPlan] = SingleFlightCache(64)
         self._tuned = TunedChoices(state)
         self.kernel_limits = KernelLimits(state)
@@ -245,7 +245,7 @@ class Plans:
         return inputs, labels
 
     def _whole_set(self, workload: Workload, graph: Graph) -> Arrays:
-        """Those that are trained with, by the plan's ports."""
+        """Return the arrays that are trained with, by the plan's ports."""
         inputs, labels = self.training_set(workload)
         assert workload.training is not None
         count = workload.training.dataset.trained

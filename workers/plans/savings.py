@@ -1,4 +1,4 @@
-"""What each way to save memory saves of one network: the same plan with one more of them, from none on."""
+"""The savings of each way to save memory in one network: the same plan with one more of them, from none on."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from kernels.checkpoint import checkpoint
 
 Value = TypeVar("Value")
 POLL_S = 0.2
-"""How often one who waits for another's work asks whether it may go on itself."""
+"""The time between questions of one who waits for another's work whether it may go on itself."""
 
 
 class _Abandoned(Exception):
-    """Who made the value was told to stop: that says nothing of the value."""
+    """The maker of the value was told to stop: that says nothing of the value."""
 
 
 class SingleFlightCache(Generic[Value]):
@@ -83,7 +83,7 @@ class SingleFlightCache(Generic[Value]):
 
 
 def _is_stopped() -> bool:
-    """Whether the caller itself may not go on."""
+    """Return whether the caller itself may not go on."""
     try:
         checkpoint()
     except Exception:

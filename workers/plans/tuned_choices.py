@@ -45,7 +45,7 @@ class TunedChoices:
         return replace(options, tuned=applicable(graph(), options, limits, known))
 
     def database(self) -> Database:
-        """As it is on disk now; not to be changed."""
+        """Return the database as it is on disk now; not to be changed."""
         with self._lock:
             seen = self._stamp()
             if seen != self._seen:
@@ -61,7 +61,7 @@ class TunedChoices:
 
 
 def key_of(device: DeviceFacts, api: Api, threads: int = 0) -> str:
-    """Under which the database keeps a device; empty where it lacks the API.
+    """Return the key under which the database keeps a device; empty where it lacks the API.
 
     `threads`: of the CPU backend; 0: one a core. A phone's processor is named by its SoC: /proc/cpuinfo often names
     only the architecture, which all phones share.

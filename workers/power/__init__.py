@@ -26,7 +26,7 @@ __all__ = [
 
 
 def bench_of(member: Member, settings: Settings, wired: WiredDevice) -> Bench:
-    """What the sources of a device are made from."""
+    """Return what the sources of a device are made from."""
     return Bench(member, dict(wired.meter), control_socket(settings.state))
 
 

@@ -59,22 +59,22 @@ class HostMeter(Protocol):
 
 @dataclass(frozen=True)
 class Readings:
-    """What one channel of a meter read."""
+    """The readings of one channel of a meter."""
 
     name: str
     t_ns: Sequence[int]
     """CLOCK_MONOTONIC of this host, rising."""
     power_w: Sequence[float]
     is_mean: bool = False
-    """As in `PowerSeries`."""
+    """True if each value is a mean, as in `PowerSeries`."""
     gain_uncertainty: float = 0.01
     residual_ns: int = 0
-    """How well the meter's own clock is known on the host's."""
+    """The uncertainty of the meter's own clock on the host's."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What a source is made from."""
+    """The parts that a source is made from."""
 
     member: Member
     meter: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Bench:
     virtual_control: Path | None = None
     """Control socket of the farm's virtual phones."""
     sys: Path = SYS
-    """Where this host's sysfs is."""
+    """The folder of this host's sysfs."""
 
     def unsupported(self, message: str, remedy: str) -> Unsupported:
         return Unsupported(message, device=self.member.facts.serial, remedy=remedy)

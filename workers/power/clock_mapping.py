@@ -95,7 +95,7 @@ def anchor(connection: DeviceConnection, agent: str) -> ClockAnchor | None:
 
 
 def clock_of(connection: DeviceConnection, agent: str) -> Ask:
-    """How to ask a device: by its agent, which tells the clock of its own events; else by /proc/uptime.
+    """Return how to ask a device: by its agent, which tells the clock of its own events; else by /proc/uptime.
 
     Raises DeviceSick where it tells neither.
     """

@@ -23,7 +23,7 @@ from .streamed import Batch, StreamedMeter
 
 PAUSE_S = 0.02
 HEAD_BYTES = 1 << 16
-"""Within which the line with the columns' names is looked for."""
+"""The bytes within which the line with the columns' names is looked for."""
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WATTS = {"W": 1.0, "mW": 1e-3, "uW": 1e-6}
 AMPERES = {"A": 1.0, "mA": 1e-3, "uA": 1e-6}
@@ -48,7 +48,7 @@ class CsvOptions(Model):
     voltage_unit: Literal["V", "mV", "uV"] = "V"
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     is_mean: bool = False
-    """Whether a line is the mean since the line before instead of a momentary reading."""
+    """True if a line is the mean since the line before instead of a momentary reading."""
     gain_uncertainty: float = Field(default=0.01, gt=0)
 
     @model_validator(mode="after")
@@ -69,7 +69,7 @@ class _Follower:
         """Cells of the head, or of the first line; 0: not known yet."""
         self._partial = b""
         self._lines = 0
-        """Of the file, before those that are read next."""
+        """The lines of the file before those that are read next."""
         self._last_s = -np.inf
 
     def open(self) -> None:
@@ -163,11 +163,11 @@ class _Follower:
 
 
 _NONE = re.compile(r"(?i)[-+[(<]*(nan|inf|infinity|n/?a|not .*|null|none|overload|ol|err.*)?[])>.-]*")
-"""What meters' programs write where they have no reading."""
+"""The texts that meters' programs write where they have no reading."""
 
 
 def _why(text: str) -> str:
-    """What to do about a cell that is no number."""
+    """Return what to do about a cell that is no number."""
     if re.fullmatch(r"[-+]?\d+,\d+", text):
         return "let the meter's program write a point in its decimals"
     if text and not re.fullmatch(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_SPAN_S = 10.0
-"""Below this a drift cannot be told from the transfers' jitter."""
+"""The span below which a drift cannot be told from the transfers' jitter."""
 MAX_DRIFT = 1e-3
 
 
@@ -19,7 +19,7 @@ class Arrival(NamedTuple):
     own_s: float
     """Its time on the meter's clock."""
     host_ns: int
-    """When it had arrived, CLOCK_MONOTONIC."""
+    """The time when it had arrived, CLOCK_MONOTONIC."""
 
 
 class MeterClock(NamedTuple):

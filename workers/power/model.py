@@ -92,7 +92,7 @@ def ask_phone(control: Path, serial: str) -> dict[str, Any]:
 
 
 def control_socket(state: Path) -> Path | None:
-    """Where a farm's virtual phones listen; None where it has none."""
+    """Return where a farm's virtual phones listen; None where it has none."""
     try:
         return Path(json.loads((state / "virtual" / "phones.json").read_text())["control"])
     except (OSError, ValueError, KeyError):

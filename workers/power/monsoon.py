@@ -23,7 +23,7 @@ class MonsoonOptions(Model):
     """`meter: {monsoon: {...}}` of the wiring file."""
 
     serial: int | None = None
-    """Of the monitor; None: the only one."""
+    """The serial of the monitor; None: the only one."""
     model: Literal["hvpm", "lvpm"] = "hvpm"
     voltage: float | None = Field(default=None, gt=0.8, lt=13.5)
     """Main output in V, where it stands for the battery; None: left as it is. It is never switched off."""

@@ -70,7 +70,7 @@ class NvmlMeter:
         raise Unsupported(f"NVML has no board {self._device_name!r}; it has: {', '.join(names) or 'none'}")
 
     def _reader(self, handle: Any) -> tuple[Callable[[], float], bool]:
-        """How to read it, and whether that counts energy."""
+        """Return how to read it, and whether that counts energy."""
         try:
             self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle)
             return lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000.0, True

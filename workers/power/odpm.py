@@ -1,4 +1,4 @@
-"""On-device power monitor: turn the rails that the agent reads into series."""
+"""The on-device power monitor: turn the rails that the agent reads into series."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Ppk2Options(Model):
     mode: Literal["source", "ampere"] = "source"
     """`source`: the kit supplies the phone; `ampere`: it sits in the supply's way."""
     voltage: float = Field(gt=0.8, le=5.0)
-    """In V: what it supplies, or what the supply in its way gives."""
+    """The voltage in V: what it supplies, or what the supply in its way gives."""
     gain_uncertainty: float = Field(default=GAIN_UNCERTAINTY, gt=0)
 
 

@@ -114,7 +114,7 @@ def _best(bench: Bench) -> PowerMeter:
 
 
 def find_sources(bench: Bench) -> tuple[SourceFact, ...]:
-    """Which sources this device has; those without say why and what would help. Raises TransientError."""
+    """Return the sources of this device; those that it lacks say why and what would help. Raises TransientError."""
     facts = []
     for source, make in SOURCES.items():
         try:
@@ -130,7 +130,7 @@ def _absent(source: PowerSource, error: FarmError) -> SourceFact:
 
 
 def _ask(bench: Bench) -> Ask | None:
-    """How to ask the device for its time; a workstation's clock is this host's."""
+    """Return how to ask the device for its time; None: a workstation's clock is this host's."""
     if bench.member.facts.kind == "workstation":
         return None
     return clock_of(bench.member.connection, bench.member.agent)

@@ -15,7 +15,7 @@ from .meter_clock import Arrival, MeterClock, bin_means, fit_arrivals
 from .polled import JOIN_S, lost
 
 BIN_S = 0.01
-"""What a record keeps of a fast meter: means over 10 ms."""
+"""The bins of a fast meter that a record keeps: means over 10 ms."""
 Numbers = npt.NDArray[np.float64]
 
 
@@ -27,13 +27,13 @@ class Batch:
     """Times on the meter's own clock, rising."""
     power_w: Numbers
     host_ns: int
-    """When the newest of them had arrived."""
+    """The time when the newest of them had arrived."""
     on_host: bool = False
-    """Whether `own_s` is this host's CLOCK_MONOTONIC already."""
+    """True if `own_s` is this host's CLOCK_MONOTONIC already."""
 
 
 class Stream(Protocol):
-    """How a meter's library is driven."""
+    """The interface to a meter's library."""
 
     def open(self) -> None:
         """Find, open, configure, begin."""
@@ -87,7 +87,7 @@ class StreamedMeter:
 
     @property
     def is_reading(self) -> bool:
-        """Whether it was started, and goes on."""
+        """True if it was started, and goes on."""
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self) -> None:

@@ -26,7 +26,7 @@ from workers.session.session import Session, session
 from .wire import AgentWire
 
 READY_S = 600.0
-"""How long a device may load and warm its networks."""
+"""The time that a device may take to load and warm its networks."""
 END_S = 20.0
 LOOK_S = 1.0
 WARMUP = 3
@@ -36,7 +36,7 @@ TRIALS = 5
 
 @dataclass(frozen=True)
 class Network:
-    """What a server is asked for by name."""
+    """A network that a server is asked for by name."""
 
     name: str
     cell: Cell
@@ -56,7 +56,7 @@ class Resident:
     state_after: DeviceState | None = None
     proofs: tuple[ConditionProof, ...] = ()
     error: Exception | None = None
-    """What ended it before its time."""
+    """The error that ended it before its time."""
 
 
 class Serving:
@@ -130,7 +130,7 @@ class Serving:
             self._ready.release()
 
     def _serve(self, resident: Resident, held: Session) -> None:
-        """Until the run is over. Raises LeaseLost where the phone was taken."""
+        """Serve until the run is over. Raises LeaseLost where the phone was taken."""
         member, marker = resident.member, f"{resident.member.marker}serve"
         enrolment = store.load(self._settings.state, member.facts.serial, member.facts.fingerprint)
         stream = member.connection.stream(self._argv(resident, marker))

@@ -15,7 +15,7 @@ from workers.devices.agent_journal import Journal
 
 
 class AgentWire:
-    """For one thread; `shut` may come from another."""
+    """A wire for one thread; `shut` may come from another."""
 
     def __init__(self, stream: Stream, serial: str, gauge: GaugeCalibration | None = None) -> None:
         self._stream, self.serial, self.gauge = stream, serial, gauge
@@ -24,13 +24,13 @@ class AgentWire:
         self._ready = self._over = False
         self.readings: list[Reading] = []
         self.devices: list[Device] = []
-        """What each network runs on."""
+        """The devices on which the networks run."""
 
     def fileno(self) -> int:
         return self._stream.fileno()
 
     def await_ready(self, deadline_s: float) -> None:
-        """Until all networks are loaded and warm. Raises AgentFault (with its reason), DeviceSick, TransportLost."""
+        """Wait until all networks are loaded and warm. Raises AgentFault (why), DeviceSick, TransportLost."""
         end = time.monotonic() + deadline_s
         while not self._ready:
             self._hear(end)

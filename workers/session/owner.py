@@ -1,4 +1,4 @@
-"""Who has a phone: claims that lie on the phone itself, so that two hosts that reach it never both hold it.
+"""The owner of a phone: claims that lie on the phone itself, so that two hosts that reach it never both hold it.
 
     FOLDER/owner/<n>         a symbolic link whose target is the claim: made at once with its content, by one host only
     FOLDER/owner/<n>.until   a link to the time at which it ends; replaced by rename when it is renewed, 0 when released
@@ -32,14 +32,14 @@ from workers.durable_files import write_durably
 log = logging.getLogger(__name__)
 FOLDER = "owner"
 TTL_S = 60.0
-"""How long a claim lasts that nobody renews: a phone behind a pulled cable goes on with its run for a while."""
+"""The time that a claim lasts unrenewed: a phone behind a pulled cable goes on with its run for a while."""
 FENCE = 0.8
 """Share of its life, counted from before the phone was asked, after which a claim is renewed before the next step: by
 our clock it never lasts longer than by the phone's."""
 RENEWALS = 3
 """Renewals in the life of a claim."""
 _ASK_S = 20.0
-"""For a script of some five commands, on a phone where each takes seconds."""
+"""The time for a script of some five commands, on a phone where each takes seconds."""
 _LONGEST_S = 3600.0
 """A claim that says more is no claim."""
 _TRIES = 5
@@ -55,13 +55,13 @@ class HeldElsewhere(DeviceBusy):
 
 @dataclass(frozen=True)
 class Claimant:
-    """Who claims a phone."""
+    """A claimant of a phone."""
 
     lock: str
-    """Whose device lock the claimant holds: an earlier claim under the same lock is a dead session's."""
+    """The device lock that the claimant holds: an earlier claim under the same lock is a dead session's."""
     host: str = ""
     farm: str = ""
-    """Of farms' tokens only those of one farm can be compared; empty: unknown."""
+    """The farm, since only tokens of one farm can be compared; empty: unknown."""
     token: int = 0
     """The fencing token of the lease; 0: there is none."""
 
@@ -73,10 +73,10 @@ class Owner:
     number: int
     claimant: Claimant
     left_s: float
-    """Until it ends; not above 0: it has ended."""
+    """The time until it ends; not above 0: it has ended."""
 
     def keeps_out(self, other: Claimant) -> bool:
-        """Whether another may not take the phone now."""
+        """Return whether another may not take the phone now."""
         mine = self.claimant
         newer = bool(other.farm) and mine.farm == other.farm and mine.token < other.token
         return self.left_s > 0 and mine.lock != other.lock and not newer
@@ -87,7 +87,7 @@ class Claimed(NamedTuple):
 
     number: int
     boot: str
-    """Of the phone: its numbers may begin anew with its storage."""
+    """The boot of the phone: its numbers may begin anew with its storage."""
 
 
 class Orderly:
@@ -102,21 +102,21 @@ class Orderly:
         self._left[serial] = claimed
 
     def take(self, serial: str) -> Claimed | None:
-        """What was noted, once: a session that does not end well notes nothing."""
+        """Return what was noted, once: a session that does not end well notes nothing."""
         return self._left.pop(serial, None)
 
 
 class Then(NamedTuple):
-    """What is asked once a phone is taken, and by whom its answers are kept."""
+    """The questions asked once a phone is taken, and who keeps its answers."""
 
     ahead: Ahead
     asks: Callable[[Claimed], Sequence[Sequence[str]]]
-    """By the newest claim so far, where that was made under the same lock; else by no claim's number, 0."""
+    """The questions, by the newest claim so far under the same lock; else by no claim's number, 0."""
 
 
 @dataclass(frozen=True)
 class _Sight:
-    """What lies on the phone, and the time there just before."""
+    """The claims on the phone, and the time there just before."""
 
     now_s: float
     boot: str
@@ -129,7 +129,7 @@ class _Sight:
 
 
 def claimant_of(state: Path, host: str, farm: str = "", token: int = 0) -> Claimant:
-    """Who a session of this state folder is; the caller holds the device's lock there."""
+    """Return who a session of this state folder is; the caller holds the device's lock there."""
     path = state / "locks" / "id"
     if not path.is_file():
         mine = path.with_name(f"id.{secrets.token_hex(4)}")
@@ -174,7 +174,7 @@ class Ownership:
         self._thread.start()
 
     def check(self) -> None:
-        """Before each step on the device. Raises LeaseLost where another has taken it."""
+        """Check the claim before each step on the device. Raises LeaseLost where another has taken it."""
         if not self._lost and _now_s() >= self._fence_s:  # the cable was away, or this machine slept
             self._quietly()
         if self._lost:

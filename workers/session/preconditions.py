@@ -19,8 +19,8 @@ from .supply import Switch, find_switch
 def check_possible(
     member: Member, conditions: Conditions, wired: WiredDevice, state: Path, reference_c: float | None
 ) -> tuple[str, Switch | None]:
-    """What this phone can do at all, before any time is spent: the cores that the agent may use, and the switch of its
-    supply where that is to be cut. The caller holds the device's lock; nothing is changed for long.
+    """Return what this phone can do at all, before any time is spent: the cores that the agent may use, and the switch
+    of its supply where that is to be cut. The caller holds the device's lock; nothing is changed for long.
 
     Raises Unsupported, TransportLost. Of the conditions a workstation has the cores alone.
     """
@@ -58,7 +58,7 @@ def check_gates(serial: str, state: DeviceState, conditions: Conditions, referen
 
 
 def proofs_of(state: DeviceState, conditions: Conditions) -> list[ConditionProof]:
-    """What the open gates saw; what the phone does not tell is unproven."""
+    """Return what the open gates saw; what the phone does not tell is unproven."""
     wanted = ((gate, gate.wanted(conditions)) for gate in GATES)
     return [
         ConditionProof(name=gate.name, wanted=words, before=gate.describe(state), proven=bool(gate.describe(state)))

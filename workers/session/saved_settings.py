@@ -37,7 +37,7 @@ class SettingsLeft(DeviceSick):
 
 
 class JournalUnreadable(SettingsLeft):
-    """What a crash left on a device is not known any more: a person must look at it."""
+    """The journal of a crash on a device cannot be read: a person must look at the device."""
 
     cause = "journal_unreadable"
 
@@ -53,7 +53,7 @@ class SavedSettings:
 
     @property
     def asks(self) -> list[list[str]]:
-        """What is asked of the phone for what is to be put back."""
+        """The commands that ask the phone for what is to be put back."""
         return [["cat", self._phone_path]] if self._phone_path else []
 
     def prepare(self, conditions: Conditions) -> tuple[ConditionProof, ...]:
@@ -91,7 +91,7 @@ class SavedSettings:
         return tuple(names)
 
     def pending(self) -> Changes:
-        """What is to be put back, in the order of the changes; from now on the host's copy says the same.
+        """Return what is to be put back, in the order of the changes; from now on the host's copy says the same.
 
         Raises JournalUnreadable, TransportLost.
         """

@@ -29,9 +29,9 @@ from .supply import SupplyJournal
 
 log = logging.getLogger(__name__)
 LOCK_WAIT_S = 60.0
-"""How long a session waits for the one before it to put the device in order."""
+"""The time that a session waits for the one before it to put the device in order."""
 POWERED_WAIT_S = 60.0
-"""How long it waits for a phone to come back whose supply a crash had left cut."""
+"""The time that it waits for a phone to come back whose supply a crash had left cut."""
 Watch = Callable[[str, DeviceState], DeviceState]
 """Serial and state that was just read -> the state with its slope, where the phone was watched."""
 
@@ -46,12 +46,12 @@ class Seen(NamedTuple):
 
     state: DeviceState
     proofs: tuple[ConditionProof, ...]
-    """Of the block that is over."""
+    """The proofs of the block that is over."""
 
 
 @dataclass
 class Session:
-    """What blocks run in, one after the other."""
+    """The session in which blocks run, one after the other."""
 
     member: Member
     check: Callable[[], None]
@@ -72,29 +72,29 @@ class Session:
     tidy: list[Sequence[str]] = field(default_factory=list)
     """Commands that are run after the block, unless the device is no longer ours."""
     left: list[Sequence[str]] = field(default_factory=list)
-    """Of these, what is still to be run when another block begins: in whatever trip comes next."""
+    """The commands still to be run when another block begins: in whatever trip comes next."""
     prepared: tuple[ConditionProof, ...] = ()
-    """Of the settings, as they were switched for all its blocks."""
+    """The proofs of the settings, as they were switched for all its blocks."""
     has_no_agents: bool = False
     """Said by whoever runs agents in it: each has told that it is over."""
 
     def gates(self, state: DeviceState) -> list[ConditionProof]:
-        """Of a device that was just read."""
+        """Return the proofs of a device that was just read."""
         return proofs_of(state, self.gated) if self.gated else []
 
     def look(self, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> Seen | None:
-        """Between two blocks: the device as it is now; None where no other block is to follow. In the same trip it runs
-        commands that prepare the next one, answered through `ahead`; the others remove what these made, if it does not
-        begin."""
+        """Look at the device between two blocks, as it is now; None where no other block is to follow. In the same trip
+        it runs commands that prepare the next one, answered through `ahead`; the others remove what these made, if it
+        does not begin."""
         return _look(self, then, undoing)
 
     def closing(self, _: object = None) -> list[Sequence[str]]:
-        """What is asked after the last block, for the trip that runs it."""
+        """Return what is asked after the last block, for the trip that runs it."""
         return [*self.tidy, *_asked_back(self)]
 
     def coming(self, then: Sequence[Sequence[str]], undoing: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-        """What `look` will ask after the block that is to run, for the trip that runs it: then there is nothing left
-        to ask."""
+        """Return what `look` will ask after the block that is to run, for the trip that runs it: then there is nothing
+        left to ask."""
         commands = [*self.tidy, *_seen_by(self), *then]
         self.tidy.extend(undoing)
         return commands
@@ -225,7 +225,7 @@ def _look(held: Session, then: Sequence[Sequence[str]], undoing: Sequence[Sequen
 
 
 def _seen_by(held: Session) -> list[list[str]]:
-    """What is asked for the state of the device between two blocks."""
+    """Return what is asked for the state of the device between two blocks."""
     commands = state_commands(held.ahead)
     return [*commands, awake.POWER] if held.member.facts.kind == "phone" else commands[:1]
 
@@ -245,7 +245,7 @@ def _look_back(held: Session, ahead: Ahead) -> None:
 
 
 def _asked_back(held: Session) -> list[list[str]]:
-    """What is asked for a phone as it is after the last block, and for what is to be put back."""
+    """Return what is asked for a phone after the last block, and for what is to be put back."""
     return [*_seen_by(held), *held.saved.asks] if held.member.facts.kind == "phone" else []
 
 

@@ -30,11 +30,11 @@ class Bundles:
         self._lock = threading.Lock()
 
     def holds(self, name: str) -> bool:
-        """Whether a copy of this record is on the disk."""
+        """Return whether a copy of this record is on the disk."""
         return name in self._held
 
     def write(self, texts: Mapping[str, str]) -> None:
-        """On the disk when it returns. Raises OSError; then nothing is there."""
+        """Write copies; they are on the disk when it returns. Raises OSError; then nothing is there."""
         path = self._folder / f"{secrets.token_hex(8)}{SUFFIX}"
         write_durably(path, "".join(f"{name}\n{text}\n" for name, text in texts.items()))
         self._know(path, texts)

@@ -1,4 +1,4 @@
-"""What the ledger could not store lies in `spool/dead/` of its host, for a year at most."""
+"""The records that the ledger could not store: they lie in `spool/dead/` of their host, for a year at most."""
 
 from __future__ import annotations
 

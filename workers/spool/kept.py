@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 FLUSH_S = 0.5
 """A record that has no receipt after this goes to the disk: until then it is part of the block under way."""
 BUNDLE = 4
-"""So many records that are due at once are written into one file first."""
+"""The number of records due at once that are written into one file first."""
 BUNDLED_S = 10.0
 """A record that has no receipt so long after gets a file of its own, and leaves the memory."""
 AGAIN_S = 1.0
-"""What the disk did not take is written again after this."""
+"""The time after which what the disk did not take is written again."""
 PROBE_BYTES = 1 << 18
 DEAD_S, DEAD_BYTES = 365 * 86_400.0, 1 << 30
-"""What may lie in `dead/` at most."""
+"""The most age and bytes of `dead/`."""
 
 
 class KeptRecords:
@@ -39,11 +39,11 @@ class KeptRecords:
         self._refused: set[str] = set()
         """Files that the disk did not take."""
         self._bundles = Bundles(folder)
-        """Of files that are not on disk."""
+        """The bundles of files that are not on disk."""
         self._flushing, self._probing = threading.Lock(), threading.Lock()
 
     def put(self, name: str, text: str) -> None:
-        """In memory; due on the disk `FLUSH_S` later."""
+        """Keep a record in memory; due on the disk `FLUSH_S` later."""
         self._unwritten[name] = text, self._clock() + FLUSH_S
 
     def in_memory(self) -> list[str]:
@@ -82,7 +82,7 @@ class KeptRecords:
                 self._written(due)
 
     def _without_bundled(self, due: dict[str, str], now: float) -> dict[str, str]:
-        """Of what is due, what is to have a file of its own now: few records, or those that were in a bundle long."""
+        """Return due records that get a file of their own now: few records, or those that were in a bundle long."""
         new = {name: text for name, text in due.items() if not self._bundles.holds(name)}
         if len(new) < BUNDLE:
             return due
@@ -116,7 +116,7 @@ class KeptRecords:
         self._bundles.drop(gone)
 
     def check(self) -> str:
-        """Why the disk takes no record now: no space, no right, no folder; empty where it does."""
+        """Return why the disk takes no record now: no space, no right, no folder; empty where it does."""
         probe = self.folder / ".probe"
         with self._probing:
             try:
@@ -128,7 +128,7 @@ class KeptRecords:
         return ""
 
     def remove(self, names: Sequence[str]) -> list[str]:
-        """Those that are gone now; the others wait for their next turn."""
+        """Remove records; return those that are gone now: the others wait for their next turn."""
         gone = []
         for name in names:
             try:
@@ -156,7 +156,7 @@ class KeptRecords:
         return dead if there_is_room else None
 
     def take_back(self) -> None:
-        """What an earlier process left in bundles, and what earlier versions set aside here by themselves."""
+        """Take back what an earlier process left in bundles, and what earlier versions set aside here by themselves."""
         for name, text in self._bundles.take_back().items():
             self._unwritten[name] = text, self._clock()
         for path in self.folder.glob("*.unreadable"):

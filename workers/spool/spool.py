@@ -41,11 +41,11 @@ RESEND_S = 10.0
 MAX_RESEND_S = 300.0
 """Each time that a record is sent, or fails, its next turn is twice as far away, up to this."""
 TOGETHER, TOGETHER_BYTES = 100, 1 << 20
-"""Of records that were never sent go so many in one trip to Redis, or so many bytes and the one that exceeds them."""
+"""The most records, never sent before, in one trip to Redis, and the bytes after which no other is added."""
 
 
 class _Turn(NamedTuple):
-    """When a record is looked at again, by the spool's clock."""
+    """The time when a record is looked at again, by the spool's clock."""
 
     due: float
     wait_s: float
@@ -62,10 +62,10 @@ class Spool:
         self._unsent: dict[str, bool] = {}
         """Files of this process that Redis cannot have yet, in their order -> whether the scheduler waits for them."""
         self._new_at = deque[float]()
-        """When records were added of which no receipt was asked for yet."""
+        """The times when records were added of which no receipt was asked for yet."""
         self._took_back = False
         self._reviewed_at, self._all_reviewed_at = -inf, -inf
-        """When receipts were asked for last, and when those of all that wait."""
+        """The times when receipts were asked for last, and those of all that wait."""
         self._added, self._awaited = threading.Event(), threading.Event()
         """There is something to do; and somebody waits for it."""
 
@@ -88,7 +88,7 @@ class Spool:
         self._kept.flush(everything=everything)
 
     def check(self) -> str:
-        """Why the disk takes no record now; empty where it does."""
+        """Return why the disk takes no record now; empty where it does."""
         return self._kept.check()
 
     def waiting(self) -> list[Path]:
@@ -138,7 +138,7 @@ class Spool:
             log.exception("a pass over %s failed and is repeated", self._folder)
 
     def _next_review(self) -> float:
-        """When receipts are asked for: once soon after a record was new, for several at a time."""
+        """Return when receipts are asked for: once soon after a record was new, for several at a time."""
         while self._new_at and self._new_at[0] + ANSWER_S <= self._reviewed_at:
             self._new_at.popleft()
         first = self._new_at[0] + ANSWER_S if self._new_at else inf
@@ -159,7 +159,7 @@ class Spool:
             self._unsent.pop(file, None)
 
     def _send_together(self, stream: RecordStream, files: Sequence[str]) -> None:
-        """Where that fails, and with what is too much for one trip, their turn comes one by one."""
+        """Send records together; if that fails, and with what is too much for a trip, they go one by one."""
         bodies, size = list[tuple[bytes, str]](), 0
         try:
             for file in files:
@@ -200,7 +200,7 @@ class Spool:
                 log.error("%s waits %.0f s: %s", self._folder / file, self._put_off(file), e)
 
     def _handle(self, stream: RecordStream, file: str, word: str | None) -> None:
-        """What the ledger has not stored: it set it aside, or has said nothing yet."""
+        """Handle what the ledger has not stored: it set it aside, or has said nothing yet."""
         if word is not None:
             self._set_aside(file, word)
             return

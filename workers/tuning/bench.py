@@ -37,7 +37,7 @@ RUN_LIMIT_S = 600.0
 """Watchdog of one run of a whole network."""
 WARMUP = 2
 RUNS = 3
-"""Of one plan, where the phone sleeps meanwhile."""
+"""The runs of one plan, where the phone sleeps meanwhile."""
 
 
 class Bench:
@@ -55,13 +55,13 @@ class Bench:
         self._networks: dict[str, StoredPlan] = {}
         self._runs = 0
         self.ends_at = inf
-        """By the monotonic clock: no run goes on beyond it."""
+        """The end by the monotonic clock: no run goes on beyond it."""
 
     def left_s(self) -> float:
         return max(0.0, self.ends_at - time.monotonic())
 
     def trial(self, trial: Trial, passes: int) -> Ran:
-        """As `RunTrial`: what the device refuses, and what hangs or crashes there, is a TrialFailed."""
+        """Run a trial as `RunTrial`: what the device refuses, and what hangs or crashes there, is a TrialFailed."""
         first, each = TRIAL_S
         block = self._block(0, passes, warmup=1, deadline_s=first + each * len(trial.graph.nodes))
         stored = self._store(trial.bundle, "trial")
@@ -138,7 +138,7 @@ class Bench:
         return measured
 
     def _measured(self, stored: StoredPlan, inputs: Arrays, block: Block) -> Measurement:
-        """Within the time that is left. Raises TimeIsOver where that was too short."""
+        """Measure within the time that is left. Raises TimeIsOver where that was too short."""
         left_s = self.left_s()
         if left_s <= 0:
             raise TimeIsOver

@@ -13,7 +13,7 @@ from orchestrator.errors import AgentFault
 PAIRS = 12
 """Runs of both plans: U T, T U, U T ... so that a drift cancels."""
 FEWEST_PAIRS = 6
-"""Below, the interval does not reach its confidence, and nothing is decided."""
+"""The pairs below which the interval does not reach its confidence, and nothing is decided."""
 PROFILED = 3
 """The first pairs, whose layers are profiled, too."""
 ROUNDS = 3
@@ -34,7 +34,7 @@ class PlanRun:
     layers_ms: Mapping[str, float] = field(default_factory=dict)
     """Layer -> median device time."""
     wrong: tuple[str, ...] = ()
-    """How its outputs differ from the reference; empty where they are right."""
+    """The differences of its outputs from the reference; empty where they are right."""
 
 
 RunPlan = Callable[[Mapping[str, Choice], int, int], PlanRun]
@@ -43,7 +43,7 @@ RunPlan = Callable[[Mapping[str, Choice], int, int], PlanRun]
 
 @dataclass(frozen=True)
 class Change:
-    """Of the wall time by tuning, as a share: -0.2 is a fifth less. The median of the pairs, and its interval."""
+    """The change of wall time by tuning, a share: -0.2 is a fifth less. The median of pairs, and its interval."""
 
     value: float
     low: float
@@ -65,14 +65,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a network keeps."""
+    """The choices that a network keeps."""
 
     kept: tuple[str, ...]
     """Keys of layers."""
     dropped: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
     wrong: tuple[str, ...] = ()
-    """Why a tuned plan was discarded at once."""
+    """The reasons why a tuned plan was discarded at once."""
     undecided: tuple[str, ...] = ()
     """Keys of layers whose comparison the end of the time cut off."""
 

@@ -52,7 +52,7 @@ class Try:
 
 @dataclass(frozen=True)
 class Split:
-    """What the search and the comparison came to."""
+    """The result of the search and the comparison."""
 
     device: DeviceFacts
     tries: tuple[Try, ...]
@@ -62,19 +62,19 @@ class Split:
     gpu_ms: float
     cpu_ms: float
     over_gpu: Change
-    """From the GPU alone to the split."""
+    """The change from the GPU alone to the split."""
     over_cpu: Change
     cpu_over_gpu: Change
-    """From the GPU alone to the CPU alone."""
+    """The change from the GPU alone to the CPU alone."""
     times: Mapping[str, Times]
-    """Of the layers that were placed, from which the splits were calculated."""
+    """The times of the layers that were placed, from which the splits were calculated."""
     transfer_ms: float
-    """Of a transfer, whatever its size; learnt from the splits that were measured."""
+    """The time of a transfer, whatever its size; learnt from the splits that were measured."""
     transfer_ms_per_mb: float
 
     @property
     def gains(self) -> bool:
-        """Whether both intervals say so."""
+        """True if both intervals say so."""
         return self.over_gpu.high < 0 and self.over_cpu.high < 0
 
     @property
@@ -181,7 +181,7 @@ class _Search:
 
     @property
     def transfer(self) -> Transfer:
-        """What is known of one."""
+        """The known cost of one transfer."""
         return self._transfers[0]
 
     def _measure(self, words: str, division: Division) -> None:
@@ -199,7 +199,7 @@ def _crosses(tensor: Tensor, division: Division) -> bool:
 
 
 def layer_times(graph: Graph, gpu: Sequence[PlanRun], cpu: Sequence[PlanRun]) -> dict[str, Times]:
-    """What is placed as one, by the layer that decides; of either side all together what a frame takes there.
+    """Return times of what is placed as one, by the layer that decides; scaled to a frame's time on either side.
 
     Of several runs the fastest counts, of each layer too: what else the device does makes no layer faster.
     """

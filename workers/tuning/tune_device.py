@@ -38,15 +38,15 @@ LEAST_S = 1.0
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a tuning came to."""
+    """The result of a tuning."""
 
     device: DeviceFacts
     key: str
-    """Of the device in the database."""
+    """The key of the device in the database."""
     choices: tuple[Found, ...]
     """All that is known of the network's layers now."""
     searched: tuple[str, ...]
-    """Those that were searched just now."""
+    """The layers that were searched just now."""
     left: int
     """Layers that the budget left no time for."""
     verdict: Verdict

@@ -17,7 +17,7 @@ MAGIC = 7767517
 
 @dataclass(frozen=True)
 class Files:
-    """What ncnn loads, and its names of the graph's ports."""
+    """The files that ncnn loads, and its names of the graph's ports."""
 
     param: Path
     weights: Path

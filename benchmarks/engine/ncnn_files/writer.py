@@ -13,7 +13,7 @@ from kernels.ir.graph import Graph
 _FP32 = b"\0\0\0\0"
 """Tag before a weight that is kept as it is."""
 Parameters = dict[int, "int | float | list[float] | list[int]"]
-"""By number, as in ncnn's operator documentation."""
+"""Parameters by number, as in ncnn's operator documentation."""
 Layer = tuple[str, str, list[str], list[str], Parameters]
 """Kind, name, blobs read, blobs written, parameters."""
 

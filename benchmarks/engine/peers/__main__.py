@@ -77,7 +77,7 @@ class Process:
         return {"samples_ms": samples, "processor_ms": (time.process_time() - began) * 1e3 / len(samples)}
 
     def copies(self, inputs: str) -> dict[str, Any]:
-        """What bringing the input and fetching the output takes beside `run`."""
+        """Return what bringing the input and fetching the output takes beside `run`."""
         with self._np.load(inputs) as file:
             given = {name: file[name] for name in file.files}
         times = []

@@ -1,4 +1,4 @@
-"""What every peer offers to the process around it."""
+"""The interface of every peer to the process around it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PeerError(Exception):
 
 @dataclass(frozen=True)
 class Model:
-    """What a peer is given."""
+    """The model that a peer is given."""
 
     network: str
     seed: int
@@ -26,24 +26,24 @@ class Model:
     onnx: Path
     """The same network with its weights, opset 17."""
     folder: Path
-    """For files of its own."""
+    """A folder for files of its own."""
     threads: int
     device: str
     """Words that the device's name must contain; empty: the engine's default."""
     precision: Literal["fp32", "fp16"] = "fp32"
-    """Of weights and activations; an engine that has one only is asked for that one."""
+    """The precision of weights and activations; an engine that has one only is asked for that one."""
 
 
 class Engine(Protocol):
     """A loaded model. Only `run` is timed."""
 
     device: str
-    """What really computes, in the engine's own words."""
+    """The device that really computes, in the engine's own words."""
     version: str
     remarks: list[str]
-    """What a reader of the time must know."""
+    """Remarks that a reader of the time must know."""
     copies_inside: bool
-    """Whether `run` takes the input from the host's memory and leaves the result there."""
+    """True if `run` takes the input from the host's memory and leaves the result there."""
 
     def put(self, inputs: Arrays) -> None:
         """Make the input ready for `run`."""

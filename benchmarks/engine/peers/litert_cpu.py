@@ -57,5 +57,5 @@ def prepare(model: Model) -> Prepared:
 
 
 def load(model: Model, prepared: Prepared) -> _LiteRt:
-    """As `engine.Engine`."""
+    """Return an `engine.Engine`."""
     return _LiteRt(model, *prepared)

@@ -93,10 +93,10 @@ def prepare(model: Model) -> Prepared:
 
 
 def load_cpu(model: Model, prepared: Prepared) -> _Ncnn:
-    """As `engine.Engine`."""
+    """Return an `engine.Engine`."""
     return _Ncnn(model, prepared, vulkan=False)
 
 
 def load_vulkan(model: Model, prepared: Prepared) -> _Ncnn:
-    """As `engine.Engine`."""
+    """Return an `engine.Engine`."""
     return _Ncnn(model, prepared, vulkan=True)

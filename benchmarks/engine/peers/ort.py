@@ -41,5 +41,5 @@ def prepare(model: Model) -> None:
 
 
 def load(model: Model, _: None) -> _Ort:
-    """As `engine.Engine`."""
+    """Return an `engine.Engine`."""
     return _Ort(model)

@@ -56,5 +56,5 @@ def prepare(model: Model) -> None:
 
 
 def load(model: Model, _: None) -> _Tinygrad:
-    """As `engine.Engine`."""
+    """Return an `engine.Engine`."""
     return _Tinygrad(model)

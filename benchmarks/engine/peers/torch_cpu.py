@@ -45,5 +45,5 @@ def prepare(model: Model) -> Graph:
 
 
 def load(model: Model, graph: Graph) -> _TorchCpu:
-    """As `engine.Engine`."""
+    """Return an `engine.Engine`."""
     return _TorchCpu(model, graph)

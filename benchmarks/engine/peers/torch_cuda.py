@@ -92,5 +92,5 @@ def _captured(graph: Graph, dtype: torch.dtype, layout: str) -> _Captured:
 
 
 def load(model: Model, graph: Graph) -> _TorchCuda:
-    """As `engine.Engine`."""
+    """Return an `engine.Engine`."""
     return _TorchCuda(model, graph)

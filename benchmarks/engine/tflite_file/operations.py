@@ -88,7 +88,7 @@ def _global_average_pool(writer: Writer, node: Node) -> None:
 
 
 def _reshape(writer: Writer, node: Node) -> None:
-    """To features: the order is made up for by the dense layer that reads them."""
+    """Reshape to features: the order is made up for by the dense layer that reads them."""
     before, after = writer.graph.shapes[node.inputs[0]], writer.graph.shapes[node.output]
     readers = {reader.op for reader in writer.graph.consumers(node.output)}
     flat = len(before) != 4 or before[2] * before[3] == 1

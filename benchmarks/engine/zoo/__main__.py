@@ -1,4 +1,4 @@
-"""Which of the networks that users of PyTorch and Keras bring run here, on which backend, how exactly, and how fast.
+"""Networks that users of PyTorch and Keras bring: which run here, on which backend, how exactly, and how fast.
 
     python -m benchmarks.engine.zoo [--networks lstm,resnet18] [--exporters legacy] [--seconds 0.5] [-o raw.json]
 
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def _names() -> list[str]:
-    """Of all networks that can be made with the packages that are here."""
+    """Return all networks that can be made with the packages that are here."""
     found, missing = [], []
     for module in ("modules", "keras_networks"):
         try:

@@ -53,7 +53,7 @@ def _said(row: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def table(verdicts: Verdicts) -> str:
-    """By exporter: how many are right of those that were tried on each API, refused and off."""
+    """Return by exporter how many are right of those that were tried on each API, refused and off."""
     head = ["exporter", "exports", *(f"right on {name}" for name in APIS.values()), "refused", "off"]
     lines = [f"| {' | '.join(head)} |", f"|---|{'--:|' * (len(head) - 1)}"]
     names = sorted({export.exporter for export in verdicts}, key=lambda name: -_count(verdicts, name))

@@ -224,4 +224,4 @@ with suppress(ImportError):
         ),
         "diffusion_decoder": (_Decoder, _normal((1, 4, 8, 8))),
     }  # fmt: skip
-"""By name: how the network is made, and its inputs."""
+"""Networks by name: how each is made, and its inputs."""

@@ -27,7 +27,7 @@ APPLICATIONS = {
     "xception": "Xception", "nasnet_mobile": "NASNetMobile", "convnext_tiny": "ConvNeXtTiny",
 }  # fmt: skip
 EXTENTS = {"inception_v3": 299, "inception_resnet_v2": 299, "xception": 299}
-"""Of a picture, where it is not 224."""
+"""The extents of a picture, where it is not 224."""
 WORDS, TEXT = 500, (20,)
 """Words that a network knows, and the shape of a text."""
 
@@ -177,7 +177,7 @@ class _Networks:
 
 
 def names() -> list[str]:
-    """Of every network that can be made here."""
+    """Return the names of every network that can be made here."""
     found = []
     for prefix, library in LIBRARIES.items():
         with suppress(ImportError):

@@ -243,4 +243,4 @@ LANGUAGE: dict[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
         _picture(64),
     ),
 }  # fmt: skip
-"""By name: how the network is made, and its inputs."""
+"""Networks by name: how each is made, and its inputs."""

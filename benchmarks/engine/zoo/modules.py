@@ -23,7 +23,7 @@ SEGMENTERS = (
     "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50",
 )  # fmt: skip
 DETECTORS = {"ssdlite320_mobilenet_v3_large": 320, "retinanet_resnet50_fpn": 320, "fcos_resnet50_fpn": 320}
-"""And the extent of a picture."""
+"""Detectors, each with the extent of a picture."""
 TIMM = (
     "deit_tiny_patch16_224", "ecaresnet26t", "efficientformer_l1", "fastvit_t8", "ghostnet_100",
     "hardcorenas_a", "hrnet_w18_small", "levit_128s", "mixer_b16_224", "mobilevit_xs", "nfnet_l0",
@@ -231,7 +231,7 @@ def _import_torchvision() -> None:
 
 
 def names() -> list[str]:
-    """Of every network that can be made here."""
+    """Return the names of every network that can be made here."""
     found = list(SMALL)
     with suppress(ImportError):
         _import_torchvision()

@@ -22,7 +22,7 @@ from kernels.options import Backend, Options
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 TIMES_WORSE = 10.0
-"""Than onnxruntime's own error to double precision an error may be."""
+"""The multiple of onnxruntime's own error to double precision that an error may be."""
 FLOOR = 2e-6
 """The error that is allowed whatever onnxruntime's is, which may happen to be nearly nothing."""
 SEED, DEADLINE_S = 1, 400
@@ -42,7 +42,7 @@ def export(name: str, exporter: str, batch: int, file: Path) -> Exported:
 
 @dataclass(frozen=True)
 class Exported:
-    """What was exported: its inputs, what computes its results in double precision, and what times PyTorch's graph."""
+    """An exported network: inputs, what computes its results in double precision, and what times PyTorch's graph."""
 
     inputs: list[np.ndarray[Any, Any]]
     in_double: Callable[[], list[np.ndarray[Any, Any]]]

@@ -130,4 +130,4 @@ with suppress(ImportError):
         "gpt2_128": (_gpt2, _words(128)),
         "whisper_tiny": (_whisper, _normal(1, 80, 3000)),
     }
-"""By name: how the network is made, and its inputs."""
+"""Networks by name: how each is made, and its inputs."""

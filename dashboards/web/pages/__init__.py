@@ -1,1 +1,1 @@
-"""What each page shows: a module a room, from answers to what its template says."""
+"""The content of each page: a module a room, from answers to what its template says."""

@@ -66,7 +66,7 @@ def _apis(found: Device) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
 
 
 def _reading(found: Device) -> list[tuple[str, str]]:
-    """What gauge, clocks and sensors said last."""
+    """Return the last reading of gauge, clocks and sensors."""
     state, last = found.state, found.state.reading
     told = [
         ("free storage", wording.memory_size(state.free_storage_bytes) if state.free_storage_bytes else ""),

@@ -76,7 +76,7 @@ def _results(content: Content) -> dict[str, Any]:
 
 
 def found_experiment(ledger: Ledger, name: str) -> ExperimentRow:
-    """By its id, or the newest of a name. Raises UnknownName."""
+    """Return an experiment by its id, or the newest of a name. Raises UnknownName."""
     try:
         return ledger.experiment(name)
     except UnknownName:

@@ -31,9 +31,9 @@ class Row:
     kind: str
     job_id: str
     label: str
-    """Of the block that it works on."""
+    """The label of the block that it works on."""
     held: str
-    """By whom, and until when."""
+    """The person who holds it, and until when."""
 
     @property
     def serial(self) -> str:

@@ -173,7 +173,7 @@ async def rm(call: Call) -> int:
 
 
 def _has_few(folder: Path) -> bool:
-    """Whether little lies below a folder, so that it is removed in a moment."""
+    """Return whether little lies below a folder, so that it is removed in a moment."""
     found, folders = 0, [str(folder)]
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:

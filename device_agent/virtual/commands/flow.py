@@ -91,7 +91,7 @@ async def run_other(call: Call) -> int:
 
 @command("nice", "taskset", "ionice", "renice")
 async def run_other_elsewhere(call: Call) -> int:
-    """Where and how urgently a command runs is the host's matter; numbers and options in front are skipped."""
+    """Run another command; where and how urgently is the host's matter: numbers and options in front are skipped."""
     words = list(itertools.dropwhile(re.compile(r"-.*|(0x)?[0-9a-f]+").fullmatch, call.arguments))
     return await call.shell.call(words, call.io) if words else 0
 

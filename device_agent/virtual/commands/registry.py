@@ -1,4 +1,4 @@
-"""Where the built-in commands of a virtual phone are entered."""
+"""The registry of a virtual phone's built-in commands."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def absence(phone: Phone, name: str) -> tuple[int, str]:
 
 
 def lack_of(phone: Phone, name: str) -> CommandError | None:
-    """Why a name does not work that real phones of its release know; None where it works here or is nobody's."""
+    """Return why a name that real phones of its release know does not work; None where it does or is nobody's."""
     bare = name.removeprefix("/system/bin/")
     source = "" if bare in COMMANDS or not _has(phone, bare) else whose(bare)
     if not source:

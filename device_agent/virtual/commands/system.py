@@ -1,4 +1,4 @@
-"""Who and where: getprop, setprop, id, uname, date, nproc, getconf, free, uptime, logcat."""
+"""Commands that tell who and where: getprop, setprop, id, uname, date, nproc, getconf, free, uptime, logcat."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def uptime(call: Call) -> int:
 
 @command("logcat")
 async def logcat(call: Call) -> int:
-    """With or without `-d` it ends at once. Knows `-t LINES` and filters (`TAG:LEVEL *:S`); levels do not count."""
+    """Print the log and end, with or without `-d`. Takes `-t LINES` and filters (`TAG:LEVEL *:S`; no levels)."""
     options, filters = split_options(call.arguments, with_value="btv")
     while filters and filters[0].startswith("-"):
         more, filters = split_options(filters, with_value="btv")

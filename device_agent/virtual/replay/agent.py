@@ -1,4 +1,4 @@
-"""What runs instead of `pocketfarm-agent` on a phone that replays. Needs the standard library alone.
+"""The agent of a phone that replays, in place of `pocketfarm-agent`. Needs the standard library alone.
 
 It speaks as the agent does. `run` lets the real agent compute once, for its outputs, device and set-up, and then plays
 the inferences in the time that the recording says, reading the phone's gauge meanwhile. All else is the real agent's.

@@ -28,7 +28,7 @@ class Player:
         self.slow_down(None)
 
     def slow_down(self, slow: tuple[str, float] | None) -> None:
-        """From now on agents of a build, named by the beginning of its SHA-256, run for a share of the time."""
+        """Let agents of a build, named by the beginning of its SHA-256, run for a share of the time from now on."""
         (self.folder / "slow.json").unlink(missing_ok=True)
         if slow is not None:
             fresh = self.folder / "slow.json.new"

@@ -45,9 +45,9 @@ class RecordedCell(_Part):
     """A network as the phone ran it in one way: plans that `at` does not fit have other times."""
 
     at: dict[str, int | str | bool] = Field(min_length=1)
-    """What the plan must have: `api`, `precision`, or any of its options, e.g. `granularity`."""
+    """The facts that the plan must have: `api`, `precision`, or any of its options, e.g. `granularity`."""
     latency_ms: tuple[_Positive, ...] = ()
-    """As that of the network; none: the sum of the layers."""
+    """The latencies, as those of the network; none: the sum of the layers."""
     layers: dict[str, Annotated[tuple[_Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
     """Layer -> its times in ms, of which each profiled pass plays the next."""
     power: PowerTrace | None = None
@@ -64,13 +64,13 @@ class RecordedNetwork(_Part):
     """One network as the phone ran it."""
 
     latency_ms: tuple[_Positive, ...] = ()
-    """In their order; they begin again when a run has more inferences. Of plans that no cell fits; none: those are
-    refused."""
+    """The latencies in their order; they begin again when a run has more inferences. Of plans that no cell fits; none:
+    those are refused."""
     power: PowerTrace
     cells: tuple[RecordedCell, ...] = ()
     """The first that fits a plan is played. A layer with axes of its own is played as the first that fits those."""
     layers_are_all: bool = False
-    """Whether the sum of the recorded layers is the time of the network, as the one who recorded it has it. Else a plan
+    """True if the sum of the recorded layers is the time of the network, as the one who recorded it has it. Else a plan
     with other layers, whose time is such a sum, has the warning `layers_missing`."""
 
     @model_validator(mode="after")
@@ -81,19 +81,19 @@ class RecordedNetwork(_Part):
 
 
 class Recording(_Part):
-    """What a phone did."""
+    """The recording of a phone."""
 
     schema_version: Literal[1] = 1
     profile: str
     """The model of phone: name of a profile."""
     origin: str = Field(min_length=1)
-    """Which phone, when, measured by whom and how."""
+    """The origin: which phone, when, measured by whom and how."""
     idle_w: _Positive | None = None
     """Power between runs; None: the profile's."""
     networks: dict[str, RecordedNetwork] = Field(min_length=1)
-    """By the name of the plan, e.g. squeezenet."""
+    """The networks by the name of the plan, e.g. squeezenet."""
     goes_on: bool = False
-    """Whether a run begins with the latency after the last one that was played, so that runs differ as they did; else
+    """True if a run begins with the latency after the last one that was played, so that runs differ as they did; else
     each begins with the first."""
 
 

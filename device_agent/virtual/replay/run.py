@@ -133,7 +133,7 @@ class Run:
         return 1.0 / float(slow["share"]) if is_slow else 1.0
 
     def _first(self) -> int:
-        """How many inferences of the network earlier runs played, where runs go on."""
+        """Return how many inferences of the network earlier runs played, where runs go on."""
         with contextlib.suppress(OSError):
             (self._folder / "goes_on").stat()
             return int(json.loads((self._folder / "played.json").read_text()).get(self._network, 0))

@@ -1,4 +1,4 @@
-"""What was recorded of a plan: its latencies, and the times of its layers."""
+"""The recorded times of a plan: its latencies, and the times of its layers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .journal import End
 
 @dataclass(frozen=True)
 class Times:
-    """Of one plan."""
+    """The times of one plan."""
 
     network: str
     cell: int
-    """Which of the network's cells is played; -1: none of them."""
+    """The network's cell that is played; -1: none of them."""
     latency_ms: list[float]
     layers: Mapping[str, list[float]]
     """Layer -> its recorded times."""

@@ -67,7 +67,7 @@ def concat(node: OnnxNode, to: Context) -> None:
 
 
 def softmax(node: OnnxNode, to: Context) -> None:
-    """Before opset 13 over all axes from `axis` on, taken together; since then over one axis."""
+    """Emit a softmax: before opset 13 over all axes from `axis` on, taken together; since then over one axis."""
     x = to.activation(node)
     shape = to.shapes[x]
     axis = node.axis(node.attributes.get("axis", -1 if node.opset >= 13 else 1), len(shape))

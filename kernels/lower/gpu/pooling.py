@@ -122,7 +122,7 @@ def lower_softmax(context: GpuContext, node: Node) -> None:
 
 
 def lower_lrn(context: GpuContext, node: Node) -> None:
-    """Across channels."""
+    """Lower the normalisation across channels."""
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     dims = context.dims(node.inputs[0])
     a = node.attributes

@@ -27,7 +27,7 @@ RESIDUAL = 3
 
 
 def rounded_outputs(graph: Graph, options: Options) -> Graph:
-    """After activations and residuals were fused, before maps are."""
+    """Round outputs; it runs after activations and residuals were fused, and before maps are."""
     graph = _round_results(graph, options)
     if "normalisation" in options.fusions:
         graph = _round_results(_joined(graph, "affine", _with_affine), options)

@@ -46,7 +46,7 @@ def _not(s: Steps, node: Node) -> str:
 
 
 def _of_two(s: Steps, node: Node) -> str:
-    """And, or, exclusive or. A negative number has, as in two's complement, a last bit that is worth less than 0."""
+    """Compute and, or, exclusive or. A negative number has, as in two's complement, a last bit worth less than 0."""
     function, *arguments = node.attributes["expression"]
     kind = to_numpy(s.graph.types[node.output])
     signed = kind.kind == "i"

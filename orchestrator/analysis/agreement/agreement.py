@@ -34,7 +34,7 @@ class Agreement(Model):
     rows: tuple[Row, ...]
     """All results in the experiment's order, the base among them."""
     margins: tuple[MarginBin, ...]
-    """Of the base."""
+    """The base's margins, in bins."""
 
 
 def agreements(

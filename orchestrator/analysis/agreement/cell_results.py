@@ -37,11 +37,11 @@ class CellResult(Model):
     """Devices that gave predictions, or tried to; empty where no block is over."""
     sources: tuple[Source, ...]
     examples: int
-    """With a prediction."""
+    """The number of examples with a prediction."""
     of: int
     """Examples of the set."""
     failed: int
-    """Without one because their block did not go well; the others were not run yet."""
+    """The number without one because their block did not go well; the others were not run yet."""
     gaps: tuple[Gap, ...]
     top1: Proportion | None
     """Right, where there are labels."""
@@ -54,7 +54,7 @@ class CellResult(Model):
 
 
 class Answer(NamedTuple):
-    """What is predicted for one example."""
+    """The prediction for one example."""
 
     top: tuple[int, ...]
     margin: float

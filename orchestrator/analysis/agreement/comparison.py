@@ -20,26 +20,26 @@ class Changed(Model):
     this_class: int
     label: int | None
     base_margin: float
-    """By how much the base's best score exceeds its second best."""
+    """The base's best score less its second best."""
     margin: float
 
 
 class Comparison(Model):
-    """Over the examples for which both have a prediction."""
+    """The comparison over the examples for which both have a prediction."""
 
     same: Proportion
     """The same best class."""
     same_five: Proportion | None
     """The same five best classes, in whatever order; None for networks with fewer than five classes."""
     kappa: float | None
-    """Of the best classes."""
+    """Cohen's kappa of the best classes."""
     changed: tuple[Changed, ...]
-    """In the order of the set."""
+    """The examples that changed, in the order of the set."""
     became_right: int | None
-    """Of the changed; these and those below where there are labels."""
+    """The changed examples that became right; this and the next two only where there are labels."""
     became_wrong: int | None
     mcnemar_p: float | None
-    """Whether one is right more often than the other."""
+    """The p-value that one is right no more often than the other."""
 
 
 def compare(base: Mapping[int, Answer], this: Mapping[int, Answer], labels: Sequence[int] | None) -> Comparison | None:

@@ -13,7 +13,7 @@ from .cell_results import Answer
 
 BINS_A_DECADE = 3
 DECADES = 6
-"""Below so many from the largest, margins lie in one bin."""
+"""The decades below the largest under which margins lie in one bin."""
 _LEAST = sys.float_info.min * 10**DECADES
 """A largest margin below this counts as zero: the limits of its bins would not be different numbers."""
 
@@ -25,7 +25,7 @@ class MarginBin(Model):
     high: float
     examples: int
     changed: int
-    """By at least one other result."""
+    """The examples that at least one other result changes."""
 
 
 def margin_bins(base: Mapping[int, Answer], changed: Collection[int]) -> tuple[MarginBin, ...]:

@@ -9,13 +9,13 @@ LEVEL = 0.95
 
 
 class Proportion(Model):
-    """So many of the examples."""
+    """A number of examples out of all, with its share."""
 
     count: int
     of: int
     share: float
     interval: Interval
-    """Of the share, from 0 to 1."""
+    """The interval of the share, from 0 to 1."""
 
 
 def proportion(count: int, of: int) -> Proportion | None:
@@ -35,7 +35,7 @@ def exact(count: int, of: int) -> Interval:
 
 
 def rule_of_three(of: int) -> float:
-    """Where none of so many examples changed, the share that changes is below 3/n with 95 % confidence.
+    """Return the bound of a share of which no example is known: below 3/n with 95 % confidence.
 
     Hanley and Lippman-Hand, "If Nothing Goes Wrong, Is Everything All Right?", JAMA 249(13), 1983; for 30 or more.
     """

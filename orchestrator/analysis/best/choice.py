@@ -52,9 +52,9 @@ class Best(Model):
     """95 % interval of the ratio; None where there are too few blocks for one."""
     method: Method | None
     resolved: bool
-    """Whether the data tell the best from the runner-up."""
+    """True if the data tell the best from the runner-up."""
     reason: str
-    """Why nothing could be resolved; empty where it could."""
+    """The reason why nothing could be resolved; empty where it could."""
     tied_with: tuple[Value, ...]
     """Values that the data do not tell from the best."""
     also_differ: tuple[str, ...]
@@ -62,7 +62,7 @@ class Best(Model):
     values: tuple[ValueMedian, ...]
     """All values, the best first."""
     sources: tuple[Source, ...] = ()
-    """What its blocks ran on: `phone`, `virtual`, ..."""
+    """The sources of its blocks: `phone`, `virtual`, ..."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class _Candidate:
 
     @property
     def blind(self) -> bool:
-        """Whether nobody knows how it was repeated, or a time is none."""
+        """Return whether nobody knows how it was repeated, or whether a time is zero or less."""
         alone = len(self.blocks) == 1 and self.blocks[0].foreign
         return alone or any(each.block.value <= 0 for each in self.blocks)
 
@@ -158,7 +158,7 @@ def _best(group: Mapping[str, Value | None], axis: str, candidates: Sequence[_Ca
 
 
 def _rank(candidate: _Candidate) -> tuple[float, float, str]:
-    """Of equal medians the smaller value first."""
+    """Return the key by which candidates are sorted: of equal medians the smaller value comes first."""
     value = candidate.value
     return candidate.median_ms, float(value) if isinstance(value, int | float) else 0.0, str(value)
 
@@ -204,5 +204,5 @@ def _remedy_where(found: Sequence[Measured], where: Mapping[str, str]) -> str:
 
 
 def _text(value: Value | None) -> str:
-    """As it is written on a command line; nothing for an axis that a cell does not have."""
+    """Return a value as a command line writes it; nothing for an axis that a cell does not have."""
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,9 +26,9 @@ class Measured:
     """Its figure in ms: that of its mode; of a layer, its mean over the profiled passes."""
     samples: int
     whole: bool
-    """Whether its times are whole milliseconds, so that they were rounded."""
+    """True if its times are whole milliseconds, so that they were rounded."""
     source: Source
-    """Whether a phone measured it, or what stood in for one."""
+    """The source: a phone measured it, or what stood in for one."""
 
     @property
     def foreign(self) -> bool:
@@ -62,7 +62,7 @@ def _measured(columns: Mapping[str, Value], of: BlockFigures, night: str, value_
 
 
 def _good(blocks: Iterable[BlockFigures]) -> Iterator[tuple[BlockFigures, str]]:
-    """Of each job the newest attempt, where it went well, with its night."""
+    """Yield each job's newest attempt that went well, with its night."""
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
     for block, night in zip(ordered, nights_of(ordered), strict=True):

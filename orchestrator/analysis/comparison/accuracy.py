@@ -15,7 +15,7 @@ from .rows import SideRow
 
 
 class Accuracies(NamedTuple):
-    """Of the examples that both sides have."""
+    """The accuracies on the examples that both sides have."""
 
     a: float
     b: float

@@ -22,8 +22,8 @@ GPU = (Api.OPENCL, Api.VULKAN)
 COPIES = ("input", "readback")
 """The agent's steps that write an input and read an output."""
 Counting = Literal["inference", "with copies", "with set-up"]
-"""What a time is of: an inference whose input lies on the device; with writing the input and reading the output back;
-or everything from a fresh process to the first result."""
+"""The span of a time: an inference whose input lies on the device; with writing the input and reading the output
+back; or everything from a fresh process to the first result."""
 
 
 class SideBySide(NamedTuple):
@@ -36,7 +36,7 @@ class SideBySide(NamedTuple):
     rest: str
     """Precision and options."""
     blocks: dict[str, Sequence[Block]]
-    """Those that count, by backend; none of a time that is not resolved."""
+    """The blocks that count, by backend; none of a time that is not resolved."""
 
     @property
     def ms(self) -> dict[str, float]:
@@ -44,7 +44,7 @@ class SideBySide(NamedTuple):
         return {backend: median(block.value for block in own) for backend, own in self.blocks.items()}
 
     def speed_up(self, one: str, other: str) -> Ratio | None:
-        """How many times as fast one backend is as another; None where that is not known."""
+        """Return how many times as fast one backend is as another; None where that is not known."""
         return quotient(self.blocks.get(one, ()), self.blocks.get(other, ()), "latency")
 
 
@@ -57,14 +57,14 @@ class PaysFrom(NamedTuple):
     rest: str
     backend: str
     sizes: tuple[int, ...]
-    """At which both were measured, ascending; at least two."""
+    """The sizes at which both were measured, ascending; at least two."""
     ratios: tuple[Ratio, ...]
     """The CPU's time over the GPU's at each of them: above one the GPU is faster."""
 
     @property
     def lead_at(self) -> int:
-        """Of the first size from which on the GPU is faster at every size, by intervals that leave 1 out; their number
-        where it is not at the last."""
+        """The index of the first size from which on the GPU is faster at every size, by intervals that leave 1 out;
+        the number of sizes where it is not at the last."""
         behind = [index for index, ratio in enumerate(self.ratios) if not ratio.proves_more]
         return behind[-1] + 1 if behind else 0
 
@@ -75,7 +75,7 @@ def side_by_side(
     mode: Mode = "steady",
     counting: Counting = "inference",
 ) -> list[SideBySide]:
-    """What at least two backends of a device ran in the same way, in the order of the summaries."""
+    """Return what at least two backends of a device ran in the same way, in the order of the summaries."""
     by_cell = blocks_by_cell(blocks, partial(_counted_ms, mode=mode, counting=counting))
     alike: dict[tuple[str, ...], list[Summary]] = {}
     for each in summaries:
@@ -100,7 +100,7 @@ def side_by_side(
 
 
 def _by_shared_axes(cells: Sequence[Summary]) -> Iterable[list[Summary]]:
-    """Those that agree in all axes that every cell has."""
+    """Return groups of cells that agree in all axes that every cell has."""
     shared = sorted(set.intersection(*(set(each.options) for each in cells)))
     found: dict[tuple[object, ...], list[Summary]] = {}
     for each in cells:

@@ -23,7 +23,7 @@ Place = tuple[str, Source, str]
 def blocks_by_cell(
     blocks: Iterable[BlockFigures], value: Callable[[BlockFigures], float | None]
 ) -> Mapping[Place, Sequence[Block]]:
-    """Of each job the newest attempt, where it went well and has this figure."""
+    """Return the blocks of each cell: each job's newest attempt, where it went well and has this figure."""
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     ordered = sorted(work, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
     found: dict[Place, list[Block]] = {}
@@ -43,7 +43,7 @@ class Ratio(NamedTuple):
 
     @property
     def proves_more(self) -> bool:
-        """Whether it is above one beyond doubt."""
+        """True if the ratio is above one beyond doubt."""
         return self.interval is not None and self.interval.low > 1
 
 

@@ -24,11 +24,11 @@ Differs = dict[str, tuple[str, str]]
 
 
 class Figures(NamedTuple):
-    """What a ratio is estimated of."""
+    """The figures of which a ratio is estimated."""
 
     design: Design
     a: tuple[float, ...]
-    """Of the blocks, in the order of the design."""
+    """The figures of A's blocks, in the order of the design."""
     b: tuple[float, ...]
     point: float
     """The quotient of the medians of all blocks that have it."""
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     told: Compared
     found: Figures | Examples | None = None
     share: float = 1.0
-    """Of the errors that this look may make."""
+    """The share of the permitted errors that this look may make."""
     phone: float | None = None
     """Logarithm of how much slower the canaries were on B, where the sides are not paired; None: nobody knows."""
 
@@ -73,7 +73,7 @@ class _Blocks:
 
     @cached_property
     def phone(self) -> float | None:
-        """As a row has it."""
+        """The log of how far canaries' times moved from A to B; None for paired blocks, or without canaries on both."""
         if self.design is None or self.design.layout.method == "paired":
             return None
         a, b = ({row.night: row.canaries_ms for row in side}.values() for side in self.sides)
@@ -94,7 +94,7 @@ class _Cell:
         self.options, self.differs = dict(pair.key.options), _differs(pair)
 
     def row(self, name: str) -> Compared:
-        """Of a metric; nothing is known yet."""
+        """Return the row of a metric; nothing is known yet."""
         key, (metric, _, basis) = self.pair.key, name.partition("/")
         return Compared(
             device=key.device, source=key.source, network=key.network, backend=key.backend, precision=key.precision,
@@ -193,7 +193,7 @@ def _too_short(told: Compared, sides: Sequence[str], blocks: _Blocks) -> Row:
 
 
 def _other_start(name: str, by_name: Mapping[str, _Blocks]) -> bool:
-    """Whether a side that lacks a kind of set-up started in another way, as one does that found kept programs."""
+    """Return whether a side without a kind of set-up started in another way, as one does that found kept programs."""
     if not name.startswith("setup/"):
         return False
     lacking = [side for side, rows in enumerate(by_name[name].sides) if not rows]
@@ -222,7 +222,7 @@ def _missing(cell: _Cell, name: str) -> Row:
 
 
 def _differs(pair: Pair) -> Differs:
-    """What the sides do not have in common, of what both tell."""
+    """Return in which facts the sides differ, of those that both tell."""
     distinct = _distinct(pair.a), _distinct(pair.b)
     if distinct[0] == distinct[1]:
         return {}

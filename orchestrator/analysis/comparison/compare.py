@@ -40,7 +40,7 @@ class _Moves(NamedTuple):
     """The logarithms by which devices moved by themselves, by what figures are of."""
 
     furthest: Mapping[_Of, float]
-    """Between nights the furthest of any row; within a night of all rows of a device: what throttles slows all."""
+    """The furthest move: between nights of any row; within a night of all rows of a device: throttling slows all."""
     alone: Mapping[_Of, Mapping[str, float]]
     """Device -> how much further all that it ran moved from side to side than that of the others."""
 
@@ -145,8 +145,8 @@ def _tell_verdicts(group: _Group, p: Array, adjusted: Array, rules: Rules, rows:
 
 
 def _of_the_phone(row: Row, found: Estimate, point: float, moves: _Moves) -> str:
-    """Why a difference may be the phone's own: its canaries moved too, in the same direction and half as far; or there
-    are none, a single night is no further off than these devices are by themselves, or all that it ran moved alike."""
+    """Return why a difference may be the phone's own: canaries moved too, in the same direction and half as far; or
+    there are none, a single night is no further off than these devices are alone, or all that it ran moved alike."""
     if row.phone is not None:
         is_its = row.told.metric in BY_TIME and abs(row.phone) > log1p(CHANGE_SHARE) and _follows(point, row.phone)
         return f"{OF_PHONE} ({exp(row.phone) - 1:+.0%} of their time)" if is_its else ""
@@ -170,7 +170,7 @@ def _follows(point: float, phone: float) -> bool:
 def _needs(
     found: Estimate, verdicts: Sequence[Verdict], margins: Array, shares: Array, level: float, rows: int
 ) -> list[int | None]:
-    """Of those that are unknown; None of the others."""
+    """Return the units that each unknown row needs; None for the others."""
     unknown = np.flatnonzero([verdict == "unknown" for verdict in verdicts])
     units: list[int | None] = [None] * len(verdicts)
     if len(unknown):

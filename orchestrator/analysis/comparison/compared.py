@@ -27,13 +27,13 @@ class Compared:
     options: dict[str, str]
     metric: str
     basis: str = ""
-    """Which figure of the metric: source and scope of an energy, kind of memory, of set-up."""
+    """The figure of the metric: source and scope of an energy, kind of memory, of set-up."""
     unit: str
     a: float | None = None
     """Median of the blocks, as in a table of results; share of an accuracy. None where results do not tell it."""
     b: float | None = None
     unresolved_a: Unresolved | None = None
-    """Why A has no figure although it was measured."""
+    """The reason why A has no figure although it was measured."""
     unresolved_b: Unresolved | None = None
     ratio: float | None = None
     """B over A: the quotient of these two; None where one of them is not told."""
@@ -42,14 +42,14 @@ class Compared:
     margin: float
     verdict: Verdict
     worse: bool | None = None
-    """Of a difference: whether B is the worse one."""
+    """True if B is the worse one, of a difference."""
     missing_on: str = ""
     """`A` or `B`: the side that lacks it; `both`."""
     expected: bool = True
-    """Of what is missing: whether it should have been measured. Not what was excluded beforehand, or both lack."""
+    """True if a missing row should have been measured: not what was excluded beforehand, or both lack."""
     p: float | None = None
     adjusted_p: float | None = None
-    """By Holm over all rows of the table."""
+    """The p-value adjusted by Holm over all rows of the table."""
     needs_blocks: int | None = None
     """Blocks more on each side that would settle it; None where it is settled, or no number of blocks would."""
     needs_nights: int | None = None
@@ -58,7 +58,7 @@ class Compared:
     blocks: tuple[int, int] = (0, 0)
     nights: tuple[int, int] = (0, 0)
     reason: str = ""
-    """Why it is unknown or missing."""
+    """The reason why it is unknown or missing."""
     differs: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Provenance that the sides do not have in common: of A, of B."""
 

@@ -17,7 +17,7 @@ COLUMNS = ("device", "network", "backend", "precision")
 
 
 class Key(NamedTuple):
-    """What makes a cell of both sides the same."""
+    """The facts that make a cell of both sides the same."""
 
     device: str
     """Serial, or model where that is asked for."""
@@ -78,7 +78,7 @@ def sides_of(rows: Iterable[SideRow], axis: str, first: str, second: str) -> tup
 
 
 def _value(row: SideRow, axis: str) -> str | None:
-    """As it is written on a command line."""
+    """Return a row's value of an axis as a command line writes it; None where it has none."""
     if axis in COLUMNS:
         return str(getattr(row, axis))
     value = row.options.get(axis)
@@ -106,7 +106,7 @@ def of_metrics(rows: Iterable[SideRow], metrics: Collection[str]) -> list[SideRo
 
 
 def only(rows: Iterable[SideRow], where: Mapping[str, str]) -> list[SideRow]:
-    """Those with these values. Raises NoData where none is left."""
+    """Return the rows with these values. Raises NoData where none is left."""
     listed = list(rows)
     left = [row for row in listed if all(_value(row, name) == value for name, value in where.items())]
     if not left:

@@ -10,7 +10,7 @@ FAMILY_LEVEL = 0.004
 """About this share of tables without any difference says `different` of a row where blocks are independent, 0.5 % with
 trimmed pairs; at most 1 % does where neighbours are alike (docs/howto/comparing.md)."""
 MIN_BLOCKS = 5
-"""With fewer blocks a side (rounds, where sides are paired) there is no verdict."""
+"""The fewest blocks a side (rounds, where sides are paired) for a verdict."""
 
 
 class Metric(NamedTuple):
@@ -37,12 +37,12 @@ METRICS: dict[str, Metric] = {
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as a difference."""
+    """The rules by which something counts as a difference."""
 
     margins: Mapping[str, float] = field(default_factory=dict)
-    """By metric, instead of its own."""
+    """Margins by metric, instead of its own."""
     between: Mapping[str, float] = field(default_factory=dict)
-    """By metric, instead of its own."""
+    """Deviations between nights by metric, instead of its own."""
     level: float = FAMILY_LEVEL
 
     def margin(self, metric: str) -> float:

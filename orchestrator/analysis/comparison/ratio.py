@@ -36,7 +36,7 @@ Method = Literal["paired", "nights", "blocks", "examples"]
 Places = NDArray[np.intp]
 After = Callable[[Places, Places], tuple[Array, Array]]
 LEAST_FREEDOM = 3
-"""Of variance between nights: with less it is not worth measuring."""
+"""The least degrees of freedom of variance between nights: with less it is not worth measuring."""
 ROUNDING_MS = 12**-0.5
 """Standard deviation of what rounding to whole milliseconds does."""
 INTERLEAVED = 0.8
@@ -44,12 +44,12 @@ INTERLEAVED = 0.8
 FEWEST = 3
 """Blocks before and after a place of a night at which a phone may have begun to throttle."""
 TRIMMED = 10
-"""Of so many values one is trimmed at each end: of 12 rounds with one block in a hundred 30 % slow, a difference of 5 %
-is found in 99 % instead of 84 %; a fifth would find 2 % in 37 instead of 54 % (benchmarks/statistics/nights.py)."""
+"""Values of which one is trimmed at each end: of 12 rounds with one block in a hundred 30 % slow, a difference of 5
+% is found in 99 % instead of 84 %; a fifth would find 2 % in 37 instead of 54 % (benchmarks/statistics/nights.py)."""
 
 
 class Ran(Protocol):
-    """When a block ran."""
+    """The time of a block."""
 
     @property
     def night(self) -> str: ...
@@ -71,7 +71,7 @@ class Block(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Which figures an estimate is made of: what rows have in common that are estimated together."""
+    """The figures of an estimate: what rows have in common that are estimated together."""
 
     method: Method
     a: tuple[int, ...]
@@ -85,12 +85,12 @@ class Layout(NamedTuple):
 
     @property
     def enough(self) -> bool:
-        """Whether there are blocks enough for a verdict."""
+        """True if there are blocks enough for a verdict."""
         return min(self.blocks) >= MIN_BLOCKS
 
 
 class Design(NamedTuple):
-    """How the blocks of two sides are put to use."""
+    """The use of two sides' blocks: their layout, and which block stands where."""
 
     layout: Layout
     a: tuple[int, ...]
@@ -103,9 +103,9 @@ class Estimate:
     """The logarithms of B over A with their standard uncertainties and degrees of freedom, of one row or of many."""
 
     point: Array
-    """Of the quotient of the sides' medians: what is told."""
+    """The logarithm of the quotient of the sides' medians: what is told."""
     centre: Array
-    """Of the estimate that the interval is of."""
+    """The logarithm of the estimate that the interval is of."""
     std: Array
     freedom: Array
     method: Method
@@ -122,8 +122,8 @@ class Estimate:
 
 
 def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: float = 0.0) -> Estimate | None:
-    """Of positive figures, two a side at least; None of fewer. `between`: assumed standard deviation between nights,
-    a share. `rounding`: standard uncertainty, a share, that all blocks have in common."""
+    """Estimate the ratio of positive figures, two a side at least; None of fewer. `between`: assumed standard
+    deviation between nights, a share. `rounding`: standard uncertainty, a share, that all blocks have in common."""
     design = design_of(a, b)
     if design is None:
         return None
@@ -133,7 +133,7 @@ def estimate(a: Sequence[Block], b: Sequence[Block], between: float, rounding: f
 
 
 def design_of(a: Sequence[Ran], b: Sequence[Ran]) -> Design | None:
-    """By when blocks ran, not by what they found; None of fewer than two a side."""
+    """Return a design by when blocks ran, not by what they found; None of fewer than two a side."""
     paired = _rounds(a, b)
     if len(paired) >= 2 and 2 * len(paired) >= min(len(a), len(b)):
         nights = len({a[place].night for place, _ in paired})
@@ -151,8 +151,8 @@ def design_of(a: Sequence[Ran], b: Sequence[Ran]) -> Design | None:
 def estimate_all(
     layout: Layout, a: ArrayLike, b: ArrayLike, points: ArrayLike, between: ArrayLike, rounding: ArrayLike
 ) -> Estimate:
-    """Of rows with this layout: positive figures of their blocks in its order; of each row the quotient of medians that
-    is told, `between` and `rounding`."""
+    """Estimate rows with this layout: positive figures of their blocks in its order; for each row the quotient of
+    medians that is told, `between` and `rounding`."""
     figures, point = (np.asarray(a, np.float64), np.asarray(b, np.float64)), np.log(np.asarray(points, np.float64))
     rounded = 2 * np.asarray(rounding, np.float64) ** 2
     if layout.method == "nights":
@@ -189,7 +189,7 @@ def _by_night(blocks: Sequence[Ran]) -> list[list[int]]:
 
 
 def _mean(values: Array) -> Array:
-    """Of each row; that of equal values is their value to the last digit."""
+    """Return each row's mean; that of equal values is their value to the last digit."""
     first = values[:, :1]
     return np.asarray(first[:, 0] + (values - first).mean(axis=1))
 
@@ -209,7 +209,7 @@ def _trimmed(values: Array) -> tuple[Array, Array]:
 
 
 def _freedom(count: Places) -> Array:
-    """Of the trimmed mean of so many."""
+    """Return the degrees of freedom of the trimmed mean of `count` values."""
     return np.asarray(count - 2 * (count // TRIMMED) - 1, np.float64)
 
 
@@ -284,7 +284,7 @@ class _Side:
     centre: Array
     """Trimmed mean."""
     variance: Array
-    """Of the trimmed mean."""
+    """The variance of the trimmed mean."""
     count: int
     share: Array
     """Independent blocks that a block is worth: less than one where neighbours are alike."""

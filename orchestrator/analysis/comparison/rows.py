@@ -22,7 +22,7 @@ NIGHT_GAP_S = 4 * 3600.0
 """A device that rests for longer begins another night."""
 
 LATENCY_BASIS: Mapping[Mode, str] = {"steady": "", "cold": "cold start", "sustained": "sustained load"}
-"""What tells the latencies of blocks of different modes apart."""
+"""The basis that tells latencies of blocks of different modes apart."""
 
 
 def time_of(mode: Mode, *, trains: bool) -> str:
@@ -42,9 +42,9 @@ class SideRow:
     __pydantic_config__ = STRICT
 
     device: str
-    """What sides are matched by: the serial, or the name of both where devices tell the sides apart."""
+    """The key by which sides are matched: the serial, or the name of both where devices tell the sides apart."""
     serial: str = ""
-    """Of the phone; empty in an old baseline."""
+    """The phone's serial; empty in an old baseline."""
     model: str = ""
     source: Source
     network: str
@@ -57,31 +57,31 @@ class SideRow:
     started_at: float
     ended_at: float
     problem: str = ""
-    """Why the block does not count; then it has no values."""
+    """The reason why the block does not count; then it has no values."""
     excluded: str = ""
-    """Why there is no block: the cell was excluded from this device beforehand."""
+    """The reason why there is no block: the cell was excluded from this device beforehand."""
     values: dict[str, FiniteFloat] = field(default_factory=dict)
-    """By metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
+    """Figures by metric, or `metric/basis` where figures of one metric do not compare: `energy/gauge device net`."""
     uncertainties: dict[str, list[FiniteFloat]] = field(default_factory=dict)
-    """Of an energy: what repetition makes smaller, and what not. One that `values` lacks is void: its load was too
-    short."""
+    """Uncertainties of an energy: what repetition makes smaller, and what not. An energy that `values` lacks is
+    void: its load was too short."""
     watched: bool = False
-    """Whether blocks were added until intervals were narrow."""
+    """True if blocks were added until intervals were narrow."""
     time: str = "latency"
     """Name among `values` of what it times, with its mode; in a baseline of an older version always this."""
     whole_ms: bool = False
-    """Whether all times are whole milliseconds, so that they were rounded."""
+    """True if all times are whole milliseconds, so that they were rounded."""
     relative_energy: bool = False
     """The gain of the gauge is not known: energies compare on this device only."""
     first_example: int = 0
     right: str = ""
-    """Of each example of the block's shard, `1` where the prediction is right; empty without labels."""
+    """A character for each example of the block's shard, `1` where the prediction is right; empty without labels."""
     provenance: dict[str, str] = field(default_factory=dict)
     canaries_ms: dict[str, FiniteFloat] = field(default_factory=dict)
     """Median time of the canaries of its night on its device, by their cell: what the phone itself did."""
     look: int = 0
-    """Which judgement of the same cell in one night this is, from 1: each may spend a share of the errors only; 0: the
-    only one."""
+    """The number of this judgement of the same cell in one night, from 1: each may spend a share of the errors only;
+    0: the only one."""
 
     def figures(self, wanted: Callable[[str], bool]) -> dict[str, Any]:
         """Its fields that hold figures, with those of these names alone."""
@@ -90,7 +90,7 @@ class SideRow:
 
 
 class Answers(NamedTuple):
-    """What a block answered of a set of examples, as a row tells it."""
+    """The answers of a block to a set of examples, as a row tells them."""
 
     first_example: int
     right: str
@@ -104,8 +104,8 @@ def rows_of(
     *,
     watched: bool = False,
 ) -> list[SideRow]:
-    """Of each job the newest attempt. `answers`: by token, where the workload has a set with labels. `watched`: whether
-    blocks were added until intervals were narrow."""
+    """Return a row for each job's newest attempt. `answers`: by token, where the workload has a set with labels.
+    `watched`: whether blocks were added until intervals were narrow."""
     newest = newest_attempts(blocks)
     ordered = sorted(newest, key=lambda block: (block.experiment_id, block.serial, block.started_at, block.token))
     placed = list(zip(ordered, nights_of(ordered), strict=True))
@@ -121,7 +121,7 @@ def rows_of(
 
 
 def _canaries_ms(placed: Iterable[tuple[Brief, str]]) -> dict[str, dict[str, float]]:
-    """By night and cell."""
+    """Return the median times of canaries, by night and cell."""
     found: dict[str, dict[str, list[float]]] = {}
     for block, night in placed:
         if block.role == "canary" and block.outcome == Outcome.OK and block.median_ms is not None:
@@ -144,7 +144,7 @@ def excluded_rows(exclusions: Iterable[Exclusion], rows: Sequence[SideRow]) -> l
 
 
 def answers_of(blocks: Iterable[BlockFigures], labels: Sequence[int]) -> dict[int, Answers]:
-    """Of blocks that were read with their predictions, by token. `labels`: the right class of each example."""
+    """Return the answers of blocks read with their predictions, by token. `labels`: the right class of each example."""
     told = {block.token: block.predictions for block in blocks if block.predictions is not None}
     return {
         token: Answers(

@@ -42,7 +42,7 @@ def _names(experiment: Experiment) -> dict[str, str]:
 
 
 def _value(experiment: Experiment, own: dict[str, int | str | bool], name: str) -> str:
-    """What a side has of an axis: its own value, the matrix's, the workload's, or the default."""
+    """Return a side's value of an axis: its own, the matrix's, the workload's, or the default."""
     listed = getattr(experiment.matrix, name)
     if name == "network" and not listed:
         listed = (experiment.workload.label,)

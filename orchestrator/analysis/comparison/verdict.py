@@ -28,15 +28,15 @@ MOST_NEEDED = 100_000
 
 
 class Bounds(NamedTuple):
-    """Of the logarithms of ratios."""
+    """The bounds of the logarithms of ratios."""
 
     low: Array
     high: Array
 
 
 def share_of(look: int) -> float:
-    """Of the errors that may be made, what a look at a cell may spend that is looked at again with more blocks; those
-    of all looks, from the first, are one. 0: the only look."""
+    """Return the share of the permitted errors that a look may spend at a cell that is looked at again with more
+    blocks; those of all looks, from the first, are one. 0: the only look."""
     return 1 / (look * (look + 1)) if look else 1.0
 
 
@@ -85,8 +85,8 @@ def judge(within: Bounds, margin: ArrayLike, adjusted_p: ArrayLike, level: Array
 def needed(
     found: Estimate, places: Places, margins: ArrayLike, level: float, rows: int, shares: ArrayLike = 1.0
 ) -> list[int | None]:
-    """How many more units a side would settle each of the rows at these places in four of five cases, if its ratio is
-    what it seems; None where no number of them does. `rows`: of the whole table."""
+    """Return how many more units a side would settle each of the rows at these places in four of five cases, if its
+    ratio is what it seems; None where no number of them does. `rows`: of the whole table."""
     every = len(found.centre)
     limits, apart = np.broadcast_to(np.log1p(margins), every), np.abs(found.centre)
     outermost = np.maximum(apart, np.abs(found.point))

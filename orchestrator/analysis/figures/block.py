@@ -33,7 +33,7 @@ class Rate(Model):
 
     samples: int = Field(ge=1)
     frames: int = Field(ge=1)
-    """Of the largest sample."""
+    """The frames of the largest sample."""
     median_per_s: float
     slowest_per_s: float
 
@@ -53,9 +53,9 @@ class Energy(Model):
     source: PowerSource
     scope: Scope
     name: str
-    """Which gauge, meter, rail or counter."""
+    """The name of the gauge, meter, rail or counter."""
     absolute: bool
-    """Whether the gain is known; otherwise figures compare only on this device."""
+    """True if the gain is known; otherwise figures compare only on this device."""
     gain_uncertainty: float = Field(ge=0)
     """Standard uncertainty of the gain as a share, which all blocks of the device have in common."""
     load_s: float
@@ -69,7 +69,7 @@ class Energy(Model):
 
 
 class Course(Model):
-    """How the latency went under a sustained load, ms."""
+    """The course of the latency under a sustained load, ms."""
 
     load_s: float = Field(gt=0)
     bins_ms: tuple[float | None, ...]
@@ -98,12 +98,12 @@ class LayerTime(Model):
 
 
 class PerLayer(Model):
-    """What a block tells layer by layer; a row holds it apart, because few questions are about it."""
+    """The figures of a block layer by layer; a row holds them apart, because few questions are about them."""
 
     steps: tuple[LayerTime, ...] = ()
-    """In the plan's order."""
+    """The steps' times, in the plan's order."""
     layers: dict[str, Mean] = Field(default_factory=dict)
-    """By name: the time of all steps of a layer in one profiled pass."""
+    """Layers by name: the time of all steps of a layer in one profiled pass."""
     planned: tuple[LayerMemory, ...] = ()
     """Memory by layer of the plan (not measured)."""
 
@@ -124,7 +124,7 @@ class Epoch(Model):
     stage: str
     """`pretrain:LAYER`, or `train` for all layers together."""
     epoch: int = Field(ge=0)
-    """Of the stage, from 0 on."""
+    """The number of the epoch in its stage, from 0 on."""
     loss: float | None = None
     """Mean over the samples; None where it was not finite."""
     error: float | None = None
@@ -137,7 +137,7 @@ class Stage(Model):
 
     name: str
     epochs: int = Field(ge=1)
-    """So many."""
+    """The number of epochs."""
     epoch_ms: float = Field(ge=0)
     epoch_j: float | None = None
     """Net of the idle power; None where that is not known."""
@@ -148,14 +148,14 @@ class Stage(Model):
 
 
 class Trained(Model):
-    """How a training went."""
+    """The course of a training."""
 
     epochs: tuple[Epoch, ...]
-    """In order; of many about as many as a chart can show, the first and the last of each stage among them."""
+    """The epochs in order; of many about as many as a chart can show, each stage's first and last among them."""
     count: int = Field(ge=1)
-    """Of all epochs."""
+    """The number of all epochs."""
     stages: tuple[Stage, ...] = ()
-    """Those that the block ran, in order."""
+    """The stages that the block ran, in order."""
     model: TrainedModel | None = None
     """None where it was not trained to its end."""
 
@@ -186,15 +186,15 @@ class BlockFigures(Model):
     worker: str
     serial: str
     model: str = ""
-    """Of the device."""
+    """The model of the device."""
     profile: str = ""
-    """Of a virtual phone; empty elsewhere."""
+    """The profile of a virtual phone; empty elsewhere."""
     source: Source
     boot_id: str = ""
     fingerprint: str = ""
     """The device's, where the run told none."""
     battery_cycles: int | None = None
-    """Of the phone, before the block."""
+    """The battery's cycles of the phone, before the block."""
     started_at: float
     """Unix time."""
     ended_at: float
@@ -209,14 +209,14 @@ class BlockFigures(Model):
     times: Times | None = None
     """None without a timed sample."""
     inferences: int = 0
-    """Of all timed samples."""
+    """The inferences of all timed samples."""
     stream: bool = False
-    """Whether a sample has several inferences, so that its time is no latency."""
+    """True if a sample has several inferences, so that its time is no latency."""
     rate: Rate | None = None
     setup_ns: dict[str, int] = Field(default_factory=dict)
     """Time in each step of the agent, in order of first appearance, with waiting for the slot and reading back."""
     setup_cached: bool = False
-    """Whether a step used what the farm had kept."""
+    """True if a step used what the farm had kept."""
     first_ns: int | None = 0
     """Time of the first sample, a warm-up or not; None where it is a stream, 0 without a sample."""
     first_timed_ms: float = 0.0
@@ -226,11 +226,11 @@ class BlockFigures(Model):
     energy: Energy | None = None
     """None where power was not measured, or not over the load."""
     course: Course | None = None
-    """In mode `sustained`."""
+    """The course of the latency in mode `sustained`."""
     per_layer: PerLayer | None = None
     psnr_db: float | None = None
     """The least of its outputs against the reference; None where they are equal, or were not compared."""
     trained: Trained | None = None
-    """Where the workload is a training."""
+    """The training's course, where the workload is one."""
     predictions: Predictions | None = None
-    """Where the workload has a set: what agreement is made of; a row holds them apart."""
+    """The predictions, where the workload has a set: agreement is made of them; a row holds them apart."""

@@ -18,7 +18,7 @@ LAST_SHARE = 0.1
 
 
 def course_of(timed: Sequence[Sample]) -> Course | None:
-    """Of timed samples in their order; None where they are too few, or too short, to speak of a load."""
+    """Return the course of timed samples in order; None where they are too few, or too short, to speak of a load."""
     if len(timed) < 2:
         return None
     start = timed[0].start_ns
@@ -35,6 +35,6 @@ def course_of(timed: Sequence[Sample]) -> Course | None:
 
 
 def _median_ms(curve: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
-    """Of the samples that ended in a stretch of time."""
+    """Return the median of the samples that ended in a stretch of time."""
     inside = [ms for t, ms in curve if start_s < t <= end_s]
     return median(inside) if inside else None

@@ -17,7 +17,7 @@ from .course import course_of
 from .times import NS_PER_MS, mean_of, timed_ms, times_of
 
 MOST_EPOCHS = 200
-"""Of a training that a row holds, about."""
+"""The epochs of a training that a row holds, about."""
 
 
 def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockFigures:

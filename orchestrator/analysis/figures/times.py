@@ -14,9 +14,9 @@ from orchestrator.model.record import Record
 
 NS_PER_MS = 1e6
 QUANTILES = 32
-"""At most so many of a block's times stand for all: blocks with as many samples or fewer lose nothing but the order."""
+"""The most times that stand for a block's: blocks with as many samples or fewer lose nothing but the order."""
 FEWEST_OF_FIFTHS = 10
-"""With fewer times, fifths of them tell nothing of a change within the block."""
+"""The times below which fifths of them tell nothing of a change within the block."""
 
 
 class Mean(Model):
@@ -25,13 +25,13 @@ class Mean(Model):
     count: int = Field(ge=1)
     mean_ms: float
     variance: float | None = None
-    """In ms squared; None of one time."""
+    """The variance in ms squared; None of one time."""
     whole: bool = False
-    """Whether all are whole milliseconds, so that they were rounded."""
+    """True if all are whole milliseconds, so that they were rounded."""
 
 
 class Times(Mean):
-    """Of a block's timed samples, ms: latencies, except those of a stream."""
+    """The times of a block's timed samples, ms: latencies, except those of a stream."""
 
     median_ms: float
     min_ms: float
@@ -53,7 +53,7 @@ def timed_ms(record: Record) -> list[float]:
 
 
 def mean_of(times_ms: Sequence[float]) -> Mean:
-    """Of one time or more."""
+    """Return the mean of one time or more."""
     return Mean(**_mean(times_ms))
 
 
@@ -68,7 +68,7 @@ def _mean(times_ms: Sequence[float]) -> dict[str, Any]:
 
 
 def times_of(times_ms: Sequence[float]) -> Times | None:
-    """Of a block's times in their order; None of none."""
+    """Return the figures of a block's times in their order; None of none."""
     if not times_ms:
         return None
     ordered = sorted(times_ms)
@@ -86,8 +86,8 @@ def times_of(times_ms: Sequence[float]) -> Times | None:
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
-    """Of values in ascending order, linear between the two next to it: what NumPy says, to the last bit, in a tenth of
-    the time where there are few."""
+    """Return a percentile of ascending values, linear between the two next to it: what NumPy says, to the last bit,
+    in a tenth of the time where there are few."""
     place = (len(ordered) - 1) * (percent / 100)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)

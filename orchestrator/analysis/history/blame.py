@@ -1,4 +1,4 @@
-"""Whose a change is: the candidate's, the device's, the farm's, or nobody knows.
+"""The cause of a change: the candidate, the device, the farm, or unknown.
 
 Sides that ran next to each other on one phone share its heat, its battery and its system. So a change of their ratio is
 not the device's, unless nothing of the candidate changed that night and something of the device did. A change of the
@@ -30,12 +30,12 @@ class Blame(NamedTuple):
     cause: Cause
     because: str
     also: Facts
-    """What else changed that night: before, after."""
+    """The other changes of that night: before, after."""
 
 
 def of_ratio(before: Figure | None, after: Figure | None, moved_a: float, moved_b: float, *, own: bool) -> Blame:
-    """Of a change of B over A. `moved_a`, `moved_b`: by how much each side moved, in logarithms; `own`: whether the
-    level of the device does not explain it."""
+    """Blame a change of B over A. `moved_a`, `moved_b`: by how much each side moved, in logarithms; `own`: whether
+    the level of the device does not explain it."""
     also = changed(before, after)
     side_a, side_b = _own(before, after, "a"), _own(before, after, "b")
     known = _known(before, after)
@@ -53,7 +53,7 @@ def of_ratio(before: Figure | None, after: Figure | None, moved_a: float, moved_
 
 
 def of_level(key: Key, size: float, place: int, levels: Levels, before: Figure | None, after: Figure | None) -> Blame:
-    """Of a change of the level: of side A, or of the only side. `size`: in logarithms."""
+    """Blame a change of the level: of side A, or of the only side. `size`: in logarithms."""
     also = changed(before, after)
     device, others = _moved_with(key, size, place, levels)
     farm = bool(others) and sum(others) >= MOST * len(others)
@@ -77,7 +77,7 @@ def of_level(key: Key, size: float, place: int, levels: Levels, before: Figure |
 
 
 def moved(values: np.ndarray, place: int) -> float | None:
-    """By how much a series of logarithms moved around a night; None where it has no figure on one side."""
+    """Return how far a series of logarithms moved around a night; None where it has no figure on one side."""
     before = values[max(0, place - AROUND) : place]
     after = values[place : place + AROUND]
     before, after = before[~np.isnan(before)], after[~np.isnan(after)]
@@ -92,7 +92,7 @@ def changed(before: Figure | None, after: Figure | None) -> Facts:
 
 
 def _moved_with(key: Key, size: float, place: int, levels: Levels) -> tuple[list[bool], list[bool]]:
-    """Of each other cell of the device, and of each other device by the median of its cells, whether it moved too."""
+    """Return for each other cell of the device, and each other device by its cells' median, whether it moved too."""
     device: list[bool] = []
     others: dict[str, list[float]] = {}
     for other, values in levels.items():

@@ -1,4 +1,4 @@
-"""Which steps of the ratio are its own, and not the device's heat or battery seen through it.
+"""The steps of the ratio that are its own, not the device's heat or battery seen through it.
 
 Two builds need not slow down alike when a phone is hot. So the ratio is fitted by the level of the baseline on the same
 phone, which follows heat and battery, and by steps, together (analysis of covariance, least squares). A step is taken

@@ -24,7 +24,7 @@ class Change(Model):
     night: str
     at: float
     of: Literal["ratio", "level"]
-    """Of candidate over baseline, or of the baseline (of the only side)."""
+    """The series that changed: candidate over baseline, or the baseline (the only side)."""
     change: float
     """Share: 0.05 is 5 % more."""
     worse: bool
@@ -34,7 +34,7 @@ class Change(Model):
     cause: Cause
     because: str
     also: dict[str, tuple[str, str]]
-    """What else changed on the device since the night before: before, after."""
+    """The other changes on the device since the night before: before, after."""
 
 
 class Trail(Model):
@@ -47,9 +47,9 @@ class Trail(Model):
     basis: str
     unit: str
     a: tuple[float | None, ...]
-    """Of the baseline, or the only side; None in nights without it."""
+    """The figures of the baseline, or of the only side; None in nights without it."""
     b: tuple[float | None, ...]
-    """Of the candidate; empty where there is one side."""
+    """The figures of the candidate; empty where there is one side."""
     noise: float
     """Learnt from the series: standard deviation of the ratio from night to night, a share; of the level, with one
     side."""
@@ -93,8 +93,8 @@ def history(of: str, nights: Sequence[Night], figures: Iterable[Figure], level: 
 
 
 def _alike(levels: Levels, level: float) -> dict[tuple[str, str], float]:
-    """By metric and basis how alike the levels of neighbouring nights are. Ratios are not taken together: one that
-    drifts must not be told by what the others do."""
+    """Return by metric and basis how alike the levels of neighbouring nights are. Ratios are not taken together: one
+    that drifts must not be told by what the others do."""
     several: dict[tuple[str, str], list[list[float]]] = {}
     for key, logs in levels.items():
         several.setdefault((key.metric, key.basis), []).append(logs[np.isfinite(logs)].tolist())

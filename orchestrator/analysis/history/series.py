@@ -1,4 +1,4 @@
-"""What a history is made of: a figure of one cell on one device in one night, of one side or of two."""
+"""The material of a history: a figure of one cell on one device in one night, of one side or of two."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Night(Model):
 
 
 class Key(NamedTuple):
-    """What one series is of."""
+    """The key of one series."""
 
     device: str
     cell: str
@@ -92,7 +92,7 @@ def _level(rows: Iterable[SideRow], name: str) -> float | None:
 
 
 def facts_of(rows: Iterable[SideRow]) -> dict[str, str]:
-    """What the blocks say ran them; several values by commas. Not the cycles of batteries, which only grow."""
+    """Return what the blocks say ran them; several values by commas. Battery cycles are left out: they only grow."""
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         for name, text in row.provenance.items():

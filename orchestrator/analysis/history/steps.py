@@ -1,4 +1,4 @@
-"""Where a series steps: settled change points, and what is new in the last nights.
+"""The steps of a series: settled change points, and what is new in the last nights.
 
 A change point needs three values on each side (`change_points`). What the last two or three nights say is not waited
 for: their mean is held against the level before, by Student's t with the series' own noise floor, corrected for both
@@ -21,13 +21,13 @@ LEAST_BEFORE = 5
 AGREES = 0.7
 """Each new night lies at least so far, in units of their mean's step: else one of them is a spike."""
 DIGITS = 9
-"""Of logarithms: means of so many equal values are the same, whatever arithmetic makes of their last digits."""
+"""Digits of logarithms: means of equal values are the same to so many, whatever arithmetic makes of the last."""
 NEW = (2, 3)
 """Nights that are new."""
 
 
 class Step(NamedTuple):
-    """From `place` on the values are higher by `size`."""
+    """A step: the values from `place` on are higher by `size`."""
 
     place: int
     size: float
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Of one series of logarithms: a size of 0.05 is about 5 %."""
+    """The steps of one series of logarithms: a size of 0.05 is about 5 %."""
 
     noise: float
     """Standard deviation of a night."""

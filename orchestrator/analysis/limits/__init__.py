@@ -1,4 +1,4 @@
-"""How large a dimension may be on a device: the search, and what it found."""
+"""The largest dimension that a device bears: the search, and what it found."""
 
 from .ended import Ended, ended
 from .found import Limit, Probe, limits, weights_of

@@ -1,4 +1,4 @@
-"""How a probe of a search ended."""
+"""The end of a probe of a search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WRONG_OUTPUT, CRASHED = "wrong_output", "crashed"
 
 
 def ended(outcome: str, cause: str) -> Ended:
-    """How a job ended, as a search sees it. A block that was measured under bad conditions ran all the same."""
+    """Return how a job ended, as a search sees it. A block that was measured under bad conditions ran all the same."""
     match outcome:
         case Outcome.OK:
             return "ran"

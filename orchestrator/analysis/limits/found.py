@@ -1,4 +1,4 @@
-"""What a search found of a device's limits: the largest value that ran, the smallest that did not, and why. Pure."""
+"""The limits of a device that a search found: the largest value that ran, the smallest that did not, and why. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Probe(Model):
     ended: Ended
     cause: str = ""
     reason: str = ""
-    """For people: which limit, by how much; of a kill what the device's log says."""
+    """A reason for people: which limit, by how much; of a kill what the device's log says."""
     median_ms: float | None = None
-    """Of an inference, or of an epoch of each stage of a training; None where it did not run."""
+    """The median of an inference, or of an epoch of each stage of a training; None where it did not run."""
     weights: int | None = None
     """Weights and biases of the network; of a built-in one."""
 
@@ -35,18 +35,18 @@ class Limit(Model):
     serial: str
     source: Source
     label: str
-    """Of the cell, without the dimension."""
+    """The label of the cell, without the dimension."""
     dimension: str
     largest: Probe | None
-    """That ran, below all that did not; None: nothing ran."""
+    """The largest value that ran, below all that did not; None: nothing ran."""
     smallest: Probe | None
-    """That did not run; None: everything did, up to the most that is tried."""
+    """The smallest value that did not run; None: everything did, up to the most that is tried."""
     probes: tuple[Probe, ...]
-    """By value."""
+    """The probes by value."""
     over: bool
-    """Whether the search has ended with an answer as near as was asked for."""
+    """True if the search has ended with an answer as near as was asked for."""
     stopped: bool = False
-    """Whether it has ended without."""
+    """True if it has ended without an answer."""
     consistent: bool
     """False: a value ran that is larger than one that did not, as where something else took the memory."""
 

@@ -12,11 +12,11 @@ from .ended import Ended
 REPEATS = 3
 """Jobs for a value that the farm lost each time, after which a search gives up."""
 KILLS = 2
-"""Of a value until it counts as one that does not run: something else may have taken the memory once."""
+"""Kills of a value until it counts as one that does not run: something else may have taken the memory once."""
 
 
 class Stand(NamedTuple):
-    """Where a search is."""
+    """The state of a search."""
 
     ran: frozenset[int]
     not_run: frozenset[int]
@@ -28,12 +28,12 @@ class Stand(NamedTuple):
 
     @property
     def found(self) -> bool:
-        """Whether it is over, with an answer."""
+        """True if the search is over, with an answer."""
         return self.following is None and self.stopped_at is None
 
 
 def stand(search: LimitSearch, probes: Mapping[int, Sequence[Ended]]) -> Stand:
-    """After these probes of each value."""
+    """Return where a search stands after these probes of each value."""
     ran = frozenset(value for value, ends in probes.items() if "ran" in ends)
     over = {value: ends for value, ends in probes.items() if value not in ran}
     not_run = frozenset(value for value, ends in over.items() if "refused" in ends or ends.count("killed") >= KILLS)
@@ -47,7 +47,7 @@ def stand(search: LimitSearch, probes: Mapping[int, Sequence[Ended]]) -> Stand:
 
 
 def next_value(search: LimitSearch, ran: Collection[int], not_run: Collection[int]) -> int | None:
-    """What to try after these values ran and those did not; None: the answer is as near as was asked for."""
+    """Return what to try after these values ran and those did not; None: the answer is as near as was asked for."""
     high = min(not_run, default=None)
     low = max((value for value in ran if high is None or value < high), default=None)
     if low is None and high is None:

@@ -11,7 +11,7 @@ from orchestrator.model.experiment import Place, Published, PublishedTable, Stud
 from orchestrator.model.experiment.published import PERCENT, UNITS
 
 MODELLED = ("energy", "load_power", "idle_power", "net_power", "limit", "limit_time")
-"""What a virtual phone has from its profile, of which published figures are a part."""
+"""The metrics that a virtual phone has from its profile, of which published figures are a part."""
 
 
 class Figure(NamedTuple):
@@ -34,7 +34,7 @@ class Figure(NamedTuple):
 
     @property
     def device(self) -> str:
-        """Where it was measured; empty where that is not said."""
+        """The device on which it was measured; empty where that is not said."""
         return str(self.keys.get("device", ""))
 
     @property
@@ -60,7 +60,7 @@ class Figure(NamedTuple):
         return f"{self.part.title} ({name if ' ' in name else f'table {name}'})"
 
     def contradiction(self, study: Study) -> str:
-        """What the text says against it; empty where nothing does."""
+        """Return what the text says against it; empty where nothing does."""
         found = (
             each.but
             for each in study.contradictions
@@ -84,7 +84,7 @@ class OurDevice(NamedTuple):
     model: str
 
     def is_a(self, name: str, study: Study) -> bool:
-        """Whether it is that device of the study, or of that model, or of that kind: `phone` or `workstation`."""
+        """Return whether it is that device of the study, of that model, or of that kind: `phone` or `workstation`."""
         kind = "workstation" if self.source == Source.WORKSTATION else "phone"
         return name in (kind, self.named_in(study)) or fnmatchcase(self.model.lower(), name.lower())
 

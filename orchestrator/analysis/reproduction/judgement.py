@@ -39,7 +39,7 @@ class Judged(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Between which values a device's limit lies, and the memory that its driver tells."""
+    """The values between which a device's limit lies, and the memory that its driver tells."""
 
     memory: int
     ran: float
@@ -54,14 +54,14 @@ class Range(NamedTuple):
 
 
 def around(theirs: float, tolerance: float) -> Range:
-    """Up to `tolerance` times a ratio of theirs, never past half the way to no difference where theirs shows one."""
+    """Return the range up to `tolerance` times a ratio of theirs, at most half the way to none where theirs differs."""
     middle = log(theirs)
     width = min(log(tolerance), abs(middle) / 2 if abs(middle) > log(ALIKE) else inf)
     return Range(middle - width, middle + width)
 
 
 def expected(order: str, times: float) -> Range:
-    """What agrees with a finding."""
+    """Return the range of ratios that agrees with a finding."""
     return {"less": Range(-inf, log(times)), "more": Range(log(times), inf), "alike": around(times, 1.25)}[order]
 
 
@@ -79,7 +79,7 @@ def judge_ratio(found: Estimate | None, wanted: Range, text: str) -> Judged:
 
 
 def _more_blocks(found: Estimate, wanted: Range) -> str:
-    """How many would decide it in four of five cases, if the ratio is what it seems."""
+    """Say how many more blocks would decide it in four of five cases, if the ratio is what it seems."""
     room = min(abs(found.centre.item() - edge) for edge in wanted if isfinite(edge))
     for more in MANY:
         std, freedom = (each.item() for each in found.after(np.array([more]), np.array([0])))
@@ -90,7 +90,7 @@ def _more_blocks(found: Estimate, wanted: Range) -> str:
 
 
 def judge_by_memory(own: Bounds, others: Sequence[Bounds]) -> Judged:
-    """Whether a device's limit is above those of devices with less memory, and below those of devices with more."""
+    """Judge whether a device's limit is above those of devices with less memory, and below those with more."""
     agree = differ = 0
     for other in others:
         low, high = (own, other) if own.memory < other.memory else (other, own)
@@ -121,7 +121,7 @@ def judge_best(published: float, best: Best) -> Judged:
 
 
 def judge_all_same(same: int, of: int) -> Judged:
-    """Whether predictions change, where those of theirs did not: by the interval of Clopper and Pearson."""
+    """Judge whether predictions change, where theirs did not: by the interval of Clopper and Pearson."""
     from scipy.special import betaincinv
 
     changed, beyond = of - same, (1 - CONFIDENCE) / 2
@@ -137,7 +137,7 @@ def judge_all_same(same: int, of: int) -> Judged:
 
 
 def judge_crossing(pays: Sequence[PaysFrom]) -> Judged:
-    """Behind at the smallest size, ahead from some size on, as the first of them shows it."""
+    """Judge whether it is behind at the smallest size, ahead from some size on, as the first of them shows it."""
     if not pays:
         return Judged("not comparable", "it was not measured at two sizes on both")
     sizes, ratios, lead = pays[0].sizes, pays[0].ratios, pays[0].lead_at

@@ -29,7 +29,7 @@ Keys = Mapping[str, Any]
 
 
 class Ours(NamedTuple):
-    """What stands beside a published figure, in our units; the reason where nothing does."""
+    """Our counterpart of a published figure, in our units; the reason where there is none."""
 
     value: float | None
     blocks: Sequence[Block] = ()
@@ -51,7 +51,7 @@ class Finder:
         self.devices = list(dict.fromkeys(OurDevice(b.serial, b.source.value, b.model) for b, _ in self._good))
 
     def measured(self, metric: str, device: OurDevice, keys: Keys) -> Ours:
-        """Of the cells that have the keys the least one; of limits the largest."""
+        """Return the least figure of the cells that have the keys; of limits the largest."""
         if metric in ("limit", "limit_time"):
             return self._limit(metric, device, keys)
         found = self._least(metric, device, keys)
@@ -62,7 +62,7 @@ class Finder:
         return found
 
     def bounds(self, device: OurDevice) -> Bounds | None:
-        """Of its largest limit; None where no search has found one."""
+        """Return the bounds of a device's largest limit; None where no search has found one."""
         memory = {
             block.runs_on.facts.global_bytes
             for block, _ in self._good
@@ -159,7 +159,7 @@ class Finder:
 
 
 def ratio(a: Ours, b: Ours) -> Estimate | None:
-    """Of b over a, by the estimator of `farm compare`; None where blocks are too few for one."""
+    """Estimate b over a, by the estimator of `farm compare`; None where blocks are too few for one."""
     return estimate(a.blocks, b.blocks, METRICS["latency"].between) if a.blocks and b.blocks else None
 
 
@@ -225,7 +225,7 @@ PARTS = (DoubtCode.LAYERS_MISSING, DoubtCode.LAYERS_REFUSED)
 
 
 def _in_parts(block: BlockFigures) -> str:
-    """Why a block's time is not that of its network as it was asked for; empty where it is."""
+    """Return why a block's time is not that of its network as it was asked for; empty where it is."""
     first, more, _ = next((each.detail for each in block.doubts if each.code in PARTS), "").partition("; ")
     return f"{first}, and other layers" if more else first
 
@@ -241,7 +241,7 @@ READERS: Mapping[str, Callable[[BlockFigures], float | None]] = {
     "net_power": _net_power_w,
     "memory": lambda block: float(block.memory.device_peak_bytes) if block.memory else None,
 }
-"""How a figure of each metric is read from a block, in our units."""
+"""The readers of each metric's figure from a block, in our units."""
 
 
 def _columns(cell: Cell) -> dict[str, Any]:

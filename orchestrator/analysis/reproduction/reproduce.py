@@ -47,14 +47,14 @@ class Beside(Model):
     published: float | None = None
     """None of a finding."""
     logged: bool = False
-    """Whether theirs is of the authors' own logs, which the text does not have."""
+    """True if theirs is from the authors' own logs, which the text does not have."""
     serial: str
     """Ours."""
     source: str = ""
     same_model: bool = False
-    """Whether ours is of the model that was published, real or virtual."""
+    """True if ours is of the model that was published, real or virtual."""
     ours: float | None = None
-    """In the published unit."""
+    """Our figure in the published unit."""
     cell: str = ""
     ratio: float | None = None
     """Ours over theirs."""
@@ -68,7 +68,7 @@ class Reproduction(Model):
 
     beside: tuple[Beside, ...]
     counts: dict[str, dict[Verdict, int]]
-    """By our device and source: figures and findings of each verdict."""
+    """The figures and findings of each verdict, by our device and source."""
 
 
 def reproduce(
@@ -150,7 +150,7 @@ class _Judge:
                 )  # fmt: skip
 
     def _others(self, over: Mapping[str, object], device: OurDevice) -> list[OurDevice | None]:
-        """What a device is compared with: itself, or those that `over` names; None where there is none."""
+        """Return what a device is compared with: itself, or those that `over` names; None where there is none."""
         if "device" not in over:
             return [device]
         name, study = str(over["device"]), self._published.read
@@ -243,7 +243,7 @@ def _proportion(base: Ours, own: Ours, wanted: Range, theirs: float | None = Non
 
 
 def is_base(one: Figure, figure: Figure) -> bool:
-    """Whether it is the figure in whose proportion the other is judged."""
+    """Return whether a figure is the one in whose proportion the other is judged."""
     same = one.table is figure.table and one.part is figure.part and not one.place.over and one.metric == figure.metric
     beside = (one.row, figure.column) == (figure.table.base, one.column)
     return same and (beside or (one.column, figure.row) == (figure.table.base, one.row))

@@ -33,16 +33,16 @@ class Brief(NamedTuple):
     ended_at: float
     cause: str
     median_ms: float | None
-    """Of the latency; None of a stream, and of a block that did not go well."""
+    """The median of the latency; None of a stream, and of a block that did not go well."""
     first_result_ms: float | None
-    """From a fresh process to its first result; None where `median_ms` is."""
+    """The time from a fresh process to its first result; None where `median_ms` is."""
     whole_ms: bool
     relative_energy: bool
     values: dict[str, float]
     """The other figures, by metric and basis."""
     uncertainties: dict[str, list[float]]
-    """Of an energy: what repetition makes smaller, and what not. One that `values` lacks is void: its load was too
-    short."""
+    """Uncertainties of an energy: what repetition makes smaller, and what not. An energy that `values` lacks is
+    void: its load was too short."""
     provenance: dict[str, str]
 
 

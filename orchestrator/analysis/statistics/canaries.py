@@ -24,12 +24,12 @@ class CanaryWord(StrEnum):
 
 
 class CanaryVerdict(Model):
-    """What the canaries of one device say."""
+    """The verdict on the canaries of one device."""
 
     serial: str
     source: Source
     canaries: int
-    """Those that went well."""
+    """The canaries that went well."""
     failed: int
     verdict: CanaryWord
     reason: str
@@ -37,7 +37,7 @@ class CanaryVerdict(Model):
     """Unix time of each canary that went well."""
     median_ms: tuple[float, ...]
     change: tuple[float, ...]
-    """Of each, relative to the median of all: 0.03 is 3 % slower."""
+    """The change of each, relative to the median of all: 0.03 is 3 % slower."""
 
 
 def canary_verdicts(blocks: Sequence[BlockFigures]) -> tuple[CanaryVerdict, ...]:

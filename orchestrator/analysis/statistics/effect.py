@@ -27,9 +27,9 @@ class Effect(Model):
     """A true difference of this size between two cells is found in 80 % of experiments at the 5 % level."""
 
     difference: float
-    """In the unit of the values."""
+    """The difference in the unit of the values."""
     share: float
-    """Of the first cell's median."""
+    """The difference as a share of the first cell's median."""
 
 
 def detectable(first: Sequence[float], second: Sequence[float]) -> Effect | None:
@@ -46,7 +46,7 @@ def detectable(first: Sequence[float], second: Sequence[float]) -> Effect | None
 
 
 def _variance_of_centre(values: Sequence[float]) -> tuple[float, int]:
-    """Of the trimmed mean, and how many values are kept."""
+    """Return the variance of the trimmed mean, and how many values are kept."""
     count, ordered = len(values), sorted(values)
     cut = max(count // 10, int(count >= TRIMMED_FROM))
     kept = count - 2 * cut

@@ -28,8 +28,8 @@ class Figure(Model):
 
     value: float | None
     within: Interval | None
-    """For comparisons on this device: over blocks (of one by its own uncertainty), and never narrower than their own
-    uncertainties allow, of which the systematic part does not shrink; without the gain's, which all blocks share."""
+    """The interval for comparisons on this device: over blocks (of one by its own uncertainty), never narrower than
+    their own uncertainties allow, of which the systematic part stays; without the gain's, which all blocks share."""
     total: Interval | None
     """The same with the gain's uncertainty: for comparisons with other devices, where the gain is known at all."""
     unresolved: Unresolved | None = None
@@ -45,7 +45,7 @@ class EnergyPerInference(Model):
     source: PowerSource
     scope: Scope
     absolute: bool
-    """Whether the gain is known; otherwise the figure compares only on this device."""
+    """True if the gain is known; otherwise the figure compares only on this device."""
 
 
 class EnergyUse(Model):
@@ -55,10 +55,10 @@ class EnergyUse(Model):
     scope: Scope
     name: str
     absolute: bool
-    """Whether every block's gain is known; otherwise figures compare only on this device."""
+    """True if every block's gain is known; otherwise figures compare only on this device."""
     blocks: int
     inferences: int
-    """Of all blocks, in their load phases."""
+    """The inferences of all blocks, in their load phases."""
     per_inference_j: Figure | None
     """Net of the idle power; None where no block rested."""
     gross_per_inference_j: Figure | None
@@ -98,7 +98,7 @@ def energy_uses(blocks: Iterable[BlockFigures], *, watched: bool = False) -> tup
 
 
 def energy_doubts(blocks: Iterable[BlockFigures]) -> list[Doubt]:
-    """What is doubtful about the blocks' energies, beside what their records say."""
+    """Return what is doubtful about the blocks' energies, beside what their records say."""
     return [doubt for block in blocks if block.energy is not None for doubt in block.energy.doubts]
 
 
@@ -139,7 +139,7 @@ def uncertainty(estimate: Value, gain: float) -> tuple[float, float]:
 
 
 def is_short(energy: Energy) -> bool:
-    """Whether the energy is void; with a slow gauge the doubt alone is told of longer loads, whose intervals hold."""
+    """Return whether the energy is void; under longer loads a slow gauge's doubt is told, but intervals hold."""
     return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
 
 
@@ -184,7 +184,7 @@ def _wider(interval: Interval, value: float, least: float, more: float, *, on_lo
 
 
 def _of_too_few(values: Sequence[float]) -> Interval:
-    """Of one block or two: how blocks differ is not known, or hardly."""
+    """Return the interval of one block or two: how blocks differ is not known, or hardly."""
     return Interval(
         low=min(values),
         high=max(values),

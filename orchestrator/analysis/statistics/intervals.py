@@ -45,16 +45,16 @@ of it."""
 GAP = 1.5
 """Values lie apart that are so many half-widths of the interval away from their neighbour."""
 GAP_OUT = 0.0005
-"""So much may be left out by ranks of watched values that lie apart: what the range of twelve leaves out."""
+"""The share that ranks of watched values that lie apart may leave out: what the range of twelve leaves out."""
 MOST_INTERPOLATED = 0.48
 LARGEST_LOG = 700.0
-"""Of a factor that a number can hold."""
+"""The largest logarithm of a factor that a number can hold."""
 INNER_OUT = 1.7
 """Ranks are interpolated further where the inner one leaves out at most so many times what it may."""
 
 
 class Method(StrEnum):
-    """How an interval is made."""
+    """The method by which an interval is made."""
 
     T = "t"
     """Student's t of means."""
@@ -63,21 +63,21 @@ class Method(StrEnum):
     RANGE = "range"
     """Least and largest of too few values for 95 %, further apart as these may be alike."""
     RANKS = "ranks"
-    """Of the sorted values, interpolated."""
+    """The method of the sorted values, interpolated."""
     OWN = "own"
     """The uncertainty that the only block states of itself: nothing is known of other blocks."""
 
 
 class Interval(Model):
-    """In the unit of what it belongs to."""
+    """An interval in the unit of what it belongs to."""
 
     low: float
     high: float
     level: float = LEVEL
-    """How often intervals made so hold the truth, at least; 0 where nobody knows."""
+    """The rate at which intervals made so hold the truth, at least; 0 where nobody knows."""
     method: Method = Method.T
     conditional: bool = False
-    """Whether the level holds only where successive blocks are independent: there are too few to show it."""
+    """True if the level holds only for independent successive blocks: there are too few to show it."""
 
     @property
     def half_width(self) -> float:
@@ -126,7 +126,7 @@ def _ends(values: Sequence[float], ranks: _Ranks, *, watched: bool, positive: bo
 
 
 def _further(middle: float, end: float, wider: float, *, by_factor: bool) -> float:
-    """So many times as far from the middle; `by_factor`: between logarithms."""
+    """Return the end `wider` times as far from the middle; `by_factor`: between logarithms."""
     if not by_factor:
         return middle + (end - middle) * wider
     return middle * exp(min(LARGEST_LOG, wider * log(end / middle)))
@@ -160,7 +160,7 @@ def _ranks(n: int, level: float) -> _Ranks:
 
 
 def _covers(n: int, k: int) -> float:
-    """How often the median lies between the k-th smallest and the k-th largest of n values; -1 past the middle."""
+    """Return how often the median lies between the k-th smallest and k-th largest of n values; -1 past the middle."""
     return -1.0 if 2 * k > n + 1 else 1 - 2 * sum(comb(n, i) for i in range(k)) / 2**n
 
 
@@ -174,5 +174,5 @@ def relative_half_width(values: Sequence[float], *, watched: bool = False, posit
 
 
 def range_coverage(blocks: int) -> float:
-    """How often the range of so many values covers the true median, whatever their distribution: 1 - 2 / 2^n."""
+    """Return how often the range of so many values covers the true median, by any distribution: 1 - 2 / 2^n."""
     return 1 - 2 * 0.5**blocks if blocks else 0.0

@@ -15,19 +15,19 @@ from .resolution import Unresolved, median_of
 
 
 class Latency(Model):
-    """Of the blocks that went well, in ms; each block has the same weight, however many samples it has."""
+    """The latency of blocks that went well, ms; each has the same weight, however many samples it has."""
 
     blocks: int = Field(ge=1)
     samples: int = Field(ge=1)
     median_ms: float | None
     """Median over blocks of the blocks' medians; None where it is not resolved."""
     interval_ms: Interval | None
-    """Of the median, over blocks; None with fewer than three, and where the median is not told."""
+    """The interval of the median, over blocks; None with fewer than three, and where the median is not told."""
     unresolved: Unresolved | None = None
     mad_ms: float
     """Median over blocks of the median absolute deviation of a block's samples from their median."""
     min_ms: float
-    """Of all samples."""
+    """The least of all samples."""
     p90_ms: float | None
     """Median over blocks of the blocks' 90th percentiles; None where the median is not told."""
     p99_ms: float | None

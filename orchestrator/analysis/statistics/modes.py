@@ -17,7 +17,7 @@ Mode = Literal["steady", "cold", "sustained"]
 
 
 class ColdStart(Model):
-    """From the start of a fresh process to its first result, medians over blocks, ms."""
+    """The time from the start of a fresh process to its first result, medians over blocks, ms."""
 
     blocks: int
     total_ms: float | None
@@ -33,7 +33,7 @@ class ThrottleBin(Model):
 
     start_s: float
     end_s: float
-    """Since the load began."""
+    """The time since the load began."""
     median_ms: float
     """Median over blocks of the median latency in it."""
     low_ms: float
@@ -42,7 +42,7 @@ class ThrottleBin(Model):
 
 
 class Throttling(Model):
-    """How the speed held up under load."""
+    """The speed under load, and how it held up."""
 
     blocks: int
     load_s: float
@@ -64,7 +64,7 @@ def block_value_ms(block: BlockFigures, mode: Mode) -> float | None:
 
 
 def cold_start(blocks: Sequence[BlockFigures], *, watched: bool = False) -> ColdStart | None:
-    """Of blocks in mode `cold`; None where none has a sample."""
+    """Summarise blocks in mode `cold`; None where none has a sample."""
     found = [block for block in blocks if block.times]
     if not found:
         return None
@@ -80,7 +80,7 @@ def cold_start(blocks: Sequence[BlockFigures], *, watched: bool = False) -> Cold
 
 
 def throttling(blocks: Sequence[BlockFigures]) -> Throttling | None:
-    """Of blocks in mode `sustained`; None where none has a load long enough to speak of."""
+    """Summarise blocks in mode `sustained`; None where none has a load long enough to speak of."""
     curves = [block.course for block in blocks if block.course is not None]
     first = [curve.first_ms for curve in curves if curve.first_ms is not None]
     last = [curve.last_ms for curve in curves if curve.last_ms is not None]

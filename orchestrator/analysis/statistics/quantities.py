@@ -1,4 +1,4 @@
-"""What is told of a result: each quantity is declared here once, with its name, its unit, and where it comes from.
+"""The quantities of a result: each is declared here once, with its name, its unit, and where it comes from.
 
 Tables, pages, JSON, notebooks and Prometheus take value and interval from `told_of`, so that one quantity is one number
 under one name everywhere. Names and bases are those of `farm compare`.
@@ -21,12 +21,12 @@ class Quantity(NamedTuple):
 
     unit: str
     family: str
-    """Of Prometheus, in base units."""
+    """The family's name for Prometheus, in base units."""
     base: float = 1.0
     """One unit in the base unit."""
     help: str = ""
     has_interval: bool = True
-    """Whether it is told with its interval, and so may not be resolved."""
+    """True if it is told with its interval, and so may not be resolved."""
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -61,13 +61,13 @@ class Told:
     """One quantity of a result, as every output tells it."""
 
     metric: str
-    """Of `QUANTITIES`."""
+    """The name in `QUANTITIES`."""
     value: float | None
     """None where it is not resolved."""
     interval: Interval | None = None
     unresolved: Unresolved | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What tells figures of one metric apart, as labels of Prometheus."""
+    """Labels of Prometheus that tell figures of one metric apart."""
 
     @property
     def basis(self) -> str:

@@ -16,13 +16,13 @@ from orchestrator.model.base import Model
 from .intervals import MIN_BLOCKS, Interval, median_interval
 
 MOST_HALF_WIDTH = 0.5
-"""Of a figure that is told, as a share of it."""
+"""The largest half-width of a figure that is told, as a share of it."""
 MOST_BLOCKS = 200
-"""To ask for more than so many is no advice."""
+"""The most blocks to ask for: more is no advice."""
 
 
 class Unresolved(Model):
-    """Why a figure is not told, and what would let it be."""
+    """The reason why a figure is not told, and what would let it be."""
 
     why: Literal["wide", "short load"]
     """`wide`: of its interval; `short load`: every block's load is too short for an energy."""
@@ -30,7 +30,7 @@ class Unresolved(Model):
     below: float | None = None
     """All that is known, in the figure's unit: it lies between these."""
     needs_blocks: int | None = None
-    """So many in all would resolve it if the noise stays the same; None: no sane number would."""
+    """The blocks in all that would resolve it if the noise stays the same; None: no sane number would."""
     needs_load_s: float | None = None
     """Length of a load that is long enough."""
 

@@ -1,4 +1,4 @@
-"""How runs of the same experiment on other days differ, which the blocks of one run cannot show."""
+"""The difference between runs of one experiment on other days, which the blocks of one run cannot show."""
 
 from __future__ import annotations
 

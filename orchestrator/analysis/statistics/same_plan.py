@@ -16,7 +16,7 @@ Key = tuple[str, str, str]
 
 
 def same_plan_doubts(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) -> dict[Key, Doubt]:
-    """Of each cell that ran the plan of another one, in the same way on the same device: which other ones."""
+    """Return a doubt for each cell that ran others' plan, in the same way on the same device: which ones."""
     ran: dict[Any, dict[Key, None]] = defaultdict(dict)
     for block in blocks:
         if plan := block.provenance.plan_hash:
@@ -30,7 +30,7 @@ def same_plan_doubts(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) 
 
 
 def _at_run(cell: Cell) -> tuple[Any, ...]:
-    """What the agent is told beside the plan."""
+    """Return what the agent is told beside the plan."""
     agent_options = tuple((name, cell.options.get(name, axis.default)) for name, axis in AXES.items() if axis.at_run)
     return (cell.workload.model_dump_json(), *agent_options)
 

@@ -1,4 +1,4 @@
-"""How alike blocks are that follow each other, and how many independent ones they are worth.
+"""The likeness of blocks that follow each other, and how many independent ones they are worth.
 
 The correlation of each value's rank with the next one's (the rank von Neumann ratio: Bartels, "The Rank Version of von
 Neumann's Ratio Test for Randomness", Journal of the American Statistical Association 77, 1982). Of few values it comes
@@ -23,9 +23,9 @@ from orchestrator.analysis.student_t import Array
 from orchestrator.model.record import Doubt, DoubtCode
 
 SERIAL_BLOCKS = 6
-"""So many values show how alike they are: intervals of correlated ones cover 90 % from here on."""
+"""Values that show how alike they are: intervals of correlated ones cover 90 % from here on."""
 ALLOWANCE = 3.0
-"""Over one more than their number: by so much the correlation of an interval's values is taken to be higher. It is the
+"""The correlation of an interval's values is taken to be higher by this over one more than their number. It is the
 least by which no interval of normal values widens as one is added, and AR(0.6) is covered in 90 % from six values on
 (benchmarks/statistics/coverage.py)."""
 WATCHED_ALLOWANCE = 10.5
@@ -33,7 +33,7 @@ WATCHED_ALLOWANCE = 10.5
 MOST_ALIKE = 0.85
 FEWEST_OF_DOUBT = 6
 ALIKE_DEVIATIONS = 2.6
-"""By so many standard deviations, 1 / sqrt(n), the larger correlation must exceed that of independent values for a
+"""Standard deviations, 1 / sqrt(n), by which the larger correlation must exceed that of independent values for a
 doubt: 0.6 to 1 % of 7 to 60 of them do, normal, skewed or with outliers, and none of six (by simulation)."""
 
 
@@ -43,18 +43,18 @@ def serial_correlation(values: Sequence[float]) -> float:
 
 
 def effective_blocks(values: Sequence[float]) -> float:
-    """So many independent values tell as much of the median as these."""
+    """Return the number of independent values that tell as much of the median as these."""
     return len(values) * float(_worth(np.array([values], np.float64))[0])
 
 
 def independent_shares(values: Array) -> Array:
-    """Of so many independent values each is worth, in each row; 1 of too few to tell."""
+    """Return how many independent values each value is worth, in each row; 1 of too few to tell."""
     rows, count = values.shape
     return _worth(values) if count >= FEWEST_OF_DOUBT else np.ones(rows)
 
 
 def widening(values: Sequence[float], *, watched: bool = False) -> float:
-    """By what the interval of independent values is to be multiplied for these; 1 or more."""
+    """Return the factor, 1 or more, by which these values widen the interval of independent ones."""
     more, seen = len(values) + 1, 0.0
     allowance = ALLOWANCE / more
     if len(values) >= SERIAL_BLOCKS:
@@ -64,7 +64,7 @@ def widening(values: Sequence[float], *, watched: bool = False) -> float:
 
 
 def alike_doubt(values: Sequence[float]) -> Doubt | None:
-    """That successive blocks are alike, where chance hardly makes them so."""
+    """Return a doubt that successive blocks are alike, where chance hardly makes them so."""
     n, rows = len(values), np.array([values], np.float64)
     if n < FEWEST_OF_DOUBT:
         return None
@@ -85,12 +85,12 @@ def _left(correlations: Array) -> Array:
 
 
 def _correlations(values: Array) -> Array:
-    """Of the ranks of each row."""
+    """Return the correlation of the ranks of each row."""
     return _lag_one(_centred_ranks(values))
 
 
 def _lag_one(centred: Array) -> Array:
-    """Of each row, whose mean is 0."""
+    """Return the correlation of neighbours in each row, whose mean is 0."""
     rows, n = centred.shape
     squares = (centred**2).sum(axis=1)
     products = (centred[:, :-1] * centred[:, 1:]).sum(axis=1)

@@ -44,7 +44,7 @@ class SetupUse(Model):
     total_ms: float
     """The set-up: median over blocks of the time from a fresh process to its first inference."""
     steps_ms: dict[str, float]
-    """Of the block whose set-up is the median, by name of `STEPS`: they add up to `total_ms`."""
+    """The steps of the block whose set-up is the median, by name of `STEPS`: they add up to `total_ms`."""
     first_ms: float | None
     """Median of the first inference; None where the first sample was a stream: it cannot be told apart."""
     readback_ms: float
@@ -63,7 +63,7 @@ def total_setup_ms(block: BlockFigures) -> float:
 
 
 def first_result_ms(block: BlockFigures) -> float:
-    """From a fresh process to its first result: set-up, first inference, read-back."""
+    """Return the time from a fresh process to its first result: set-up, first inference, read-back."""
     after_ns = (block.first_ns or 0) + block.setup_ns.get("readback", 0)
     return total_setup_ms(block) + after_ns / NS_PER_MS
 
@@ -87,7 +87,7 @@ def setup_uses(blocks: Sequence[BlockFigures], cell: Cell, *, cold: bool) -> tup
 
 
 def start_kind(cell: Cell, *, cold: bool, cached: bool) -> SetupKind:
-    """Of a block of a cell: `cached` where a step used what the farm had kept."""
+    """Return the kind of start of a cell's block: `cached` where a step used what the farm had kept."""
     if cell.backend == "cpu":
         return "none"
     return "cached" if cached else "cold" if cell.options.get("setup", "cold" if cold else "") == "cold" else "warm"

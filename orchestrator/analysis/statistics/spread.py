@@ -1,5 +1,5 @@
-"""Where the spread of a cell comes from, and what to repeat: samples of a block, blocks of a session, sessions of a
-boot, or boots.
+"""The sources of a cell's spread, and what to repeat: samples of a block, blocks of a session, sessions of a boot, or
+boots.
 
 Repeat the highest level that varies (Kalibera & Jones, "Rigorous Benchmarking in Reasonable Time", ISMM 2013): blocks
 of one session, however many, say nothing of the next session, nor sessions of one boot of the next boot. Components are
@@ -34,14 +34,14 @@ class Spread(Model):
     """Standard deviations as shares of the cell's figure, of each level alone; None where it is not known."""
 
     sample: float | None = Field(default=None, ge=0)
-    """Of one timed sample within its block."""
+    """The deviation of one timed sample within its block."""
     block: float | None = Field(default=None, ge=0)
-    """Of a block within its session, without what its samples explain."""
+    """The deviation of a block within its session, without what its samples explain."""
     session: float | None = Field(default=None, ge=0)
-    """Of a session, without what its blocks explain; None of one session. Where boots are not known as a level, theirs
-    is in it."""
+    """The deviation of a session, without what its blocks explain; None of one session. Where boots are not known as
+    a level, theirs is in it."""
     boot: float | None = Field(default=None, ge=0)
-    """Of a boot, without what its sessions explain; None of one boot, and where none has two sessions."""
+    """The deviation of a boot, without what its sessions explain; None of one boot, and where none has two sessions."""
     blocks: int
     sessions: int
     boots: int
@@ -53,7 +53,7 @@ class Spread(Model):
 
 
 class _Level(NamedTuple):
-    """Of nested groups."""
+    """A level of nested groups."""
 
     between: float
     """Mean variance of the means of a group's parts, within the groups."""
@@ -63,7 +63,7 @@ class _Level(NamedTuple):
 
 
 def spread(blocks: Sequence[BlockFigures], value_of: Callable[[BlockFigures], float | None]) -> Spread | None:
-    """Of good blocks of one cell on one device, in order of time; None of fewer than two figures above zero."""
+    """Return the spread of a cell's good blocks on a device, in order of time; None of fewer than two above zero."""
     found = [(block, value) for block in blocks if (value := value_of(block)) is not None and value > 0]
     if len(found) < 2:
         return None
@@ -96,7 +96,7 @@ def spread(blocks: Sequence[BlockFigures], value_of: Callable[[BlockFigures], fl
 
 
 def sessions_doubt(found: Spread | None) -> Doubt | None:
-    """That sessions or boots differ, so that an interval over blocks says too little."""
+    """Return a doubt that sessions or boots differ, so that an interval over blocks says too little."""
     if found is None or not found.differ:
         return None
     below = {"boots": ("session", found.session), "sessions": ("block", found.block)}[found.differ]
@@ -131,7 +131,7 @@ def _sample_variance(blocks: Iterable[BlockFigures]) -> tuple[float, float] | No
 
 
 def _levels(boots: Sequence[Sequence[Sequence[float]]]) -> tuple[_Level | None, _Level | None, _Level | None]:
-    """Of blocks within sessions, of sessions within boots where these are known, else within the run, and of boots."""
+    """Return the levels of blocks in sessions, of sessions in boots (else in the run), and of boots."""
     of_block = _level([own for boot in boots for own in boot])
     means = [[fmean(own) for own in boot] for boot in boots]
     within = _level(means)

@@ -30,8 +30,8 @@ from .intervals import range_coverage
 FEW_BLOCKS = 5
 """Fewer blocks allow no verdict: their range covers the true median less often than 93 %."""
 FALSE_STEP, FALSE_SLOPE, FALSE_WITHIN = 0.006, 0.0008, 0.0012
-"""Of runs without any drift, in which a step, a slope over the run, or a drift within blocks is seen: 0.8 % in all. A
-step of five standard deviations in the middle of ten blocks is then found in 95 %."""
+"""Shares of runs without any drift in which a step, a slope over the run, or a drift within blocks is seen: 0.8 % in
+all. A step of five standard deviations in the middle of ten blocks is then found in 95 %."""
 FEW_OF_LEVELS = 7
 """Blocks on two levels within, whose fifths lie on either by chance, drift where so many or more all change one way."""
 LEAST_PART = 2
@@ -45,9 +45,9 @@ LEVELS_GAP = 0.05
 LEVELS_T = dict(enumerate((
     15.35, 12.45, 11.1, 10.3, 9.85, 9.55, 9.45, 9.4, 9.4, 9.4, 9.4, 9.5, 9.55, 9.6, 9.7, 9.75,
 ), FEW_BLOCKS))  # fmt: skip
-"""By number of blocks: t of the best split of one normal level that is exceeded in 0.6 % of cases, by simulation."""
+"""The t of one normal level's best split, exceeded in 0.6 % of cases (by simulation), by number of blocks."""
 LEVELS_T_MORE = 3.9, 1.32
-"""Of more blocks: so much, and so many square roots of their number, as the best split of very many has."""
+"""The t of more blocks: a constant, and a factor of the square root of their number, as of very many blocks."""
 MODES_D = 4.0
 MODES_D_FEW = 8.0
 MODES_PART = 0.15
@@ -110,7 +110,7 @@ class _Split:
 
 
 def _change(medians: Sequence[float]) -> str:
-    """Why the blocks' medians change over the run by what matters; empty where they do not."""
+    """Return why the blocks' medians change over the run by what matters; empty where they do not."""
     n, third = len(medians), max(1, len(medians) // 3)
     split = _Split(medians)
     slope, step = median(medians[-third:]) / median(medians[:third]) - 1, split.high / split.low - 1
@@ -134,7 +134,7 @@ def _slope_t(medians: Sequence[float]) -> float:
 
 
 def _within(blocks: Sequence[Times], *, hopping: bool) -> str:
-    """Why samples drift within blocks; empty where they do not, as far as the blocks tell.
+    """Return why samples drift within blocks; empty where they do not, as far as the blocks tell.
 
     `hopping`: samples of most blocks lie on two levels.
     """
@@ -154,7 +154,7 @@ def _within(blocks: Sequence[Times], *, hopping: bool) -> str:
 
 
 def _two_levels(medians: Sequence[float]) -> str:
-    """Why blocks lie on two levels; empty where they lie on one."""
+    """Return why blocks lie on two levels; empty where they lie on one."""
     n, ordered = len(medians), sorted(medians)
     split = _Split(ordered)
     least = LEVELS_T.get(n, LEVELS_T_MORE[0] + LEVELS_T_MORE[1] * sqrt(n))
@@ -165,7 +165,7 @@ def _two_levels(medians: Sequence[float]) -> str:
 
 
 def _two_within(blocks: Sequence[Times]) -> str:
-    """Why the samples of most blocks lie on two levels; empty where they do not."""
+    """Return why the samples of most blocks lie on two levels; empty where they do not."""
     found = [levels for block in blocks if (levels := _levels_of(block.quantiles_ms)) is not None]
     if 2 * len(found) <= len(blocks):
         return ""

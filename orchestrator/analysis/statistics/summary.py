@@ -39,12 +39,12 @@ Attempt = TypeVar("Attempt", Record, BlockFigures, Brief)
 
 
 class InvalidReason(Model):
-    """Why blocks of a cell do not count."""
+    """A reason why blocks of a cell do not count."""
 
     code: str
     blocks: int
     detail: str
-    """Of the first of them."""
+    """The detail of the first of them."""
 
 
 class Summary(Model):
@@ -53,7 +53,7 @@ class Summary(Model):
     serial: str
     model: str
     profile: str
-    """Of a virtual phone; empty elsewhere."""
+    """The profile of a virtual phone; empty elsewhere."""
     source: Source
     cell_id: str
     label: str
@@ -65,13 +65,13 @@ class Summary(Model):
     runs_on: RunsOn | None
     """Driver and device that really ran; None where no block got that far."""
     outcomes: dict[Outcome, int]
-    """Of the attempt that counts of each block: the one with the newest token."""
+    """The outcomes of each block's attempt that counts: the one with the newest token."""
     blocks: int
     """Blocks with a record."""
     latency: Latency | None
     """None where no block went well, and of streams, whose samples are no latencies."""
     throughput: Throughput | None = None
-    """Where a sample has several frames."""
+    """The throughput, where a sample has several frames."""
     setup: tuple[SetupUse, ...] = ()
     """Apart for each kind of start that its blocks had."""
     layers: tuple[LayerTime, ...] = ()
@@ -82,24 +82,24 @@ class Summary(Model):
     """Memory while each layer runs, by the plan (not measured)."""
     stability: Stability | None = None
     spread: Spread | None = None
-    """Of the figure by samples, blocks and sessions, and which of them to repeat."""
+    """The spread of the figure by samples, blocks and sessions, and which of them to repeat."""
     detectable: Effect | None = None
     """Difference in ms from this cell that another, as noisy and with as many blocks, must have to be told apart."""
     energy: tuple[EnergyUse, ...] = ()
     """One per source of power, that of most blocks first; they are never compared with each other."""
     energy_per_inference: EnergyPerInference | None = None
-    """Of the first source, net or gross as it says: the figure that every table and chart shows."""
+    """The energy of the first source, net or gross as it says: the figure that every table and chart shows."""
     cold: ColdStart | None = None
-    """In mode `cold`."""
+    """The cold start, in mode `cold`."""
     throttling: Throttling | None = None
-    """In mode `sustained`."""
+    """The slow-down under load, in mode `sustained`."""
     conditions: tuple[ConditionProof, ...] = ()
-    """Of each condition the block that proved it least."""
+    """The proof of each condition by the block that proved it least."""
     invalid: tuple[InvalidReason, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     """Every doubt of any block, once."""
     reasons: tuple[str, ...] = ()
-    """Why blocks did not go well, each once."""
+    """The reasons why blocks did not go well, each once."""
 
 
 def summarise(
@@ -138,7 +138,7 @@ def _group(block: BlockFigures) -> tuple[str, str, str]:
 
 
 def newest_attempts(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """That with the newest token of each job."""
+    """Return the attempt with the newest token of each job."""
     newest: dict[str, Attempt] = {}
     for attempt in attempts:
         known = newest.get(attempt.job_id)
@@ -195,12 +195,12 @@ def _summary(
 
 
 def _alone(values: Sequence[float]) -> list[Times]:
-    """Of blocks that are told by one value each."""
+    """Return times of blocks that are told by one value each."""
     return [times for value in values if (times := times_of([value])) is not None]
 
 
 def _least_proven(blocks: Iterable[BlockFigures]) -> tuple[ConditionProof, ...]:
-    """Of each condition one proof: of a block that lacks it, or did not put it back, where there is one."""
+    """Return one proof of each condition: of a block that lacks it, or did not put it back, where there is one."""
     found: dict[str, ConditionProof] = {}
     for block in blocks:
         for proof in block.conditions:

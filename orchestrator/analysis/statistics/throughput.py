@@ -18,25 +18,25 @@ from .resolution import Unresolved, median_of
 
 
 class Throughput(Model):
-    """Of the timed samples of the blocks that went well."""
+    """The throughput of the timed samples of the blocks that went well."""
 
     blocks: int = Field(ge=1)
     samples: int = Field(ge=1)
     frames: int = Field(ge=1)
-    """Of one sample."""
+    """The frames of one sample."""
     batch: int = Field(ge=1)
     """Frames that one inference takes together."""
     frames_per_s: float | None
     """Median over blocks of `frames_per_s`; None where it is not resolved."""
     interval_per_s: Interval | None
-    """Of the median, over blocks; None with fewer than three, and where the median is not told."""
+    """The interval of the median, over blocks; None with fewer than three, and where the median is not told."""
     unresolved: Unresolved | None = None
     slowest_per_s: float
-    """Of all samples."""
+    """The slowest of all samples."""
     over_one_thread: float | None = None
     """Ratio to one CPU thread of the same device, where that was measured too."""
     over_one_thread_interval: Interval | None = None
-    """That of `farm compare`."""
+    """The interval of `farm compare`."""
 
     @property
     def ms_per_frame(self) -> float | None:
@@ -57,7 +57,7 @@ def frames_per_s(block: BlockFigures) -> float | None:
 
 
 def throughput(blocks: Sequence[BlockFigures], cell: Cell, *, watched: bool = False) -> Throughput | None:
-    """Of good blocks of one cell; None where each sample is one inference of one frame, or there is none."""
+    """Return the throughput of a cell's good blocks; None where each sample is one inference of one frame, or none."""
     known = [(block.rate, rate) for block in blocks if block.rate is not None and (rate := frames_per_s(block))]
     found, rates = [of for of, _ in known], [rate for _, rate in known]
     frames = max((of.frames for of in found), default=1)

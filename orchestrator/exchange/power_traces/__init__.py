@@ -31,7 +31,7 @@ KNOWN: dict[Format, Callable[[Sequence[tuple[int, list[str]]]], bool]] = {
     "otii": otii.matches,
     "nvidia-smi": nvidia_smi.matches,
 }
-"""How tables are known by their titles, in the order in which they are asked."""
+"""The tests by which tables are known by their titles, in the order in which they are asked."""
 AS_FOUND = Told()
 
 
@@ -47,7 +47,7 @@ def read_trace(path: Path, form: Format | None = None, told: Told = AS_FOUND) ->
 
 
 def detect(table: Table) -> Format:
-    """Which program wrote a table; `csv` where none of those that are known."""
+    """Return which program wrote a table; `csv` where none of those that are known."""
     head = table.head()
     return next((form for form, matches in KNOWN.items() if matches(head)), "csv")
 

@@ -30,7 +30,7 @@ class NotPlain(Exception):
 
 
 Texts = Mapping[int, Callable[[pa.Array], Series]]
-"""How the texts of a column are read, by its place; raises ArrowInvalid."""
+"""The readers of a column's texts, by its place; they raise ArrowInvalid."""
 
 
 def blocks(

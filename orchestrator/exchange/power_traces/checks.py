@@ -1,4 +1,4 @@
-"""What can be wrong with any trace, whoever recorded it."""
+"""The checks of any trace, whoever recorded it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIRST = 4000
 MOST_DEVICES = 16
 FEWEST_TURNS = 5
 LEVELS_APART, CLEAR = 0.03, 5.0
-"""By such a share of their mean levels differ, and by so many times the scatter about each."""
+"""The share of their mean by which levels differ, and the multiple of the scatter about each."""
 
 
 def checked(recording: Recording) -> Recording:
@@ -56,7 +56,7 @@ def _short(recording: Recording) -> TraceDoubt | None:
 
 
 def periods_of_levels(power_w: Series) -> int:
-    """How many devices' readings follow each other in turn, each on a level of its own; 1: it is one device.
+    """Return how many devices' readings follow each other in turn, each on a level of its own; 1: it is one device.
 
     A device's power has no period of just a few readings: levels that explain nearly all of the scatter are several.
     """

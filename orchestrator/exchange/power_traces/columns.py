@@ -28,7 +28,7 @@ _BEHIND = re.compile(r"^[-+]?[\d.,]+(?:[eE][-+]?\d+)?\s*([a-zA-Zµμ]+)$")
 NO_READING = re.compile(
     r"(?i)[-+[(<\s]*(nan|[+-]?inf|infinity|n/?a|not .*|null|none|unknown.*|overload|ol|err.*)?[])>.\s-]*"
 )
-"""What instruments' programs write where they have no reading."""
+"""The texts that instruments' programs write where they have no reading."""
 ENDS = np.array(sorted(telemetry.MARKS), dtype=np.float64)
 FEWEST = 2
 
@@ -41,15 +41,15 @@ class Column:
     title: str
     factor: float
     found: str = ""
-    """Of times: the unit that was found by the figures."""
+    """The unit of times that was found by the figures."""
     dates: DateForm | None = None
-    """Of times that are no numbers."""
+    """The form of times that are no numbers."""
     behind: str = ""
     """The unit that stands behind each figure."""
 
     @property
     def read_as(self) -> str:
-        """Of times: the title with the unit."""
+        """The title of times, with the unit."""
         if self.dates is not None:
             return f"{self.title}, {self.dates.named}"
         unit = next(unit for unit, factor in QUANTITIES["time"].items() if factor == self.factor)
@@ -72,13 +72,13 @@ def time_column(table: Table, line: int, index: int, title: str, told: Told) -> 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the figures stand: `parts` is one column of power, or current and voltage, or current at known volts."""
+    """The layout of the figures: `parts` is one column of power, or current and voltage, or current at known volts."""
 
     header_line: int
     time: Column
     parts: tuple[Column, ...]
     volts: Callable[[Series], Series] | float | None = None
-    """What the only part, a current, is to be multiplied with: at the times of the file, in s."""
+    """The factor of the only part, a current: at the times of the file, in s."""
     volts_named: str = ""
     also: tuple[Column, ...] = ()
     """Current and voltage, where the table has them beside the power."""
@@ -198,7 +198,7 @@ def _power(layout: Layout, t_s: Series, parts: Sequence[Series]) -> Series:
 
 
 def is_end(value: float) -> bool:
-    """Whether a figure is the end of an integer, which is no reading."""
+    """Return whether a figure is the end of an integer, which is no reading."""
     return bool(np.isin(value, ENDS))
 
 

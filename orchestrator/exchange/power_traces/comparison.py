@@ -27,12 +27,12 @@ PLAUSIBLE_W = {
     "nvidia-smi": ("a GPU", 0.5, points.GPU_W),
     "perfetto battery": ("a phone that records a trace", 0.02, points.PHONE_W),
 }
-"""Of what else draws power, by format."""
+"""The power of what else draws it, by format."""
 STUCK_READINGS = 10
 STUCK_SHARE, STUCK_TIMES = 0.1, 20
 """A stretch of equal readings is doubted that has such a share of all, and so many times what others have."""
 INDEPENDENT_READINGS = 12
-"""With fewer, the correlation of readings is not known well enough for an interval of 95 %."""
+"""Readings below which their correlation is not known well enough for an interval of 95 %."""
 INSTRUMENTS = {
     "trepn": "a battery gauge",
     "monsoon": "a meter",
@@ -52,7 +52,7 @@ class TraceMean(Model):
     format: str
     column: str
     times: str
-    """Which column the times are, and in which unit they were read."""
+    """The column of the times, and the unit in which they were read."""
     readings: int
     duration_s: float
     mean_w: Estimate
@@ -70,7 +70,7 @@ class Powers(Model):
 
 
 class Comparison(Model):
-    """What traces of a baseline and of a load come to."""
+    """The comparison of a baseline's traces with a load's."""
 
     plain: Powers
     time_weighted: Powers
@@ -81,7 +81,7 @@ class Comparison(Model):
 
     @property
     def level(self) -> float | None:
-        """Of the intervals; None where one rests on a single trace of too few independent readings."""
+        """The level of the intervals; None where one rests on a single trace of too few independent readings."""
         alike = {doubt.file for doubt in self.doubts if doubt.code is TraceDoubtCode.ALIKE_READINGS}
         files = [[trace.file for trace in self.traces if trace.role == role] for role in ("baseline", "load")]
         return None if any(len(own) == 1 and own[0] in alike for own in files) else LEVEL
@@ -199,7 +199,7 @@ def _of_each(recordings: Sequence[Recording]) -> Iterator[TraceDoubt]:
 
 
 def _stood_still(one: Recording) -> bool:
-    """For a part of the trace, while its readings change all the time in the rest."""
+    """Return whether a part of the trace stood still, while its readings change all the time in the rest."""
     facts = one.facts
     others = (facts.readings - facts.equal) / max(1, facts.runs - 1)
     least = max(STUCK_READINGS, STUCK_SHARE * facts.readings, STUCK_TIMES * others)

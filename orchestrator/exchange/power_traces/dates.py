@@ -32,7 +32,7 @@ _EPOCH = "1970-01-01"
 
 @dataclass(frozen=True)
 class DateForm:
-    """What the dates of a column have."""
+    """The form of the dates of a column."""
 
     day: bool
     """False: they are times of day."""
@@ -56,7 +56,7 @@ def form_of(text: str) -> DateForm | None:
 
 
 def seconds(text: str, form: DateForm) -> float | None:
-    """Since 1970, or since midnight; None where it is of another form, or no such day or time exists."""
+    """Return seconds since 1970, or since midnight; None for another form, or where no such day or time exists."""
     match = _FORM.fullmatch(text)
     if match is None or form_of(text) != form:
         return None

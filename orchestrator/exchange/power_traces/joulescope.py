@@ -19,7 +19,7 @@ TITLES = ("time", "current", "voltage", "power")
 
 
 def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
-    """Whether the first row is Joulescope's titles, all without a unit."""
+    """Return whether the first row is Joulescope's titles, all without a unit."""
     return bool(head) and _titles(head[0][1])[: len(TITLES)] == list(TITLES)
 
 

@@ -88,14 +88,14 @@ def _weighted(values: Series, weights: Series) -> Figure:
 
 
 def _batches(deviations: Series) -> Series:
-    """Of very many the means of neighbours, which say the same of the mean's uncertainty."""
+    """Return the means of neighbours, of very many deviations: they say the same of the mean's uncertainty."""
     size = -(-len(deviations) // MOST_BATCHES)
     whole = len(deviations) // size * size
     return np.asarray(deviations[:whole].reshape(-1, size).mean(axis=1)) if size > 1 else deviations
 
 
 def autocorrelation_time(deviations: Series) -> float:
-    """How many successive readings say as much as one independent one; at least 1."""
+    """Return how many successive readings say as much as one independent one; at least 1."""
     count = len(deviations)
     variance = float(np.mean(deviations**2))
     if count < 4 or variance == 0:
@@ -109,7 +109,7 @@ def autocorrelation_time(deviations: Series) -> float:
 
 
 def _first_order_time(correlation: Series, count: int) -> float:
-    """Of the first-order process with the correlation at the lag where it has fallen by half, made up for its bias."""
+    """Return the first-order process's time, by the correlation at the lag where it has halved, without its bias."""
     below = np.flatnonzero(correlation < HALF)
     lag = int(below[0]) if len(below) else len(correlation) - 1
     seen = max(0.0, float(correlation[lag]))

@@ -28,7 +28,7 @@ VOLTAGE = ("main voltage", "main avg voltage")
 
 
 def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
-    """Whether the first row of titles is Monsoon's."""
+    """Return whether the first row of titles is Monsoon's."""
     return any(_is_header(cells) for _, cells in head[:5])
 
 

@@ -28,7 +28,7 @@ ONE = "record one of them: nvidia-smi -i 0"
 
 
 def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
-    """Whether the first row is its titles."""
+    """Return whether the first row is its titles."""
     titles = head[0][1] if head else []
     return "timestamp" in titles and any(title.startswith(DRAWN) for title in titles)
 

@@ -25,7 +25,7 @@ CHANNELS = {"main current": "current", "main voltage": "voltage", "main power": 
 
 
 def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
-    """Whether the first row is an Otii export's titles."""
+    """Return whether the first row is an Otii export's titles."""
     return bool(head) and [text.strip('" ').lower() for text in head[0][1][:2]] == ["timestamp", "value"]
 
 

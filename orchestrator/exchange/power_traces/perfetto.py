@@ -37,12 +37,12 @@ AGREES, MILLI = (0.5, 2.0), (500.0, 2000.0)
 """Charge over integrated current where both have the same unit, and where the current is in mA."""
 Counts = tuple[int, int | None, int | None, int | None]
 LARGEST = 1 << 30
-"""Of a trace that is compressed as a whole."""
+"""The largest size of a trace that is compressed as a whole."""
 _ALLOWED = "record with the data source android.power: BATTERY_COUNTER_CURRENT and _VOLTAGE, or collect_power_rails"
 
 
 def matches(path: Path) -> bool:
-    """Whether a file is a perfetto trace and no text: a packet's tag, and bytes that no text has."""
+    """Return whether a file is a perfetto trace and no text: a packet's tag, and bytes that no text has."""
     try:
         with Table(path).open() as file:
             start = file.read(4096)
@@ -111,7 +111,7 @@ def _battery(path: Path, counters: Counters, told: Told) -> Recording:
 
 
 def _volts(times_ns: Sequence[int], cells: Sequence[float | None], told: Told) -> Series:
-    """At each reading of the current; between neighbours where one tells none, or none that a battery has."""
+    """Return the volts at each reading of the current; between neighbours where one tells none that a battery has."""
     if told.volts is not None:
         return np.full(len(times_ns), told.volts)
     known = [(ns, volts) for ns, volts in zip(times_ns, cells, strict=True) if volts is not None]
@@ -122,8 +122,8 @@ def _volts(times_ns: Sequence[int], cells: Sequence[float | None], told: Told) -
 def _charged(
     path: Path, counters: Counters, rows: Sequence[Counts], raw: Series
 ) -> tuple[float | None, list[TraceDoubt]]:
-    """What makes the current one out of the battery, in uA, by the charge that the trace counts meanwhile; None where
-    that does not move."""
+    """Return what makes the current one out of the battery, in uA, by the charge that the trace counts meanwhile;
+    None where that does not move."""
     told = [(ns, uah) for ns, _, _, charge in counters.battery if (uah := telemetry.charge_uah(charge)) is not None]
     gained_uah = told[-1][1] - told[0][1] if told else 0
     if not gained_uah:

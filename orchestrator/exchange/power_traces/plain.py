@@ -46,7 +46,7 @@ WHICH = {
     "id",
 }
 MOST_NAMES = 16
-"""By such words alone, and few values that come in turn, a column is known that tells devices or rails apart."""
+"""The most names in a column that tells devices or rails apart: such words alone, few values that come in turn."""
 DISAGREES = 0.2
 """Power and current times voltage may differ by such a share: they may be rounded, or read one after the other."""
 
@@ -90,7 +90,7 @@ def _also(table: Table, line: int, cells: Sequence[str], by_quantity: dict[str, 
 
 
 def _disagreeing(table: Table, layout: Layout) -> Iterator[TraceDoubt]:
-    """Whether current times voltage is another power, in the first rows."""
+    """Yield a doubt where current times voltage is another power, in the first rows."""
     if not layout.also:
         return
     power, current, voltage = np.array(list(_first(table, layout))).T
@@ -102,7 +102,7 @@ def _disagreeing(table: Table, layout: Layout) -> Iterator[TraceDoubt]:
 
 
 def _hint(table: Table) -> str:
-    """What to do about a table without the columns: by the program whose output it looks like."""
+    """Return what to do about a table without the columns: by the program whose output it looks like."""
     text = "\n".join(" ".join(cells) for _, cells in table.head())
     return next((hint for pattern, hint in OTHERS.items() if re.search(pattern, text, re.MULTILINE)), HINT)
 

@@ -28,7 +28,7 @@ MOST_PHONE_W, MOST_CHARGE_W = telemetry.PHONE_W[1], telemetry.MOST_CHARGE_W
 
 @dataclass(frozen=True)
 class Facts:
-    """What all readings come to, whatever became of them as points."""
+    """The facts of all readings, whatever became of them as points."""
 
     readings: int
     duration_s: float
@@ -79,7 +79,7 @@ class Points:
 
     @property
     def left_out(self) -> LeftOut:
-        """What was no reading; known once all were taken."""
+        """Return what was no reading; known once all were taken."""
         self._flush()
         return LeftOut(len(self._odd), len(self._odd) + self._sums.readings, named(self._odd))
 
@@ -109,7 +109,7 @@ class Points:
         self._keep(np.concatenate((self._rest[0], t_s)), np.concatenate((self._rest[1], power_w)))
 
     def _sifted(self, t_s: Series, power_w: Series) -> tuple[Series, Series]:
-        """Without what cannot be."""
+        """Return the readings without what cannot be."""
         finite = np.abs(power_w[np.isfinite(power_w)])
         if not np.isfinite(self._usual_w) and len(finite):
             self._usual_w = float(np.median(finite[:BLOCK]))
@@ -136,7 +136,7 @@ class Points:
         self.extend(*rows)
 
     def _keep(self, t_s: Series, power_w: Series) -> None:
-        """As points of `stride` readings; what makes no whole point waits for the next readings."""
+        """Keep the readings as points of `stride` readings; what makes no whole point waits for the next readings."""
         start = 0
         while len(t_s) - start >= self._stride:
             room = MOST - self._used
@@ -166,7 +166,7 @@ class _Sums:
         self.longest_s = self.longest_at_s = 0.0
         self.runs = self.run = self.equal = 0
         self.value, self.run_at_s, self.equal_at_s = float("nan"), 0.0, 0.0
-        """Of the stretch of equal readings that goes on."""
+        """The stretch of equal readings that goes on."""
         self.before: tuple[float, float] | None = None
         """The point before the waiting one."""
         self.waiting: tuple[float, float, int] | None = None

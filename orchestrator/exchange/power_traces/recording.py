@@ -17,7 +17,7 @@ FEW = 3
 
 
 class TraceDoubtCode(StrEnum):
-    """What may be wrong with a trace or with what was derived from it; each has a remedy in `REMEDIES`."""
+    """A possible fault of a trace or of what was derived from it; each has a remedy in `REMEDIES`."""
 
     FOOTER_DISAGREES = "footer_disagrees"
     FOOTER_OF_OTHER_RUNS = "footer_of_other_runs"
@@ -87,7 +87,7 @@ class TraceDoubt(Model):
 
 @dataclass(frozen=True)
 class Told:
-    """What the user says of files that do not say it themselves."""
+    """The user's word on files that do not say it themselves."""
 
     time_unit: str | None = None
     """`ns`, `us`, `ms`, `s`, `min` or `h`; goes before what a title says."""
@@ -104,14 +104,14 @@ class Recording:
     path: Path
     format: str
     column: str
-    """Where the power comes from, as the file's header says."""
+    """The column of the power, as the file's header says."""
     t_s: Series
     power_w: Series
     doubts: tuple[TraceDoubt, ...] = ()
     times: str = "s"
-    """Where the times come from and in which unit they were read."""
+    """The column of the times and the unit in which they were read."""
     facts: Facts = field(default=None)  # type: ignore[assignment]
-    """Of all readings; where none are given, of the points."""
+    """Facts of all readings, or of the points if there are no readings."""
 
     def __post_init__(self) -> None:
         if self.facts is None:

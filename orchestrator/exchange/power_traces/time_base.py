@@ -1,4 +1,4 @@
-"""Which unit a column of times has: as the user says, as its title says, or the only one that makes sense.
+"""The unit of a column of times: as the user says, as its title says, or the only one that makes sense.
 
 A title without a unit leaves the figures. Times since 1970 show it by their size (between 2001 and 2096). Others show
 it where one unit alone gives a trace of a second to a week that was read between once in 20 s and 2 million times a
@@ -62,7 +62,7 @@ def _figures(table: Table, line: int, index: int) -> tuple[float, float, float]:
 
 
 def _times(table: Table, rows: Sequence[Sequence[str]], index: int) -> list[float]:
-    """What reads as a number."""
+    """Return the times that read as numbers."""
     found = []
     for cells in rows:
         try:

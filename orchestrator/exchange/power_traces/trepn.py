@@ -45,17 +45,17 @@ class _Run:
 
 @dataclass
 class _Footer:
-    """What stands below the readings."""
+    """The text below the readings."""
 
     line: int = 0
     type: str = ""
-    """What the averages are, with their unit, as the footer says it."""
+    """The kind of the averages, with their unit, as the footer says it."""
     texts: tuple[str, ...] = ()
     averages_w: tuple[float, ...] = ()
 
 
 def matches(head: Sequence[tuple[int, list[str]]]) -> bool:
-    """Whether the first rows look like Trepn's."""
+    """Return whether the first rows look like Trepn's."""
     return any(cells[:2] == ["App", "Package"] or (_is_header(cells) and _has_battery(cells)) for _, cells in head)
 
 

@@ -52,7 +52,7 @@ class Title:
     name: str
     unit: str
     rest: str = ""
-    """What follows the unit, e.g. `(Raw)`."""
+    """The text after the unit, e.g. `(Raw)`."""
 
 
 def parse_title(text: str) -> Title:
@@ -90,18 +90,18 @@ def with_units(titles: Sequence[str], below: Sequence[str]) -> list[str] | None:
 
 
 def factor(title: Title, quantity: str) -> float | None:
-    """To s, W, A or V; None where the unit is absent or not of this quantity."""
+    """Return the factor to s, W, A or V; None where the unit is absent or not of this quantity."""
     return QUANTITIES[quantity].get(title.unit)
 
 
 def allowed(quantity: str) -> str:
-    """What a title may say, for an error."""
+    """Return what a title may say, for an error."""
     spelled = {"nw": "nW", "uw": "uW", "mw": "mW", "w": "W", "kw": "kW", "na": "nA", "ua": "uA", "ma": "mA", "a": "A"}
     spelled |= {"uv": "uV", "mv": "mV", "v": "V"}
     return ", ".join(f"`{quantity} [{spelled.get(unit, unit)}]`" for unit in QUANTITIES[quantity])
 
 
 def plain_unit(unit: str) -> str:
-    """As it stands in `QUANTITIES`."""
+    """Return a unit as it stands in `QUANTITIES`."""
     plain = unit.replace("µ", "u").replace("μ", "u").strip().lower()
     return WORDS.get(plain, plain)

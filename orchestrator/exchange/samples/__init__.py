@@ -24,12 +24,12 @@ from .rows import Attempt, BlockKey, Content, gather
 
 HOST = "import"
 TICK_S = 1e-5
-"""Between the blocks of an import, so that they keep their order."""
+"""The time between the blocks of an import, so that they keep their order."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """What an import came to."""
+    """The result of an import."""
 
     experiment_id: str
     created: bool

@@ -26,7 +26,7 @@ Value = int | float | str | bool
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a table's columns stand, and how the values of its axes are to be read."""
+    """The places of a table's columns, and how the values of its axes are to be read."""
 
     header_line: int
     place: dict[str, int]
@@ -75,7 +75,7 @@ def _places(table: Table, line: int, titles: Sequence[str]) -> dict[str, int]:
 
 
 class _Kind:
-    """What all values of one axis can be read as: whole numbers, numbers, true and false, or text."""
+    """The type that all values of one axis can be read as: whole numbers, numbers, true and false, or text."""
 
     def __init__(self) -> None:
         self._whole = self._number = self._truth = True

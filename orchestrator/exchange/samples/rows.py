@@ -22,7 +22,7 @@ PHASES = ("timed", "warmup")
 
 
 class BlockKey(NamedTuple):
-    """What makes a block: rows with the same key are one."""
+    """The key of a block: rows with the same key are one."""
 
     device: str
     cell_id: str
@@ -62,7 +62,7 @@ class Attempt:
     _passes: dict[str, int] = field(default_factory=dict)
 
     def count(self, layer: str) -> int:
-        """How often this layer has been seen before."""
+        """Return how often this layer has been seen before."""
         seen = self._passes.get(layer, 0)
         self._passes[layer] = seen + 1
         return seen

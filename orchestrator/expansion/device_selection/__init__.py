@@ -65,7 +65,7 @@ class Selection:
         return self.root.holds(device)
 
     def why_not(self, device: Device) -> str:
-        """What keeps a device out, e.g. `gpu_vendor == "adreno" (here "mali")`; empty where it matches."""
+        """Return what keeps a device out, e.g. `gpu_vendor == "adreno" (here "mali")`; empty where it matches."""
         return "" if self.matches(device) else self.root.why_not(device)
 
 

@@ -19,7 +19,7 @@ from .facts import FACTS, UNITS, FactType, Value, shown
 
 MAX_PATTERN_CHARS = 100
 MAX_QUANTIFIERS = 3
-"""With texts of at most MAX_TEXT_CHARS, three quantifiers keep the worst backtracking in the milliseconds."""
+"""The most quantifiers: with texts of at most MAX_TEXT_CHARS, the worst backtracking takes milliseconds."""
 MAX_TEXT_CHARS = 128
 
 

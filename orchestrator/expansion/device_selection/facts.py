@@ -12,7 +12,7 @@ Value = str | float | bool | frozenset[str] | None
 
 
 class FactType(StrEnum):
-    """What a fact is; decides which operators and units fit."""
+    """The type of a fact; decides which operators and units fit."""
 
     TEXT = "a text"
     NUMBER = "a number"

@@ -16,7 +16,7 @@ from orchestrator.model.record import Outcome
 from .counted import correct
 
 SLACK_S = 10.0
-"""What one worker ran is reaped within a lease's life, and so much for late turns."""
+"""The time for late turns beyond a lease's life, within which all that one worker ran is reaped."""
 _SILENT = (ATTEMPTS.c.outcome == Outcome.LOST, ATTEMPTS.c.cause.in_(SILENCE))
 _OF_KILLER = select(ATTEMPTS).where(*_SILENT, ATTEMPTS.c.job_id == bindparam("killer"))
 _BESIDE = select(ATTEMPTS.c.job_id, ATTEMPTS.c.attempt, ATTEMPTS.c.cause, JOBS.c.lane_id).where(

@@ -66,7 +66,7 @@ class Start:
     serial: str
     host: str
     more: int = 0
-    """So many jobs of its lane may follow it there in one session."""
+    """The number of jobs of its lane that may follow it there in one session."""
 
 
 def begin(connection: Connection, starts: Sequence[Start], ttl_s: float) -> list[Assignment]:
@@ -110,7 +110,7 @@ def _submitters(connection: Connection, experiments: Collection[int]) -> dict[in
 
 
 def _line(start: Start, jobs: Sequence[tuple[AnyRow, Job, int]], ttl_s: float) -> Assignment:
-    """Of the first job, with the others in line."""
+    """Return the assignment of the first job, with the others in line."""
     head, *others = (
         Assignment(
             serial=start.serial,
@@ -138,7 +138,7 @@ def _read(connection: Connection, reader: JobReader, row: AnyRow, serial: str) -
 
 
 def _may_follow(head: Job, job: Job) -> bool:
-    """Whether a block can run in the session of another: what the session prepares is the same for both."""
+    """Return whether a block can run in the session of another: what the session prepares is the same for both."""
     return _is_plain(head) and _is_plain(job) and _prepared_for(head) == _prepared_for(job)
 
 
@@ -176,7 +176,7 @@ def _lines(connection: Connection, starts: Sequence[Start], rows: Mapping[str, A
 
 
 def _waiting(connection: Connection, job_ids: Sequence[str]) -> dict[str, AnyRow]:
-    """Those of these jobs that wait, locked until the transaction ends."""
+    """Return those of these jobs that wait, locked until the transaction ends."""
     return {row.id: row for row in connection.execute(_WAITING, {"these": padded(job_ids)})}
 
 

@@ -40,7 +40,7 @@ def come(connection: Connection, job_ids: Iterable[str]) -> None:
 
 
 def correct(connection: Connection, what: What, outcome: str, words: Mapping[str, int], word: str) -> None:
-    """So many rows of each of these words have another one now: they stay counted as they were."""
+    """Correct words: so many rows of each of these have another one now; they stay counted as they were."""
     _add(
         connection,
         what,

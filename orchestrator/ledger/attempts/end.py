@@ -40,11 +40,11 @@ class Ended(NamedTuple):
     outcome: Outcome
     cause: str
     took_s: float | None = None
-    """From the begin of its block, where it had waited in line before."""
+    """The time from the start of its block, where it had waited in line before."""
 
     @property
     def is_measured(self) -> bool:
-        """Whether the job is over by it, whatever was before, and nobody is to blame."""
+        """True if the job is over by it, whatever was before, and nobody is to blame."""
         alive = self.job.state != _CANCELLED
         return alive and self.outcome not in UNMEASURED and self.cause[:40] != KILLS_WORKER
 
@@ -97,7 +97,7 @@ def _conclude_measured(connection: Connection, ended: Sequence[Ended]) -> None:
 
 
 def _began_at(one: Ended, now: float) -> float:
-    """When an attempt began, without its time in line: service times are learnt from it."""
+    """Return when an attempt began, without its time in line: service times are learnt from it."""
     placed_at = float(one.attempt.started_at)
     return placed_at if one.took_s is None else max(placed_at, (one.attempt.ended_at or now) - max(0.0, one.took_s))
 

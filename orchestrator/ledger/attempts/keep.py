@@ -54,7 +54,7 @@ class Sent(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What of a record that was sent is judged and stored."""
+    """The part of a sent record that is judged and stored."""
 
     job_id: str
     attempt: int
@@ -64,14 +64,14 @@ class Prepared(NamedTuple):
     outcome: Outcome
     cause: str
     took_s: float | None
-    """From the begin of its block, where it had waited in line before."""
+    """The time from the start of its block, where it had waited in line before."""
     row: Row
     figures: Row
     noted: Callable[[], object]
 
 
 def seeming_job(body: bytes) -> str:
-    """Of which job a record seems to be, before it is read; empty where that is not seen at once."""
+    """Return the job of which a record seems to be, before it is read; empty where that is not seen at once."""
     found = _JOB_ID.search(body)
     return found[1].decode() if found else ""
 
@@ -136,7 +136,7 @@ def _of_no_job(job_id: str) -> Unstorable:
 
 
 class _Known:
-    """What the ledger has of the jobs that were asked for."""
+    """The ledger's rows of the jobs that were asked for."""
 
     def __init__(self, connection: Connection, job_ids: Collection[str]) -> None:
         these = {"these": padded(job_ids)}
@@ -146,7 +146,7 @@ class _Known:
         self._kept = {key for key, row in self._attempts.items() if row.is_kept}
 
     def judge(self, record: Prepared) -> KeepResult:
-        """What becomes of a record; one that is new counts as kept from now on. Raises Unstorable, Forged."""
+        """Judge a record; one that is new counts as kept from now on. Raises Unstorable, Forged."""
         row, key = self._jobs.get(record.job_id), (record.job_id, record.attempt)
         if row is None:
             raise _of_no_job(record.job_id)

@@ -53,8 +53,8 @@ WORDS = (
     b'ference_j":{"value":0.0,"std":0.0},"load_power_w":{"value":,"std":},"idle_power_w":{"value":,"std":},"doubts":[{'
     b'"code":"relative_energy","detail":"gain known to 5%"},{"code":"short_load"},{"code":"modelled_power"}]}}'
 )
-"""What bodies are mostly made of: compression starts from it, so that a row needs about half the bytes. A change of it
-makes older rows unreadable, and so is one more in `FIGURES_VERSION`."""
+"""The text from which compression starts, since bodies are mostly made of it: a row needs about half the bytes. A
+change of it makes older rows unreadable, and so is one more in `FIGURES_VERSION`."""
 
 MAX_BYTES = 64 << 20
 _APART = set(get_args(Apart))
@@ -71,9 +71,9 @@ def parts(figures: BlockFigures) -> dict[str, Any]:
 
 
 def brief(row: AnyRow, known: dict[str, dict[str, str]]) -> Brief:
-    """Of a row with `COLUMNS` and `brief`, or with `body` where a ledger from before has no brief there. `known`:
-    provenances by their JSON; most blocks have one in common, and then share it. Raises ValueError, TypeError,
-    zlib.error."""
+    """Return the `Brief` of a row with `COLUMNS` and `brief`, or with `body` where an older ledger has no brief
+    there. `known`: provenances by their JSON; most blocks have one in common, and then share it. Raises ValueError,
+    TypeError, zlib.error."""
     text = row.brief
     if text is None:
         return brief_of(unpacked(row))

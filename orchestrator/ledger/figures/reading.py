@@ -42,7 +42,7 @@ def read(
 
 
 def briefs(connection: Connection, of: Selector) -> Iterator[Brief]:
-    """The same rows in few words."""
+    """Read the rows as `Brief`: only their main columns."""
     columns = [FIGURES.c[name] for name in (*COLUMNS, "attempt", "error", "brief")]
     body = case((FIGURES.c.brief.is_(None), FIGURES.c.body), else_=None).label("body")
     statement = select(*columns, body).where(matching(FIGURES, of), FIGURES.c.version == FIGURES_VERSION)

@@ -22,7 +22,7 @@ Key = tuple[str, int]
 
 
 class Renewed(NamedTuple):
-    """What became of some rows."""
+    """The outcome of renewing some rows."""
 
     looked_at: int = 0
     changed: int = 0
@@ -35,14 +35,14 @@ class Renewed(NamedTuple):
 
 
 def keys(connection: Connection, of: Selector) -> list[Key]:
-    """Of these records."""
+    """Return the keys of these records."""
     return _keys(
         connection, select(RECORDS.c.job_id, RECORDS.c.attempt).where(matching(RECORDS, of), records.IN_LEDGER)
     )
 
 
 def lacking(connection: Connection, of: Selector, *, faulty: bool = False) -> list[Key]:
-    """Those of these records without a row of this version; with `faulty` also those whose row is an error."""
+    """Return keys of these records without a row of this version; with `faulty` also of rows that are errors."""
     same = and_(FIGURES.c.job_id == RECORDS.c.job_id, FIGURES.c.attempt == RECORDS.c.attempt)
     current = and_(same, FIGURES.c.version == FIGURES_VERSION, *([FIGURES.c.error == ""] if faulty else []))
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt).outerjoin(FIGURES, current)

@@ -24,7 +24,7 @@ REST_S = 0.12
 """Longer than SQLite's writers sleep between two tries."""
 AT_ONCE = 200
 MARK = "coming "
-"""Among the counters: the number of an experiment that is being stored."""
+"""The mark among the counters before the number of an experiment that is being stored."""
 Begin = Callable[[], AbstractContextManager[Connection]]
 
 

@@ -1,4 +1,4 @@
-"""Which jobs wait, in groups: of one experiment and choice of devices."""
+"""The waiting jobs in groups: of one experiment and choice of devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, number_of
 def waiting_groups(
     connection: Connection, looked_at: Iterable[str], experiment_id: str | None = None
 ) -> list[WaitingGroup]:
-    """Of one experiment or of all, in order of priority and submission; with those of `looked_at` that still wait."""
+    """Return one experiment's groups or all, by priority and submission; with those of `looked_at` that still wait."""
     key = JOBS.c.lane_id
     mine = [JOBS.c.state == JobState.WAITING]
     if experiment_id is not None:

@@ -71,7 +71,7 @@ def failed_on(connection: Connection, job_ids: Sequence[str]) -> dict[str, set[s
 
 
 def suspects(connection: Connection, job_ids: Sequence[str]) -> set[str]:
-    """Those of these jobs that run alone on their host."""
+    """Return those of these jobs that run alone on their host."""
     return {job for part in parts(job_ids) for job in connection.scalars(_SUSPECTS, {"these": part})}
 
 

@@ -35,9 +35,9 @@ class AttemptRow:
     outcome: str
     cause: str
     median_ms: float | None
-    """Of its timed samples, where it went well."""
+    """The median of its timed samples, where it went well."""
     source: Source | None
-    """Where what it measured comes from; None: there are no figures of it."""
+    """The source of what it measured; None: there are no figures of it."""
 
 
 @dataclass(frozen=True)

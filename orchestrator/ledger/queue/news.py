@@ -1,4 +1,4 @@
-"""What changed in the queue since a number: lanes with the jobs whose turn is next, and attempts under way."""
+"""The changes in the queue since a number: lanes with the jobs whose turn is next, and attempts under way."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WaitingLane:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What placement asks of an experiment."""
+    """The facts of an experiment that placement asks for."""
 
     conditions: Conditions
     """Equal ones are one object."""
@@ -64,7 +64,7 @@ class _Asked:
 
 
 class _Histories(NamedTuple):
-    """Of jobs that were tried."""
+    """The histories of jobs that were tried."""
 
     failed: Mapping[str, set[str]]
     suspects: set[str]
@@ -75,26 +75,26 @@ class _Histories(NamedTuple):
 
 @dataclass(frozen=True)
 class News:
-    """What is newer than a number. None stands for what is over: no job waits in the lane, the attempt has ended."""
+    """The changes since a number. None stands for what is over: no job waits in the lane, the attempt has ended."""
 
     number: int
     lanes: dict[int, WaitingLane | None] = field(default_factory=dict)
     attempts: dict[int, RunningRow | None] = field(default_factory=dict)
-    """By token."""
+    """The attempts under way, by token."""
     served: dict[str, Served] = field(default_factory=dict)
-    """By experiment, of those attempts."""
+    """The services, by experiment, of those attempts."""
 
 
 class NewsReader:
-    """Remembers what never changes: choices of devices, of each of which there is one object, and what experiments ask,
-    for as long as somebody keeps a lane of theirs that was read here, and a while longer."""
+    """Caches what never changes: choices of devices, one object each, and what placement asks of experiments, for as
+    long as somebody keeps a lane of theirs that was read here, and a while longer."""
 
     def __init__(self, spec: Spec, fail_choice: Callable[[int], None]) -> None:
         """`fail_choice`: ends the jobs of a choice of devices that cannot be read."""
         self._spec, self._fail_choice = spec, fail_choice
         self._choices: dict[int, tuple[str, ...]] = {}
         self._asked: WeakValueDictionary[str, _Asked] = WeakValueDictionary()
-        """By experiment; its lanes hold it."""
+        """The facts by experiment; its lanes hold them."""
         self._latest: deque[_Asked] = deque(maxlen=MOST)
         self._conditions: WeakValueDictionary[str, Conditions] = WeakValueDictionary()
 
@@ -213,7 +213,7 @@ _NUMBERED_OF = _NUMBERED.where(LANES.c.id.in_(_THESE))
 
 
 class _Lanes(NamedTuple):
-    """What selects lanes, with its parameters: a statement that is the same each time is compiled once."""
+    """The selection of lanes, with its parameters: a statement that is the same each time is compiled once."""
 
     ids: Select[int]
     asked: Mapping[str, int]
@@ -263,5 +263,5 @@ _TRIED_OF_LANE = _tried(JOBS.c.lane_id == bindparam("lane"))
 
 
 def _lanes_tried(connection: Connection, lanes: Sequence[int]) -> list[int]:
-    """Those of these lanes in which jobs wait that were tried before."""
+    """Return those of these lanes in which jobs wait that were tried before."""
     return list(connection.scalars(_LANES_TRIED, {"these": padded(lanes)}))

@@ -1,4 +1,4 @@
-"""What an experiment still has to do, and how long its blocks took so far."""
+"""The work that an experiment still has, and how long its blocks took so far."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class UnderWay:
     serial: str
     cell_id: str
     is_own: bool
-    """Of the experiment itself."""
+    """True if it is of the experiment itself."""
     started_at: float
     """Unix time."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """Of one experiment that is not over."""
+    """The outlook of one experiment that is not over."""
 
     took_s: Mapping[tuple[str, str], tuple[float, ...]]
     """(Cell, serial) -> durations of attempts that measured, from their beginning to the end of their record: of this

@@ -82,7 +82,7 @@ class Nights:
             return readable_rows("night", connection.execute(wanted).all(), _night)
 
     def due_times(self, suite: str, limit: int) -> list[float]:
-        """When the newest nights of a suite were due (Unix time), the newest first; reads no night."""
+        """Return when a suite's newest nights were due (Unix time), the newest first; reads no night."""
         newest = select(NIGHTS.c.due_at).where(NIGHTS.c.suite == suite).order_by(NIGHTS.c.due_at.desc()).limit(limit)
         with self._database.read() as connection:
             return [float(due_at) for due_at in connection.scalars(newest)]
@@ -94,14 +94,14 @@ class Nights:
             return readable_rows("the schedule of suite", connection.execute(wanted).all(), _schedule)
 
     def schedule(self, suite: str, file: str, cron: str, body: bytes) -> None:
-        """From now on this suite runs by itself; what was said of it before is replaced."""
+        """Let this suite run by itself from now on; what was said of it before is replaced."""
         row = {"suite": suite, "file": file, "cron": cron, "since": time.time(), "body": pack_json(body)}
         with self._database.write() as connection:
             connection.execute(delete(SCHEDULES).where(SCHEDULES.c.suite == suite))
             connection.execute(insert(SCHEDULES).values(**row))
 
     def unschedule(self, suite: str) -> bool:
-        """Whether it ran by itself."""
+        """End the suite's schedule; return whether it ran by itself."""
         with self._database.write() as connection:
             return connection.execute(delete(SCHEDULES).where(SCHEDULES.c.suite == suite)).rowcount > 0
 

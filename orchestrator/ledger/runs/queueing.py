@@ -69,7 +69,7 @@ class QueueRuns:
             return readable_rows("queueing run", connection.execute(wanted).all(), _run)
 
     def find(self, name: str) -> QueueRun:
-        """By id, by the experiment's name (its newest), or `latest`. Raises UnknownName."""
+        """Return a run by id, by the experiment's name (its newest), or `latest`. Raises UnknownName."""
         runs = self.listed()
         found = next((each for each in runs if each.id == name), None)
         found = found or next((each for each in runs if name in (each.name, LATEST)), None)

@@ -1,1 +1,1 @@
-"""What keeps hosts and devices from work: what people say of them, and quarantines that the farm decides on."""
+"""The bars to work: what people say of hosts and devices, and quarantines that the farm decides on."""

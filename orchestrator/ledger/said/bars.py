@@ -14,7 +14,7 @@ from . import health, holds, hosts
 
 
 class Bars(NamedTuple):
-    """As the ledger has them at one moment."""
+    """The bars that the ledger has at one moment."""
 
     quarantined: tuple[Quarantine, ...]
     quarantined_hosts: tuple[Quarantine, ...]
@@ -23,13 +23,13 @@ class Bars(NamedTuple):
     faults: dict[str, float]
     """Host -> Unix time of its latest fault, of those after which nothing has gone well on it."""
     hosts: tuple[HostRow, ...]
-    """Those of which a person has said something."""
+    """The hosts of which a person has said something."""
     holds: tuple[Hold, ...]
 
 
 def bars(connection: Connection, quarantine_after: int, quarantine_s: float, rest_s: float) -> Bars:
-    """In the caller's transaction: six transactions of one statement take the scheduler twice as long. One question
-    tells which tables have something to say; mostly none has."""
+    """Return all bars in the caller's transaction: six transactions of one statement take the scheduler twice as
+    long. One question tells which tables have something to say; mostly none has."""
     devices, faulty, said, held = connection.execute(_something()).one()
     return Bars(
         tuple(health.quarantined(connection, DEVICE_HEALTH, quarantine_after, quarantine_s)) if devices else (),

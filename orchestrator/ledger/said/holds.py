@@ -17,7 +17,7 @@ _SERIALS = select(HOLDS.c.serial).where(_LASTING).order_by(HOLDS.c.serial)
 
 
 def every(connection: Connection) -> list[Hold]:
-    """Those that have not ended, by device."""
+    """Return the holds that have not ended, by device."""
     now = {"now": time.time()}
     known = {row.serial: row for row in connection.execute(_EVERY, now)}
     return [
@@ -29,7 +29,7 @@ def every(connection: Connection) -> list[Hold]:
 
 
 def held(connection: Connection, serials: Iterable[str]) -> dict[str, str]:
-    """Of these devices, those that a person holds, and whose experiments may run there; empty: nobody's.
+    """Return whose experiments alone may run on these devices, of those that are held; empty: nobody's.
 
     Whoever asks has counted up the token before, as `hold` does.
     """
@@ -59,12 +59,12 @@ def hold(
 
 
 def end(connection: Connection, serial: str) -> bool:
-    """Whether the device was held."""
+    """End the hold of a device; return whether it was held."""
     mine = delete(HOLDS).where(HOLDS.c.serial == serial, _LASTING)
     return connection.execute(mine, {"now": time.time()}).rowcount > 0
 
 
 def known(connection: Connection, serials: Iterable[str]) -> set[str]:
-    """Of these serials, those that some experiment was submitted for."""
+    """Return those of these serials that some experiment was submitted for."""
     mine = CHOICE_DEVICES.c.serial.in_(sorted(set(serials)))
     return set(connection.scalars(select(CHOICE_DEVICES.c.serial).where(mine).distinct()))

@@ -15,7 +15,7 @@ _NAMES = select(HOSTS.c.name).order_by(HOSTS.c.name)
 
 
 def every(connection: Connection) -> list[HostRow]:
-    """Those of which something was said, by name."""
+    """Return the hosts of which something was said, by name."""
     known = {row.name: row for row in connection.execute(_EVERY)}
     rows = ((name, known.get(name)) for name in connection.scalars(_NAMES))
     return [

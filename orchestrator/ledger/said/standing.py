@@ -1,4 +1,4 @@
-"""What keeps devices and hosts from work: quarantines, hosts that are drained, devices that are held."""
+"""The bars of devices and hosts: quarantines, hosts that are drained, devices that are held."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .bars import Bars, bars
 
 
 class Standing:
-    """Of a ledger's devices and hosts; one transaction a call. Every method raises ServiceDown where it is away."""
+    """Standing of a ledger's devices and hosts; one transaction a call. All methods raise ServiceDown if it is away."""
 
     def __init__(self, database: Database, quarantine_after: int, quarantine_s: float, rest_s: float) -> None:
         self._database = database
@@ -100,7 +100,7 @@ class Standing:
             return holds.end(connection, serial)
 
     def known_devices(self, serials: Iterable[str]) -> set[str]:
-        """Of these, the devices that some experiment was submitted for."""
+        """Return those of these devices that some experiment was submitted for."""
         with self._database.read() as connection:
             return holds.known(connection, serials)
 

@@ -14,7 +14,7 @@ from .affinity import Affinity
 
 PERCENT = 100
 SETTLED_C, SETTLED_C_PER_MIN = 1.0, 0.2
-"""How near its temperature at rest a settled battery is, and how little it changes: measurement protocol, step 6."""
+"""The distance of a settled battery from its temperature at rest, and its change: measurement protocol, step 6."""
 
 
 class Range(Model):
@@ -31,7 +31,7 @@ class Range(Model):
 
 
 class Conditions(Model):
-    """What must hold on a phone when a block starts. Workstation devices lack these facts and are not gated."""
+    """The conditions that must hold on a phone when a block starts. Workstations lack these facts and are not gated."""
 
     battery_percent: Range = Range(min=20)
     battery_temp_max: Celsius = 40.0
@@ -67,7 +67,7 @@ class Conditions(Model):
     """End background processes before the block."""
 
     def impossible(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """What no phone can ever meet, so that jobs would wait for good: field and why. An old ledger may have such."""
+        """Yield what no phone can ever meet, so that jobs would wait for good: field and why. Old ledgers have some."""
         for name, end in (("min", self.battery_percent.min), ("max", self.battery_percent.max)):
             if end is not None and not 0 <= end <= PERCENT:
                 yield ("battery_percent", name), f"a charge is 0 to {PERCENT} %, got {end:g}"

@@ -9,7 +9,7 @@ from pydantic import Field, FiniteFloat, field_validator
 from orchestrator.model.base import Model
 
 MOST_SHARDS = 1000
-"""As many as an experiment has blocks."""
+"""The most shards: as many as an experiment has blocks."""
 
 
 _Numbers = Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
@@ -30,9 +30,9 @@ class Dataset(Model):
     shard: int = Field(default=100, ge=1, le=100_000)
     """Examples of a block."""
     mean: tuple[FiniteFloat, ...] = Field(default=(0.0,), min_length=1)
-    """What is subtracted from the file's numbers: one number, or one of each channel."""
+    """The numbers subtracted from the file's: one number, or one of each channel."""
     scale: tuple[FiniteFloat, ...] = Field(default=(1.0,), min_length=1)
-    """By what the difference is multiplied: one number, or one of each channel."""
+    """The factors of the difference: one number, or one of each channel."""
     inputs_sha256: str | None = None
     """Filled in at submission, as the two below."""
     labels_sha256: str | None = None
@@ -46,11 +46,11 @@ class Dataset(Model):
 
     @property
     def shards(self) -> int:
-        """Of a submitted set: the blocks of a configuration."""
+        """The number of shards of a submitted set: the blocks of a configuration."""
         return -(-self._known_size // self.shard)
 
     def examples(self, block: int) -> range:
-        """Of a submitted set: the places of a block's examples in it. The last block may have fewer."""
+        """Return the places of a block's examples in a submitted set. The last block may have fewer."""
         return range(self._known_size)[block * self.shard : (block + 1) * self.shard]
 
     @property

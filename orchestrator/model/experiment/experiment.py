@@ -31,14 +31,14 @@ Name = Annotated[str, AfterValidator(_plain_name)]
 
 
 def why_taken(name: str) -> str:
-    """Why commands would take a new name for something else; empty where they do not. Old names stay readable."""
+    """Return why commands would take a new name for something else; empty: they do not. Old names stay readable."""
     if name == "latest":
         return "commands call the newest of all so"
     return "a name begins with a letter, a digit or `_`" if name[:1] in ("-", ".") else ""
 
 
 class DeviceChoice(Model):
-    """Which devices take part."""
+    """The devices that take part."""
 
     where: str = "true"
     """Expression over device facts, e.g. `gpu_vendor == "adreno" and memory >= 3 GiB and "vulkan" in apis`."""
@@ -64,7 +64,7 @@ class Experiment(Model):
     sides: Sides | None = Field(default=None, exclude_if=lambda value: value is None)
     """Two sides of a comparison: each configuration is run on both, next to each other in each round."""
     strategy: StrategyChoice | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Which jobs follow by results, where that is more than the matrix and its blocks."""
+    """The jobs that follow by results, where that is more than the matrix and its blocks."""
     published: Published | None = None
     """Figures of a study, shown beside the results and never counted among them."""
 
@@ -228,7 +228,7 @@ class Experiment(Model):
 
     @model_validator(mode="after")
     def _of_known_devices(self) -> Experiment:
-        """What is decided by device needs to know which device runs a block."""
+        """Refuse what is decided by device where any device may run a block."""
         asked = {
             "sampling.target_interval": self.sampling.target_interval is not None,
             "sampling.canary": self.sampling.canary > 0,
@@ -243,12 +243,12 @@ class Experiment(Model):
 
     @property
     def searches_limits(self) -> bool:
-        """Whether a job that is refused or killed is what it looks for."""
+        """Return whether a job that is refused or killed is what it looks for."""
         return self.strategy is not None and self.strategy.limit_search is not None
 
     @property
     def may_grow(self) -> bool:
-        """Whether jobs may follow that depend on results."""
+        """Return whether jobs may follow that depend on results."""
         sampling = self.sampling
         if self.strategy is not None:
             return True

@@ -52,7 +52,7 @@ class _Matrix(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """As `_listed` reads an axis: a single value, or a list that is not empty."""
+        """Return the schema of what `_listed` reads as an axis: a single value, or a list that is not empty."""
         found = super().__get_pydantic_json_schema__(core, handler)
         for values in handler.resolve_ref_schema(found)["properties"].values():
             kinds = values.pop("anyOf", None) or [{name: values.pop(name) for name in ("type", "items")}]

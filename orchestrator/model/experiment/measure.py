@@ -15,7 +15,7 @@ Quantity = Literal["latency", "layers", "memory", "power"]
 
 
 class Measure(Model):
-    """What is measured."""
+    """The quantities that are measured, and how."""
 
     quantities: tuple[Quantity, ...] = ("latency", "memory")
     """`latency` and `memory` cost nothing; `layers` is a separate profiled pass; `power` samples the gauge (`energy` is

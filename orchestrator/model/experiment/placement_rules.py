@@ -1,4 +1,4 @@
-"""How the jobs of an experiment come to devices."""
+"""The way in which the jobs of an experiment come to devices."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ PolicyName = Literal[
 
 
 class PlacementRules(Model):
-    """What the experiment wants otherwise than the farm."""
+    """The rules that the experiment wants otherwise than the farm."""
 
     policy: PolicyName | None = None
-    """By which policy its jobs are placed; none: by the farm's (`FARM_POLICY`)."""
+    """The policy by which its jobs are placed; none: the farm's (`FARM_POLICY`)."""
     deadline: Annotated[float, BeforeValidator(parse_date, json_schema_input_type=float | str), Field(gt=0)] | None = (
         None
     )

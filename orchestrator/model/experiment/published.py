@@ -1,4 +1,4 @@
-"""What a report sets beside a study's figures: where an experiment has their counterparts."""
+"""The counterparts of a study's figures in an experiment, which a report sets beside them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PublishedMetric = Literal[
     "limit",
     "limit_time",
 ]
-"""What a figure is of. `latency`: of an inference, a frame, or the layers that are named; `net_power`: load above idle;
+"""The quantity of a figure. `latency`: of an inference, a frame, or the layers named; `net_power`: load above idle;
 `call`: an inference with what its inputs need (buffers, bindings, recorded commands, copies), as a program does that
 prepares at its start only what no input changes; `call_setup`: of that all but the inference; `share`: of the named
 layers in the time of all; `psnr`: of the outputs against the reference;
@@ -54,7 +54,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "limit": {"": 1.0},
     "limit_time": {"us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 36e5},
 }
-"""Of each metric its units, in ours: ms, J, W, B, %, dB."""
+"""The units of each metric, in ours: ms, J, W, B, %, dB."""
 GAIN, PERCENT = "x", "%"
 """Units of a figure that is over another: how many times as good, or how much of the other."""
 
@@ -76,19 +76,19 @@ def _known(keys: dict[str, Any]) -> dict[str, Any]:
 
 
 Keys = Annotated[dict[str, int | float | str | bool], AfterValidator(_known)]
-"""What a figure is of: where it was measured, and the values of axes; of those not given the best configuration
+"""The keys of a figure: where it was measured, and the values of axes; of those not given the best configuration
 counts."""
 
 
 class Place(Model):
-    """What all figures of a table's column or row have in common."""
+    """The keys and metric that all figures of a table's column or row have in common."""
 
     at: Keys = Field(default_factory=dict)
     over: Keys = Field(default_factory=dict)
-    """Of a figure that says how many times as good: the keys of what it is over, beside those that both share. With
-    `device` that is another device of the experiment (see `Finding`)."""
+    """The keys that a figure is over, where it says how many times as good, beside those that both share. With `device`
+    that is another device of the experiment (see `Finding`)."""
     metric: PublishedMetric | None = None
-    """Instead of the table's."""
+    """The metric, instead of the table's."""
 
 
 class PublishedTable(Model):
@@ -99,15 +99,15 @@ class PublishedTable(Model):
     metric: PublishedMetric = "latency"
     at: Keys = Field(default_factory=dict)
     axis: str = ""
-    """With `best`: whose value the figures are. A chart over this axis shows the published figures of other metrics."""
+    """The axis, with `best`, whose value the figures are. A chart over it shows published figures of other metrics."""
     base: str = ""
     """The row or column to which the others are judged in proportion."""
     tolerance: float = Field(default=1.25, gt=1, le=2)
-    """By how many times a proportion may be off; never past half the way to no difference."""
+    """The factor by which a proportion may be off; never past half the way to no difference."""
     columns: dict[str, Place] = Field(min_length=1)
-    """Those that are set beside ours."""
+    """The columns that are set beside ours."""
     rows: dict[str, Place] = Field(default_factory=dict)
-    """Those that are set beside ours; empty: all."""
+    """The rows that are set beside ours; empty: all."""
 
     def figures(self, part: StudyTable, devices: Mapping[str, object]) -> Iterator[tuple[str, str, Place, float]]:
         """Row, column, place and value of each figure of a part of the table."""
@@ -150,7 +150,7 @@ class PublishedTable(Model):
 
 
 class Finding(Model):
-    """What a publication says in words, and what would show it here."""
+    """A publication's statement in words, and what would show it here."""
 
     text: str = Field(min_length=1)
     metric: PublishedMetric = "latency"
@@ -160,14 +160,14 @@ class Finding(Model):
     `by_memory`: devices of which the driver tells more memory have a larger `limit`; empty: nothing that this
     experiment measures shows it."""
     over: Keys = Field(default_factory=dict)
-    """Beside the keys of `of`. With `device` in either, devices of the experiment are compared: a device of the study,
-    a model such as `SM-G930*`, `phone` or `workstation`."""
+    """The keys beside those of `of`. With `device` in either, devices of the experiment are compared: a device of
+    the study, a model such as `SM-G930*`, `phone` or `workstation`."""
     than: float | None = Field(default=None, gt=0)
-    """Instead of `over`: a figure of the metric, in ms, J, W, B, % or dB."""
+    """A figure of the metric in place of `over`, in ms, J, W, B, % or dB."""
     times: float = Field(default=1.0, gt=0)
-    """How many times `over` is the bound of `less` and `more`, and the middle of `alike`."""
+    """The factor of `over` that is the bound of `less` and `more`, and the middle of `alike`."""
     operation: str = ""
-    """With `crosses`: the family of workloads, e.g. `matmul`."""
+    """The family of workloads, with `crosses`, e.g. `matmul`."""
 
     @model_validator(mode="after")
     def _comparable(self) -> Finding:
@@ -186,7 +186,7 @@ class Published(Model):
     study: Study | str
     """The study's file, relative to the experiment's; once that is read, what it holds."""
     note: str = ""
-    """What was measured there, and how it compares."""
+    """A note on what was measured there, and how it compares."""
     tables: tuple[PublishedTable, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -196,7 +196,7 @@ class Published(Model):
 
     @property
     def by_layer(self) -> bool:
-        """Whether a figure is of a layer: then results by layer are needed."""
+        """Return whether a figure is of a layer: then results by layer are needed."""
         places = [place.at for table in self.tables for place in (*table.columns.values(), *table.rows.values())]
         return any("layer" in at for at in (*places, *(table.at for table in self.tables)))
 

@@ -1,4 +1,4 @@
-"""How many blocks and samples are measured, and the phases of a block."""
+"""The number of blocks and samples that are measured, and the phases of a block."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from orchestrator.model.quantity import Rest, Seconds, Share
 
 SETUP_S = 30.0
 SUSTAINED_MARGIN = 0.1
-"""What a sustained block needs beyond rest and load: seconds, and a share of them (the last inference may be slow)."""
+"""The time that a sustained block needs beyond rest and load: seconds, and a share (the last inference may be slow)."""
 
 
 class Sampling(Model):
-    """How often is measured, and the course of a block: rest, warm-up, load, rest."""
+    """The number of measurements, and the course of a block: rest, warm-up, load, rest."""
 
     mode: Literal["steady", "cold", "sustained"] = "steady"
     """`steady`: after a warm-up; `cold`: set-up and the first inference of a fresh process without any cache;
@@ -27,7 +27,7 @@ class Sampling(Model):
     """Add blocks to a configuration until the half-width of its interval is at most this share of the median: `5 %`.
     Twelve good blocks are needed at least: fewer show too badly how alike they are to decide when to stop."""
     max_blocks: int = Field(default=30, ge=1, le=1000)
-    """With `target_interval`: the most blocks of a configuration on a device."""
+    """The most blocks of a configuration on a device, with `target_interval`."""
     warmup: int = Field(default=1, ge=0, le=10_000)
     """Inferences at the start of a block that are kept but marked as warm-up."""
     warmup_stable: Share | None = None
@@ -43,11 +43,11 @@ class Sampling(Model):
     idle: Rest = 0.0
     """Rest before the warm-up and after the load, for the idle power: `60 s`."""
     order: Literal["interleaved", "random", "abba"] = "interleaved"
-    """In which order a device runs its blocks: block 0 of every configuration, then block 1, ...; in random order
-    within each round; or each round in the reverse order of the one before, which cancels linear drift, with neighbours
-    exchanged in every second pair of rounds, which cancels the heat that the configuration before left."""
+    """The order in which a device runs its blocks: block 0 of every configuration, then block 1, ...; in random
+    order within each round; or each round in the reverse order of the one before, which cancels linear drift, with
+    neighbours exchanged in every second pair of rounds, which cancels the heat that the configuration before left."""
     canary: int = Field(default=0, ge=0, le=1000)
-    """After so many blocks of a device, one block of a small reference workload; 0: none."""
+    """The blocks of a device after which one block of a small reference workload runs; 0: none."""
     deadline: Seconds = 120.0
     """Wall-clock limit of one block on the device, and limit of the processor time to compile it before, with a unit:
     `90 s`, `5 min`."""
@@ -64,7 +64,7 @@ class Sampling(Model):
 
     @property
     def is_watched(self) -> bool:
-        """Whether blocks are added until intervals are narrow: such intervals are wider."""
+        """True if blocks are added until intervals are narrow: such intervals are wider."""
         return self.target_interval is not None
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ SideName = Literal["baseline", "candidate"]
 BASELINE, CANDIDATE = "baseline", "candidate"
 _UNSWITCHABLE = ("os", "firmware")
 DRIVER_FILES = {".icd": Api.OPENCL, ".json": Api.VULKAN}
-"""What a driver tells a loader where it is with, by the ending."""
+"""The endings of files by which a driver tells a loader where it is."""
 
 
 class Side(Model):
@@ -63,7 +63,7 @@ class Side(Model):
     @field_validator("axes")
     @classmethod
     def _of_the_matrix(cls, axes: dict[str, int | str | bool]) -> dict[str, int | str | bool]:
-        """As the matrix reads them."""
+        """Read the axes as the matrix does."""
         return {name: _value(name, value) for name, value in axes.items()}
 
 

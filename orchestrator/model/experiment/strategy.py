@@ -1,4 +1,4 @@
-"""Which jobs follow from the results of others, where that is more than the matrix and its blocks."""
+"""The jobs that follow from the results of others, where that is more than the matrix and its blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LimitSearch(Model):
     tolerance: Share = 0.02
     """The search ends where the smallest value that did not run exceeds the largest that ran by this share at most."""
     step: int = Field(default=1, ge=1)
-    """What lies between two others that were tried is a multiple of it: `16` where a network needs that."""
+    """The unit of values between two others that were tried: `16` where a network needs multiples of that."""
 
     def begin(self, workload: Workload, matrix: Matrix) -> int:
         """The first value. Raises ValueError, which says what can be searched."""

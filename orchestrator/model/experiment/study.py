@@ -27,12 +27,12 @@ class StudyTable(Model):
     """Some rows of a table of the text, or figures that stand together in a sentence."""
 
     table: str
-    """How the text calls it; the parts of a table have one name."""
+    """The name that the text gives it; the parts of a table have one name."""
     title: str = Field(min_length=1)
     lines: str = ""
-    """Where it stands in the text: `98-100`; of a sentence with the place of the first number: `95-95:12`."""
+    """The lines of the text: `98-100`; of a sentence with the place of the first number: `95-95:12`."""
     device: str = ""
-    """Where all rows were measured; otherwise a row with a device's name was measured there."""
+    """The device on which all rows were measured; otherwise a row with a device's name was measured there."""
     columns: dict[str, str] = Field(min_length=1)
     """Name -> unit."""
     rows: dict[str, tuple[Value | None, ...]] = Field(min_length=1)
@@ -56,7 +56,7 @@ class Derived(Model):
 
 
 class Contradiction(Model):
-    """What the text says against itself."""
+    """A contradiction of the text to itself."""
 
     table: str
     row: str = ""
@@ -68,7 +68,7 @@ class Study(Model):
     """A study's file."""
 
     source: str = Field(min_length=1)
-    """Who published it, and when."""
+    """The authors who published it, and when."""
     devices: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Its devices by name, with patterns of their model's name: `Galaxy S7: [SM-G930*]`."""
     cells: tuple[StudyTable, ...] = ()
@@ -82,7 +82,7 @@ class Study(Model):
         return [each for each in (*self.cells, *self.logs) if each.table == table]
 
     def only(self, tables: Iterable[str]) -> Study:
-        """What is told beside results: these tables, and where they contradict themselves."""
+        """Return the part that is told beside results: these tables, and where they contradict themselves."""
         names = set(tables)
         kept: dict[str, Any] = {
             part: tuple(each for each in getattr(self, part) if each.table in names)

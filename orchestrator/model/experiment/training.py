@@ -1,4 +1,4 @@
-"""How a network is trained, and with what."""
+"""The training of a network, and its set."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class TrainingSet(Model):
     """The class of each sample, 0 to 255: a file of the same kinds; not given: it is in the file of the inputs
     (`labels`, `y_train` or `y` of `.npz`, column `label` of Parquet)."""
     named: Literal["digits"] | None = None
-    """Instead of files. `digits`: 1797 handwritten digits of 8 x 8 from scikit-learn, in a fixed random order; enlarged
-    where the network takes larger squares, e.g. of MNIST's 28 x 28."""
+    """A set in place of files. `digits`: 1797 handwritten digits of 8 x 8 from scikit-learn, in a fixed random order;
+    enlarged where the network takes larger squares, e.g. of MNIST's 28 x 28."""
     scale: PositiveFloat | None = None
-    """By which inputs are multiplied; not given: 1/255 of bytes, 1/16 of `digits`, 1 of floats."""
+    """The factor of the inputs; not given: 1/255 of bytes, 1/16 of `digits`, 1 of floats."""
     held_out: Share | None = None
     """The last part of the set is not trained with: the trained network's error is told of it. Not given: of all."""
     inputs_sha256: str | None = None
@@ -70,17 +70,17 @@ class Training(Model):
     """Samples of a step, unless `matrix.batch` says so."""
     learning_rate: float = Field(default=0.45, gt=0)
     schedule: tuple[tuple[int, float], ...] = ()
-    """From which epoch on the rate is multiplied by what: `[[10, 0.1], [20, 0.1]]`."""
+    """The rate's factors, each from an epoch on: `[[10, 0.1], [20, 0.1]]`."""
     momentum: float = Field(default=0.0, ge=0, lt=1)
     loss: Loss = "cross_entropy"
     """`cross_entropy` of the softmax at the network's end; `mean_squared_error` to the network's own input."""
     seed: int = Field(default=0, ge=-(2**31), lt=2**31)
-    """Of the order of the samples, the same on every device. `workload.seed` is that of the first weights."""
+    """The seed of the samples' order, the same on every device. `workload.seed` is that of the first weights."""
     pretraining: int = Field(default=0, ge=0, le=100_000)
     """Epochs in which each layer is trained as an autoencoder with tied weights, before all layers together."""
     checkpoint: int = Field(default=10, ge=1)
     """Epochs after which the device keeps the weights, from which another attempt goes on."""
     steps: Steps = "auto"
-    """On OpenCL and Vulkan: a product goes on with what follows it (`joined`), or everything is a step of its own
-    (`apart`), as on the CPU always. `auto`: joined on GPUs with memory of their own. `per_node`: study A's own three
-    kernels, of dense layers."""
+    """The steps on OpenCL and Vulkan: a product goes on with what follows it (`joined`), or everything is a step of
+    its own (`apart`), as on the CPU always. `auto`: joined on GPUs with memory of their own. `per_node`: study A's
+    own three kernels, of dense layers."""

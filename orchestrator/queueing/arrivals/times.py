@@ -61,7 +61,7 @@ def _poisson(rate: float, random: np.random.Generator) -> Iterator[float]:
 
 
 def _modulated(arrivals: MmppArrivals, random: np.random.Generator) -> Iterator[float]:
-    """In each stay of a state a Poisson number of requests, anywhere in it alike."""
+    """Draw a Poisson number of arrivals per stay in a state, uniform in time."""
     now, state = 0.0, int(random.integers(len(arrivals.rates)))
     while True:
         stay = float(random.exponential(arrivals.stays[state]))

@@ -20,7 +20,7 @@ SOON_S = 1e-6
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds under every policy."""
+    """The rules under every policy."""
 
     queue: int | None = None
     drop_late: bool = False
@@ -30,12 +30,12 @@ class Rules:
     preemption: bool = False
 
     def batch_factor(self, count: int) -> float:
-        """How many times as long as one request a batch takes."""
+        """Return how many times as long as one request a batch takes."""
         return 1 + self.batch_marginal * (count - 1)
 
 
 class Hands(Protocol):
-    """What the dispatcher can do: in virtual time, or with phones."""
+    """The dispatcher's hands: in virtual time, or with phones."""
 
     def start(self, server: Server, batch: list[Request], now: float) -> None:
         """Begin to serve; `Dispatcher.finished` is called when all of it has been served."""
@@ -87,7 +87,7 @@ class Dispatcher:
         self._feed(server if self._policy.own_queues else None, now)
 
     def interrupted(self, server: Server, now: float) -> None:
-        """What the server ran is interrupted, some time after it was to be; it waits on."""
+        """Put back what the server ran: it is interrupted, some time after it was to be, and waits on."""
         self._put_back(server, now)
         self._feed(server if self._policy.own_queues else None, now)
 

@@ -29,7 +29,7 @@ class Line:
         self._count += 1
 
     def head(self) -> Request:
-        """Who is next. The line is not empty."""
+        """Return who is next. The line is not empty."""
         return self._first()[0][3]
 
     def waiting_of(self, kind: int) -> int:

@@ -50,15 +50,15 @@ class Request:
         self.left = 1.0
         """The share that is not served yet."""
         self.drawn: tuple[object, float] | None = None
-        """Whose times its own was drawn from, and that time: where servers have times of their own."""
+        """The server from whose times its own was drawn, and that time: where servers have times of their own."""
         self.client = -1
-        """Of a closed loop."""
+        """The client of a closed loop."""
         self.station = 0
         """The station that serves it."""
         self.route: list[tuple[int, float | None]] = []
         """The stations of a network that are still to be visited, the next one last, and its size at each."""
         self.whole: Request | None = None
-        """Whose visit to a station this is; None: of a request that is served once."""
+        """The request whose visit to a station this is; None: of a request that is served once."""
 
     def visit(self, number: int, now: float) -> Request:
         """The next visit on its route, which begins now."""

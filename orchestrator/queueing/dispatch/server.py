@@ -10,14 +10,14 @@ from .request import Request
 
 
 class Thermometer(Protocol):
-    """What is known of a server's heat: a model's in a simulation, the phone's own when it runs."""
+    """A server's heat, as far as known: a model's in a simulation, the phone's own when it runs."""
 
     def temp_c(self, now: float) -> float:
         """The temperature now."""
         ...
 
     def cool_at(self, temp_c: float, now: float) -> float:
-        """When an idle server will have cooled to this temperature; infinite where it never will."""
+        """Return when an idle server will have cooled to this temperature; infinite where it never will."""
         ...
 
 
@@ -35,7 +35,7 @@ class Server:
     """Its own waiting requests; empty where all wait in one queue."""
     running: list[Request] = field(default_factory=list)
     busy_until: float = 0.0
-    """When what runs is expected to end."""
+    """The time when what runs is expected to end."""
     queued_s: float = 0.0
     """Expected time of all that waits in its line."""
     booked_j: float = 0.0

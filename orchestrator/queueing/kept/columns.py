@@ -69,7 +69,7 @@ def unpack_requests(packed: bytes, runs: int) -> list[Column]:
 
 
 def plain_parquet(runs: Sequence[Column], servers: Sequence[str], classes: Sequence[str]) -> bytes:
-    """For other programs: a row for each request, times in seconds, servers, classes and outcomes by name."""
+    """Return a Parquet file for other programs: a row for each request, times in seconds, and names for numbers."""
     rows = np.concatenate(list(runs))
     column = {name: rows[:, i] for i, name in enumerate(COLUMNS)}
     found: dict[str, Any] = {
@@ -87,7 +87,7 @@ def plain_parquet(runs: Sequence[Column], servers: Sequence[str], classes: Seque
 
 
 def pack_readings(servers: Sequence[Sequence[Reading]]) -> bytes:
-    """Of each server, in its order."""
+    """Pack the readings of each server, in order."""
     schema = pa.schema(
         [
             ("server", pa.int16()), ("t_ns", pa.int64()), ("current_ua", pa.int64()), ("voltage_uv", pa.int64()),

@@ -41,7 +41,7 @@ class KeptServer(Model):
     state_after: DeviceState | None = None
     conditions: tuple[ConditionProof, ...] = ()
     ended_by: str = ""
-    """What ended it before its time; empty: nothing."""
+    """The reason that ended it before its time; empty: nothing."""
 
 
 class KeptCourse(Model):
@@ -58,7 +58,7 @@ class KeptCourse(Model):
     temp_c: tuple[tuple[float | None, ...], ...]
     energy_j: tuple[float, ...] = ()
     overhead_s: dict[str, float] = Field(default_factory=dict)
-    """Of the dispatcher for a request: mean and quantiles."""
+    """The overhead of the dispatcher for a request: mean and quantiles."""
     doubts: tuple[str, ...] = ()
 
     def run(self, requests: Requests) -> Run:
@@ -70,7 +70,7 @@ class KeptCourse(Model):
 
 
 class KeptRun(Model):
-    """What is kept of a run beside its requests and readings."""
+    """The kept part of a run beside its requests and readings."""
 
     schema_version: int = 1
     spec: QueueingSpec
@@ -100,7 +100,7 @@ def _listed(row: QueueRun) -> dict[str, Any]:
 
 
 def read_run(ledger: Ledger, name: str) -> Read:
-    """By id, experiment's name or `latest`. Raises UnknownName, Unreadable."""
+    """Return a run by id, experiment's name or `latest`. Raises UnknownName, Unreadable."""
     row = ledger.queue_runs.find(name)
     body = ledger.queue_runs.body(row.id)
     try:

@@ -29,7 +29,7 @@ REMEDY = "run a block of sustained load (`sampling: {load: 20 min, idle: 5 min}`
 
 @dataclass(frozen=True)
 class Body:
-    """What was learnt of a group's phones."""
+    """The model learnt of a group's phones."""
 
     server: str
     experiment: str
@@ -38,18 +38,18 @@ class Body:
     source: str
     blocks: int
     setup_s: float | None
-    """From a fresh process to its first inference: the median of the blocks. None: no block tells it."""
+    """The time from a fresh process to its first inference: the median of the blocks. None: no block tells it."""
     heat: Heat | None
     """None: `why_no_heat` says why."""
     why_no_heat: str = ""
     rms_c: float | None = None
-    """What the model misses of the blocks' temperatures."""
+    """The model's error in the blocks' temperatures."""
     time_constants_s: tuple[float, float] | None = None
-    """Those that fit nearly as well."""
+    """The time constants that fit nearly as well."""
 
     @property
     def text(self) -> str:
-        """For people: what was learnt, of how many blocks."""
+        """Return for people what was learnt, of how many blocks."""
         setup = "no set-up" if self.setup_s is None else f"set-up {self.setup_s:.3g} s"
         of = f"{self.blocks} blocks of {self.cell} on {self.device} ({self.source}), {self.experiment}"
         return f"{setup}; {self._heat_text}; {of}"
@@ -95,7 +95,7 @@ def usable(record: Record) -> bool:
 
 
 def learn_body(server: str, experiment: str, cell: str, records: Sequence[Record]) -> Body:
-    """Of blocks of one cell on one device, at least one."""
+    """Learn from blocks of one cell on one device, at least one."""
     setups = [total / 1e9 for record in records if (total := _setup_ns(record))]
     histories = [found for record in records if (found := history_of(record)) is not None]
     body = Body(
@@ -125,7 +125,7 @@ def _hottest_c(histories: Sequence[History]) -> float:
 
 
 def _why_not(histories: Sequence[History], warming: Warming) -> str:
-    """Why the blocks do not suffice; empty: they do."""
+    """Return why the blocks do not suffice; empty: they do."""
     rise_c = max(float(each.temp_c.max() - each.temp_c.min()) for each in histories)
     longest_s = max(each.load_s for each in histories)
     low_s, high_s = warming.between_s

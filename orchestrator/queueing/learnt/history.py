@@ -1,4 +1,4 @@
-"""What a block tells of a phone's heat: its temperature over time, and when it computed."""
+"""The history of a phone's heat in a block: its temperature over time, and when it computed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class History:
 
     at: Column
     temp_c: Column
-    """At these moments: of the skin where the phone tells it, else of the battery."""
+    """The temperature at these moments: of the skin where the phone tells it, else of the battery."""
     begun: Column
-    """When each sample began."""
+    """The time when each sample began."""
     took: Column
-    """How long it took."""
+    """The time that it took."""
     count: Column
     """Its inferences."""
     timed: NDArray[np.bool_]
-    """Whether it came after the warm-up."""
+    """True for those after the warm-up."""
 
     def temp_at(self, moments: Column) -> Column:
-        """By linear interpolation."""
+        """Return the temperature at these moments by linear interpolation."""
         return np.interp(moments, self.at, self.temp_c)
 
     @property
@@ -43,7 +43,7 @@ class History:
 
     @property
     def load_s(self) -> float:
-        """From its first inference to its last."""
+        """The time from its first inference to its last."""
         return float(self.begun[-1] + self.took[-1] - self.begun[0])
 
 

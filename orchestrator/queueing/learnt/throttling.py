@@ -1,4 +1,4 @@
-"""How many times as long an inference takes at a temperature as on the cool phone, as steps.
+"""The factor by which an inference takes longer at a temperature than on the cool phone, as steps.
 
 Medians by half a degree, made non-decreasing by isotonic regression (pool adjacent violators; Barlow, Bartholomew,
 Bremner and Brunk, 1972), because heat makes no phone faster. Levels that differ by less than `CHANGE` are one. A step
@@ -25,14 +25,14 @@ FEWEST_IN_BIN = 10
 NEAR_C = 1.0
 """A step lies at most so far from the edge of its bin."""
 TIP_C = 0.2
-"""Below the hottest reading."""
+"""The range of temperatures below the hottest reading."""
 FEWEST_SLOW = 5
 RARE = 0.99
 """Quantile of what inferences take that are a little cooler than the hottest ones."""
 OFTEN = 5.0
-"""So many times as often as among the cooler ones slow inferences are no chance."""
+"""The ratio of slow inferences to those among the cooler ones that is no chance."""
 Level = tuple[float, float]
-"""From which temperature, time of an inference in seconds."""
+"""The temperature from which on, and the time of an inference in seconds."""
 
 
 def throttle_steps(histories: Sequence[History]) -> tuple[float, tuple[ThrottleStep, ...]]:
@@ -52,7 +52,7 @@ def throttle_steps(histories: Sequence[History]) -> tuple[float, tuple[ThrottleS
 
 
 def _levels(temps_c: Column, each_s: Column) -> list[Level]:
-    """By the edges of bins."""
+    """Return levels by the edges of bins."""
     edges_c, medians_s, counts = _by_temperature(temps_c, each_s)
     levels: list[tuple[float, float, float]] = []  # from which temperature, time, weight
     for edge_c, value_s, count in zip(edges_c, _non_decreasing(medians_s, counts), counts, strict=True):

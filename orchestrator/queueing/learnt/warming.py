@@ -16,7 +16,7 @@ import numpy as np
 from .history import Column, History
 
 POINTS = 300
-"""Of each history."""
+"""The points of each history."""
 SHORTEST_S, LONGEST_S = 5.0, 20_000.0
 LOOKS, CLOSER_LOOKS = 60, 20
 ALIKE = 2.0
@@ -28,9 +28,9 @@ class Warming:
     """Degrees Celsius, seconds."""
 
     ambient_c: float
-    """Where the resting phone ends."""
+    """The temperature at which the resting phone ends."""
     rise_c: float
-    """How much above that the phone ends that computes without a pause, and is not throttled."""
+    """The rise above that of a phone that computes without a pause, and is not throttled."""
     time_constant_s: float
     between_s: tuple[float, float]
     """Time constants that fit nearly as well."""

@@ -32,8 +32,8 @@ def trace_of(readings: Sequence[Reading], gauge: GaugeCalibration | None) -> Tra
 
 
 def why_coarse(windows: Sequence[tuple[int, int]], trace: Trace) -> str:
-    """Why the gauge cannot tell what a request took from what the phone took beside it; empty where it can, and where
-    hardly anything lay beside."""
+    """Return why the gauge cannot tell what a request took from what the phone took beside it; empty where it can,
+    and where hardly anything lay beside."""
     news_s = trace.t_s[np.flatnonzero(np.diff(trace.power_w)) + 1]
     served_s = np.array([end - begin for begin, end in windows]) * NS
     if len(news_s) < 2 or not len(served_s) or served_s.sum() > ALL_BUSY * (trace.t_s[-1] - trace.t_s[0]):

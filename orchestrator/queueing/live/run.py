@@ -27,13 +27,13 @@ from .undisturbed import undisturbed
 from .wire import Wire
 
 Act: TypeAlias = Callable[[float, float, Any, int], None]
-"""What is due: when it was, when it is, to whom, with a number more."""
+"""An event: planned time, actual time, target, a number more."""
 POINTS = 1000
 LOOK_S = 1.0
 LAST_READINGS_S = 3.0
-"""How long the phones' last readings are waited for: an agent writes them together, every second."""
+"""The time for which the phones' last readings are awaited: an agent writes them together, every second."""
 DRAIN_S = 60.0
-"""How long after the last arrival who still waits is served, or as long as requests arrived."""
+"""The time after the last arrival in which those that still wait are served, or as long as requests arrived."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def run_live(
 
 
 class _Live:
-    """The hands of the dispatcher, and the clock."""
+    """Runs the dispatcher in real time, on phones."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _Live:
         self._preemptions = 0
 
     def run(self) -> LiveRun:
-        """Until all that arrived is over, or the time for it."""
+        """Run until all that arrived is over, or the time for it."""
         self._plan_first()
         try:
             with undisturbed():
@@ -114,7 +114,7 @@ class _Live:
         return LiveRun(self._with_energy(self._rows.table()), began_at, gone, self._given_up)
 
     def _is_open(self) -> bool:
-        """Whether a request is not over, or a phone still serves one that was given up: the next run finds it idle."""
+        """Return whether a request is open, or a phone still serves one given up: the next run finds it idle."""
         return self._open > 0 or any(each.asked and not each.server.gone for each in self._stations)
 
     def _with_energy(self, table: Requests) -> Run:
@@ -270,7 +270,7 @@ class _Live:
         course.temp_c.append([each.gauge.known_c() for each in self._stations])
 
     def _count(self, now: float) -> None:
-        """Before the number that waits changes."""
+        """Add up what waited; called before the number that waits changes."""
         self._waited_s += self._dispatcher.waiting * (now - self._last)
         self._last = now
 

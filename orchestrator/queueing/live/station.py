@@ -13,7 +13,7 @@ from orchestrator.queueing.spec import QueueingSpec
 from .wire import Wire
 
 LOOK_S = 1.0
-"""How soon a hot phone is looked at again: nobody knows how fast it cools."""
+"""The time until a hot phone is looked at again: nobody knows how fast it cools."""
 NS_PER_S = 1e9
 PATIENCE_S = 10.0
 PATIENCE_TIMES = 20.0
@@ -41,7 +41,7 @@ class Gauge:
 
 @dataclass(slots=True)
 class Asked:
-    """What a phone is to serve at a time, and then answers."""
+    """The batch that a phone serves at a time, and then answers."""
 
     number: int
     batch: list[Request]
@@ -60,19 +60,19 @@ class Station:
         self.gauge = Gauge(wire)
         server.thermometer = self.gauge
         self.asked: Asked | None = None
-        """What it serves."""
+        """The batch that it serves."""
         self._last: Request | None = None
-        """Whose inference was the last."""
+        """The request whose inference was the last."""
         self.late_at = math.inf
-        """When its answer is so late that it does not count on it any more."""
+        """The time from which on it does not count on its answer any more."""
         self.served_s = 0.0
         self.windows: list[tuple[int, int]] = []
-        """From when to when it served, by the phone's clock; inferences of a request that follow each other are one."""
+        """The windows in which it served, by the phone's clock; a request's inferences in a row are one."""
         self.clock_s = -math.inf
         """The phone's clock at the run's start, as far as answers tell: the least that they can have travelled."""
 
     def ask(self, spec: QueueingSpec, batch: list[Request], factor: float, now: float) -> None:
-        """For all of it, or where it may be interrupted for its next inference. Raises FarmError."""
+        """Ask for all of the batch, or where it may be interrupted for its next inference. Raises FarmError."""
         kind, most = batch[0].kind, spec.batch.size
         inferences = spec.classes[kind].inferences or 1
         left = round(batch[0].left * inferences) if spec.preemption != "none" else 1
@@ -88,7 +88,7 @@ class Station:
             self.wire.ask(batch[0].number, network=network_name(kind, most if len(batch) > 1 else 1), count=count)
 
     def answered(self, number: int, served_s: float, window: tuple[int, int], now: float) -> Asked | None:
-        """What this was the answer to, with its times noted; None: nothing that was asked."""
+        """Return what this was the answer to, with its times noted; None: nothing that was asked."""
         done, self.asked, self.late_at = self.asked, None, math.inf
         if done is None or done.number != number:
             return None
@@ -107,7 +107,7 @@ class Station:
         return done
 
     def is_ahead_of_its_readings(self) -> bool:
-        """Whether its phone has still to tell of the last that it served; hears what it says meanwhile."""
+        """Return whether its phone has still to tell of the last that it served; hears what it says meanwhile."""
         if self.server.gone or not self.wire.readings or not self.windows:
             return False
         try:
@@ -118,5 +118,5 @@ class Station:
 
 
 def network_name(kind: int, batch: int) -> str:
-    """What a resident agent calls the network of a class, compiled for so many requests at once."""
+    """Return a resident agent's name for the network of a class, compiled for so many requests at once."""
     return f"{kind}x{batch}"

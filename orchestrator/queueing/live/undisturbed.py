@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SWITCH_S = 0.0002
-"""How long another thread may keep the interpreter while this one is due; Python's own is 5 ms."""
+"""The time for which another thread may keep the interpreter while this one is due; Python's own is 5 ms."""
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """What lives by now is not looked at by the garbage collector; other threads hand over soon."""
+    """Hide what lives by now from the garbage collector, and let other threads hand over soon."""
     before_s = sys.getswitchinterval()
     gc.collect()
     gc.freeze()

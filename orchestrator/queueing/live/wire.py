@@ -1,4 +1,4 @@
-"""What a live run needs of a resident agent."""
+"""The connection that a live run needs to a resident agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.model.telemetry import Reading
 
 
 class Wire(Protocol):
-    """To one resident agent, which answers requests in their order."""
+    """A wire to one resident agent, which answers requests in their order."""
 
     @property
     def serial(self) -> str: ...
@@ -23,7 +23,7 @@ class Wire(Protocol):
 
     @property
     def gauge(self) -> GaugeCalibration | None:
-        """As enrolment calibrated it."""
+        """The gauge as enrolment calibrated it."""
         ...
 
     def fileno(self) -> int:
@@ -35,7 +35,7 @@ class Wire(Protocol):
         ...
 
     def answers(self) -> list[Served]:
-        """What was answered since, without waiting. Raises FarmError when the agent or the phone has gone."""
+        """Return what was answered since, without waiting. Raises FarmError when the agent or the phone has gone."""
         ...
 
     def shut(self) -> None:

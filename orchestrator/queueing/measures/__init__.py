@@ -1,4 +1,4 @@
-"""From the table of requests to figures with their intervals."""
+"""The measures of queueing: from the table of requests to figures with their intervals."""
 
 from __future__ import annotations
 

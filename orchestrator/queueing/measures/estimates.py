@@ -13,7 +13,7 @@ TIMES = ("waiting_s", "service_s", "sojourn_s")
 
 
 def sums_of(requests: Requests, begin: float, end: float, servers: int) -> Sums:
-    """Of the requests that were meant to arrive in a stretch of time."""
+    """Return the sums of the requests that were meant to arrive in a stretch of time."""
     done = requests.done
     length, asked = end - begin, float(len(requests))
     outcome, energy_j = requests.column("outcome"), done.column("energy_j")
@@ -33,13 +33,13 @@ def sums_of(requests: Requests, begin: float, end: float, servers: int) -> Sums:
 
 
 def times_of(requests: Requests) -> dict[str, Column]:
-    """Of the requests that were served, by name of the time."""
+    """Return the times of the requests that were served, by name of the time."""
     done = requests.done
     return {"waiting_s": done.waiting_s, "service_s": done.column("served_s"), "sojourn_s": done.sojourn_s}
 
 
 def sums_over_course(run: Run, begin: float, end: float, spec: QueueingSpec) -> Sums:
-    """What servers did and how long the queue was between two moments, from the course: of all classes."""
+    """Return what servers did and how long the queue was between two moments, from the course: of all classes."""
     course = run.course
     at = np.array([0.0, *course.at])
     waited = np.interp((begin, end), at, [0.0, *course.waited_s])
@@ -69,6 +69,6 @@ def _modelled_j(busy_s: list[float], length_s: float, spec: QueueingSpec) -> flo
 
 
 def _sum_waiting(requests: Requests) -> float:
-    """From admission on, also of those that were dropped after a wait; to the nanosecond, below which is rounding."""
+    """Sum waits from admission on, also of those dropped after a wait; to the nanosecond, below which is rounding."""
     waited = requests.column("ended") - requests.column("admitted") - requests.column("served_s")
     return float(np.round(waited - requests.column("travel_s"), 9).sum())

@@ -1,4 +1,4 @@
-"""What is told of a run; the keys of `--json`."""
+"""The figures of a run; the keys of `--json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Figure(Model):
     high: float | None = None
 
     def text(self, scale: float = 1.0, unit: str = "") -> str:
-        """For people, with its interval; empty where there is no figure."""
+        """Return the figure for people, with its interval; empty where there is none."""
         if self.value is None:
             return ""
         value = f"{self.value * scale:.4g}"
@@ -39,31 +39,31 @@ class Quantiles(Model):
 
 
 class ClassFigures(Model):
-    """Of requests that were meant to arrive after the warm-up."""
+    """The figures of requests that were meant to arrive after the warm-up."""
 
     requests: int
     waiting_s: Quantiles
-    """From the intended arrival to the end, as far as nobody served it."""
+    """The time from the intended arrival to the end, as far as nobody served it."""
     service_s: Quantiles
     sojourn_s: Quantiles
-    """From the intended arrival to the end."""
+    """The time from the intended arrival to the end."""
     utilisation: Figure
     """Share of the servers' time."""
     queue_length: Figure
     """Requests that wait, on average over time."""
     drop_share: Figure
     lost_share: Figure
-    """Of requests whose server went away while it served them, or that no server was left for; on phones alone."""
+    """The share of requests whose server went away meanwhile, or that no server was left for; on phones alone."""
     deadline_miss_share: Figure
     """Dropped ones missed it too; without deadlines nothing is missed."""
     throughput_per_s: Figure
     """Requests served to the end."""
     energy_j_per_request: Figure
-    """While it was served; its share of a batch."""
+    """The energy while it was served; its share of a batch."""
 
 
 class Totals(ClassFigures):
-    """Of all classes."""
+    """The figures of all classes."""
 
     energy_with_idle_j_per_request: Figure
     """All energy of all servers, over the requests that were served."""

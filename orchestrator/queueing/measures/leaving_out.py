@@ -49,7 +49,7 @@ def interval(value: float, without: Column, *, neighbours: bool) -> tuple[float,
 
 
 def _independent(apart: Column) -> float:
-    """As how many independent ones the batches of a run count, by how much neighbours agree beyond chance."""
+    """Return how many independent batches a run's count as, by how much neighbours agree beyond chance."""
     total = float((apart**2).sum())
     alike = float((apart[1:] * apart[:-1]).sum()) / total if total > 0 else 0.0
     alike = min(max(alike - 1 / math.sqrt(len(apart)), 0.0), MOST_ALIKE)

@@ -20,7 +20,7 @@ from .steady import doubts_of
 from .warm_up import cut_of
 
 BATCHES = 10
-"""Of a single run: long enough each to be nearly independent, enough of them for an interval."""
+"""The batches of a single run: long enough each to be nearly independent, enough of them for an interval."""
 PARTS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999}
 BEYOND_MEAN = 0.15
 """A mean rests on so many of the largest values."""
@@ -33,7 +33,7 @@ class Measured:
     classes: dict[str, ClassFigures]
     total: Totals
     cut_s: float
-    """How much of each run was left out."""
+    """The part of each run that was left out."""
     doubts: tuple[str, ...]
     stations: dict[str, ClassFigures] = field(default_factory=dict)
     """Figures of the visits to each station of a network."""
@@ -64,7 +64,7 @@ class _Stretch:
 
 @dataclass(frozen=True)
 class _Data:
-    """What figures are made of."""
+    """The data that figures are made of."""
 
     spec: QueueingSpec
     parts: list[_Stretch]
@@ -75,7 +75,7 @@ class _Data:
 
 
 def measure(spec: QueueingSpec, runs: Sequence[Run]) -> Measured:
-    """What the runs of a spec say, without their warm-up."""
+    """Return what the runs of a spec say, without their warm-up."""
     cut = cut_of(runs, spec.warm_up)
     memory = memory_s(spec, runs, cut)
     length = sum(run.duration_s - cut for run in runs)
@@ -117,7 +117,7 @@ def _figures(data: _Data, requests: list[Requests], servers: int, *, of_all: boo
 
 
 def _mean(data: _Data, name: str, sums: Column, served: int) -> Figure:
-    """What the sums of all parts come to; `sums`: a row for each part, its sum and over what."""
+    """Return what the sums of all parts come to; `sums`: a row for each part, its sum and over what."""
     total, over = sums.sum(axis=0)
     without, without_over = (sums.sum(axis=0) - sums).T
     rest = np.divide(without, without_over, out=np.full(len(sums), math.nan), where=without_over > 0)
@@ -135,7 +135,7 @@ def _quantiles(data: _Data, name: str, values: list[Column]) -> dict[str, Figure
 
 
 def _independent(data: _Data, name: str, values: float) -> float:
-    """How many values say something of their own: a service knows nothing of the one before."""
+    """Return how many values say something of their own: a service knows nothing of the one before."""
     return values if name.startswith("service_s") else min(values, data.independent)
 
 

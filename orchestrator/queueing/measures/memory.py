@@ -1,4 +1,4 @@
-"""How long a queue remembers: stretches of a run that are closer together than this say the same."""
+"""The memory of a queue: stretches of a run that are closer together than this say the same."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def memory_s(spec: QueueingSpec, runs: Sequence[Run], cut_s: float) -> float:
 
 
 def _stated(spec: QueueingSpec) -> tuple[float, float] | None:
-    """What a request takes all servers together, and the load, by the spec alone: by the runs, quiet ones would pass
-    for those of a lower load. None where they tell better."""
+    """Return what a request takes all servers together, and the load, by the spec alone: by the runs, quiet ones
+    would pass for those of a lower load. None where they tell better."""
     times = [group.service.get(each.name, each.service) for group in spec.servers for each in spec.classes]
     rated = not any(isinstance(each.arrivals, ClosedArrivals | TraceArrivals) for each in spec.classes)
     warm = any(group.heat or group.setup for group in spec.servers) or any(each.infer for each in spec.classes)
@@ -76,7 +76,7 @@ def _measured(spec: QueueingSpec, runs: Sequence[Run], cut_s: float, served_s: f
 
 
 def relaxation_s(mean_s: float, load: float, most: float = math.inf) -> float:
-    """How fast M/M/1 with at most so many requests in it forgets; `mean_s`: what one takes all servers together."""
+    """Return how fast M/M/1 with at most so many requests forgets; `mean_s`: one's time, all servers together."""
     bound = math.cos(math.pi / (most + 1)) if math.isfinite(most) else 1.0
     falls = 1 + load - 2 * math.sqrt(load) * bound if load < 1 or bound < 1 else 0.0
     return mean_s / falls if falls > 0 else math.inf
@@ -94,7 +94,7 @@ def _ended(run: Run, cut_s: float) -> int:
 
 
 def _full_batches(spec: QueueingSpec, size: float) -> float:
-    """How much less a request takes in full batches than in those that there were, of `size` on average."""
+    """Return how much less a request takes in full batches than in those that there were, of `size` on average."""
     full, marginal = spec.batch.size, spec.batch.marginal
     return (1 + marginal * (full - 1)) / full * size / (1 + marginal * (size - 1))
 

@@ -12,7 +12,7 @@ from .figures import Figure
 from .measure import Measured
 
 WIDE = 0.05
-"""Of the figure: what is farther off is a doubt."""
+"""The share of the figure: what is farther off is a doubt."""
 Told = TypeVar("Told", bound=Model)
 
 
@@ -39,7 +39,7 @@ def _values(name: str, *all_of_them: Measured) -> list[float]:
 
 
 def _span(told: Told, others: Sequence[Told]) -> Told:
-    """Of all figures in it, however deep."""
+    """Span all figures in it, however deep."""
     if isinstance(told, Figure):
         ends = [(each.low, each.high) for each in (told, *others) if isinstance(each, Figure)]
         known = [(low, high) for low, high in ends if low is not None and high is not None]

@@ -1,4 +1,4 @@
-"""What would make the figures of a queue doubtful, each with its remedy."""
+"""Doubts about the figures of a queue, each with its remedy."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .warm_up import mean_course
 STRETCHES = 10
 """The first of so many after the warm-up is held against the others."""
 RARE = 0.005
-"""How often a first stretch that is like the others lies so high."""
+"""The rate at which a first stretch that is like the others lies so high."""
 ENOUGH = LEAST_BEYOND / 0.01
-"""How many times what the queue remembers all runs take together for an interval of the p99."""
+"""The multiple of the queue's memory that all runs take together for an interval of the p99."""
 ENOUGH_EACH = 30
 """The same of one run, for a tenth of it to be its warm-up."""
 
 
 def doubts_of(runs: Sequence[Run], cut_s: float, memory_s: float) -> list[str]:
-    """Whether runs are long enough, and steady."""
+    """Return doubts whether runs are long enough, and steady."""
     growing = sum(_grows(run) for run in runs)
     if 2 * growing > len(runs) or math.isinf(memory_s):
         grew = f"the queue grew until the end in {growing} of {len(runs)} runs: "
@@ -33,7 +33,7 @@ def doubts_of(runs: Sequence[Run], cut_s: float, memory_s: float) -> list[str]:
 
 
 def short(runs: int, each_s: float, cut_s: float, memory_s: float) -> list[str]:
-    """Whether so many runs of such a length are too few seconds for their load."""
+    """Return a doubt where so many runs of such a length are too few seconds for their load."""
     needed_s = memory_s * max(ENOUGH_EACH, ENOUGH / runs / (1 - cut_s / each_s))
     if each_s >= needed_s:
         return []
@@ -44,7 +44,7 @@ def short(runs: int, each_s: float, cut_s: float, memory_s: float) -> list[str]:
 
 
 def _began_otherwise(runs: Sequence[Run], cut_s: float) -> list[str]:
-    """Whether sojourns were longer at first, on average over all runs."""
+    """Return a doubt where sojourns were longer at first, on average over all runs."""
     first, *others = mean_course(runs, STRETCHES, cut_s).tolist()
     freedom = len(others) - 1
     wide = float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / len(others))
@@ -58,7 +58,7 @@ def _began_otherwise(runs: Sequence[Run], cut_s: float) -> list[str]:
 
 
 def _grows(run: Run) -> bool:
-    """Whether at the end more waited than ever before, and no few."""
+    """Return whether at the end more waited than ever before, and no few."""
     waiting = run.course.waiting
     tenth = max(1, len(waiting) // 10)
     last, middle = np.mean(waiting[-tenth:]), np.mean(waiting[4 * tenth : 6 * tenth] or [0])

@@ -1,4 +1,4 @@
-"""How much of the beginning is left out: as much of every run."""
+"""The beginning that is left out: as much of every run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from orchestrator.queueing.requests import Column, Run
 
 SHARE = 0.1
-"""Of a run, left out unless the spec says otherwise. No run has a say: who looks for the cut that leaves the steadiest
-rest cuts busy periods away, and a p99 is made of them."""
+"""The share of a run left out unless the spec says otherwise. No run has a say: who looks for the cut that leaves
+the steadiest rest cuts busy periods away, and a p99 is made of them."""
 POINTS = 400
-"""Of the mean course in which MSER looks for the end of the warm-up."""
+"""The points of the mean course in which MSER looks for the end of the warm-up."""
 
 
 def cut_of(runs: Sequence[Run], rule: str | float) -> float:
@@ -37,7 +37,7 @@ def mean_course(runs: Sequence[Run], points: int, begin: float = 0.0) -> Column:
 
 
 def mser(series: Column) -> int:
-    """How many values at the beginning are left out: the mean of the rest has the least standard error.
+    """Return how many values at the beginning are left out: the mean of the rest has the least standard error.
 
     At most half of the series is left out (White 1997; Franklin and White 2008).
     """

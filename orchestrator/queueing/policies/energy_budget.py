@@ -1,4 +1,4 @@
-"""So many joules an hour."""
+"""A budget of so many joules an hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy is. A user's own is a Python file with a class `Policy` of this kind."""
+"""The interface of a policy. A user's own is a Python file with a class `Policy` of this kind."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Policy:
         self.generator = generator
 
     def rank(self, request: Request, now: float) -> float:
-        """Where it stands in its line: the least goes first, among those of one priority."""
+        """Return where it stands in its line: the least goes first, among those of one priority."""
         return request.intended
 
     def choose(self, request: Request, servers: Collection[Server], now: float) -> Server | Later:
-        """Who serves it; `servers` is not empty. `Later(at)`, with one line only: nobody before that moment."""
+        """Return who serves it; `servers` is not empty. `Later(at)`, with one line only: nobody before that moment."""
         return next(iter(servers))

@@ -58,7 +58,7 @@ def make_policy(choice: PolicyChoice, seed: int) -> Policy:
 
 
 def _blamed(asked: Callable[..., Any], path: str) -> Callable[..., Any]:
-    """What goes wrong in a user's file while it is asked is the file's fault, too."""
+    """Blame a user's file for what goes wrong while it is asked."""
 
     def answer(*what: Any) -> Any:
         try:

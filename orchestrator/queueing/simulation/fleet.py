@@ -13,7 +13,7 @@ from orchestrator.queueing.spec import QueueingSpec
 from .heat import HeatModel
 
 BEYOND_C = 0.1
-"""What a thermometer tells apart."""
+"""The least difference that a thermometer shows."""
 
 
 class SimulatedServer:
@@ -58,7 +58,7 @@ class SimulatedServer:
             self._warm_until = float("inf") if self._group.keep_warm is None else now + self._group.keep_warm
 
     def border(self, inferences: int, now: float) -> tuple[float, int]:
-        """When the inference under way is over, of so many that it does, and how many are left then."""
+        """Return when the inference under way is over, of so many that it does, and how many are left then."""
         each_s = (self.ends - self.began) / inferences
         done = min(inferences, int((now - self.began) / each_s) + 1)
         return self.began + done * each_s, inferences - done
@@ -68,11 +68,11 @@ class SimulatedServer:
         return self._busy_s + (self.served_s(now) if self.server.running else 0.0)
 
     def served_s(self, now: float) -> float:
-        """For how long it has served what it runs; the answer then travels."""
+        """Return how long it has served what it runs; the answer then travels."""
         return min(now, self.ends) - self.began
 
     def energy_j(self, now: float) -> float:
-        """What it took for what it has just served."""
+        """Return what it took for what it has just served."""
         return self.served_s(now) * self.server.busy_w
 
     @property

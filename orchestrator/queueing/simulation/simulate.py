@@ -19,7 +19,7 @@ from orchestrator.queueing.spec import ClosedArrivals, QueueingSpec
 from .fleet import Fleet
 
 Act: TypeAlias = Callable[[float, Any, int], None]
-"""What happens at a moment, to a request, a class or a server by its number, with a number more."""
+"""An event at a moment, for a request, a class or a server by its number, with a number more."""
 POINTS = 1000
 """Moments of the course."""
 
@@ -30,7 +30,7 @@ def simulate(spec: QueueingSpec, seed: np.random.SeedSequence) -> Run:
 
 
 class _Simulation:
-    """The hands of the dispatcher, and the clock."""
+    """Runs the dispatcher in virtual time."""
 
     def __init__(self, spec: QueueingSpec, seed: np.random.SeedSequence) -> None:
         self._spec = spec
@@ -51,7 +51,7 @@ class _Simulation:
         self._preemptions = 0
 
     def run(self) -> Run:
-        """Until all that arrived is over."""
+        """Simulate until all that arrived is over."""
         events = self._events
         for kind, moments in enumerate(self._demand.moments):
             if isinstance(self._spec.classes[kind].arrivals, ClosedArrivals):
@@ -112,7 +112,7 @@ class _Simulation:
         self._enter(request, now)
 
     def _enter(self, request: Request, now: float) -> None:
-        """To the next station on its route, or to the servers where there is no network."""
+        """Send a request to the next station on its route, or to the servers where there is no network."""
         if request.route:
             request = self._demand.visit(request, now)
         self._dispatchers[request.station].arrive(request, now)
@@ -169,7 +169,7 @@ class _Simulation:
         return False
 
     def _cut(self, now: float, index: int, epoch: int) -> None:
-        """Between two inferences."""
+        """Interrupt a server between two inferences."""
         body = self._fleet.servers[index]
         if body.epoch == epoch:
             request = body.server.running[0]

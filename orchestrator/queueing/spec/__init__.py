@@ -1,4 +1,4 @@
-"""What a queueing experiment is: one YAML file, validated."""
+"""The spec of a queueing experiment: one YAML file, validated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How requests of a class arrive. `rate` is in requests a second."""
+"""The arrivals of a class's requests. `rate` is in requests a second."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Draws = NDArray[np.float64]
 
 
 class Fixed(Model):
-    """Always the same."""
+    """One fixed time."""
 
     kind: Literal["fixed"]
     mean: Seconds
@@ -30,7 +30,7 @@ class Fixed(Model):
 
 
 class Exponential(Model):
-    """Without memory."""
+    """Times without memory."""
 
     kind: Literal["exponential"]
     mean: Seconds
@@ -115,7 +115,7 @@ class Uniform(Model):
 
 
 class LedgerCell(Model):
-    """What the farm measured of one cell on one device."""
+    """The farm's measurements of one cell on one device."""
 
     experiment: str
     """Id or name, or `latest`."""

@@ -1,4 +1,4 @@
-"""What a phone computes for a request, when the experiment runs on phones."""
+"""The inference that a phone computes for a request, when the experiment runs on phones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Inference(Model):
     onnx: str | None = None
     """An ONNX file, relative to the spec's folder."""
     seed: int = 1
-    """Of the weights of a built-in network, and of the random input."""
+    """The seed of a built-in network's weights, and of the random input."""
     backend: Api
     precision: Precision = Precision.FP32
     axes: dict[str, int | str | bool] = Field(default_factory=dict)
@@ -33,7 +33,7 @@ class Inference(Model):
         return self
 
     def cell(self, batch: int) -> Cell:
-        """As an experiment knows it; `batch`: requests that are served together."""
+        """Return the cell as an experiment knows it; `batch`: requests that are served together."""
         workload = Workload(network=self.network, onnx=self.onnx, seed=self.seed)
         batched = {"batch": batch} if batch > 1 else {}
         return Cell(workload=workload, backend=self.backend, precision=self.precision, options={**self.axes, **batched})

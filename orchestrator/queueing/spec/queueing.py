@@ -31,26 +31,26 @@ class RequestClass(Model):
     name: Name
     arrivals: Arrivals
     service: Distribution | None = None
-    """How long one request takes on a server of speed 1; not needed where every server has its own. On phones, without
+    """The time of one request on a server of speed 1; not needed where every server has its own. On phones, without
     `infer`, they hold these times instead of computing."""
     infer: Inference | None = None
-    """What phones compute for it; how long they need is then measured, and `service` is the simulation's alone."""
+    """The inference that phones compute for it; its time is then measured, and `service` is the simulation's alone."""
     inferences: int | None = Field(default=None, ge=2, le=10_000)
-    """So many inferences, one after the other, are a request, and `service` is of all of them. One of higher priority
+    """The inferences, one after the other, that are a request; `service` is of all of them. One of higher priority
     then interrupts it between two of them; not given: in a simulation at any moment, on phones never."""
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first, before the policy's order."""
     deadline: Seconds | None = None
-    """After the intended arrival; a request that ends later has missed it."""
+    """The time after the intended arrival; a request that ends later has missed it."""
     enters: Name | None = None
     """The station at which its requests enter a network; not given: the first."""
 
 
 class PolicyChoice(Model):
-    """Which policy, and its options."""
+    """The policy, and its options."""
 
     name: str | None = None
-    """Of the farm's own."""
+    """The name of one of the farm's own."""
     file: str | None = None
     """A Python file with a class `Policy`, relative to the spec's folder. It is code that runs with your rights."""
     options: dict[str, bool | int | float | str] = Field(default_factory=dict)
@@ -63,7 +63,7 @@ class PolicyChoice(Model):
 
 
 class Limits(Model):
-    """What is turned away."""
+    """The limits beyond which requests are turned away."""
 
     queue: int | None = Field(default=None, ge=0)
     """The most requests that wait in one queue; one more is dropped. Not given: no limit."""
@@ -76,17 +76,17 @@ class Batch(Model):
 
     size: int = Field(default=1, ge=1, le=1000)
     window: Rest = 0.0
-    """How long an idle server waits for a full batch, from the arrival of the first request on."""
+    """The time that an idle server waits for a full batch, from the arrival of the first request on."""
     marginal: float = Field(default=1.0, ge=0, le=1)
 
 
 class Target(Model):
-    """What `--capacity` keeps to."""
+    """The target that `--capacity` keeps to."""
 
     p99: Seconds
-    """Of the sojourn, over all classes."""
+    """The p99 of the sojourn, over all classes."""
     drops: ShareOrNone = 0.0
-    """At most this share of the requests dropped."""
+    """The largest share of the requests dropped."""
 
 
 class QueueingSpec(Model):
@@ -104,18 +104,18 @@ class QueueingSpec(Model):
     limits: Limits = Limits()
     batch: Batch = Batch()
     preemption: Literal["none", "resume", "restart"] = "none"
-    """Whether a request of higher priority interrupts a lower one, which then goes on, or begins anew."""
+    """The effect of a request of higher priority: it interrupts a lower one, which then goes on, or begins anew."""
     overhead: Rest = 0.0
-    """What the dispatcher itself needs for each request, one after the other; on phones it is measured."""
+    """The dispatcher's own time for each request, one after the other; on phones it is measured."""
     conditions: Conditions | None = None
-    """What must hold on a phone when the run starts, as in experiments; on phones alone."""
+    """The conditions on a phone when the run starts, as in experiments; on phones alone."""
     power_period: SamplingPeriod = 0.1
-    """How often a phone's gauge, temperature and clocks are read while it serves."""
+    """The time between readings of a phone's gauge, temperature and clocks while it serves."""
     warm_up: Literal["tenth", "mser5", "none"] | Seconds = "tenth"
-    """What is left out at the beginning of every run: a tenth of it, this long, or what MSER finds in the mean course
-    of all runs, which makes figures of few runs too low."""
+    """The part left out at the beginning of every run: a tenth of it, this long, or what MSER finds in the mean
+    course of all runs, which makes figures of few runs too low."""
     duration: Seconds
-    """How long requests arrive; those in the system are then served to the end."""
+    """The time in which requests arrive; those in the system are then served to the end."""
     replications: int = Field(default=1, ge=1, le=1000)
     """Independent runs; intervals leave out one at a time. With one run, one of its batches at a time."""
     seed: int = Field(default=1, ge=0)
@@ -162,7 +162,7 @@ class QueueingSpec(Model):
 
     @property
     def open(self) -> bool:
-        """Whether arrivals do not wait for ends."""
+        """True if arrivals do not wait for ends."""
         return not any(isinstance(each.arrivals, ClosedArrivals) for each in self.classes)
 
     @property
@@ -195,7 +195,7 @@ class QueueingSpec(Model):
 
     @property
     def asks_the_ledger(self) -> bool:
-        """Whether service times, or what a group learns, are to be read from the ledger."""
+        """Return whether service times, or what a group learns, are to be read from the ledger."""
         times = [each.service for each in self.classes]
         times += [own for group in self.servers for own in group.service.values()]
         asked = any(isinstance(each, Samples) and each.ledger is not None for each in times)
@@ -229,7 +229,7 @@ class QueueingSpec(Model):
         return sum(group.count for group in self.groups_at(station))
 
     def visits(self) -> list[list[float]]:
-        """By class and station: how often a request comes there on average; once where there is no network."""
+        """Return by class and station how often a request comes there on average; once where there is no network."""
         if not self.stations:
             return [[1.0] for _ in self.classes]
         return [mean_visits(self.stations, self.entry(each)) for each in self.classes]
@@ -240,7 +240,7 @@ class QueueingSpec(Model):
         return min(most for most, _ in self.station_capacities().values())
 
     def station_capacities(self) -> dict[str, tuple[float, float]]:
-        """By station the same of its servers, and how often a request of this mix comes there."""
+        """Return by station its capacity, and how often a request of this mix comes there."""
         rates = self.offered_rates()
         shares = [rates[each.name] / sum(rates.values()) for each in self.classes]
         full = self.batch.size / (1 + self.batch.marginal * (self.batch.size - 1))

@@ -21,7 +21,7 @@ class Power(Model):
 
 
 class ThrottleStep(Model):
-    """How slow a server is from a temperature on."""
+    """A step of a server's throttling: how slow it is from a temperature on."""
 
     at: Celsius
     times: float = Field(ge=1, le=1000)
@@ -39,13 +39,13 @@ class Heat(Model):
     """Degrees above `ambient` under load without end."""
     time_constant: Seconds
     throttle_at: Celsius | None = None
-    """From here on the server is slower; neither this nor `steps`: it never is."""
+    """The temperature from which on the server is slower; neither this nor `steps`: it never is."""
     slower_per_c: float = Field(default=0.05, ge=0)
-    """For every degree above `throttle_at` service takes longer by this share."""
+    """The share by which service takes longer for every degree above `throttle_at`."""
     slowest: float = Field(default=3.0, ge=1)
     """Service never takes longer than so many times, by `throttle_at`."""
     steps: tuple[ThrottleStep, ...] = ()
-    """Instead of `throttle_at`."""
+    """The steps of throttling, in place of `throttle_at`."""
     slow_is_cooler: bool = False
     """A server that is so many times as slow heats itself as much less, as one does whose clock was lowered."""
     known_to: Celsius | None = None
@@ -56,7 +56,7 @@ class Heat(Model):
     """Likewise of the time constant."""
 
     def others(self) -> tuple[Heat, ...]:
-        """As far from this as it may be; none where nothing is unsure."""
+        """Return heats as far from this one as it may be; none where nothing is unsure."""
         apart_c = {-self.unsure_c, self.unsure_c}
         constants_s = set(self.time_constant_between or (self.time_constant,))
         if apart_c == {0.0} and constants_s == {self.time_constant}:
@@ -82,10 +82,10 @@ class ServerGroup(Model):
     name: Name
     count: int = Field(default=1, ge=1, le=10_000)
     devices: str | None = None
-    """On phones: which devices these are, in the words of an experiment's `devices`; `count` of them serve."""
+    """The devices, on phones, in the words of an experiment's `devices`; `count` of them serve."""
     travel: Distribution | None = None
-    """How long a request and its answer travel, in a simulation: the server can do nothing else meanwhile. On phones it
-    is measured."""
+    """The time that a request and its answer travel, in a simulation: the server can do nothing else meanwhile. On
+    phones it is measured."""
     speed: float = Field(default=1.0, gt=0)
     """Service takes 1/speed of the class's time."""
     service: dict[str, Distribution] = Field(default_factory=dict)
@@ -95,9 +95,9 @@ class ServerGroup(Model):
     learn: LedgerCell | None = None
     """Measured blocks from which `heat` and `setup` are learnt, as far as they are not given here; for simulations."""
     setup: Rest = 0.0
-    """What a cold server needs before it serves: the first time, and after `keep_warm` without work."""
+    """The time that a cold server needs before it serves: the first time, and after `keep_warm` without work."""
     keep_warm: Seconds | None = None
-    """How long an idle server stays warm; not given: for ever."""
+    """The time that an idle server stays warm; not given: for ever."""
 
     @model_validator(mode="after")
     def _consistent(self) -> ServerGroup:

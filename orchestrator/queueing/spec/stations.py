@@ -13,7 +13,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.experiment import Name
 
 LEAVE = "leave"
-"""Where a request goes that is done."""
+"""The place of a request that is done."""
 ROUNDING = 1e-9
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -25,7 +25,7 @@ class Station(Model):
     servers: tuple[Name, ...] = Field(min_length=1)
     """Names of groups."""
     next: dict[str, Probability] = Field(default={LEAVE: 1.0})
-    """Where a request goes after it was served here, each with its probability: a station, this one too, or `leave`."""
+    """The next places of a request served here, each with its probability: a station, this one too, or `leave`."""
 
     @model_validator(mode="after")
     def _sums_to_one(self) -> Station:
@@ -76,7 +76,7 @@ def _closure(names: set[str], onward: dict[str, set[str]]) -> set[str]:
 
 
 def mean_visits(stations: Sequence[Station], entry: str) -> list[float]:
-    """How often a request comes to each station on average (the traffic equations), when it enters at `entry`."""
+    """Return mean visits of a request to each station (the traffic equations), when it enters at `entry`."""
     names = [each.name for each in stations]
     routing = np.array([[each.next.get(to, 0.0) for to in names] for each in stations])
     enters = np.array([float(name == entry) for name in names])

@@ -9,7 +9,7 @@ from orchestrator.analysis.figures import BlockFigures
 from .rows import by_device, thin
 
 MAX_BLOCKS = 100
-"""Of a device, about: a chart shows no more, and a record may be large."""
+"""The most blocks of a device, about: a chart shows no more, and a record may be large."""
 LEAST_ROUNDS = 2
 
 

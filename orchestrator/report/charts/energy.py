@@ -71,7 +71,7 @@ def _draw(axes: Axes, row: EnergyRow, figure: Figure, y: float, scale: float, co
 
 
 def _interval_words(found: Sequence[Interval | None]) -> str:
-    """With the levels of the intervals: 0 is that of one block, of which nobody knows how others differ."""
+    """Return words for the intervals' levels: 0 is that of one block, of which nobody knows how others differ."""
     least, most = (f(round(100 * each.level) for each in found if each) for f in (min, max))
     levels = f"{most}" if least == most else f"{least} to {most}"
     return f"{levels} % or more, on this device" if most else "of the one block"

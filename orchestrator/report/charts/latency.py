@@ -24,13 +24,13 @@ from . import rows as layout
 from .rows import Key
 
 MAX_CURVES = 10
-"""Of one panel: more are told apart by nobody."""
+"""The most curves of one panel: more are told apart by nobody."""
 MAX_TICKS = 300
 """Samples that a row shows, and steps of a curve: of more, so many quantiles."""
 APART = withStroke(linewidth=4.5, foreground=PAGE)
-"""Around the median and its interval, which lie on hundreds of samples of the same colour."""
+"""An outline of the median and its interval, which lie on hundreds of samples of the same colour."""
 FEW_SAMPLES = 60
-"""Up to so many samples a curve shows each of them."""
+"""The samples up to which a curve shows each of them."""
 
 
 def latency(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> Chart | None:
@@ -100,7 +100,7 @@ def _interval_words(rows: Sequence[Summary]) -> str:
 
 
 def distribution(summaries: Sequence[Summary], blocks: Sequence[BlockFigures]) -> list[Chart]:
-    """Which share of the inferences took at most so long (ECDF): one chart a device and workload, a curve a cell."""
+    """Draw the share of inferences that took at most so long (ECDF): a chart a device and workload, a curve a cell."""
     samples = samples_by_key(blocks)
     found: dict[str, list[Summary]] = {}
     for summary in summaries:

@@ -96,5 +96,5 @@ def _draw_ticks(axes: Axes, agreement: Agreement, rows: Sequence[Row], labels: S
 
 
 def _least(agreement: Agreement) -> float:
-    """Where the axis begins: a margin of zero has no place on a logarithmic one."""
+    """Return where the axis begins: a margin of zero has no place on a logarithmic one."""
     return agreement.margins[0].high / BESIDE_ZERO

@@ -35,7 +35,7 @@ class Point(NamedTuple):
 
 
 Curves = dict[tuple[str, str], list[Point]]
-"""By backend and the name of what is the same along a curve."""
+"""Points by backend and the name of what is the same along a curve."""
 
 
 def over_axis(summaries: Sequence[Summary], published: Published | None = None) -> list[Chart]:

@@ -24,7 +24,7 @@ LEVEL, LEVEL_ROOM = 0.001, 0.05
 """Share of a value below which its changes are not looked at closer, and how much is shown around it then."""
 MARGIN = 0.06
 EVENTS = ("#e8590c", "#2da44e", "#0e9aa7", "#8250df", "#2f81f7", "#8cc4ff", "#d1453b")
-"""By kind: change points, deployments, agents, nights, experiments that begin, that end, alerts."""
+"""Colours by kind: change points, deployments, agents, nights, experiments that begin, that end, alerts."""
 WIDTH_PX, HEIGHT_PX, NARROW_PX = 560, 230, 350
 TOKENS = """<style>
 :root { --page: #ffffff; --ink: #1f2328; --muted: #59636e; --line: #d8dee4; }
@@ -32,7 +32,7 @@ TOKENS = """<style>
 </style>"""
 AGES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 LONG_S = 300.0
-"""From here on seconds are told in minutes, hours, days."""
+"""The time from which on seconds are told in minutes, hours, days."""
 COUNTS = ("", "short")
 PREFIXES = {"bytes": "B", "hertz": "Hz", "s": "s", "joule": "J", "watt": "W", "amp": "A", "volt": "V"}
 
@@ -106,7 +106,7 @@ def time_axis(
 
 
 def say_nothing(axes: Axes) -> None:
-    """In place of what Prometheus does not have."""
+    """Say that there are no figures, in place of what Prometheus does not have."""
     axes.text(0.5, 0.5, "no figures in this time", transform=axes.transAxes, ha="center", color=FOREGROUND)
     axes.set_yticks([])
     axes.xaxis.set_visible(False)
@@ -123,12 +123,12 @@ def as_file(chart: Chart) -> str:
 
 
 def day(moment: float) -> float:
-    """As matplotlib counts time: days, of this place's clock."""
+    """Return a moment as matplotlib counts time: days, of this place's clock."""
     return float(date2num(datetime.fromtimestamp(moment)))
 
 
 def _ends(low: float, high: float, fixed: tuple[float | None, float | None]) -> tuple[float, float]:
-    """Of the scale. What hardly changes is drawn as a level line: its tenth digit is no news."""
+    """Return the ends of the scale. What hardly changes is drawn as a level line: its tenth digit is no news."""
     if high - low < LEVEL * abs(high):
         low, high = low - LEVEL_ROOM * abs(low), high + LEVEL_ROOM * abs(high)
     elif high == low:
@@ -140,7 +140,7 @@ def _ends(low: float, high: float, fixed: tuple[float | None, float | None]) -> 
 
 
 def _scale(unit: str, most: float) -> tuple[float, Formatter | None]:
-    """By what values up to `most` are divided, and how they are written; None: as plain numbers."""
+    """Return the divisor of values up to `most`, and how they are written; None: as plain numbers."""
     if unit == "percentunit":
         return 1.0, FuncFormatter(lambda value, _: f"{100 * value:.4g} %")
     if unit == "s" and most >= LONG_S:

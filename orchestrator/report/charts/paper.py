@@ -19,7 +19,7 @@ from orchestrator.report.wording import short_name
 
 FORMATS = ("pdf", "svg", "png")
 INK = {FOREGROUND: "#000000", MUTED: "#333333", GRID: "#cccccc"}
-"""On paper a page's placeholders have one colour each."""
+"""The colours on paper of a page's placeholders."""
 WIDE_IN, HEAD_IN, ROW_IN, BESIDE = 6.5, 1.0, 0.3, 0.16
 """Inches: the width of a page's text, above and below the rows, a row; beside each other, backends are so far apart."""
 LOG_FROM = 20.0
@@ -48,7 +48,7 @@ QUANTITIES = {
     "setup": Quantity("setup_ms", "set-up until the first inference", "ms"),
     "throughput": Quantity("frames_per_s", "throughput", "frames/s"),
 }
-"""By the name that a person gives it."""
+"""Quantities by the name that a person gives them."""
 NOT_A_CELL = {"device", "source", "model", "backend", "energy_basis", "blocks", "doubts"} | {
     name for each in QUANTITIES.values() for name in (each.column, *(each.ends or ()))
 }
@@ -155,7 +155,7 @@ def _axis(of: Quantity, rows: Sequence[Row]) -> str:
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
-    """By row its device, with what differs between the configurations; a device is its model where that is enough."""
+    """Return each row's device, with what differs between configurations; a device is its model if that is enough."""
     models: dict[str, set[str]] = {}
     for row in rows:
         models.setdefault(_model(row), set()).add(str(row["device"]))

@@ -24,12 +24,12 @@ from orchestrator.report.heading import put_heading, wrap
 from . import rows as layout
 
 BLOCKS_SHOWN = 3
-"""Of a device: one block each of so many cells, or several of one cell."""
+"""The blocks of a device: one block each of so many cells, or several of one cell."""
 SHADES = {"idle_before": MUTED, "warmup": PALETTE[5], "load": PALETTE[0], "idle_after": MUTED}
 WORDS = {"idle_before": "rest", "warmup": "warm-up", "load": "load"}
 NS = 1e-9
 MAX_READINGS = 1000
-"""Of a block; of more, so many evenly spaced."""
+"""The most readings of a block; of more, so many evenly spaced."""
 DOT_PT = 3.6
 """A reading's dot: easily seen, and thousands of them are still apart."""
 WORDS_PT = 8.0
@@ -48,7 +48,7 @@ class Shown(NamedTuple):
 
     @property
     def caption(self) -> str:
-        """What stands above it."""
+        """The caption above it."""
         codes = ", ".join(dict.fromkeys(each.code for each in self.record.invalid)) or self.record.cause
         return self.label + (f" · INVALID: {codes}" if self.record.outcome is Outcome.INVALID else "")
 
@@ -81,7 +81,7 @@ def _power(blocks: list[Shown], name: str) -> Chart:
 
 
 def _choose(records: Sequence[Record], labels: dict[str, str]) -> list[Shown]:
-    """Of each cell the block of median power first, good ones before invalid ones; then others of the first cell."""
+    """Choose each cell's block of median power first, good ones before invalid ones; then others of the first cell."""
     by_cell: dict[str, list[Shown]] = {}
     for record in records:
         if found := origins(record)[:1]:

@@ -23,7 +23,7 @@ Pixels = npt.NDArray[np.uint8]
 
 
 def reconstructions(records: Sequence[Record], labels: Mapping[str, str]) -> list[Chart]:
-    """Of each device and cell the newest training that has any. `labels`: of cells, by their ids."""
+    """Draw, for each device and cell, the newest training that has any. `labels`: of cells, by their ids."""
     newest: dict[Key, Record] = {}
     for record in sorted(records, key=lambda each: each.started_at):
         if record.reconstructions:

@@ -22,7 +22,7 @@ from .rows import AXIS_PX, PANEL_PX, ROW_PX, WIDTH_PX
 
 MIB = 2**20
 LAYER_PX, LAYER_PT = 190, 8.0
-"""Of the names of layers: longer ones take several lines."""
+"""The room for names of layers: longer ones take several lines."""
 WEIGHTS, ACTIVATIONS = PALETTE[3], PALETTE[6]
 
 

@@ -44,7 +44,7 @@ def key_of(one: Summary | BlockFigures | Record) -> Key:
 
 
 class Rows(NamedTuple):
-    """Where each row stands, from the top, with the device's name above its group; all in heights of one line."""
+    """The rows' places, from the top, with the device's name above its group; all in heights of one line."""
 
     summaries: Sequence[Summary]
     labels: list[str]
@@ -99,7 +99,7 @@ def device_in(record: Record) -> str:
 
 
 def fit_axis(axes: Axes, values: Sequence[float]) -> None:
-    """From zero, or logarithmic where values differ widely."""
+    """Begin the axis at zero, or make it logarithmic where values differ widely."""
     if values and min(values) > 0 and max(values) / min(values) > LOG_FROM:
         logarithmic(axes.xaxis)
     else:
@@ -107,7 +107,7 @@ def fit_axis(axes: Axes, values: Sequence[float]) -> None:
 
 
 def zoom_axis(axes: Axes, values: Sequence[float]) -> bool:
-    """As `fit_axis`, but without the empty part from zero where all values are close; whether it is left out."""
+    """Fit the axis, but without the empty part from zero where all values are close; return whether it is left out."""
     low, high = min(values), max(values)
     if low <= 0 or high / low > NEAR:
         fit_axis(axes, values)
@@ -124,7 +124,7 @@ def by_device(blocks: Sequence[Block]) -> dict[str, list[Block]]:
 
 
 def thin(items: Sequence[Item], most: int) -> list[Item]:
-    """At most so many of the items, evenly spaced in their order, the first and the last among them.
+    """Return at most so many of the items, evenly spaced in their order, the first and the last among them.
 
     Of sorted values these are quantiles: a drawing of them looks like that of all.
     """
@@ -134,5 +134,5 @@ def thin(items: Sequence[Item], most: int) -> list[Item]:
 
 
 def first_panels(found: Mapping[str, Item]) -> dict[str, Item]:
-    """Of the first few devices."""
+    """Return the panels of the first few devices."""
     return dict(list(found.items())[:MAX_PANELS])

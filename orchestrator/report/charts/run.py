@@ -23,13 +23,13 @@ from . import rows as layout
 MAX_POINTS = 2000
 """Inferences that a panel shows; of more, so many evenly spaced."""
 BLOCK_WIDTH = 0.85
-"""Of a block's place, of which the rest parts it from the next one."""
+"""The share of a block's place that it fills; the rest parts it from the next one."""
 MOST_MARKS = 7
 """Blocks whose time is told below the axis."""
 TOP_PERCENTILE = 95.0
-"""Of a cell's latencies: a panel is so high, and what is slower is drawn at its top."""
+"""The percentile of a cell's latencies that sets a panel's height; what is slower is drawn at its top."""
 HIGHEST = 4.0
-"""Of a panel, relative to the median: a busy host's outliers must not hide the rest."""
+"""The height of a panel, relative to the median: a busy host's outliers must not hide the rest."""
 
 
 def drift(summaries: Sequence[Summary], records: Sequence[Record]) -> list[Chart]:
@@ -102,7 +102,7 @@ def _draw_drift(axes: Axes, records: list[Record], colours: dict[str, str], medi
 def _draw_block(
     axes: Axes, record: Record, place: int, middle_ms: float, top: float, most: int, colour: str
 ) -> None:  # fmt: skip
-    """From edge to edge of its place, so that a block of milliseconds in a run of minutes can be seen."""
+    """Draw a block over its whole place, so that one of milliseconds in a run of minutes can be seen."""
     start_ns = _start_ns(record)
     length_ns = max(sample.start_ns + sample.duration_ns for sample in record.samples) - start_ns
     for phase, marker, line in (("timed", ".", "-"), ("warmup", "x", "")):

@@ -15,7 +15,7 @@ from .over_time import MOST_LINES, WIDTH_PX, Line, as_file, day, say_nothing, ti
 
 ROW_PX, FRAME_PX = 20, 70
 COLOURS = {"green": "#2da44e", "orange": "#e8590c", "red": "#d1453b", "blue": "#2f81f7"}
-"""As the panels of dashboards call them."""
+"""Colours by their names in dashboards' panels."""
 GAP = 1.5
 """Steps without a value from which on a row is empty."""
 

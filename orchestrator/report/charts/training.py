@@ -19,7 +19,7 @@ HEIGHT_PX = 260
 MOST = len(PALETTE)
 
 Curves = dict[str, list[Epoch]]
-"""By device and cell."""
+"""Epochs by device and cell."""
 
 
 def training(blocks: Sequence[BlockFigures], labels: Mapping[str, str]) -> list[Chart]:

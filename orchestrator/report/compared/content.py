@@ -1,4 +1,4 @@
-"""What a comparison has to say beside its rows: counts, how to read it, provenance that differs."""
+"""The content of a comparison beside its rows: counts, how to read it, provenance that differs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Content(NamedTuple):
     rows: tuple[Compared, ...]
     rules: Rules = Rules()
     experiments: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """Of each side, those that the ledger has."""
+    """The experiments of each side that the ledger has."""
     serials: frozenset[str] = frozenset()
-    """Of the devices that they ran on: a row may be of a model, or of a pair of devices."""
+    """The serials of the devices that they ran on: a row may be of a model, or of a pair of devices."""
 
 
 def word(row: Compared) -> str:
@@ -39,12 +39,12 @@ def word(row: Compared) -> str:
 
 
 def ordered(rows: Sequence[Compared]) -> list[Compared]:
-    """What is told first comes first; else in their own order."""
+    """Return rows with what is told first in front; else in their own order."""
     return sorted(rows, key=lambda row: RANKS.index(word(row)))
 
 
 def fails(row: Compared, on: Collection[str]) -> bool:
-    """Whether a row is to stop a build. What only A lacks is new, and stops none."""
+    """Return whether a row is to stop a build. What only A lacks is new, and stops none."""
     if word(row) == "missing":
         return "missing" in on and row.missing_on != "A"
     return word(row) in on
@@ -88,7 +88,7 @@ def _on_both(row: Compared) -> bool:
 
 
 def notes(content: Content) -> list[str]:
-    """What must be known to read the table."""
+    """Return what must be known to read the table."""
     return [*_how(content), *_provenance(content.rows)]
 
 
@@ -117,7 +117,7 @@ def _how(content: Content) -> Iterator[str]:
 
 
 def _provenance(rows: Sequence[Compared]) -> Iterator[str]:
-    """What differs, each once, with how many rows it is said of."""
+    """Yield what differs, each once, with how many rows it is said of."""
     found = Counter((name, *sides) for row in rows for name, sides in row.differs.items())
     for (name, a, b), count in found.most_common(MOST_DIFFERENCES):
         rows_word = "all rows" if count == len(rows) else f"{count} of {len(rows)} rows"
@@ -139,7 +139,7 @@ def _share(value: float) -> str:
 
 
 def device(row: Compared) -> str:
-    """With what is no phone in capitals."""
+    """Return the device's name, with what is no phone in capitals."""
     told = wording.source_word(Source(row.source))
     return f"{row.device} {told}" if told.isupper() else row.device
 

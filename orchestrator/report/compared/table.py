@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 def table(content: Content) -> Section:
-    """What is different or missing first; those rows are marked."""
+    """Return the table, what is different or missing first; those rows are marked."""
     return section(content, [[row] for row in ordered(content.rows)])
 
 
@@ -136,7 +136,7 @@ def size(row: Compared) -> str:
 
 
 def direction(row: Compared) -> str:
-    """How B differs where the interval of this row alone leaves 1 out: `slower`, `less`; else empty."""
+    """Return how B differs where this row's interval alone leaves 1 out: `slower`, `less`; else empty."""
     if row.interval is None or row.interval.low <= 1 <= row.interval.high:
         return ""
     low, high = LESS_AND_MORE.get(row.metric, ("less", "more"))

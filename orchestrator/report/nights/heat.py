@@ -35,11 +35,11 @@ class Map(NamedTuple):
     name: str
     cells: list[str]
     rows: Sequence[tuple[str, list[Square | None]]]
-    """Of each device a square for each cell; None where nothing was asked."""
+    """The squares of each device, one for each cell; None where nothing was asked."""
 
 
 def heat_maps(found: Morning, links: Links) -> list[Map]:
-    """By metric, in the order in which they stand in the night; those with a difference first."""
+    """Return maps by metric, in the order in which they stand in the night; those with a difference first."""
     metrics: dict[str, list[NightRow]] = {}
     for row in found.night.rows:
         metrics.setdefault(f"{row.compared.metric} {row.compared.basis}".strip(), []).append(row)
@@ -72,7 +72,7 @@ def _style(row: Compared, what: str) -> str:
 
 
 def reach(rows: Sequence[NightRow]) -> float:
-    """How far the common scale of pictures of ratios goes, in logarithms."""
+    """Return how far the common scale of pictures of ratios goes, in logarithms."""
     ends = [abs(log(end)) for row in rows for end in _ends(row.compared) if end > 0]
     return min(0.7, max([0.04, *ends]) * 1.05)
 

@@ -1,4 +1,4 @@
-"""What the morning report of a night says: what got worse, better, unknown, missing, and what to do next. Pure."""
+"""The morning report of a night: what got worse, better, unknown, missing, and what to do next. Pure."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Morning:
     night: Night
     history: History
     rows: dict[str, list[NightRow]] = field(default_factory=dict)
-    """By what is said of them, in the order of `RANKS`."""
+    """The rows by what is said of them, in the order of `RANKS`."""
 
     @property
     def parts(self) -> bool:
-        """Whether rows have to name the part of the suite that they are of."""
+        """True if rows have to name the part of the suite that they are of."""
         return len({row.part for row in self.night.rows}) > 1
 
     def named(self, row: NightRow) -> str:
@@ -104,7 +104,7 @@ def tiles(found: Morning) -> list[tuple[str, str, bool]]:
 
 
 def next_steps(found: Morning) -> list[tuple[str, str]]:
-    """What to do, the most urgent first: a sentence, and a command where one helps."""
+    """Return what to do, the most urgent first: a sentence, and a command where one helps."""
     return list(_steps(found))
 
 
@@ -126,7 +126,7 @@ class Group(NamedTuple):
     worse: bool
     because: str
     also: str
-    """What else changed that night."""
+    """The other changes of that night."""
     trail: Trail
     """One of the series."""
 
@@ -264,11 +264,11 @@ def _counted(number: int, name: str) -> str:
 
 
 def _size(row: NightRow) -> float:
-    """By how much it is worse."""
+    """Return by how much it is worse."""
     ratio = row.compared.at_least
     return 0.0 if ratio is None else (ratio - 1) * (1 if METRICS[row.compared.metric].more_is_worse else -1)
 
 
 def row_device(row: NightRow) -> str:
-    """With what is no phone in capitals."""
+    """Return the device's name, with what is no phone in capitals."""
     return device(row.compared)

@@ -74,7 +74,7 @@ def _draw(
 
 
 def _note(change: Change) -> str:
-    """By how much, and what else changed."""
+    """Return by how much it changed, and what else did."""
     also = ", ".join(change.also)
     text = f"{100 * change.change:+.1f} %" + (f" ({also})" if also else "")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -34,7 +34,7 @@ def morning_of(ledger: Ledger, night: Night) -> Morning:
 
 
 def teller(ledger: Ledger, known: Mapping[str, str]) -> Callable[[Night], tuple[Told, ...]]:
-    """What tells a night to all that its suite names. `known`: addresses by name."""
+    """Return a function that tells a night to all that its suite names. `known`: addresses by name."""
     return lambda night: tell(morning_of(ledger, night), night.suite.tell, known) if night.suite.tell else ()
 
 
@@ -79,7 +79,7 @@ def send_test(suite: str, to: Sequence[str], known: Mapping[str, str]) -> tuple[
 
 
 class _Service(NamedTuple):
-    """What an address leads to; `name` is without secrets."""
+    """A service behind an address; `name` is without secrets."""
 
     name: str
     service: Any = None
@@ -119,7 +119,7 @@ def _told(to: str, known: Mapping[str, str], message: Mapping[str, Any], page: P
 
 
 class _Said(logging.Handler):
-    """What Apprise warned of while it sent."""
+    """The warnings of Apprise while it sent."""
 
     text = ""
 

@@ -1,4 +1,4 @@
-"""What stands first and last: whether results may be used, and what they say."""
+"""The first and last words: whether results may be used, and what they say."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def usable(content: Content) -> str:
 
 
 def has_figure(summary: Summary) -> bool:
-    """Whether what the result is about is told, or layers where only these were measured."""
+    """Return whether what the result is about is told, or layers where only these were measured."""
     first = [told for told in told_of(summary) if told.metric in FIRST]
     return any(told.value is not None for told in first) or (not first and bool(summary.layers))
 
 
 def cautions(summary: Summary) -> list[str]:
-    """Why a result is to be used with care, each in a word or two."""
+    """Return why a result is to be used with care, each in a word or two."""
     words = {Verdict.DRIFTING: "drifting", Verdict.BIMODAL: "two levels", Verdict.FEW: "too few blocks to tell"}
     verdict = [words[found.verdict]] if (found := summary.stability) and found.verdict in words else []
     missing = dict.fromkeys(
@@ -55,7 +55,7 @@ def closing(content: Content) -> str:
 
 
 def rows_of(content: Content) -> list[SideBySide]:
-    """What several backends of a device ran in the same way."""
+    """Return what several backends of a device ran in the same way."""
     return side_by_side(content.summaries, content.blocks, content.experiment.sampling.mode)
 
 
@@ -81,13 +81,13 @@ def _both(row: SideBySide, one: Api, other: Api) -> tuple[Ratio, Ratio] | None:
 
 
 def _counted(serials: Sequence[str], rows: int) -> str:
-    """By devices where each has one row, else by configurations."""
+    """Return a count by devices where each has one row, else by configurations."""
     devices = len(set(serials))
     return wording.counted(devices, "device") if devices == rows else f"{rows} configurations"
 
 
 def _measured(summaries: Sequence[Summary]) -> str:
-    """From the least to the largest median latency, with what it is of."""
+    """Return the least and the largest median latency in words, with what they are of."""
     known = [
         (each.latency.median_ms, each) for each in summaries if each.latency and each.latency.median_ms is not None
     ]

@@ -15,7 +15,7 @@ from orchestrator.model.record import Outcome
 
 @dataclass(frozen=True)
 class Links:
-    """To the pages of one farm."""
+    """The links to the pages of one farm."""
 
     pages: str = ""
     """Their address, with a slash at its end; `/` in a report that the pages themselves serve; empty: not known."""

@@ -134,7 +134,7 @@ class Change(NamedTuple):
 
 
 def changes(agreements: Sequence[Agreement]) -> list[Change]:
-    """Of all results; those of which the base was surest first."""
+    """Return the changes of all results; those of which the base was surest first."""
     found = [
         Change(row.result, one)
         for agreement in agreements

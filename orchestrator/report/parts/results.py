@@ -17,7 +17,7 @@ COLUMNS = (
 )  # fmt: skip
 MEDIAN, BLOCKS, WARNINGS = 1, 5, 6
 FIRST = Column("first ms", True)
-"""Of cold starts, whose set-up stands in a part of its own."""
+"""The column of cold starts, whose set-up stands in a part of its own."""
 IMPORTED = "IMPORT results: measured elsewhere, under conditions that the farm does not know."
 
 
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     summary: Summary
     texts: tuple[str, ...]
     warnings: list[int]
-    """In the list of all warnings, from 1; without those that the notes tell."""
+    """The numbers in the list of all warnings, from 1; without those that the notes tell."""
 
 
 class Group(NamedTuple):

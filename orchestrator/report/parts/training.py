@@ -24,11 +24,11 @@ STAGES_NOTE = (
 )
 
 MOST_CLASSES = 20
-"""Of a table of confusions."""
+"""The most classes of a table of confusions."""
 
 
 def newest(blocks: Sequence[BlockFigures]) -> Iterator[tuple[BlockFigures, Trained]]:
-    """Of each device and cell the newest block that trained."""
+    """Yield each device's and cell's newest block that trained."""
     found: dict[tuple[str, str], tuple[BlockFigures, Trained]] = {}
     for block in blocks:
         if block.trained is not None:
@@ -39,7 +39,7 @@ def newest(blocks: Sequence[BlockFigures]) -> Iterator[tuple[BlockFigures, Train
 def _in_order(
     blocks: Sequence[BlockFigures], known: Mapping[tuple[str, str], Summary]
 ) -> list[tuple[BlockFigures, Trained]]:
-    """As in the table of results."""
+    """Return the newest trainings in the order of the table of results."""
     places = {key: place for place, key in enumerate(known)}
     return sorted(newest(blocks), key=lambda each: places[each[0].serial, each[0].cell_id])
 
@@ -88,7 +88,7 @@ def stages(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Sect
 
 
 def confusions(blocks: Sequence[BlockFigures], summaries: Sequence[Summary]) -> Iterator[Section]:
-    """Of trained networks that know classes how often they took which for which; of those that answer alike once."""
+    """Yield trained networks' confusions: how often they took which class for which; those that answer alike once."""
     names = wording.naming(summaries)
     known = {(each.serial, each.cell_id): each for each in summaries}
     alike: dict[tuple[tuple[int, ...], ...], list[BlockFigures]] = {}

@@ -42,7 +42,7 @@ SERVERS = (Column("server"), Column("device"), Column("model"), Column("source")
 
 @dataclass(frozen=True)
 class Told:
-    """What a report tells."""
+    """The content of a report."""
 
     spec: QueueingSpec
     source: str

@@ -19,16 +19,16 @@ LEVELS = f"Intervals are at {PROMISED_PERCENT} % unless another level stands bes
 SCALED = ("J", "W")
 """Units that take `m` and `µ`."""
 RATIO_DIGITS = 5
-"""Of a ratio with a narrow interval."""
+"""The most digits of a ratio with a narrow interval."""
 MOST_DECIMALS = 5
-"""Of a share in percent: one of ten million examples."""
+"""The most decimals of a share in percent: one of ten million examples."""
 
 
 def figure(
     value: float | None, interval: Interval | None, unresolved: Unresolved | None, unit: str = "ms"
 ) -> tuple[str, str]:
-    """What stands in the place of a figure, and of its interval: `0.150` and `[0.120, 0.190]`, or `not resolved` and
-    `below 115 mJ; needs 40 blocks`."""
+    """Return the texts for a figure and its interval: `0.150` and `[0.120, 0.190]`, or `not resolved` and `below 115
+    mJ; needs 40 blocks`."""
     if unresolved is not None:
         return _not_told(unresolved, unit)
     return ("", "") if value is None else (number(value, unit, interval), ends(interval, value, unit))
@@ -74,7 +74,7 @@ def change(ratio_: float, interval: Interval | None) -> str:
 
 
 def number(value: float, unit: str, interval: Interval | None = None) -> str:
-    """With its unit, but for times and rates, whose columns name it. Digits follow the interval."""
+    """Return a value with its unit, but for times and rates, whose columns name it. Digits follow the interval."""
     half = interval.half_width if interval else None
     if unit == "B":
         return memory_size(round(value))
@@ -114,7 +114,7 @@ def level(found: Interval) -> str:
 
 
 def interval_note(summaries: Iterable[Summary]) -> str:
-    """How sure the intervals of the results are, and what they take for granted; empty where there are none."""
+    """Say how sure the intervals of the results are, and what they take for granted; empty where there are none."""
     latencies = [summary.latency for summary in summaries]
     found = [each for one in latencies if one is not None and (each := one.interval_ms) is not None]
     few = f"; those of fewer than {SERIAL_BLOCKS} blocks assume independent blocks"
@@ -123,7 +123,7 @@ def interval_note(summaries: Iterable[Summary]) -> str:
 
 
 def session_note(between_runs: float | None) -> str:
-    """What the intervals of one run do not hold; beneath each table of results."""
+    """Say what the intervals of one run do not hold; beneath each table of results."""
     if between_runs is None:
         return "Of this run alone: how days differ on these devices is not known."
     return f"Of this run alone: runs of the same on these devices differ by {share(between_runs)}."

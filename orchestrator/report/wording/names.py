@@ -8,20 +8,20 @@ from typing import NamedTuple, Protocol
 
 SHOWN_NAMES = 4
 _OPTION = re.compile(r" (?=[a-z_]+=)")
-"""Before each option of a label; values may have spaces."""
+"""The blank before each option of a label; values may have spaces."""
 
 
 class Naming(NamedTuple):
-    """What the names of an experiment's cells need not say, because it is true of all of them."""
+    """The parts that the names of an experiment's cells need not say, because they are true of all."""
 
     workload: bool
-    """Whether names must say the workload: there are several."""
+    """True if names must say the workload: there are several."""
     shared: frozenset[str]
     """Options with their values, as they stand in a label."""
 
 
 class Labelled(Protocol):
-    """What has the name of a cell."""
+    """A thing with the name of a cell."""
 
     @property
     def label(self) -> str: ...
@@ -49,7 +49,7 @@ def label_options(label: str) -> list[str]:
 
 
 def label_head(label: str) -> str:
-    """What stands before the options of a label: workload, backend, precision."""
+    """Return what stands before the options of a label: workload, backend, precision."""
     return _OPTION.split(label)[0]
 
 

@@ -14,15 +14,15 @@ def counted(number: int, noun: str) -> str:
 
 
 def decimals(value: float, half_width: float | None = None, significant: int = 3) -> int:
-    """So many significant digits, but at most one past the first significant one of half an interval; negative where
-    tens or hundreds are to be rounded."""
+    """Return the decimals for so many significant digits, but at most one past the first significant one of half an
+    interval; negative where tens or hundreds are to be rounded."""
     size = floor(log10(float(f"{abs(value):.{significant - 1}e}"))) if value else 0  # of the rounded one: 9.997 is 10
     found = max(significant - 1 - size, 0)
     return min(found, 1 - floor(log10(half_width))) if half_width else found
 
 
 def rounded(value: float, places: int) -> str:
-    """With so many decimals; tens or hundreds rounded where these are negative."""
+    """Return a value with so many decimals; tens or hundreds rounded where these are negative."""
     return f"{round(value, places):.{max(0, places)}f}"
 
 
@@ -50,7 +50,7 @@ def watts(value: float) -> str:
 
 
 def prefix_of(value: float) -> tuple[float, str]:
-    """By which a figure is divided, and what stands before its unit."""
+    """Return a figure's divisor, and what stands before its unit."""
     return next((p for p in PREFIXES if abs(value) >= p[0]), PREFIXES[-1] if value else PREFIXES[0])
 
 
@@ -75,7 +75,7 @@ def detects(value: float) -> str:
 
 
 def memory_size(size_bytes: float | None) -> str:
-    """In MiB, or KiB below one."""
+    """Return a size in MiB, or KiB below one."""
     if size_bytes is None:
         return ""
     return f"{size_bytes / 2**20:.1f} MiB" if size_bytes >= 2**20 else f"{size_bytes / 2**10:.1f} KiB"

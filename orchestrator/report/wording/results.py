@@ -1,4 +1,4 @@
-"""What a result says of its blocks, its device and its doubts."""
+"""The words of a result on its blocks, its device and its doubts."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def source_word(source: Source) -> str:
 
 
 def unreal_note(sources: Iterable[Source]) -> str:
-    """What is to be said above results of phones that are none; empty where there are none of these."""
+    """Say what belongs above results of phones that are none; empty where there are none of these."""
     names = " and ".join(UNREAL[each] for each in (Source.VIRTUAL, Source.REPLAY) if each in sources)
     return f"{names} results: they show how the farm works, not how fast a phone is." if names else ""
 
 
 def instead(summary: Summary) -> str:
-    """What stands where a cell has no latency: `185 frames/s`, `layers only`, `none`."""
+    """Return what stands where a cell has no latency: `185 frames/s`, `layers only`, `none`."""
     if (of := summary.throughput) is not None:
         text, _ = figure(of.frames_per_s, of.interval_per_s, of.unresolved, "1/s")
         return text if of.unresolved else f"{text} frames/s"
@@ -72,7 +72,7 @@ def driver(summary: Summary) -> str:
 
 
 def ran_on(summaries: Iterable[Summary]) -> list[str]:
-    """What cells ran on, a line for each backend: `opencl: PoCL 3.1 · Intel Xeon`."""
+    """Return what cells ran on, a line for each backend: `opencl: PoCL 3.1 · Intel Xeon`."""
     found: dict[str, dict[str, None]] = {}
     for summary in summaries:
         if words := driver(summary):

@@ -1,4 +1,4 @@
-"""Whether a device can meet the conditions of an experiment, at all or now. Pure."""
+"""The conditions of an experiment: whether a device can meet them at all, or now. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from orchestrator.model.waiting import WaitKind, WaitReason
 
 
 def can_meet(conditions: Conditions, device: Device) -> bool:
-    """Whether a device can meet the conditions at all, as far as its profile tells."""
+    """Return whether a device can meet the conditions at all, as far as its profile tells."""
     profile = device.enrolment
     if device.facts.kind != "phone":
         return True

@@ -21,34 +21,34 @@ _NOTHING = Share()
 
 @dataclass(frozen=True)
 class Policy:
-    """What placement respects beyond the devices themselves."""
+    """The rules that placement respects beyond the devices themselves."""
 
     host_limits: Mapping[str, int] = field(default_factory=dict)
     """Sessions that a host runs at once, as it announces them; one that says nothing has no limit."""
     shares: Mapping[str, Share] = field(default_factory=dict)
-    """By experiment."""
+    """The shares by experiment."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names for people of the jobs that hold leases."""
     alone: frozenset[str] = frozenset()
-    """Of these jobs, those whose host takes nothing beside them."""
+    """The jobs whose host takes nothing beside them."""
     held: Mapping[str, tuple[str, Device]] = field(default_factory=dict)
     """Devices that somebody holds: who, and the device as it is for the experiments that they submitted."""
     order: PlacementPolicy = field(default_factory=FairShare)
     """The farm's: in which order jobs come, and which devices they prefer, where their experiment does not say."""
 
     def order_of(self, job: WaitingJob) -> PlacementPolicy:
-        """What a job is placed by; the farm's where this version does not know what the experiment names."""
+        """Return what a job is placed by; the farm's where this version does not know what the experiment names."""
         return POLICIES.get(job.policy, self.order) if job.policy else self.order
 
     def share_of(self, job: WaitingJob) -> Share:
-        """What the job's experiment has of the farm."""
+        """Return what the job's experiment has of the farm."""
         return self.shares.get(job.experiment_id, _NOTHING)
 
 
 @dataclass
 class _Alike:
-    """What is known of the jobs that differ in nothing that placement asks for. In one placement a device that cannot
-    start them now never can: devices are taken and hosts fill up, and neither goes back."""
+    """The facts of jobs that differ in nothing that placement asks for. In one placement a device that cannot start
+    them now never can: devices are taken and hosts fill up, and neither goes back."""
 
     admits: Callable[[str], bool]
     left: list[str]
@@ -97,7 +97,7 @@ class Floor:
         return [serial for serial in found if self._lets_in(job, serial)] if self.policy.held else found
 
     def _lets_in(self, job: WaitingJob, serial: str) -> bool:
-        """Whether nobody else than the job's submitter holds a device."""
+        """Return whether nobody else than the job's submitter holds a device."""
         return serial not in self.policy.held or self._device(job, serial) is not self._devices[serial]
 
     def _device(self, job: WaitingJob, serial: str) -> Device:
@@ -155,7 +155,7 @@ class Floor:
                 return
 
     def _admits(self, job: WaitingJob) -> Callable[[str], bool]:
-        """Whether a candidate can meet a job's conditions, without those where it failed as long as another is alive.
+        """Return a test: can a candidate meet a job's conditions? Where it failed counts only if no other one is alive.
 
         Where none can, the first to be free refuses the job, with the reason.
         """
@@ -173,7 +173,7 @@ class Floor:
         return pool
 
     def obstacle(self, job: WaitingJob, serial: str) -> WaitReason | None:
-        """Why a job cannot start on a device now; None where it can."""
+        """Return why a job cannot start on a device now; None where it can."""
         if serial in self._taken:
             return _busy(self._taken[serial])
         if serial in self._leases:
@@ -202,8 +202,8 @@ class Floor:
         return WaitReason(kind=WaitKind.HOST_FULL, text=text)
 
     def reason(self, job: WaitingJob) -> WaitReason:
-        """Why a job waits at the end of the placement: of one device, or in words of the first few candidates and by
-        kind of those that it could use, where one that is busy comes first: it will be free."""
+        """Return why a job waits at the end of the placement: of one device, or in words of the first few candidates
+        and by kind of those that it could use, where one that is busy comes first: it will be free."""
         known = self._known(job)
         if known.reason is None:
             known.reason = self._reason(job, set(filter(known.admits, job.candidates)))
@@ -221,7 +221,7 @@ class Floor:
         return WaitReason(kind=kind, text="; ".join(whys) + more)
 
     def _passed_over(self, job: WaitingJob, serial: str) -> WaitReason:
-        """Why a device that could start a job now is not asked."""
+        """Return why a device that could start a job now is not asked."""
         if only := self._only(job):
             text = f"the experiment's jobs stay on {only} (policy same_device)"
             return WaitReason(kind=WaitKind.AVOIDED, text=text)

@@ -25,7 +25,7 @@ class Placement:
     assignments: tuple[tuple[str, str], ...]
     waiting: Mapping[str, WaitReason] = field(default_factory=dict)
     experiment_of: Mapping[str, str] = field(default_factory=dict)
-    """By job, of those that were assigned."""
+    """The experiment by job, of those that were assigned."""
 
 
 def place(
@@ -84,7 +84,7 @@ def _in_turn(
 
 
 def _by_share(queues: Sequence[_Queue], policy: Policy, assigned: Mapping[str, str]) -> Iterator[WaitingJob]:
-    """Of the queues of the first level, the next job comes from the experiment with the least share so far."""
+    """Yield the next job, of the queues of the first level, from the experiment with the least share so far."""
     running = {experiment: share.running for experiment, share in policy.shares.items()}
     served: dict[str, tuple[int, float]] = {e: (0, share.served_at) for e, share in policy.shares.items()}
 

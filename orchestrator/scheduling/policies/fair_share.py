@@ -10,7 +10,7 @@ from orchestrator.model.queue_view import Share, WaitingJob
 
 
 class PlacementPolicy(Protocol):
-    """What a policy decides; whatever it says, no job that could run waits while one of its devices is free."""
+    """The decisions of a policy; whatever it says, no job that could run waits while one of its devices is free."""
 
     needs_expected: bool
     """It asks for `Share.expected_s`."""
@@ -18,8 +18,8 @@ class PlacementPolicy(Protocol):
     """It asks for `Share.energy`."""
 
     def level(self, job: WaitingJob, now: float, share: Share) -> tuple[float, float]:
-        """By priority, by deadline: the lowest comes first; experiments with the same share the farm. `now` is Unix
-        time. Jobs that go by different policies are compared: the parts mean the same in all of them."""
+        """Return levels by priority and deadline: the lowest first; experiments with the same share the farm. `now` is
+        Unix time. Jobs that go by different policies are compared: the parts mean the same in all of them."""
 
     def preference(self, device: Device, share: Share) -> tuple[float, ...]:
         """Order among the devices that are free for a job, before that by demand: the lowest first."""

@@ -9,8 +9,8 @@ from .fair_share import FairShare
 
 
 class LeastEnergy(FairShare):
-    """Of the free devices the one that takes least for what the experiment computes, as far as blocks have told; one of
-    which nothing is known counts as the mean of the others."""
+    """The free device that takes least for what the experiment computes, as far as blocks have told; one of which
+    nothing is known counts as the mean of the others."""
 
     needs_energy = True
 

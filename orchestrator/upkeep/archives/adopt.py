@@ -32,10 +32,10 @@ COLUMNS = ("experiment_id", "job_id", "attempt", "job_row", "attempt_row", "figu
 
 @dataclass(frozen=True)
 class Adopted:
-    """What an archive brought."""
+    """The content that an archive brought."""
 
     experiments: tuple[str, ...]
-    """Those that were not there."""
+    """The experiments that were not there."""
     records: int
     """Raw records that the ledger has again."""
 
@@ -79,7 +79,7 @@ def _fill(connection: Connection, row: dict[str, Any]) -> int:
 
 
 class _Tokens:
-    """Those of the archive, where this ledger handed them out and has them no more; else new ones for all."""
+    """The tokens of the archive, where this ledger handed them out and has them no more; else new ones for all."""
 
     def __init__(self, connection: Connection, tokens: Sequence[int]) -> None:
         newest = int(connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "token")) or 0)

@@ -186,7 +186,7 @@ def _figures(row: AnyRow | None) -> dict[str, Any]:
 
 
 def _record(row: AnyRow | None) -> dict[str, Any]:
-    """Where its body is in another archive, this one has its figures alone."""
+    """Return a record's columns; where its body is in another archive, this one has its figures alone."""
     if row is None or not row.body:
         return {}
     text = unpack(row.body)

@@ -28,10 +28,10 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be deleted."""
+    """The rows that would be deleted."""
 
     experiments: tuple[str, ...]
-    """Those that are old enough."""
+    """The experiments that are old enough."""
     bodies: dict[Key, int | None]
     """Raw records, each with the archive that holds it; None: none, and that was allowed."""
     size: int

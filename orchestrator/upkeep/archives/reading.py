@@ -31,7 +31,7 @@ def keys_of(file: Path) -> Iterator[tuple[tuple[str, int], str]]:
 
 
 def head_of(file: Path) -> dict[str, Any]:
-    """What the file says of its experiments. Raises SetupError where it is no archive of this format."""
+    """Return what the file says of its experiments. Raises SetupError where it is no archive of this format."""
     remedy = "give a file of `farm ledger archive`"
     try:
         metadata = parquet.read_schema(file).metadata or {}

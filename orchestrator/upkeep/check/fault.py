@@ -1,4 +1,4 @@
-"""What is wrong with a row of the ledger."""
+"""A fault of a row of the ledger."""
 
 from __future__ import annotations
 

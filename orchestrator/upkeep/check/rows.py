@@ -30,7 +30,7 @@ EXCLUSIONS = TypeAdapter(list[Exclusion])
 
 
 def faults(connection: Connection, table: Table, found: Sequence[AnyRow]) -> Iterator[Fault]:
-    """Of rows of one table with all their columns."""
+    """Yield the faults of rows of one table with all their columns."""
     key = [column.name for column in table.primary_key]
     remedy = RECOMPUTE if table.name == "figures" else PUT_BACK
     check = _job_check(connection, found) if table.name == "jobs" else READERS.get(table.name)
@@ -128,4 +128,4 @@ READERS: dict[str, Check] = {
     "figures": _figures,
     "dead_records": _dead_record,
 }
-"""Of the other tables every column is read, and nothing more."""
+"""Readers by table; of the other tables every column is read, and nothing more."""

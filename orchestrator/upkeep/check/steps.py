@@ -21,7 +21,7 @@ BATCH = 500
 
 @dataclass(frozen=True)
 class Looked:
-    """What a step found."""
+    """The findings of a step."""
 
     at: str
     """Name of a table, or of what was checked."""

@@ -1,4 +1,4 @@
-"""What a copy of a ledger says of itself."""
+"""The facts that a copy of a ledger tells of itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Facts:
     form: str
     """`sqlite` or `pg_dump`."""
     version: int | None = None
-    """Of the tables."""
+    """The version of the tables."""
     token: int | None = None
     """The newest fencing token."""
     experiments: int | None = None

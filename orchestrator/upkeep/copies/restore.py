@@ -35,9 +35,9 @@ class Restored:
     """The ledger after it was put back."""
 
     token: int
-    """From which tokens go on."""
+    """The number from which tokens go on."""
     before: Path | None
-    """Where the ledger is that was there before; None: there was none."""
+    """The place of the ledger that was there before; None: there was none."""
 
 
 def restore(url: str, file: Path, folder: Path) -> Restored:

@@ -34,7 +34,7 @@ def copy(url: str, target: Path) -> None:
 
 
 def facts(file: Path) -> Facts:
-    """Of a copy that is whole. Raises SetupError where it is no ledger, damaged, or of a newer version."""
+    """Return a whole copy's facts. Raises SetupError where it is no ledger, damaged, or of a newer version."""
     with file.open("rb") as opened:
         if opened.read(len(HEADER)) != HEADER:
             raise SetupError(f"{file} is no copy of a SQLite ledger", remedy="give a file of `farm ledger backup`")

@@ -25,11 +25,11 @@ from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream
 
 FOLDER = "/data/local/tmp/pocketfarm"
 MAX_PULLED_BYTES = 1 << 30
-"""Of one file, for which its disk is not either."""
+"""The most bytes of one pulled file: no file of the farm is so long, and this host's disk is not for longer ones."""
 MAX_OUTPUT_BYTES = 64 << 20
 """A command that prints more than this is cut off: the host's memory is not the phone's to fill."""
 ANSWER_S = 5.0
-"""How long adbd is waited for that only has to say that it is there."""
+"""The time that adbd may take to say that it is there."""
 _SHELL = "shell,v2,raw:"
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
 
@@ -137,7 +137,7 @@ class AdbConnection:
             raise self._lost(e, command, deadline_s, taken, refused=reached and not taken) from e
 
     def _lost(self, e: Exception, command: str, deadline_s: float, taken: bool, *, refused: bool) -> FarmError:
-        """What broke a stream. `taken`: adbd had taken the service; `refused`: it may have refused it."""
+        """Return what broke a stream. `taken`: adbd had taken the service; `refused`: it may have refused it."""
         late = isinstance(e, TimeoutError | adbutils.AdbTimeout)
         what = f"no end within {deadline_s:g} s" if late else f"{e or type(e).__name__}"
         said = f"connection lost in `{command[:200]}`: {what}"
@@ -159,7 +159,7 @@ class AdbConnection:
         return TransportLost(said, device=self.serial, remedy="check cable, hub and phone")
 
     def _answers(self, deadline_s: float) -> bool:
-        """Whether adbd takes another service at once: then neither cable nor adbd is to blame."""
+        """Return whether adbd takes another service at once: then neither cable nor adbd is to blame."""
         try:
             with AdbStream(self._server.open, min(ANSWER_S, deadline_s)) as stream:
                 stream.request(f"host:transport:{self.address}")

@@ -23,7 +23,7 @@ STATES = (
     *("device", "offline", "unauthorized", "authorizing", "connecting", "detached", "bootloader", "recovery"),
     *("rescue", "sideload", "host", "unknown"),
 )
-"""What adb calls states, in its words; a newer one may know more."""
+"""The states of devices in adb's words; a newer one may know more."""
 _TAGS = re.compile(r"(?:\s+[a-z_]+:\S*)+\s*$")
 _KNOWN_STATE = re.compile(rf"(?P<name>.*?\S)\s+(?P<state>no permissions\b.*|no device|{'|'.join(STATES)})")
 _AFTER_MDNS = re.compile(r"(?P<name>.*\._adb[\w-]*\._tcp\S*)\s+(?P<state>.+)")
@@ -33,7 +33,7 @@ class ListedDevice(NamedTuple):
     """One row of the server's list."""
 
     address: str
-    """What the server calls it: its USB serial number, `usb:PORT`, `host:port`, or a name of mDNS."""
+    """The server's name for it: its USB serial number, `usb:PORT`, `host:port`, or a name of mDNS."""
     state: str
     """`device`, `offline`, `unauthorized`, `no permissions (...)`, ..."""
     detail: str
@@ -58,17 +58,17 @@ class AdbServer:
 
     @property
     def is_shaken(self) -> bool:
-        """Whether it was away a moment ago: who lost a phone then cannot blame the phone."""
+        """True if it was away a moment ago: who lost a phone then cannot blame the phone."""
         return self._watch.is_shaken
 
     @property
     def place(self) -> str:
-        """Where it listens, for people."""
+        """The place where it listens, for people."""
         return f"port {self.port}" if self.socket is None else str(self.socket)
 
     @property
     def command(self) -> str:
-        """How a person's `adb` reaches this server."""
+        """The words by which a person's `adb` reaches this server."""
         if self.socket is None:
             return f"adb -P {self.port}"
         return f"ADB_SERVER_SOCKET=localfilesystem:{self.socket} adb"
@@ -99,7 +99,7 @@ class AdbServer:
         return parse_devices(self._ask("host:devices-l", deadline_s))
 
     def features(self, address: str, *, deadline_s: float = 5.0) -> frozenset[str]:
-        """What a phone's adbd and this server can both do, e.g. `shell_v2`. Raises ServiceDown."""
+        """Return what a phone's adbd and this server can both do, e.g. `shell_v2`. Raises ServiceDown."""
         return frozenset(self._ask(f"host-serial:{address}:features", deadline_s).split(","))
 
     def connect(self, address: str, *, deadline_s: float = 15.0) -> None:

@@ -11,7 +11,7 @@ import adbutils
 CHUNK_BYTES = 64 << 10
 """Largest DATA of the sync protocol."""
 WENT_AWAY = (OSError, EOFError, ValueError, adbutils.AdbError)
-"""What a lost peer or a garbled message looks like (an AdbTimeout is an AdbError)."""
+"""The errors of a lost peer or a garbled message (an AdbTimeout is an AdbError)."""
 
 
 class AdbStream(adbutils.AdbConnection):  # type: ignore[misc]
@@ -21,7 +21,7 @@ class AdbStream(adbutils.AdbConnection):  # type: ignore[misc]
         self._connect, self._deadline_s = connect, deadline_s
         self.restart()
         self._held = bytearray()
-        """What has come and was not asked for yet."""
+        """The bytes that have come and were not asked for yet."""
         self.reads_ahead = False
         """Whatever comes is for this object, so that it takes few calls to read it."""
         super().__init__("", 0)  # only `connect` knows where it listens

@@ -39,6 +39,6 @@ SETTINGS: dict[str, Setting] = {
     "fixed_performance": FixedPerformance(),
     "locked_clocks": LockedClocks(),
 }
-"""By the name under which a host journals what it has changed; prepared in this order, restored in the reverse."""
+"""Settings by the name under which a host journals its changes; prepared in this order, restored in the reverse."""
 
 __all__ = ["GATES", "SETTINGS", "Gate", "Held", "Setting", "cores_for"]

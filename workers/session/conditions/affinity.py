@@ -57,7 +57,7 @@ def _check_online(connection: DeviceConnection, missing: set[int], online: set[i
 
 
 def _cores_in(text: str) -> set[int]:
-    """Of a node such as `0-3,6`; none where it is something else."""
+    """Return the cores of a node such as `0-3,6`; none where it is something else."""
     try:
         return set(listed(text))
     except ValueError:

@@ -33,7 +33,7 @@ def told(answer: ShellResult) -> str:
 
 
 def writing(space: str, name: str, value: str) -> list[list[str]]:
-    """At most one command; none where nobody knows the value."""
+    """Return at most one command; none where nobody knows the value."""
     if value == UNSET:
         return [["settings", "delete", space, name]]
     return [["settings", "put", space, name, value]] if value else []

@@ -26,9 +26,9 @@ KEPT = {"screen_off_timeout": ("system", str(NEVER_MS)), "stay_on_while_plugged_
 AWAKE = "Awake"
 POWER = ["dumpsys", "power"]
 SAVED = [POWER, *(reading(space, name) for name, (space, _) in KEPT.items())]
-"""What is asked for the values before."""
+"""The commands that ask for the values before."""
 WAKE_S = 5.0
-"""How long a phone may take to wake up."""
+"""The time that a phone may take to wake up."""
 
 
 class Awake:
@@ -66,11 +66,11 @@ SWITCHING = [
     ["wm", "dismiss-keyguard"],
     POWER,
 ]
-"""What is done to keep it awake."""
+"""The commands that keep it awake."""
 
 
 def look(connection: DeviceConnection) -> Held:
-    """Whether it is awake and stays so, as its power service says."""
+    """Return whether it is awake and stays so, as its power service says."""
     return _held(connection.shell(POWER, deadline_s=30.0))
 
 

@@ -39,7 +39,7 @@ class BackgroundStopped:
         return Held(after, proven=bool(before and after) and int(after.split()[0]) <= int(before.split()[0]))
 
     def restore(self, connection: DeviceConnection, saved: Mapping[str, str]) -> None:
-        """What was ended starts again when it is wanted."""
+        """Leave processes alone: what was ended starts again when it is wanted."""
 
 
 def count_apps(connection: DeviceConnection) -> str:

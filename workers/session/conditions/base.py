@@ -16,11 +16,11 @@ class Gate(Protocol):
     name: str
 
     def wanted(self, conditions: Conditions) -> str:
-        """What is wanted, for people; empty: nothing."""
+        """Return what is wanted, for people; empty: nothing."""
         ...
 
     def describe(self, state: DeviceState) -> str:
-        """What the device says, for people; empty: it does not tell."""
+        """Return what the device says, for people; empty: it does not tell."""
         ...
 
     def check(self, state: DeviceState, wanted: Conditions, reference_c: float | None) -> None:
@@ -33,10 +33,10 @@ class Gate(Protocol):
 
 
 class Held(NamedTuple):
-    """How a setting was found after switching it."""
+    """The state of a setting after switching it."""
 
     value: str
-    """As read back; empty: the phone does not tell."""
+    """The value as read back; empty: the phone does not tell."""
     proven: bool = True
 
 
@@ -44,7 +44,7 @@ class Setting(Protocol):
     """Something of the phone that can be switched."""
 
     def wanted(self, conditions: Conditions) -> str:
-        """What is wanted, for people; empty: nothing."""
+        """Return what is wanted, for people; empty: nothing."""
         ...
 
     def check(self, connection: DeviceConnection) -> None:

@@ -47,7 +47,7 @@ class BluetoothOff:
 
 
 def has_switch(connection: DeviceConnection) -> bool:
-    """Whether `svc` switches Bluetooth: before Android 8 it takes the word, does nothing and ends with 0."""
+    """Return whether `svc` switches Bluetooth: before Android 8 it takes the word, does nothing and ends with 0."""
     sdk = connection.shell(["getprop", "ro.build.version.sdk"]).stdout.strip()
     is_old = sdk.isdigit() and int(sdk) < FIRST_SDK
     return not is_old and connection.shell(["sh", "-c", "command -v svc"]).code == 0

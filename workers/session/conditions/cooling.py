@@ -7,7 +7,7 @@ import math
 COOLING_S_PER_C = 60.0
 """A phone at rest loses about a degree a minute: the rule where nothing is known of this one."""
 SHORTEST_S, LONGEST_S = 30.0, 1200.0
-"""After twenty minutes it is looked at again in any case."""
+"""The bounds of a wait: after twenty minutes it is looked at again in any case."""
 STEADY_C_PER_MIN = 0.05
 """Slower changes tell nothing of the rate."""
 
@@ -35,14 +35,14 @@ def settle_s(temp_c: float, slope_c_per_min: float, slope_max: float, reference_
 
 
 def _rate_per_min(temp_c: float, target_c: float, slope_c_per_min: float | None) -> float | None:
-    """How fast it goes towards the target; None where that is not known, or where it goes away from it."""
+    """Return how fast it goes towards the target; None where that is not known, or where it goes away from it."""
     if slope_c_per_min is None or abs(slope_c_per_min) < STEADY_C_PER_MIN:
         return None
     return abs(slope_c_per_min) if (slope_c_per_min < 0) == (target_c < temp_c) else None
 
 
 def _between(reference_c: float, target_c: float, temp_c: float) -> bool:
-    """Whether the phone passes the target on its way to its reference, with a little to spare."""
+    """Return whether the phone passes the target on its way to its reference, with a little to spare."""
     if target_c < temp_c:
         return target_c > reference_c + 0.1
     return target_c < reference_c - 0.1

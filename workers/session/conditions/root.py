@@ -13,7 +13,7 @@ RootShell = Callable[[str], str]
 
 
 def root_shell(connection: DeviceConnection, what: str) -> RootShell:
-    """How to run a script as root. Raises Unsupported, naming what it is needed for."""
+    """Return how to run a script as root. Raises Unsupported, naming what it is needed for."""
     for way in WAYS:
         if connection.shell([*way, "id -u"]).stdout.strip() == b"0":
             return lambda script: _run(connection, [*way, script])

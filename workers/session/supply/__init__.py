@@ -24,7 +24,7 @@ __all__ = ["PlannedCut", "SupplyJournal", "SupplyStuck", "Switch", "cut_supplies
 
 
 def find_switch(member: Member, wired: WiredDevice, state: Path) -> Switch:
-    """How the supply of a phone is cut: as the wiring file says, else as the phone offers. Raises Unsupported."""
+    """Find how to cut a phone's supply: as the wiring file says, else as the phone offers. Raises Unsupported."""
     serial = member.facts.serial
     if wired.supply is not None:
         program = of_wiring(serial, wired.supply)
@@ -45,7 +45,7 @@ def find_switch(member: Member, wired: WiredDevice, state: Path) -> Switch:
 
 
 def supply_way(member: Member, wired: WiredDevice, state: Path) -> SupplyWay:
-    """How the farm can cut the supply; `none` where it cannot. Raises TransientError."""
+    """Return how the farm can cut the supply; `none` where it cannot. Raises TransientError."""
     if member.facts.kind != "phone":
         return "none"
     try:

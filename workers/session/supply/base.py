@@ -20,10 +20,10 @@ class Switch(Protocol):
 
     way: SupplyWay
     needs_device: bool
-    """Whether the device itself is asked to switch, so that it must be connected to restore the supply."""
+    """True if the device itself is asked to switch, so that it must be connected to restore the supply."""
 
     def parameters(self) -> dict[str, Any]:
-        """What the same switch is made from after a crash of this process; kept on the host's disk."""
+        """The parameters of the same switch after a crash of this process; kept on the host's disk."""
         ...
 
     def cut(self) -> None:

@@ -32,12 +32,12 @@ class SupplyJournal:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is cut, or may be."""
+        """True if it is cut, or may be."""
         return self._path.exists()
 
     @property
     def needs_device(self) -> bool:
-        """Whether the device must be connected to restore its supply. Raises JournalUnreadable."""
+        """True if the device must be connected to restore its supply. Raises JournalUnreadable."""
         return self.is_cut and _switch(_read(self._path), self._serial, None).needs_device
 
     def cut(self, switch: Switch) -> None:

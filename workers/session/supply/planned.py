@@ -19,7 +19,7 @@ class PlannedCut:
     journal: SupplyJournal
     connection: DeviceConnection
     expected_s: float
-    """How long the agent needs the phone to itself."""
+    """The time for which the agent needs the phone to itself."""
     ends_at: float = 0.0
     """Monotonic time at which the agent is expected to be done; 0: not cut yet."""
 
@@ -39,5 +39,5 @@ class PlannedCut:
 
     @property
     def left_s(self) -> float:
-        """Until the agent is expected to be done; 0 where it is, or where nothing is cut."""
+        """The time until the agent is expected to be done; 0 where it is, or where nothing is cut."""
         return max(0.0, self.ends_at - time.monotonic()) if self.holds else 0.0

@@ -58,7 +58,7 @@ class Program:
 
 
 def of_wiring(serial: str, supply: WiredSupply) -> Program:
-    """As the wiring file says. uhubctl's exit status tells whether the port took it."""
+    """Return the program that the wiring file names. uhubctl's exit status tells whether the port took it."""
     if supply.command is not None:
         return Program(serial, "command", supply.command.cut, supply.command.restore)
     assert supply.uhubctl is not None

@@ -10,7 +10,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """As the first pocketfarm made them."""
+    """Make the tables of the first pocketfarm."""
     op.create_table(
         "experiments",
         sa.Column("id", sa.String(100), primary_key=True),

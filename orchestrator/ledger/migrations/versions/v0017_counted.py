@@ -10,7 +10,7 @@ down_revision = "16"
 
 
 def upgrade() -> None:
-    """Of what was deleted before nobody knows."""
+    """Make the table of counts; what was deleted before is not known."""
     op.create_table(
         "counted",
         sa.Column("what", sa.String(10), primary_key=True),

@@ -24,7 +24,7 @@ def numbers(s: Steps, name: str, count: int, usual: int) -> list[int]:
 def pads_of(
     s: Steps, extents: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Before and after each axis."""
+    """Return the padding before and after each axis."""
     mode, count = str(s.attribute("auto_pad", "NOTSET")), len(extents)
     if mode == "VALID":
         return [(0, 0)] * count
