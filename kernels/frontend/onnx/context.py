@@ -193,12 +193,9 @@ class Context:
                 known.setdefault(source, known[node.output])
         return {name: of_numpy(kind) for name, kind in known.items() if name in names}
 
-    def undo(self, nodes: int, shapes: int, weights: int) -> None:
-        """Forget what was added since there were so many of each."""
-        del self.nodes[nodes:]
-        for kept, count in ((self.shapes, shapes), (self.weights, weights)):
-            while len(kept) > count:
-                kept.popitem()
+    def is_activation(self, name: str) -> bool:
+        """Return whether a tensor is known and no constant."""
+        return name in self.shapes and name not in self.constants
 
     def activation(self, node: OnnxNode, index: int = 0) -> str:
         """Name of an input that must be an activation."""
@@ -241,6 +238,13 @@ class Context:
                 "export the model again from intact weights"
             )
         return value
+
+    def known_finite(self, node: OnnxNode, index: int) -> AnyArray | None:
+        """Value of an input, where it is a constant of finite numbers. Raises ModelError for NaN."""
+        value = self.constants.get(node.input(index))
+        if value is None or np.isfinite(value).all():
+            return value
+        return self.finite(node, index) if np.isnan(value).any() else None
 
     def weight(self, node: OnnxNode, index: int) -> str:
         """Use a constant input as it is; returns its name ('' where it is absent)."""

@@ -1,4 +1,4 @@
-"""Activations, softmax, concatenation, and what does nothing at inference."""
+"""Activations, softmax, concatenation and copies."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ def sigmoid(node: OnnxNode, to: Context) -> None:
     to.emit(node, "sigmoid", (to.activation(node),))
 
 
-def leaky_relu(node: OnnxNode, to: Context) -> None:
+def leaky_relu(node: OnnxNode, to: Context) -> bool:
     slope = float(node.attributes.get("alpha", 0.01))
     if not 0 <= slope <= 1:
-        node.reject(f"alpha {slope}; supported: 0 to 1")
+        return False
     to.emit(node, "leaky_relu", (to.activation(node),), {"slope": slope})
+    return True
 
 
 def hard_sigmoid(node: OnnxNode, to: Context) -> None:
@@ -37,10 +38,12 @@ def hard_swish(node: OnnxNode, to: Context) -> None:
     to.emit(node, "hard_swish", (to.activation(node),))
 
 
-def clip(node: OnnxNode, to: Context) -> None:
-    """Clip, leaving a bound out that is infinite; one that is absent is fp32's largest number, as ONNX says."""
-    x = to.activation(node)
-    low, high = _bound(node, to, 1, "min", -FLOAT32_MAX), _bound(node, to, 2, "max", FLOAT32_MAX)
+def clip(node: OnnxNode, to: Context) -> bool:
+    """Clip by constants, leaving a bound out that is infinite; one that is absent is fp32's largest number, as ONNX
+    says."""
+    x, low, high = node.input(0), _bound(node, to, 1, "min", -FLOAT32_MAX), _bound(node, to, 2, "max", FLOAT32_MAX)
+    if not to.is_activation(x) or low is None or high is None or np.isnan(low) or np.isnan(high):
+        return False
     if low > -inf and high < inf:
         to.emit(node, "clip", (x,), {"min": min(low, FLOAT32_MAX), "max": max(high, -FLOAT32_MAX)})
     elif low == -inf and high == inf:
@@ -49,21 +52,23 @@ def clip(node: OnnxNode, to: Context) -> None:
         to.emit(node, "relu", (x,))
     else:
         to.emit(node, "map", (x,), {"expression": ("max", "a", low) if high == inf else ("min", "a", high)})
+    return True
 
 
-def _bound(node: OnnxNode, to: Context, index: int, name: str, default: float) -> float:
-    """A bound from an attribute (opset < 11) or an input."""
-    given = to.optional_constant(node, index)
-    value = float(node.attributes.get(name, default)) if given is None else number_of(np.asarray(given))
-    if np.isnan(value):
-        node.reject(f"bound {name} is NaN")
-    return value
+def _bound(node: OnnxNode, to: Context, index: int, name: str, default: float) -> float | None:
+    """A bound from an attribute (opset < 11) or an input; None where it is computed."""
+    if not node.input(index):
+        return float(node.attributes.get(name, default))
+    given = to.constants.get(node.input(index))
+    return None if given is None else number_of(np.asarray(given))
 
 
-def concat(node: OnnxNode, to: Context) -> None:
-    names = tuple(to.activation(node, i) for i in range(len(node.inputs)))
-    axis = node.axis(node.attributes["axis"], len(to.shapes[names[0]]))
-    to.emit(node, "concat", names, {"axis": axis})
+def concat(node: OnnxNode, to: Context) -> bool:
+    if not all(map(to.is_activation, node.inputs)):
+        return False
+    axis = node.axis(node.attributes["axis"], len(to.shapes[node.input(0)]))
+    to.emit(node, "concat", node.inputs, {"axis": axis})
+    return True
 
 
 def softmax(node: OnnxNode, to: Context) -> None:
@@ -83,36 +88,3 @@ def softmax(node: OnnxNode, to: Context) -> None:
 def identity(node: OnnxNode, to: Context) -> None:
     x = to.activation(node)
     to.reshape(node, x, to.shapes[x])
-
-
-def dropout(node: OnnxNode, to: Context) -> None:
-    check_keeps_all(node, to)
-    identity(node, to)
-
-
-def check_keeps_all(node: OnnxNode, to: Context) -> None:
-    """Raise UnsupportedNode for a Dropout that drops something."""
-    training, ratio = to.optional_constant(node, 2), to.optional_constant(node, 1)
-    if training is not None and np.any(training) and (ratio is None or np.any(ratio)):
-        node.reject("training mode is not supported; export the model for inference (model.eval())")
-
-
-def cast_like(node: OnnxNode, to: Context) -> None:
-    """Cast like `cast`; a constant takes the type of the tensor that it is to be like."""
-    name, like = node.input(0), node.input(1)
-    to.require(node, like, "input 1")
-    wanted = to.type_of(like)
-    if name in to.constants:
-        with np.errstate(invalid="ignore", over="ignore"):
-            to.constants[node.outputs[0]] = to.constants[name].astype(wanted)
-        return
-    if wanted != np.float32:
-        node.reject("an activation can only be cast to FLOAT")
-    identity(node, to)
-
-
-def cast(node: OnnxNode, to: Context) -> None:
-    """Cast an activation, which is fp32, to fp32 alone."""
-    if node.attributes.get("to") != 1:
-        node.reject("an activation can only be cast to FLOAT")
-    identity(node, to)

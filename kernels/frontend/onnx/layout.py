@@ -72,21 +72,25 @@ def _stored_axes(node: OnnxNode, to: Context) -> Sequence[int] | None:
     return [int(axis) for axis in value.reshape(-1)]
 
 
-def transpose(node: OnnxNode, to: Context) -> None:
-    x = to.activation(node)
+def transpose(node: OnnxNode, to: Context) -> bool:
+    """Move axes, neighbours that stay so as one, where the kernels know so many."""
+    x = node.input(0)
+    if not to.is_activation(x):
+        return False
     shape = to.shapes[x]
     perm = tuple(int(p) for p in node.attributes.get("perm", range(len(shape))[::-1]))
     if sorted(perm) != list(range(len(shape))):
-        raise ModelError(f"node {node.name!r} (Transpose): perm {perm} does not permute the axes of {shape}")
+        raise ModelError(f"node {node.name!r} ({node.op}): perm {perm} does not permute the axes of {shape}")
     if len(shape) <= MAX_TRANSPOSE_RANK:
         to.emit(node, "transpose", (x,), {"perm": perm})
-        return
+        return True
     merged, merged_perm = merge_axes(shape, perm)
     if len(merged) > MAX_TRANSPOSE_RANK:
-        node.reject(f"perm {perm} of shape {shape} needs more than {MAX_TRANSPOSE_RANK} dimensions")
+        return False
     flat = to.reshape(node, x, merged, output=to.fresh(f"{node.outputs[0]}.merged"))
     turned = to.emit(node, "transpose", (flat,), {"perm": merged_perm}, output=to.fresh(f"{node.outputs[0]}.turned"))
     to.reshape(node, turned, tuple(shape[p] for p in perm))
+    return True
 
 
 def merge_axes(shape: Shape, perm: Sequence[int]) -> tuple[Shape, tuple[int, ...]]:

@@ -7,8 +7,6 @@ from difflib import get_close_matches
 
 import onnx
 
-from kernels.errors import UnsupportedNode
-
 from . import binary, constant_nodes, control, elementwise, folding, images, layout, parts, products, windows
 from .context import Context, OnnxNode
 from .general import GENERAL
@@ -19,54 +17,53 @@ from .general.padded.whole_numbers import mark
 from .general.sequences import SEQUENCES
 from .operands import check_operands, result_types
 
-OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
+DIRECT: dict[str, Callable[[OnnxNode, Context], bool]] = {
     "Add": binary.add,
     "AveragePool": windows.average_pool,
     "BatchNormalization": products.batch_normalization,
-    "Cast": elementwise.cast,
-    "CastLike": elementwise.cast_like,
     "Clip": elementwise.clip,
     "Concat": elementwise.concat,
-    "Constant": folding.constant,
     "Conv": windows.conv,
     "Div": binary.div,
-    "Dropout": elementwise.dropout,
-    "Flatten": layout.flatten,
     "Gather": parts.gather,
     "Gemm": products.gemm,
     "GlobalAveragePool": windows.global_average_pool,
-    "HardSigmoid": elementwise.hard_sigmoid,
-    "HardSwish": elementwise.hard_swish,
-    "Identity": elementwise.identity,
     "InstanceNormalization": images.instance_normalization,
-    "LRN": products.lrn,
     "LeakyRelu": elementwise.leaky_relu,
     "MatMul": products.matmul,
     "MaxPool": windows.max_pool,
     "Mul": binary.mul,
     "Pad": images.pad,
     "ReduceMean": windows.reduce_mean,
+    "Resize": images.resize,
+    "Slice": parts.slice_,
+    "Sub": binary.sub,
+    "Transpose": layout.transpose,
+    "Upsample": images.upsample,
+}
+"""Operators as one operation with kernels of its own: False, before anything is emitted, of a node that is not one."""
+OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
+    **GENERAL,
+    "Constant": folding.constant,
+    "Flatten": layout.flatten,
+    "HardSigmoid": elementwise.hard_sigmoid,
+    "HardSwish": elementwise.hard_swish,
+    "Identity": elementwise.identity,
+    "LRN": products.lrn,
     "Relu": elementwise.relu,
     "Reshape": layout.reshape,
-    "Resize": images.resize,
     "Shape": folding.shape,
     "Sigmoid": elementwise.sigmoid,
-    "Slice": parts.slice_,
     "Softmax": elementwise.softmax,
     "Split": parts.split,
     "Squeeze": layout.squeeze,
-    "Sub": binary.sub,
-    "Transpose": layout.transpose,
     "Unsqueeze": layout.unsqueeze,
-    "Upsample": images.upsample,
 }
 
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 CLASSICAL_DOMAIN = "ai.onnx.ml"
-SUPPORTED = frozenset(
-    {*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "DynamicQuantizeLinear", "Unique"}
-)
+SUPPORTED = frozenset({*OPERATORS, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "DynamicQuantizeLinear", "Unique"})
 
 
 def is_known(op: str, domain: str) -> bool:
@@ -132,17 +129,9 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
 
 
 def _emit(node: OnnxNode, to: Context) -> None:
-    """Emit a node by kernels of its own, or else in general operations."""
-    before = len(to.nodes), len(to.shapes), len(to.weights)
-    if node.op in OPERATORS:
-        try:
-            if len(node.outputs) < 2 or node.op == "Split":
-                OPERATORS[node.op](node, to)
-                return
-        except UnsupportedNode:
-            if node.op not in GENERAL:
-                raise
-        to.undo(*before)
-    if node.op not in GENERAL:
+    """Emit a node as one operation that has kernels of its own, where it can be; or else in general operations."""
+    if node.op in DIRECT and len(node.outputs) < 2 and DIRECT[node.op](node, to):
+        return
+    if node.op not in OPERATORS:
         node.reject(f"supported only where every input is a constant; inputs are {', '.join(node.inputs)}")
-    GENERAL[node.op](node, to)
+    OPERATORS[node.op](node, to)

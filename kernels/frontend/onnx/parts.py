@@ -43,46 +43,43 @@ def _sizes(node: OnnxNode, to: Context, extent: int) -> list[int]:
     return sizes
 
 
-def slice_(node: OnnxNode, to: Context) -> None:
-    """Slice one or several axes, step 1."""
-    x = to.activation(node)
+def slice_(node: OnnxNode, to: Context) -> bool:
+    """Slice one or several axes at constant places in steps of 1."""
+    x, older = node.input(0), node.opset < 10
+    names = dict(zip(("starts", "ends", "axes", "steps"), (*node.inputs[1:], *("",) * 4), strict=False))
+    if not to.is_activation(x) or (not older and any(name and name not in to.constants for name in names.values())):
+        return False
+    found = [node.attributes.get(key) if older else to.constants.get(name) for key, name in names.items()]
+    starts, ends, axes, steps = (None if each is None else [int(n) for n in np.reshape(each, -1)] for each in found)
+    if starts is None or ends is None or set(steps or ()) - {1}:
+        return False
     shape = to.shapes[x]
-    starts, ends, axes, steps = (_numbers(node, to, i, name) for i, name in enumerate(_PARTS, 1))
-    if starts is None or ends is None:
-        raise ModelError(f"node {node.name!r} (Slice): starts or ends are missing; the model is damaged")
-    if steps is not None and set(steps) != {1}:
-        node.reject(f"steps {steps}; an activation can only be sliced in steps of 1")
     chosen = node.distinct_axes(axes if axes is not None else range(len(starts)), len(shape))
     if not len(starts) == len(ends) == len(chosen):
-        raise ModelError(f"node {node.name!r} (Slice): {len(starts)} starts and {len(ends)} ends of {len(chosen)} axes")
-    for i, (axis, start, end) in enumerate(zip(chosen, starts, ends, strict=True)):
-        first, last, _ = slice(start, end).indices(shape[axis])
-        if last <= first:
-            node.reject(f"axis {axis} from {start} to {end} of {shape[axis]} is empty")
+        return False
+    parts = [slice(*pair).indices(shape[axis])[:2] for axis, *pair in zip(chosen, starts, ends, strict=True)]
+    if any(last <= first for first, last in parts):
+        return False
+    for i, (axis, (first, last)) in enumerate(zip(chosen, parts, strict=True)):
         output = node.outputs[0] if i == len(chosen) - 1 else to.fresh(f"{node.outputs[0]}.axis{axis}")
         x = to.emit(node, "slice", (x,), {"axis": axis, "start": first, "stop": last}, output=output)
+    return True
 
 
-_PARTS = ("starts", "ends", "axes", "steps")
-
-
-def _numbers(node: OnnxNode, to: Context, index: int, name: str) -> list[int] | None:
-    """An attribute (opset < 10) or an input."""
-    stored = node.attributes.get(name) if node.opset < 10 else to.optional_constant(node, index)
-    return None if stored is None else [int(number) for number in np.reshape(stored, -1)]
-
-
-def gather(node: OnnxNode, to: Context) -> None:
+def gather(node: OnnxNode, to: Context) -> bool:
     """One element along an axis, or neighbours in their order."""
-    x = to.activation(node)
-    shape, indices = to.shapes[x], to.constant(node, 1)
+    x, indices = node.input(0), to.constants.get(node.input(1))
+    if not to.is_activation(x) or indices is None:
+        return False
+    shape = to.shapes[x]
     axis = node.axis(node.attributes.get("axis", 0), len(shape))
     places = [node.axis(int(place), shape[axis]) for place in indices.reshape(-1)]
     if not places or indices.ndim > 1 or places != list(range(places[0], places[0] + len(places))):
-        node.reject(f"indices {indices.tolist()} of an activation; only one, or neighbours in order, are supported")
+        return False
     part = {"axis": axis, "start": places[0], "stop": places[-1] + 1}
     if indices.ndim == 1:
         to.emit(node, "slice", (x,), part)
-        return
+        return True
     one = to.emit(node, "slice", (x,), part, output=to.fresh(f"{node.outputs[0]}.kept"))
     to.reshape(node, one, (*shape[:axis], *shape[axis + 1 :]))
+    return True

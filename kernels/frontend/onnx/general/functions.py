@@ -9,7 +9,6 @@ import numpy as np
 
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import Context, OnnxNode, may_wrap
-from kernels.frontend.onnx.elementwise import check_keeps_all
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression
 
@@ -172,8 +171,11 @@ def cast(node: OnnxNode, to: Context) -> None:
     A negative number cast to UINT32 or UINT64 stays negative: fp32 does not hold what it wraps to.
     """
     s = Steps(node, to)
-    wanted, given = to.cast_target(node), to.type_of(node.input(0))
-    if wanted == np.bool_:
+    wanted, given, constant = to.cast_target(node), to.type_of(node.input(0)), to.constants.get(node.input(0))
+    if constant is not None and node.input(1):  # beside an activation whose type it takes
+        with np.errstate(invalid="ignore", over="ignore"):
+            to.constants[node.outputs[0]] = constant.astype(wanted)
+    elif wanted == np.bool_:
         s.end(s.map(c.truth("a"), s.operand(0)))
     elif wanted.kind not in "iuf" and wanted.name not in HALVES:
         node.reject(
@@ -231,8 +233,12 @@ def trilu(node: OnnxNode, to: Context) -> None:
 
 
 def dropout(node: OnnxNode, to: Context) -> None:
-    """Pass the input on, as at inference, with the mask that keeps everything."""
+    """Pass the input on, as at inference, with the mask that keeps everything. Raises UnsupportedNode for one that
+    drops something."""
     s = Steps(node, to)
-    check_keeps_all(node, to)
+    training, ratio = to.optional_constant(node, 2), to.optional_constant(node, 1)
+    if training is not None and np.any(training) and (ratio is None or np.any(ratio)):
+        node.reject("training mode is not supported; export the model for inference (model.eval())")
     s.end(s.operand(0))
-    to.constants[node.outputs[1]] = np.ones(s.shape(s.operand(0)), np.bool_)
+    if len(node.outputs) > 1:
+        to.constants[node.outputs[1]] = np.ones(s.shape(s.operand(0)), np.bool_)

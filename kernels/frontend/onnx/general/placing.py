@@ -154,8 +154,8 @@ def pad(node: OnnxNode, to: Context) -> None:
     pads = s.whole_numbers(1, "pads") or []
     chosen = s.whole_numbers(3)
     axes = list(range(len(shape))) if chosen is None else node.distinct_axes(chosen, len(shape))
-    if mode not in ("constant", "reflect", "edge", "wrap") or len(pads) != 2 * len(axes):
-        node.reject(f"mode {mode!r} with pads {pads} of {len(axes)} axes")
+    if len(pads) != 2 * len(axes):
+        raise ModelError(f"node {node.name!r} ({node.op}): {len(pads)} pads for {len(axes)} axes; the model is damaged")
     more = dict(zip(axes, map(sum, zip(pads, pads[len(axes) :], strict=False)), strict=True))
     s.check_size([extent + more.get(axis, 0) for axis, extent in enumerate(shape)])
     value = 0.0

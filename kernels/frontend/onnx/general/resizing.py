@@ -52,10 +52,13 @@ def _sizes(s: Steps, extents: list[int]) -> tuple[list[int], list[float]]:
     given = s.attribute("scales") if node.op == "Upsample" and node.opset < 9 else s.to.optional_constant(node, place)
     if given is not None and np.size(given):
         scales = [float(scale) for scale in np.reshape(given, -1)]
+        if not all(np.isfinite(scale) and scale > 0 for scale in scales):
+            raise ModelError(f"node {node.name!r} ({node.op}): scales {scales}; expected positive numbers")
         _require_whole(s, extents, scales)
         sizes = [_resized(extent, scale) for extent, scale in zip(extents, scales, strict=False)]
+    elif not (sizes := s.whole_numbers(3) or []):
+        raise ModelError(f"node {node.name!r} ({node.op}): neither scales nor sizes; the model is damaged")
     else:
-        sizes = s.whole_numbers(3) or []
         policy = s.attribute("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch" and len(sizes) == len(extents):
             choose = min if policy == "not_larger" else max
@@ -64,7 +67,7 @@ def _sizes(s: Steps, extents: list[int]) -> tuple[list[int], list[float]]:
             scales = [one] * len(extents)
         else:
             scales = [size / extent for size, extent in zip(sizes, extents, strict=False)]
-    if len(scales) != len(extents) or not all(np.isfinite(scale) and scale > 0 for scale in scales) or min(sizes) < 1:
+    if len(scales) != len(extents) or min(sizes) < 1:
         raise ModelError(f"node {node.name!r} ({node.op}): sizes {sizes} or scales {scales} do not fit {extents}")
     return sizes, scales
 
