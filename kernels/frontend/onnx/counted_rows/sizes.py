@@ -24,6 +24,8 @@ def with_sizes(node: OnnxNode, to: Context, places: tuple[int, ...], *, optional
     What joins sizes of padded tensors (`JOINED`) and computed ones becomes one of sizes, too. Raises UnsupportedNode
     where no bound of a size is known.
     """
+    if not places:
+        return node
     joins = places == JOINED
     if joins:
         places = tuple(range(len(node.inputs))) if any(name in to.extents for name in node.inputs) else ()
