@@ -304,6 +304,25 @@ def _find_cycle(edges: dict[str, set[str]]) -> list[str] | None:
     return next((cycle for name in edges if (cycle := visit(name, [])) is not None), None)
 
 
+ONNX = "kernels.frontend.onnx"
+
+
+def test_no_two_rooms_of_the_onnx_import_use_each_other() -> None:
+    """Rooms are its folders and files; names that only types need count, too."""
+    arrows = {
+        (_room_of_onnx(module.name), _room_of_onnx(target))
+        for module in MODULES.values()
+        for each in module.imports
+        if (target := owner(each.target, MODULES)) and module.name.startswith(ONNX) and target.startswith(ONNX)
+    }
+    pairs = {(a, b) for a, b in arrows if a < b and (b, a) in arrows and "" not in (a, b)}
+    assert len(arrows) > 20 and not pairs
+
+
+def _room_of_onnx(name: str) -> str:
+    return name.removeprefix(ONNX).strip(".").partition(".")[0]
+
+
 def test_a_cycle_is_found() -> None:
     assert _find_cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert _find_cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) is None

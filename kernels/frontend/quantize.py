@@ -20,12 +20,13 @@ from kernels.reference import evaluate
 
 from .examples import Examples
 from .one_file import read_whole
-from .onnx.control.nested import every_node, names_read
+from .onnx.reading.graphs import every_node, names_read
 from .onnx.reading.model_file import opset, read_model, tensor_array
+from .spelling import spelled
 
 OLDEST = 13
 """Opset from which a weight has a scale for each channel."""
-LAYERS = ("Conv", "Gemm", "MatMul")
+LAYERS = tuple(map(spelled, ("conv", "gemm", "matmul")))
 Ranges = dict[str, tuple[float, float]]
 
 
@@ -117,8 +118,8 @@ class Quantizer:
             zero = np.uint8(np.clip(np.rint(-low / float(scale)), 0, 255))
             by = [self._store(f"{name}.scale", np.asarray(scale)), self._store(f"{name}.zero", np.asarray(zero))]
             whole, real = self._fresh(f"{name}.uint8"), self._fresh(f"{name}.dequantized")
-            self._nodes.append(helper.make_node("QuantizeLinear", [name, *by], [whole], name=whole))
-            self._nodes.append(helper.make_node("DequantizeLinear", [whole, *by], [real], name=real))
+            self._nodes.append(helper.make_node(spelled("quantize_linear"), [name, *by], [whole], name=whole))
+            self._nodes.append(helper.make_node(spelled("dequantize_linear"), [whole, *by], [real], name=real))
             self._done[name, None] = real
         return self._done[name, None]
 
@@ -137,7 +138,7 @@ class Quantizer:
                 self._store(f"{name}.zero", np.zeros(scale.size, np.int8)),
             ]
             real = self._fresh(f"{name}.dequantized")
-            self._nodes.append(helper.make_node("DequantizeLinear", stored, [real], name=real, axis=axis))
+            self._nodes.append(helper.make_node(spelled("dequantize_linear"), stored, [real], name=real, axis=axis))
             self._done[name, axis] = real
         return self._done[name, axis]
 
@@ -156,4 +157,4 @@ class Quantizer:
 def _channels(node: onnx.NodeProto, rank: int) -> int:
     """The axis of a weight along which lie what a layer computes."""
     turned = any(each.name == "transB" and each.i for each in node.attribute)
-    return 0 if node.op_type == "Conv" or turned else rank - 1
+    return 0 if node.op_type == LAYERS[0] or turned else rank - 1

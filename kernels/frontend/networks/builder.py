@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.checkpoint import checkpoint
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.shapes import Shape, output_shape
+from kernels.ir.shapes import output_shape
 
 Pair = tuple[int, int]
 
@@ -24,7 +24,7 @@ class NetworkBuilder:
     the seed and its own name only. Without a seed they are zeros that take no memory: for a look at shapes.
     """
 
-    def __init__(self, name: str, seed: int | None, input_shape: Shape, *, input_name: str = "data") -> None:
+    def __init__(self, name: str, seed: int | None, input_shape: tuple[int, ...], *, input_name: str = "data") -> None:
         self.seed = seed
         self.graph = Graph(name, (input_name,), (), [], {input_name: input_shape}, {})
         self.input = input_name
@@ -141,13 +141,13 @@ class NetworkBuilder:
         self.graph.nodes.append(node)
         return name
 
-    def _weight(self, name: str, shape: Shape, fan_in: int, gain: float = 2.0) -> str:
+    def _weight(self, name: str, shape: tuple[int, ...], fan_in: int, gain: float = 2.0) -> str:
         return self._constant(name, shape, lambda normal: normal * np.float32(sqrt(gain / fan_in)))
 
     def _bias(self, name: str, size: int) -> str:
         return self._constant(name, (size,), lambda normal: normal * np.float32(0.1))
 
-    def _constant(self, name: str, shape: Shape, scaled: Callable[[Array], Array]) -> str:
+    def _constant(self, name: str, shape: tuple[int, ...], scaled: Callable[[Array], Array]) -> str:
         if self.seed is None:
             value = np.broadcast_to(np.float32(0), shape)
         else:
@@ -161,12 +161,12 @@ def _pair(value: int | Pair) -> Pair:
     return (value, value) if isinstance(value, int) else value
 
 
-def seeded_normal(seed: int, name: str, shape: Shape) -> Array:
+def seeded_normal(seed: int, name: str, shape: tuple[int, ...]) -> Array:
     """Standard normal numbers (fp32) that depend on the seed and the tensor's name only."""
     return _generator(seed, name).standard_normal(shape, dtype=np.float32)
 
 
-def seeded_whole(seed: int, name: str, shape: Shape, count: int) -> Array:
+def seeded_whole(seed: int, name: str, shape: tuple[int, ...], count: int) -> Array:
     """Whole numbers (fp32) from 0 to below `count`, each as likely, that depend on the seed and the name only."""
     return _generator(seed, name).integers(count, size=shape).astype(np.float32)
 

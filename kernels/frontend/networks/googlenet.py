@@ -1,4 +1,4 @@
-"""GoogLeNet (Szegedy et al. 2015) as it comes with Caffe: LRN, no batch normalisation, no side classifiers."""
+"""GoogLeNet (Szegedy et al. 2015) as it comes with Caffe: normalisation of local response, no side classifiers."""
 
 from __future__ import annotations
 

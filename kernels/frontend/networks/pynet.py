@@ -2,7 +2,7 @@
 
 Its input is a raw Bayer image as four planes of half its size. A block runs convolutions of several windows side by
 side and joins their results; a level hands its features to the next finer one by upsampling. Level 0 doubles the size
-of level 1, to that of the raw image. Relu, as study M counts it; the authors' later code has a leaky one.
+of level 1, to that of the raw image. A relu, as study M counts it; the authors' later code has a leaky one.
 """
 
 from __future__ import annotations

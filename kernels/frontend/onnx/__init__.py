@@ -1,6 +1,6 @@
 """ONNX file -> graph of canonical operations with static shapes.
 
-Every ONNX node's output keeps its name. Weights that an operator transforms (Gemm's transB, BatchNormalization) get a
+Every ONNX node's output keeps its name. Weights that an operator transforms (a turned matrix, a normalisation) get a
 name derived from it.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -21,24 +20,27 @@ from kernels.checkpoint import checkpoint
 from kernels.errors import ModelError
 from kernels.frontend.input_file import NOTHING_GIVEN, Given
 from kernels.ir.graph import Graph
-from kernels.ir.shapes import Shape
 
-from .checking import Inference, NodeChecker, Obstacles
-from .checking.inputs import fixed_inputs, input_shapes
+from . import operators, rewriting
 from .context import Context, OnnxNode
-from .control import CONTROL, Import, write_out
-from .control.nested import names_read
-from .general.padded.counts import write_out as write_extents
-from .general.padded.lanes import join_lanes
-from .general.padded.rows import output_counts
-from .general.padded.suppression_limits import limit_suppression
-from .general.sequences import follow, is_of_sequences, outputs_of
-from .local_response import join_lrn
-from .operators import OPERATORS, STANDARD_DOMAINS, check_known, import_node
+from .counted_rows.counts import write_out
+from .counted_rows.lanes import join_lanes
+from .counted_rows.rows import output_counts
+from .importing import Importer
+from .operator import Operators, some_computed
+from .reading.graphs import names_read
+from .reading.inference import Inference
+from .reading.inputs import fixed_inputs, input_shapes
 from .reading.model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, ModelFile, opset, read_model, tensor_array
-from .written import is_written, write
-from .written.functions import expanded
+from .reading.node_checker import NodeChecker
+from .reading.obstacles import Obstacles
+from .rewriting.functions import expanded
+from .rewriting.local_response import join_lrn
+from .rewriting.sequences import outputs_of
+from .rewriting.suppression_limits import limit_suppression
 
+OPERATORS = Operators((*operators.OPERATORS, *rewriting.OPERATORS))
+import_node = Importer(OPERATORS)
 MAX_SHOWN = 60
 """Characters of an attribute in a message."""
 __all__ = ["NEWEST_OPSET", "OLDEST_OPSET", "OPERATORS", "VERIFIED_OPSET", "import_model", "load_onnx", "read_model"]
@@ -71,7 +73,7 @@ def import_model(
     """
     version = opset(file.proto, file.name)
     try:
-        model = expanded(file.proto, version)
+        model = expanded(file.proto, version, OPERATORS)
         return _import(model, file, version, sizes, partial(input_shapes, batch=batch, given=given))
     except ModelError as e:
         raise type(e)(f"{file.name}: {e}", e.obstacles) from e
@@ -82,7 +84,7 @@ def _import(
     file: ModelFile,
     version: int,
     sizes: Mapping[str, Any],
-    shapes_of: Callable[..., tuple[dict[str, Shape], dict[str, str]]],
+    shapes_of: Callable[..., tuple[dict[str, tuple[int, ...]], dict[str, str]]],
 ) -> Graph:
     graph = model.graph
     limit_suppression(graph)
@@ -96,21 +98,27 @@ def _import(
     ports = [port for port in ports if port.name not in fixed]
     inputs, refused = shapes_of(ports, sizes={name: size for name, size in sizes.items() if name not in fixed})
     written = frozenset(name for node in graph.node for name in node.output)
-    to = Context(version, constants, {}, folder, written)
+    check, inference = NodeChecker(version, model.ir_version, OPERATORS), Inference(version, model.ir_version)
+    decode = partial(_decode, version=version, folder=folder)
+
+    def each(proto: onnx.NodeProto, read: frozenset[str], to: Context) -> None:
+        checkpoint()
+        check(proto)
+        _import_one(decode(proto, read=read), to)
+
+    to = Context(version, constants, {}, folder, written, each)
     for port in ports:
         if port.name in refused:
             continue
         to.add_shape(port.name, inputs[port.name])
         to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
-    check, inference = NodeChecker(version, model.ir_version), Inference(version, model.ir_version)
     outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     read = frozenset((*outputs, *names_read(graph.node)))
-    each = _Each(version, folder, check, to)
 
     def alone(proto: onnx.NodeProto) -> None:
-        node = _decode(proto, version, folder, read)
-        if not is_written(node, proto.domain, to):
-            check_known(node, proto.domain)
+        node = decode(proto, read=read)
+        if some_computed(node, to) or OPERATORS.find(node.op, node.domain) is None:
+            import_node.check_known(node)
         check(proto)
 
     obstacles = Obstacles(version, alone, inference)
@@ -120,15 +128,15 @@ def _import(
         if obstacles.hide(proto, to):
             continue
         try:
-            each(proto, read)
+            each(proto, read, to)
             inference.check(proto, to)
         except ModelError as e:
             obstacles.add(proto, e, to)
     obstacles.check()
-    outputs = outputs_of(to, outputs, each)
+    outputs = outputs_of(to, outputs, import_node)
     for name in outputs:
         if name in to.extents:
-            write_extents(OnnxNode(name, "Shape", version, (name,), (name,), {}), to, name)
+            write_out(OnnxNode(name, "", version, (name,), (name,), {}), to, name)
     further = output_counts(to, outputs)
     join_lanes(to, (*outputs, *further))
     _check_outputs(graph, outputs, inputs, to)
@@ -150,32 +158,10 @@ def _import(
     )
 
 
-@dataclass(frozen=True)
-class _Each:
-    """Imports a node, and with itself those of the graphs in it."""
-
-    version: int
-    folder: Path
-    check: NodeChecker
-    to: Context
-
-    def __call__(self, proto: onnx.NodeProto, read: frozenset[str]) -> None:
-        checkpoint()
-        self.check(proto)
-        _import_one(_decode(proto, self.version, self.folder, read), proto.domain, self.to, self)
-
-
-def _import_one(node: OnnxNode, domain: str, to: Context, each: Import) -> None:
+def _import_one(node: OnnxNode, to: Context) -> None:
     """One node; what Python itself makes of numbers that nobody expects is an error of the model's, too."""
     try:
-        if node.op in CONTROL and domain in STANDARD_DOMAINS:
-            write_out(node, to, each)
-        elif domain in STANDARD_DOMAINS and is_of_sequences(node, to):
-            follow(node, to, each)
-        elif is_written(node, domain, to):
-            write(node, domain, to)
-        else:
-            import_node(node, domain, to)
+        import_node(node, to)
     except ModelError as e:
         if repr(node.name) in str(e):
             raise
@@ -206,9 +192,9 @@ def _expected(node: OnnxNode) -> str:
     return f"; ONNX expects {', '.join(each.name for each in known)}" if known else ""
 
 
-def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:
+def _decode(proto: onnx.NodeProto, *, version: int, folder: Path, read: frozenset[str]) -> OnnxNode:
     """Attributes as Python values: numbers, strings, lists, and tensors as arrays. Further outputs that nothing reads
-    (Dropout's mask) have no name, but all of a Split's, whose sizes follow their number."""
+    (the mask of a dropout) have no name, but all of a Split's, whose sizes follow their number."""
     attributes: dict[str, Any] = {}
     for attribute in proto.attribute:
         value = onnx.helper.get_attribute_value(attribute)
@@ -219,9 +205,8 @@ def _decode(proto: onnx.NodeProto, version: int, folder: Path, read: frozenset[s
     last = max((index for index, name in enumerate(every) if name in read), default=0)
     outputs = (every[0], *(name if name in read else "" for name in every[1 : last + 1]))
     outputs = every if proto.op_type == "Split" else outputs
-    return OnnxNode(
-        proto.name or next(filter(None, every), ""), proto.op_type, version, tuple(proto.input), outputs, attributes
-    )
+    name = proto.name or next(filter(None, every), "")
+    return OnnxNode(name, proto.op_type, version, tuple(proto.input), outputs, attributes, proto.domain)
 
 
 def _check_names(graph: onnx.GraphProto) -> None:

@@ -13,8 +13,8 @@ from kernels.ir.graph import Graph
 from kernels.reference import evaluate
 
 from .context import MAX_COMPUTED_BYTES, AnyArray, Context, OnnxNode
-from .general.steps import MAX_PLACES
 from .operands import result_types
+from .steps import MAX_PLACES
 
 
 def computed(node: OnnxNode, to: Context, emit: Callable[[OnnxNode, Context], None]) -> bool:

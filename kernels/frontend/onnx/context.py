@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -14,14 +14,15 @@ import onnx
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.ir.graph import Array, Node
-from kernels.ir.shapes import Shape, output_shape
+from kernels.ir.shapes import output_shape
 from kernels.ir.types import ElementType, of_numpy
 
 if TYPE_CHECKING:
-    from .general.padded.extent import Count
-    from .general.windows.pooled import Maxima
+    from .extent import Count
+    from .pooled import Maxima
 
 AnyArray = npt.NDArray[Any]
+STANDARD_DOMAINS = ("", "ai.onnx")
 MAX_TENSOR_BYTES = 2**31
 MAX_COMPUTED_BYTES = 2**30
 """Bytes of all constants together that a model computes from others."""
@@ -49,6 +50,7 @@ class OnnxNode:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
+    domain: str = ""
 
     def input(self, index: int) -> str:
         """Name of an input, '' where it is absent."""
@@ -57,19 +59,27 @@ class OnnxNode:
     def axis(self, value: int, rank: int) -> int:
         """An axis counted from 0. Raises ModelError where the tensor has no such axis."""
         if not -rank <= value < rank:
-            raise ModelError(f"node {self.name!r} ({self.op}): axis {value} is outside of {rank} dimensions")
+            self.damaged(f"axis {value} is outside of {rank} dimensions")
         return int(value) % rank
 
     def distinct_axes(self, values: Iterable[int], rank: int) -> list[int]:
         """Axes counted from 0, none twice. Raises ModelError."""
         axes = [self.axis(int(value), rank) for value in values]
         if len(set(axes)) < len(axes):
-            raise ModelError(f"node {self.name!r} ({self.op}): axes {axes} name one twice")
+            self.damaged(f"axes {axes} name one twice")
         return axes
+
+    def damaged(self, why: str) -> NoReturn:
+        """Raise ModelError for what no model may have."""
+        raise ModelError(f"node {self.name!r} ({self.op}): {why}")
 
     def reject(self, why: str) -> NoReturn:
         """Raise UnsupportedNode for something that this import does not know."""
         raise UnsupportedNode(f"node {self.name!r}: operator {self.op} (opset {self.opset}): {why}")
+
+
+def _no_graphs(node: onnx.NodeProto, *_: object) -> None:
+    raise ModelError(f"node {node.name!r} ({node.op_type}) is inside of another one, where none is imported")
 
 
 @dataclass
@@ -78,11 +88,13 @@ class Context:
 
     opset: int
     constants: dict[str, AnyArray]
-    shapes: dict[str, Shape]
+    shapes: dict[str, tuple[int, ...]]
     folder: Path
     """The folder of external data."""
     reserved: frozenset[str] = frozenset()
     """Outputs of all the model's nodes: names that no derived tensor may take."""
+    each: Callable[[onnx.NodeProto, frozenset[str], Context], None] = _no_graphs
+    """Imports a node of a graph inside of a node into a context; of its further outputs only those in the set."""
     nodes: list[Node] = field(default_factory=list)
     weights: dict[str, Array] = field(default_factory=dict)
     types: dict[str, np.dtype[Any]] = field(default_factory=dict)
@@ -136,12 +148,12 @@ class Context:
         self.nodes.append(new)
         return target
 
-    def add_shape(self, name: str, shape: Shape) -> None:
+    def add_shape(self, name: str, shape: tuple[int, ...]) -> None:
         """Keep the shape of an activation. Raises ModelError as `check_size` does."""
         self.check_size(name, shape)
         self.shapes[name] = shape
 
-    def check_size(self, name: str, shape: Shape) -> None:
+    def check_size(self, name: str, shape: tuple[int, ...]) -> None:
         """Raise ModelError where a tensor is too large: kernels count in 32-bit integers, and the agent takes inputs
         up to this size. What computes tables of a result's places asks before it makes them."""
         size = prod(shape) * 4
@@ -151,7 +163,7 @@ class Context:
                 "one tensor may; export the model for a smaller input"
             )
 
-    def reshape(self, node: OnnxNode, source: str, shape: Shape, *, output: str | None = None) -> str:
+    def reshape(self, node: OnnxNode, source: str, shape: tuple[int, ...], *, output: str | None = None) -> str:
         """Append a reshape of `source`."""
         return self.emit(node, "reshape", (source,), {"shape": shape}, output=output)
 
@@ -159,8 +171,8 @@ class Context:
         """Count the bytes of a constant that a node is about to compute. Raises ModelError where it is too much."""
         total = self.computed_bytes + size
         if total > MAX_COMPUTED_BYTES:
-            raise ModelError(
-                f"node {node.name!r} ({node.op}): its constant of {size} bytes makes {total} bytes of "
+            node.damaged(
+                f"its constant of {size} bytes makes {total} bytes of "
                 f"constants that the model computes; at most {MAX_COMPUTED_BYTES} are supported: store them as "
                 "initializers"
             )
@@ -172,7 +184,7 @@ class Context:
             return np.dtype(np.int64)
         return self.constants[name].dtype if name in self.constants else self.types.get(name, np.dtype(np.float32))
 
-    def shape_of(self, name: str) -> Shape:
+    def shape_of(self, name: str) -> tuple[int, ...]:
         """Return the shape of an activation, a constant, or whole numbers of which some are counts."""
         stored = self.extents.get(name, self.constants.get(name))
         return self.shapes[name] if stored is None else stored.shape
@@ -193,12 +205,9 @@ class Context:
                 known.setdefault(source, known[node.output])
         return {name: of_numpy(kind) for name, kind in known.items() if name in names}
 
-    def undo(self, nodes: int, shapes: int, weights: int) -> None:
-        """Forget what was added since there were so many of each."""
-        del self.nodes[nodes:]
-        for kept, count in ((self.shapes, shapes), (self.weights, weights)):
-            while len(kept) > count:
-                kept.popitem()
+    def is_activation(self, name: str) -> bool:
+        """Return whether a tensor is known and no constant."""
+        return name in self.shapes and name not in self.constants
 
     def activation(self, node: OnnxNode, index: int = 0) -> str:
         """Name of an input that must be an activation."""
@@ -217,7 +226,7 @@ class Context:
                 why = (
                     "is written by a later node; sort the nodes (onnx_graphsurgeon: toposort), and save the model again"
                 )
-            raise ModelError(f"node {node.name!r} ({node.op}): {what} ({name!r}) {why}")
+            node.damaged(f"{what} ({name!r}) {why}")
 
     def constant(self, node: OnnxNode, index: int) -> AnyArray:
         """Value of an input that must be a constant."""
@@ -241,6 +250,13 @@ class Context:
                 "export the model again from intact weights"
             )
         return value
+
+    def known_finite(self, node: OnnxNode, index: int) -> AnyArray | None:
+        """Value of an input, where it is a constant of finite numbers. Raises ModelError for NaN."""
+        value = self.constants.get(node.input(index))
+        if value is None or np.isfinite(value).all():
+            return value
+        return self.finite(node, index) if np.isnan(value).any() else None
 
     def weight(self, node: OnnxNode, index: int) -> str:
         """Use a constant input as it is; returns its name ('' where it is absent)."""

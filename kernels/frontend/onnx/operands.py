@@ -1,6 +1,6 @@
-"""Checks the operands of each ONNX operator: their number by its schema, their types by it, their shapes by a table.
+"""Checks the operands of each ONNX operator: their number by its schema, their types by it, their shapes by its entry.
 
-The table says for each input by its place which shape it has (`kernels/ir/operands.py`), where it is a tensor that the
+The entry says for each input by its place which shape it has (`kernels/ir/operands.py`), where it is a tensor that the
 import knows. Which axis, index or target shape makes sense is for the operator's own function.
 """
 
@@ -13,44 +13,13 @@ import numpy as np
 import onnx
 
 from kernels.errors import ModelError
-from kernels.ir.operands import Shape, bind
+from kernels.ir.operands import bind
 
 from .context import Context, OnnxNode
-
-_ANY = ("...",)
-_PAIR = ("...", "...")
-_AXES = ("...", "k")
-OPERANDS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("Cast", "Concat", "Constant", "Flatten", "HardSigmoid", "HardSwish", "Identity"), _ANY),
-    **dict.fromkeys(
-        ("LeakyRelu", "Max", "Min", "NonZero", "Relu", "Shape", "Sigmoid", "Softmax", "Sqrt", "Transpose"), _ANY
-    ),
-    **dict.fromkeys(("Add", "CastLike", "Div", "Gather", "MatMul", "Mul", "Pow", "Range"), _PAIR),
-    **dict.fromkeys(("Sub", "Unsqueeze"), _PAIR),
-    **dict.fromkeys(("Expand", "Reshape", "Split", "Squeeze", "Upsample"), _AXES),
-    **{
-        f"Reduce{kind}": _AXES
-        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-    },
-    **dict.fromkeys(("AveragePool", "GlobalAveragePool", "LRN", "MaxPool"), ("N C ...",)),
-    "BatchNormalization": ("N C ...", "C", "C", "C", "C"),
-    "Clip": ("...", "scalar", "scalar"),
-    "ConstantOfShape": ("k",),
-    "Conv": ("N C ...", "M c ...", "M"),
-    "DequantizeLinear": ("...", "...", "..."),
-    "Dropout": ("...", "", ""),
-    "Gemm": ("i j", "k l", "..."),
-    "InstanceNormalization": ("N C ...", "C", "C"),
-    "Pad": ("...", "p", "scalar", "k"),
-    "Resize": ("...", "r", "s", "z"),
-    "Slice": ("...", "k", "k", "k", "k"),
-}
-"""The last one stands for every further input; an operator that is not here takes any shapes."""
-
+from .operator import Operator
 
 _TYPES = ("to", "output_dtype")
 """Attributes that say a result's type."""
-_MAY_BE_INFINITE = ("Clip", "Constant", "Pad")
 
 
 def result_types(node: OnnxNode, to: Context) -> dict[str, np.dtype[Any]]:
@@ -76,20 +45,19 @@ def result_types(node: OnnxNode, to: Context) -> dict[str, np.dtype[Any]]:
     return found
 
 
-def check_operands(node: OnnxNode, to: Context) -> None:
+def check_operands(node: OnnxNode, to: Context, entry: Operator) -> None:
     """Raise ModelError for an operand of a type that the schema refuses, or of a shape that does not fit the others.
 
     The message says which operand of which node, what was expected and found.
     """
     for key, value in node.attributes.items():
-        if isinstance(value, float) and not isfinite(value) and node.op not in _MAY_BE_INFINITE:
-            raise ModelError(f"node {node.name!r} ({node.op}): attribute {key} is {value}; expected a finite number")
+        if isinstance(value, float) and not isfinite(value) and not entry.may_be_infinite:
+            node.damaged(f"attribute {key} is {value}; expected a finite number")
     if not onnx.defs.has(node.op, node.opset):
         node.reject(f"it came after opset {node.opset}; export the model with the opset of the operator")
     formal = onnx.defs.get_schema(node.op, node.opset).inputs
     types: dict[str, tuple[str, str]] = {}
-    shapes: list[tuple[str, str, Shape | None]] = []
-    patterns = OPERANDS.get(node.op, _ANY)
+    shapes: list[tuple[str, str, tuple[int, ...] | None]] = []
     for index, name in enumerate(node.inputs):
         if not name:
             continue
@@ -98,7 +66,7 @@ def check_operands(node: OnnxNode, to: Context) -> None:
         what = f"{declared.name} ({name!r})"
         _check_type(node, what, declared, _type(name, to), types)
         shape = to.shape_of(name)
-        shapes.append((what, patterns[min(index, len(patterns) - 1)], shape))
+        shapes.append((what, entry.operands[min(index, len(entry.operands) - 1)], shape))
     try:
         bind(shapes)
     except ModelError as e:
@@ -121,7 +89,7 @@ def _check_type(
     """`types` has the type of each of the schema's type variables so far, and whose it was."""
     first, wanted = types.setdefault(declared.type_str, (what, found))
     if found != wanted and declared.is_homogeneous:
-        raise ModelError(f"node {node.name!r} ({node.op}): {what} is {found}; expected {wanted}, as {first} is")
+        node.damaged(f"{what} is {found}; expected {wanted}, as {first} is")
     if found not in declared.types:
         expected = ", ".join(sorted(declared.types))
-        raise ModelError(f"node {node.name!r} ({node.op}): {what} is {found}; expected {expected}")
+        node.damaged(f"{what} is {found}; expected {expected}")

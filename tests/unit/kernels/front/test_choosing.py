@@ -10,8 +10,7 @@ from onnx import TensorProto, helper
 
 from kernels.compile import compile_graph
 from kernels.errors import OptionError, UnsupportedNode
-from kernels.frontend.onnx import load_onnx
-from kernels.frontend.onnx.general import steps
+from kernels.frontend.onnx import load_onnx, steps
 from kernels.options import Limits, Options
 from kernels.reference import evaluate
 

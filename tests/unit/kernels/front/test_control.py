@@ -11,7 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from kernels.errors import ModelError, UnsupportedNode
-from kernels.frontend.onnx import control, load_onnx
+from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.rewriting import inside
 from kernels.reference import evaluate
 
 from .onnx_models import assert_agrees, run_onnxruntime, save_model
@@ -123,7 +124,7 @@ def test_the_number_of_a_turn_has_the_rank_that_the_graph_says(tmp_path: Path) -
 
 
 def test_a_loop_that_would_not_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "MAX_NODES", 100)
+    monkeypatch.setattr(inside, "MAX_NODES", 100)
     constants = {"two": np.float32(2), "most": np.int64(2**40)}
     path = save_model(tmp_path / "m.onnx", [loop("")], SHAPES, ["y", "each"], constants)
     with pytest.raises(UnsupportedNode, match="more than 100 nodes"):
@@ -131,7 +132,7 @@ def test_a_loop_that_would_not_end_is_refused(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_loop_of_no_nodes_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "MAX_NODES", 100)
+    monkeypatch.setattr(inside, "MAX_NODES", 100)
     inputs = {"turn": TensorProto.INT64, "on": TensorProto.BOOL, "state": TensorProto.FLOAT}
     node = helper.make_node("Loop", ["turns", "", "x"], ["y"], body=graph([], inputs, ["on", "state"]))
     path = save_model(tmp_path / "m.onnx", [node], SHAPES, ["y"], {"turns": np.int64(10**5)})

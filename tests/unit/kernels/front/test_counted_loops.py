@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, helper
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.frontend.onnx.context import Context
-from kernels.frontend.onnx.general.padded.bounds import bounds_of
+from kernels.frontend.onnx.counted_rows.bounds import bounds_of
 from kernels.reference import evaluate
 
 from .onnx_models import run_onnxruntime, save_model

@@ -13,7 +13,7 @@ import pytest
 from onnx import NodeProto, helper
 
 from kernels.frontend.onnx import load_onnx
-from kernels.frontend.onnx.general.padded import lanes
+from kernels.frontend.onnx.counted_rows import lanes
 from kernels.ir.graph import Graph
 from kernels.reference import evaluate
 

@@ -7,6 +7,8 @@ judge refuses, the import refuses with a ModelError that names the node; what it
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,15 +20,16 @@ from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import OPERATORS, load_onnx
-from kernels.frontend.onnx.folding import FOLDS
-from kernels.frontend.onnx.general import GENERAL
-from kernels.frontend.onnx.operands import OPERANDS
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.importing import Importer
+from kernels.frontend.onnx.operator import Operators
 from kernels.ir.types import of_numpy
 from kernels.reference import evaluate
 
 from .onnx_models import assert_agrees, run_onnxruntime, save_model
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+Direct = Callable[[OnnxNode, Context], bool]
 SPOILT = int(os.environ.get("POCKETFARM_TEST_SPOILT", 12))
 """Of each case, in a run."""
 OPSET = 17
@@ -165,13 +168,39 @@ def test_what_a_judge_refuses_is_refused(tmp_path: Path, seed: int, case: Case) 
     assert taken, case
 
 
-def test_the_table_has_every_operator() -> None:
-    lacking = {*OPERATORS, *FOLDS} - set(OPERANDS)
-    assert not lacking, f"give them their operands' shapes in kernels/frontend/onnx/operands.py: {lacking}"
-    assert not set(OPERANDS) - {*OPERATORS, *FOLDS, *GENERAL}
-    without = {"Constant", "Shape", "Upsample"}  # have no operand to spoil, or are gone
-    untried = set(OPERATORS) - {case.op for case in CASES} - without
+ENTRIES = [entry for name in sorted(OPERATORS.names()) if (entry := OPERATORS.find(name)) is not None]
+
+
+def test_every_operator_with_kernels_of_its_own_is_tried() -> None:
+    untried = {entry.name for entry in ENTRIES if entry.direct} - {case.op for case in CASES} - {"Upsample"}
     assert not untried, f"add a Case of them to CASES above: {untried}"
+
+
+def test_a_form_that_does_not_take_a_node_has_emitted_nothing(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the node: nothing is undone before the general form has it."""
+    said: list[bool] = []
+
+    def watched(direct: Direct) -> Direct:
+        def form(node: OnnxNode, to: Context) -> bool:
+            before = [*to.nodes], dict(to.shapes), {*to.weights}, {*to.constants}
+            takes = direct(node, to)
+            assert takes or before == ([*to.nodes], to.shapes, {*to.weights}, {*to.constants}), node
+            said.append(takes)
+            return takes
+
+        return form
+
+    entries = [replace(entry, direct=watched(entry.direct)) if entry.direct else entry for entry in ENTRIES]
+    monkeypatch.setattr("kernels.frontend.onnx.import_node", Importer(Operators(entries)))
+    rng = np.random.default_rng(seed)
+    for case in CASES:
+        for one in (case, *(spoilt(case, rng) for _ in range(SPOILT))):
+            write(one, tmp_path / "m.onnx")
+            with suppress(ModelError):
+                load_onnx(tmp_path / "m.onnx")
+    assert set(said) == {True, False}
 
 
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE])

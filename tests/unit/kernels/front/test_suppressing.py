@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.onnx import load_onnx
-from kernels.frontend.onnx.general.padded.suppression_limits import limit_suppression
+from kernels.frontend.onnx.rewriting.suppression_limits import limit_suppression
 from kernels.reference import evaluate
 
 from .onnx_models import run_onnxruntime, save_model

@@ -112,5 +112,5 @@ def test_what_runtimes_disagree_on_is_refused(tmp_path: Path) -> None:
 
 
 def test_many_places_of_another_origin_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"'it'.*do not come from a MaxPool"):
+    with pytest.raises(ModelError, match=r"'it'.*do not come from a max pooling"):
         load_onnx(unpooled(tmp_path, 100, {}))

@@ -1,0 +1,7 @@
+"""Operators that become other ones, and rewritings of the model's own nodes."""
+
+from __future__ import annotations
+
+from . import control, dynamic, runtime, sequences
+
+OPERATORS = (*control.OPERATORS, *dynamic.OPERATORS, *runtime.OPERATORS, *sequences.OPERATORS)
