@@ -2,3 +2,4 @@
 
 from .in_single import in_single as in_single
 from .in_types import in_types as in_types
+from .narrow import narrow as narrow

@@ -25,9 +25,12 @@ Wanted = Held | Literal["places"] | None
 _BY_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})
 
 
-def in_types(graph: Graph) -> Graph:
-    """Return the graph with all changes of type between maps, or in one. Ports keep their types."""
-    typing = _Typing(graph)
+def in_types(graph: Graph, *, places_in_f32: bool = False) -> Graph:
+    """Return the graph with all changes of type between maps, or in one. Ports keep their types.
+
+    `places_in_f32`: the backend gathers floats by places in fp32, too.
+    """
+    typing = _Typing(graph, places_in_f32)
     for node in graph.nodes:
         typing.add(node)
     return rebuilt(typing.graph, typing.nodes, constants=typing.constants)
@@ -40,7 +43,8 @@ def _gives_places(node: Node) -> bool:
 
 
 class _Typing:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, places_in_f32: bool) -> None:
+        self.places_in_f32 = places_in_f32
         self.graph = replace(graph, shapes=dict(graph.shapes), types=dict(graph.types))
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = {}
@@ -80,12 +84,15 @@ class _Typing:
         whole: Held = "i64" if own == "f32" else own
         if _gives_places(node) and node.op != "suppress":
             return [None], whole
+        if node.op == "gather":
+            in_f32 = self.places_in_f32 and own == held(self.graph.types[node.inputs[1]]) == "f32"
+            return [own, None if in_f32 else "places"], own
         if node.op in _MOVES:
-            return [own, *(["places"] if node.op == "gather" else others)], own
+            return [own, *others], own
         if node.op == "concat":
             return [own] * len(node.inputs), own
         if node.op == "suppress":
-            return ["f32", "places", "places"], "i64"
+            return ["f32", "places", "places"], whole
         if node.op == "matmul" and own != "f32" and all(map(self._is_whole, node.inputs)):
             return [own, own], own
         if node.op in ("reduce", "sort") and node.attributes.get("kind") != "mean" and self._is_whole(node.inputs[0]):
