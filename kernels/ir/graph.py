@@ -44,7 +44,6 @@ A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,10 +83,7 @@ class Graph:
     places: int = 0
     """The largest of the whole numbers that it computes as places of elements."""
     sums: int = 0
-    """The largest that its sums of whole numbers, as quantized layers have them, may become."""
-    beyond: Mapping[str, str] = field(default_factory=dict)
-    """Tensors of whole numbers that may be 2^24 or larger, or of which some terms together may: why they are known to,
-    or nothing."""
+    """The largest that its sums of products of 8 bits, which are added in floating point, may become."""
     types: dict[str, ElementType] = field(default_factory=dict)
     """The element type of every tensor; those that are not given are derived from the nodes."""
 

@@ -145,7 +145,6 @@ def _import(
         to.weights,
         to.places,
         to.sums,
-        to.beyond,
         types,
     )
 

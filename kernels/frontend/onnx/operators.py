@@ -15,7 +15,6 @@ from .general import GENERAL
 from .general.padded.counts import fold
 from .general.padded.rules import import_rows, prepare
 from .general.padded.sizes import with_sizes
-from .general.padded.whole_numbers import mark
 from .general.sequences import SEQUENCES
 from .operands import check_operands, result_types
 
@@ -112,7 +111,6 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
     check_known(node, domain, constant=constant)
     if not any(node.outputs):
         return
-    first = len(to.nodes)
     node = with_sizes(node, to)
     if fold(node, to):
         return
@@ -127,7 +125,6 @@ def import_node(node: OnnxNode, domain: str, to: Context) -> None:
             folding.compute(node, to)
     else:
         _emit(node, to)
-    mark(node, to, to.nodes[first:])
     to.types |= {name: kind for name, kind in result_types(node, to).items() if name in to.shapes}
 
 

@@ -13,8 +13,6 @@ BITWISE = {"BitwiseAnd": "bit_and", "BitwiseOr": "bit_or", "BitwiseXor": "bit_xo
 
 def bitwise(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    kind = to.type_of(s.operand(0))
-    to.sums = max(to.sums, 1 << min(24, 8 * kind.itemsize - (kind.kind == "i")))
     s.end(s.map((BITWISE[node.op], "a", "b"), s.operand(0), s.operand(1)))
 
 
@@ -28,4 +26,4 @@ def bit_shift(node: OnnxNode, to: Context) -> None:
     left = str(s.attribute("direction")) == "LEFT"
     shifted: Expression = ("shift_left" if left else "shift_right", "a", "b")
     found = s.map(shifted, s.operand(0), s.operand(1))
-    s.end(s.map(wrapped(s, "a", to.type_of(s.operand(0))), found) if left else found)
+    s.end(s.map(wrapped("a", to.type_of(s.operand(0))), found) if left else found)

@@ -75,7 +75,7 @@ VARIADIC: dict[str, Expression] = {
 def unary(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, expression = s.operand(0), UNARY[node.op](s.attribute)
-    s.end(s.map(wrapped(s, expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
+    s.end(s.map(wrapped(expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
 
 
 def binary(node: OnnxNode, to: Context) -> None:
@@ -90,15 +90,13 @@ def binary(node: OnnxNode, to: Context) -> None:
         expression = _power(float(exponent.reshape(())))
     if node.op == "Pow" and np.issubdtype(kind, np.integer):
         expression = _whole_power(s, expression, b)
-    s.end(s.map(wrapped(s, expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
+    s.end(s.map(wrapped(expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
 
 
-def wrapped(s: Steps, expression: Expression, kind: np.dtype[Any]) -> Expression:
+def wrapped(expression: Expression, kind: np.dtype[Any]) -> Expression:
     """Whole numbers as a type of 8 or 16 bits holds them: past the end of its range they start again."""
     if not may_wrap(kind):
         return expression
-    if s.node.op == "Mul" or kind.itemsize > 1:  # beyond what fp16 holds
-        s.to.sums = max(s.to.sums, 1 << 16)
     low, count = float(np.iinfo(kind).min), 2.0 ** (8 * kind.itemsize)
     apart: Expression = ("sub", expression, low) if low else expression
     turns: Expression = ("mul", ("floor", ("mul", apart, 1 / count)), count)
@@ -166,11 +164,8 @@ def clip(node: OnnxNode, to: Context) -> None:
 
 
 def cast(node: OnnxNode, to: Context) -> None:
-    """Every number is fp32 here: whole ones are cut off, and start again past the end of 8 and 16 bits (so do
-    onnxruntime's up to 2^31); conditions are 0 and 1, halves are rounded (what is made of them is not, as there).
-
-    A negative number cast to UINT32 or UINT64 stays negative: fp32 does not hold what it wraps to.
-    """
+    """Floats are cut off, and start again past the end of 8 and 16 bits (so do onnxruntime's up to 2^31); conditions
+    are 0 and 1, halves are rounded (what is made of them is not, as there)."""
     s = Steps(node, to)
     wanted, given = to.cast_target(node), to.type_of(node.input(0))
     if wanted == np.bool_:
@@ -183,9 +178,9 @@ def cast(node: OnnxNode, to: Context) -> None:
         s.end(s.map((wanted.name, "a"), s.operand(0)))
     elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
         whole = c.trunc("a")
-        s.end(s.map(whole if _within(to, node.input(0), wanted) else wrapped(s, whole, wanted), s.operand(0)))
+        s.end(s.map(whole if _within(to, node.input(0), wanted) else wrapped(whole, wanted), s.operand(0)))
     elif may_wrap(wanted) and not np.can_cast(given, wanted):
-        s.end(s.map(wrapped(s, "a", wanted), s.operand(0)))
+        s.end(s.map(wrapped("a", wanted), s.operand(0)))
     else:
         s.end(s.operand(0))
 

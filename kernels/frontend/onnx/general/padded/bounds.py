@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 
 from kernels.frontend.onnx.context import Context
-from kernels.ir.bounds import Bounds as Bounds
-from kernels.ir.bounds import Reading
-from kernels.ir.bounds import times as times
+from kernels.ir.bounds import Bounds, Reading
 
 
 def bounds_of(to: Context, name: str) -> Bounds:
