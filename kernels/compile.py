@@ -37,7 +37,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     graph = _keep_all(graph) if options.keep_all else graph
     if options.backend != "cpu" and (options.on_cpu == NOTHING or not limits.int64):
         graph = narrow(graph, wide=limits.int64)
-    graph = in_types(graph, places_in_f32=options.backend != "cpu")
+    graph = in_types(graph, on_gpu=options.backend != "cpu")
     if options.on_cpu != NOTHING:
         return _compile_mixed(graph, options, limits, spirv_cache)
     if options.layout == "image":

@@ -1,7 +1,7 @@
 """Write out where a graph's numbers change their type, so that each operation finds its operands in one that it has.
 
-The CPU backend moves, adds up and sorts whole numbers as they are; all other operations compute in fp32. A node that
-gives another type than it computes in gets a map behind it that converts.
+Backends move, add up and sort whole numbers as they are; all other operations compute in fp32. A node that gives
+another type than it computes in gets a map behind it that converts.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Wanted = Held | Literal["places"] | None
 _BY_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})
 
 
-def in_types(graph: Graph, *, places_in_f32: bool = False) -> Graph:
+def in_types(graph: Graph, *, on_gpu: bool = False) -> Graph:
     """Return the graph with all changes of type between maps, or in one. Ports keep their types.
 
-    `places_in_f32`: the backend gathers floats by places in fp32, too.
+    `on_gpu`: floats are gathered by places in fp32, too, and boxes are chosen in 32 bits, too.
     """
-    typing = _Typing(graph, places_in_f32)
+    typing = _Typing(graph, on_gpu)
     for node in graph.nodes:
         typing.add(node)
     return rebuilt(typing.graph, typing.nodes, constants=typing.constants)
@@ -43,8 +43,10 @@ def _gives_places(node: Node) -> bool:
 
 
 class _Typing:
-    def __init__(self, graph: Graph, places_in_f32: bool) -> None:
-        self.places_in_f32 = places_in_f32
+    def __init__(self, graph: Graph, on_gpu: bool) -> None:
+        self.on_gpu = on_gpu
+        self.place: Held = "i32" if on_gpu else "i64"
+        """The type of places that are computed, and of which nothing else says it."""
         self.graph = replace(graph, shapes=dict(graph.shapes), types=dict(graph.types))
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = {}
@@ -81,18 +83,18 @@ class _Typing:
     def types_of(self, node: Node, own: Held) -> tuple[list[Wanted], Held]:
         """Return the types in which a node takes its operands (None: as they are) and gives its result."""
         others: list[Wanted] = [None] * (len(node.inputs) - 1)
-        whole: Held = "i64" if own == "f32" else own
+        whole = self.place if own == "f32" else own
         if _gives_places(node) and node.op != "suppress":
             return [None], whole
         if node.op == "gather":
-            in_f32 = self.places_in_f32 and own == held(self.graph.types[node.inputs[1]]) == "f32"
+            in_f32 = self.on_gpu and own == held(self.graph.types[node.inputs[1]]) == "f32"
             return [own, None if in_f32 else "places"], own
         if node.op in _MOVES:
             return [own, *others], own
         if node.op == "concat":
             return [own] * len(node.inputs), own
         if node.op == "suppress":
-            return ["f32", "places", "places"], whole
+            return ["f32", "places", "places"], whole if self.on_gpu else "i64"
         if node.op == "matmul" and own != "f32" and all(map(self._is_whole, node.inputs)):
             return [own, own], own
         if node.op in ("reduce", "sort") and node.attributes.get("kind") != "mean" and self._is_whole(node.inputs[0]):
@@ -107,7 +109,7 @@ class _Typing:
         """Return an operand in a type."""
         own = held(self.graph.types[name]) if name else None
         if wanted == "places":
-            wanted = "i64" if own == "f32" else own
+            wanted = self.place if own == "f32" else own
         if wanted is None or own in (wanted, None):
             return name
         if (name, wanted) not in self.cast:

@@ -40,9 +40,11 @@ def test_drawn_graphs_compute_the_same_in_32_bits(seed: int, tmp_path: Path) -> 
                 ports = (*graph.inputs, *graph.outputs)
                 assert not wide or all(changed.types[name] == graph.types[name] for name in ports)
                 assert wide or all(held(kind) != "i64" for kind in changed.types.values())
+                files = {} if wide else compile_graph(graph, Options("opencl"), Limits(int64=False)).files
+                assert not any(b"#define LONG " in text for text in files.values())
                 counts["changed"] += changed.types != graph.types
                 if wide or small:
-                    for name, array in evaluate(in_types(changed, places_in_f32=True), given).items():
+                    for name, array in evaluate(in_types(changed, on_gpu=True), given).items():
                         np.testing.assert_array_equal(array, wanted[name], err_msg=f"{one.case.name} {name}")
     assert counts["refused"] > CASES // 20 and counts["changed"] > CASES // 4, counts
 
