@@ -8,6 +8,7 @@ from dataclasses import replace
 from kernels.errors import UnsupportedNode
 from kernels.ir.bounds import Bounds, Reading, ends_of
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import use_counts
 from kernels.ir.programs import held, program_type
 from kernels.ir.types import ElementType
 from kernels.passes.fuse_maps import expression_of
@@ -37,6 +38,11 @@ def narrow(graph: Graph, *, wide: bool) -> Graph:
         for name in long.intersection(node.outputs) - kept:
             if _fits(reading.bounds(name)) and _parts_fit(node, types, reading):
                 types[name] = "i32"
+    counts = use_counts(graph)
+    for node in reversed(graph.nodes):  # of a port that is only reshaped nothing is won by another type before it
+        source = node.inputs[0] if node.op == "reshape" and held(types[node.output]) == "i64" else ""
+        if source in long and source not in graph.constants and counts[source] == 1:
+            types[source] = graph.types[source]
     if not wide:
         _check(graph, types)
     return replace(graph, types=types)
