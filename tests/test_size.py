@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 43_620,  # 900: types, on CPUs and GPUs; 240: large weights stay in their file
+    "kernels": 43_650,  # 930: types, on CPUs and GPUs; 240: large weights stay in their file
     "orchestrator": 48_740,  # 5_140: readings that cannot be, quantities, what queues, columns, one night lose, studies
     "workers": 14_000,
     "device_agent": 26_250,  # 350: whole numbers of two widths

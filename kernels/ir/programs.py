@@ -20,7 +20,7 @@ APART = ("take", "gather", "suppress", "roi_align")
 """Operations whose further operands are places, or how many are valid."""
 _IN_WHOLE = frozenset({
     "take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", "add", "mul", "dense", "matmul",
-    "conv", "im2col", "reduce", "sort",
+    "conv", "im2col", "reduce", "sort", "pad",
 })  # fmt: skip
 """Operations that compute whole numbers as such."""
 _WIDE = ("u32", "i64", "u64")

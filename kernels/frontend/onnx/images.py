@@ -7,6 +7,7 @@ from math import isclose, isfinite
 import numpy as np
 
 from kernels.errors import ModelError
+from kernels.ir.expressions import number_of
 from kernels.ir.resampling import PAD_MODES
 from kernels.ir.shapes import Shape
 
@@ -53,7 +54,7 @@ def _pads(node: OnnxNode, to: Context) -> tuple[list[int], list[int]]:
 def _pad_value(node: OnnxNode, to: Context) -> float:
     value = float(node.attributes.get("value", 0.0))
     if node.opset >= 11:
-        value = float(to.constant(node, 2).reshape(())) if node.input(2) else 0.0
+        value = number_of(to.constant(node, 2)) if node.input(2) else 0.0
     if not isfinite(value):
         node.reject(f"padding with {value} is not supported")
     return value

@@ -7,6 +7,7 @@ another type than it computes in gets a map behind it that converts.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import WRAPS, Held, held, program_type
+from kernels.ir.taking import NOTHING, joined
 from kernels.ir.types import ElementType, is_whole, to_numpy
 from kernels.passes.fuse_maps import expression_of
 from kernels.passes.rewrite import fresh, rebuilt
@@ -58,6 +60,8 @@ class _Typing:
         if expression is not None and any(held(kind) != "f32" for kind in kinds):
             node = replace(node, op="map", attributes={"expression": expression})
         kind = self.graph.types[node.output]
+        if node.op == "pad" and held(kind) != "f32":
+            node = self.as_take(node)
         if node.op == "dense" and held(kind) != "f32" and all(map(self._is_whole, node.inputs)):
             node = self.without_bias(node)
         if node.op == "map":
@@ -70,6 +74,20 @@ class _Typing:
             node = replace(node, inputs=(*names, *node.inputs[moved:]))
         inputs = (self.read(name, wanted) for name, wanted in zip(node.inputs, operands, strict=True))
         self.end(replace(node, inputs=tuple(inputs)), result)
+
+    def as_take(self, node: Node) -> Node:
+        """Return a padding of images as a choice of their elements, which any type has."""
+        a, shape = node.attributes, self.graph.shapes[node.inputs[0]]
+        (top, left, bottom, right), fill = a["pads"], {"constant_values": NOTHING} if a["mode"] == "constant" else {}
+        widths = ((0, 0), (0, 0), (top, bottom), (left, right))
+        axes = zip(shape, widths, strict=True)
+        parts = [np.pad(np.arange(extent, dtype=np.float32), width, a["mode"], **fill) for extent, width in axes]
+        table = fresh(self.graph, f"{node.output}.table")
+        self.constants[table], self.graph.types[table] = joined(parts), "f32"
+        self.graph.shapes[table] = self.constants[table].shape
+        strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        attributes = {"shape": self.graph.shapes[node.output], "strides": strides, "value": a["value"]}
+        return replace(node, op="take", inputs=(node.inputs[0], table), attributes=attributes)
 
     def without_bias(self, node: Node) -> Node:
         """Append the product; returns the sum with its bias, if there is one."""

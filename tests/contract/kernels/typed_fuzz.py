@@ -47,7 +47,7 @@ class Draw:
         fitting = [name for name, (kind, _) in self.known.items() if kind in kinds]
         if fitting and self.rng.random() < 0.8:
             return str(self.rng.choice(fitting[-4:]))
-        shape = tuple(self.rng.integers(1, 5, int(self.rng.integers(0, 4))).tolist())
+        shape = tuple(self.rng.integers(1, 5, int(self.rng.integers(0, 5))).tolist())
         return self.input(str(self.rng.choice(kinds)), shape)
 
     def input(self, kind: str, shape: Sequence[int]) -> str:
