@@ -283,6 +283,8 @@ class Limits:
     """The device is a CPU behind a GPU interface (PoCL, lavapipe): long vectors pay, local memory does not."""
     opencl_c: str = "1.2"
     """Newest OpenCL C that the device compiles: 1.1, 1.2, 2.0, 3.0."""
+    int64: bool = True
+    """Kernels may have whole numbers of 64 bits."""
     unified_memory: bool = True
     """The host's memory is the device's own, as on phones: inputs and outputs can lie where both see them."""
     compute_units: int = 0

@@ -172,6 +172,7 @@ def limits_of(facts: Mapping[str, Any]) -> Limits:
         precisions=tuple(facts["precisions"]),
         cpu_device=any(word in name for word in ("pthread", "cpu-", "pocl", "llvmpipe", "lavapipe")),
         unified_memory=facts["unified_memory"],
+        int64=facts["int64"],
         compute_units=facts["compute_units"],
         image_size=(facts["max_image_width"], facts["max_image_height"]),
         subgroup_size=facts["subgroup_size"],

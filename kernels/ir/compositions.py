@@ -164,11 +164,6 @@ def is_infinite(x: E, negative: bool, positive: bool) -> E:
     return ("less", _LARGEST, of) if negative or positive else ("mul", 0.0, ("equal", x, x))
 
 
-def whole(x: E) -> E:
-    """x, a whole number, or infinity of its sign from 2^24 on, where it may have been rounded."""
-    return ("select", ("less", 2.0**24 - 1, ("abs", x)), ("mul", x, _LARGEST), x)
-
-
 def sinh(x: E) -> E:
     """Near 0 its series, up to x^9; else of |x|, without an overflow before its own."""
     square: E = ("mul", x, x)

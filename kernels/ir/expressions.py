@@ -68,7 +68,7 @@ BITS: dict[str, Function] = {
     "bit_xor": Function(34, 2),
     "bit_not": Function(35, 1),
 }
-"""Functions of whole numbers that not every backend has: `kernels/passes/types/bits.py` writes them in fp32."""
+"""Functions of whole numbers alone."""
 MAX_OPERANDS, MAX_NUMBERS, MAX_INSTRUCTIONS = len(LETTERS), 16, 32
 
 

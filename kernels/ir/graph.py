@@ -30,7 +30,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | resize | x -> (N,C,h,w) | size (h,w), mode (nearest, linear), coordinates (see `resampling.py`) |
 | map | up to four, which broadcast to each other | expression (see `expressions.py`): of each element |
 | take | x, table (constant) | see `taking.py`: each element of the result is one of x, or `value` |
-| gather | x, indices (any shape) | axis (>= 0): by whole numbers, else NaN; negative ones count from the end |
+| gather | x, indices (any shape) | axis (>= 0): by whole numbers; negative ones count from the end |
 | reduce | x -> the axes from start on have extent 1 | start, stop (axes), kind (see `shapes.py`); squared: of x * x |
 | sort | x (rows, n) -> (rows, k): the best elements of each row | k, largest, gives: see `sorting.py` |
 | suppress | boxes, order, valid -> (rows, rounds): boxes of which none overlaps | rounds, overlap: see `sorting.py` |
@@ -44,7 +44,6 @@ A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not rep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,10 +83,7 @@ class Graph:
     places: int = 0
     """The largest of the whole numbers that it computes as places of elements."""
     sums: int = 0
-    """The largest that its sums of whole numbers, as quantized layers have them, may become."""
-    beyond: Mapping[str, str] = field(default_factory=dict)
-    """Tensors of whole numbers that may be 2^24 or larger, or of which some terms together may: why they are known to,
-    or nothing."""
+    """The largest that its sums of products of 8 bits, which are added in floating point, may become."""
     types: dict[str, ElementType] = field(default_factory=dict)
     """The element type of every tensor; those that are not given are derived from the nodes."""
 

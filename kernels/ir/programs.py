@@ -15,12 +15,12 @@ from .graph import Node
 from .types import ElementType, is_whole
 
 Held = Literal["f32", "i32", "i64"]
-"""Types of the numbers that the CPU backend holds in memory and computes in."""
+"""Types of the numbers that backends hold in memory and compute in."""
 APART = ("take", "gather", "suppress", "roi_align")
 """Operations whose further operands are places, or how many are valid."""
 _IN_WHOLE = frozenset({
     "take", "gather", "concat", "reshape", "transpose", "slice", "relu", "clip", "add", "mul", "dense", "matmul",
-    "conv", "im2col", "reduce", "sort",
+    "conv", "im2col", "reduce", "sort", "pad",
 })  # fmt: skip
 """Operations that compute whole numbers as such."""
 _WIDE = ("u32", "i64", "u64")
@@ -46,6 +46,16 @@ def program_type(node: Node, types: Mapping[str, ElementType]) -> Held:
     return "i64" if any(held(kind) == "i64" for kind in kinds) else "i32"
 
 
+def computed(node: Node, types: Mapping[str, ElementType]) -> tuple[Held, Expression]:
+    """Return the type in which a map computes, and what, in functions of that type."""
+    kind, expression = program_type(node, types), node.attributes["expression"]
+    if kind == "f32":
+        return kind, expression
+    found, wrap = whole_expression(expression), WRAPS.get(types[node.output])
+    assert found is not None
+    return kind, (wrap, found) if wrap else found
+
+
 def computed_in(node: Node, types: Mapping[str, ElementType]) -> Held:
     """Return the type in which a node computes. Operands are converted to it, and the result to the node's own type;
     but operands of `APART`, of which only the first is."""
@@ -55,6 +65,17 @@ def computed_in(node: Node, types: Mapping[str, ElementType]) -> Held:
     if not all(map(is_whole, kinds)) or node.op not in _IN_WHOLE or node.attributes.get("kind") == "mean":
         return "f32"
     return "i64" if any(held(kind) == "i64" for kind in kinds) else "i32"
+
+
+def whole_value(number: float, kind: Held) -> int:
+    """Return a whole number; of one that the type does not hold its end."""
+    most = 2 ** (63 if kind == "i64" else 31) - 1
+    return 0 if number != number else int(min(max(number, -most - 1), most))
+
+
+def in_floats(node: Node, types: Mapping[str, ElementType]) -> bool:
+    """Return whether memory holds all that a node reads and gives in fp32."""
+    return all(held(types[name]) == "f32" for name in (*node.inputs, *node.outputs) if name)
 
 
 def is_logical(node: Node, types: Mapping[str, ElementType]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels.errors import InputError, PlanError
 from kernels.ir.graph import Array
-from kernels.plan.port_values import as_port
+from kernels.plan.port_values import NUMPY, as_port
 
 from .model import (
     BufferArgument,
@@ -270,7 +270,7 @@ class _Session:
         return [*buffers, *([np.frombuffer(b"".join(scalars), np.uint8)] if scalars else [])]
 
     def _read(self, port: Port) -> Array:
-        array = np.empty(port.shape, np.float32)
+        array = np.empty(port.shape, NUMPY[port.dtype])
         self._cl.enqueue_copy(self._queue, array, self._buffers[port.buffer])
         return array
 

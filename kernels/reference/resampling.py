@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from kernels.ir.resampling import Ratio, ratio
 
+from .expressions import number_as
+
 AnyArray = npt.NDArray[np.floating[Any]]
 
 
@@ -18,7 +20,7 @@ def pad(x: AnyArray, pads: Sequence[int], mode: str, value: float) -> AnyArray:
     top, left, bottom, right = pads
     widths = ((0, 0), (0, 0), (top, bottom), (left, right))
     if mode == "constant":
-        return np.pad(x, widths, constant_values=value)
+        return np.pad(x, widths, constant_values=number_as(value, x.dtype))
     return np.pad(x, widths, mode="reflect" if mode == "reflect" else "edge")
 
 

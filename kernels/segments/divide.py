@@ -75,6 +75,5 @@ def _part(graph: Graph, nodes: list[Node], number: int) -> Graph:
         constants=constants,
         places=graph.places,
         sums=graph.sums,
-        beyond=graph.beyond,
         types={name: graph.types[name] for name in (*inputs, *constants, *made)},
     )

@@ -12,6 +12,7 @@ Conventions of the bodies
 - `LOAD_x_AT(i, x, y)` and `STORE_x_AT` also say where the element would be in an image (`kernels/source/macros.py`):
   hot kernels use them, so that no division is needed; every other kernel works on images through `LOAD_x(i)`.
 - Lanes beyond the last channel hold finite numbers that are never read as data.
+- `HELD` is the type of single numbers in which a kernel computes: `float`, `int` or `LONG` (`Kernel.number`).
 - `UNROLL` marks a loop that is written out; `INCLUDE name` stands for `name.c` beside the body, else in a folder
   `parts` above it.
 """

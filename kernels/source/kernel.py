@@ -17,10 +17,20 @@ from .tile import Tile
 from .unroll import unroll
 
 _INCLUDE = re.compile(r"^ *INCLUDE (\w+)$", re.MULTILINE)
+_HELD = re.compile(r"\bHELD\b")
 
 Rewrite = Callable[[str, Mapping[str, int]], str]
-Storage = Literal["data", "f32", "i32"]
-"""data: half in an fp16 plan, else single; f32: always single (ports); i32: whole numbers."""
+Number = Literal["f32", "i32", "i64"]
+"""Types in which a kernel computes."""
+Storage = Literal["data", "f32", "i32", "i64"]
+"""data: half in an fp16 plan, else single; f32: always single (ports); i32, i64: whole numbers."""
+NUMBERS: dict[Number, str] = {"f32": "float", "i32": "int", "i64": "LONG"}
+"""Types of single numbers in bodies and texts; `LONG` is in `kernels/source/integers.py`."""
+
+
+def single_type(storage: str) -> str:
+    """Return the type of a number that is stored so, where it is no half."""
+    return NUMBERS["i32" if storage == "i32" else "i64" if storage == "i64" else "f32"]
 
 
 @dataclass(frozen=True)
@@ -62,9 +72,9 @@ class LocalArray:
     size: str
     """Number of elements: the name of a constant of the tile."""
     lanes: Literal[1, 4] = 4
-    storage: Literal["computed", "f32", "raw8", "i32"] = "f32"
+    storage: Literal["computed", "f32", "raw8", "i32", "number"] = "f32"
     """computed: vectors of what the kernel computes in, half where it does so; f32: always single (sums); raw8:
-    vectors of eight halves as they lie in memory; i32: whole numbers."""
+    vectors of eight halves as they lie in memory; i32: whole numbers; number: what the body calls `HELD`."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,8 @@ class Kernel:
     """True if 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
     whole_numbers: bool = False
     """True if it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
+    number: Number = "f32"
+    """The type that its body calls `HELD`."""
     rewrite: Rewrite | None = None
     """Writes out what this body marks by words of its own, from the constants."""
 
@@ -97,10 +109,12 @@ class Kernel:
         if self.warpgroups:
             return 0
         narrow = self.is_narrow(precision)
-        return sum(
-            (2 if narrow and array.storage == "computed" else 4) * array.lanes * constants[array.size]
-            for array in self.locals
-        )
+        sizes = {"computed": 2 if narrow else 4, "number": 8 if self.number == "i64" else 4}
+        return sum(sizes.get(array.storage, 4) * array.lanes * constants[array.size] for array in self.locals)
+
+    def type_of(self, array: LocalArray) -> str:
+        """Return the type of a local array's single numbers."""
+        return single_type(self.number if array.storage == "number" else array.storage)
 
     def is_narrow(self, precision: Precision) -> bool:
         """Return whether it computes in half."""
@@ -131,14 +145,18 @@ class Kernel:
                 raise ValueError(f"kernel {self.name}: {buffer.name} cannot lie in an image")
         return replace(self, buffers=tuple(replace(b, image=b.image or b.name in names) for b in self.buffers))
 
-    def in_single(self, names: AbstractSet[str]) -> Kernel:
-        """The kernel with these parameters in single, whatever the plan's data type."""
-        return self._replacing({b.name: replace(b, storage="f32") for b in self.buffers if b.name in names})
+    def stored(self, types: Mapping[str, Storage]) -> Kernel:
+        """The kernel with these parameters in such types, whatever the plan's data type."""
+        return self._replacing({b.name: replace(b, storage=types[b.name]) for b in self.buffers if b.name in types})
 
     def with_planes(self, planes: Mapping[str, int]) -> Kernel:
         """The kernel that reads these parameters, by name, from so many planes."""
         found = (b for b in self.buffers if b.name in planes)
         return self._replacing({b.name: replace(b, storage="f32", planes=planes[b.name]) for b in found})
+
+    def of_numbers(self, number: Number, rewrite: Rewrite) -> Kernel:
+        """Return the kernel that computes in a type, by the text that `rewrite` makes; it has no scalars of floats."""
+        return replace(self, name=f"{self.name}_{number}", number=number, rewrite=rewrite, floats=())
 
     def _replacing(self, changed: Mapping[str, Buffer]) -> Kernel:
         return replace(self, buffers=tuple(changed.get(b.name, b) for b in self.buffers)) if changed else self
@@ -153,7 +171,7 @@ class Kernel:
 
     def source(self, constants: Mapping[str, int]) -> str:
         """Text of the body with its marked loops written out."""
-        return _source(self.body, self.rewrite, tuple(constants.items()))
+        return _source(self.body, self.rewrite, self.number, tuple(constants.items()))
 
     def rewritten(self, text: str, constants: Mapping[str, int]) -> str:
         """Return the text that `rewrite` makes."""
@@ -161,10 +179,10 @@ class Kernel:
 
 
 @lru_cache(maxsize=512)
-def _source(body: Path, rewrite: Rewrite | None, constants: tuple[tuple[str, int], ...]) -> str:
+def _source(body: Path, rewrite: Rewrite | None, number: Number, constants: tuple[tuple[str, int], ...]) -> str:
     """Kept: a renderer asks several times, and others ask for the same in another precision."""
     values = dict(constants)
-    text = unroll(_read(body, body.parent), values)
+    text = _HELD.sub(NUMBERS[number], unroll(_read(body, body.parent), values))
     return rewrite(text, values) if rewrite else text
 
 

@@ -75,6 +75,8 @@ class ApiFacts(Model):
     matrix_units: tuple[Annotated[str, Field(pattern=r"^[0-9]{1,6}x[0-9]{1,6}x[0-9]{1,6}$")], ...] = ()
     """Products of matrices of halves, added up in single, that a subgroup computes at once, each as `rows x columns x
     depth`, e.g. `16x16x16`: of Vulkan's VK_KHR_cooperative_matrix, or NVIDIA's own from compute capability 8.0 on."""
+    int64: bool = True
+    """Kernels may have whole numbers of 64 bits (shaderInt64; OpenCL C's `long`)."""
     unified_memory: bool = False
     max_image_width: int = 0
     """The largest width of 2-D images, in texels; 0: the device has none."""

@@ -72,6 +72,7 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         cpu_device=api.api == Api.CPU or gpu_vendor(api.device_name, api.vendor, api.driver) == "cpu",
         opencl_c=opencl_c(api),
         unified_memory=api.unified_memory,
+        int64=api.int64,
         compute_units=api.compute_units,
         image_size=(api.max_image_width, api.max_image_height),
         subgroup_size=api.subgroup_size,

@@ -44,6 +44,7 @@ JsonObject ApiFacts::json() const {
       .set("subgroup_size", subgroup_size)
       .set("dot_product", dot_product)
       .set("matrix_units", matrix_units)
+      .set("int64", int64)
       .set("unified_memory", unified_memory)
       .set("max_image_width", max_image_width)
       .set("max_image_height", max_image_height);

@@ -34,6 +34,7 @@ struct ApiFacts {
   uint64_t subgroup_size = 0;
   std::string dot_product;  // of four whole numbers of 8 bits in a word: "khr", "ptx" (NVIDIA's OpenCL), or none
   std::vector<std::string> matrix_units;  // "16x16x16", rows x columns x depth; halves, added in single
+  bool int64 = true;  // kernels may have whole numbers of 64 bits
   bool unified_memory = false;
   uint64_t max_image_width = 0;  // of 2-D images, in texels; 0: the device has none
   uint64_t max_image_height = 0;

@@ -153,7 +153,6 @@ def _import(
         to.weights,
         to.places,
         to.sums,
-        to.beyond,
         types,
     )
 

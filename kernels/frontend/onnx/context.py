@@ -105,9 +105,6 @@ class Context:
     """The largest place of an element that nodes compute as a number."""
     sums: int = 0
     """The largest sum of whole numbers that nodes may compute."""
-    beyond: dict[str, str] = field(default_factory=dict)
-    """Tensors of whole numbers that fp32 may not hold, or of which it may not hold the sum of some terms: why it is
-    known not to, or nothing."""
     counts: dict[str, dict[int, Count]] = field(default_factory=dict)
     """Padded tensor -> axis -> how many of its elements are valid."""
     extents: dict[str, AnyArray] = field(default_factory=dict)

@@ -12,7 +12,6 @@ from .context import STANDARD_DOMAINS, Context, OnnxNode
 from .counted_rows.counts import write_out
 from .counted_rows.rows import Rows
 from .counted_rows.sizes import with_sizes
-from .counted_rows.whole_numbers import mark
 from .nodes import Nodes
 from .operands import check_operands, result_types
 from .operator import Operator, Operators, some_computed
@@ -80,7 +79,7 @@ class Importer:
         node.reject(f"not supported{where}{hint}: export the model without it (docs/limits.md lists what is known)")
 
     def _import(self, node: OnnxNode, to: Context, entry: Operator, constant: bool) -> None:
-        first, emit = len(to.nodes), partial(_emit, entry)
+        emit = partial(_emit, entry)
         node = with_sizes(node, to, entry.sizes)
         if entry.follow and entry.follow(node, to):
             return
@@ -100,7 +99,6 @@ class Importer:
                 folding.compute(node, to, entry.most_times)
         else:
             emit(node, to)
-        mark(node, to, to.nodes[first:])
         to.types |= {name: kind for name, kind in result_types(node, to).items() if name in to.shapes}
 
 

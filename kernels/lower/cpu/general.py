@@ -9,9 +9,9 @@ from math import prod
 import numpy as np
 
 from kernels.errors import UnsupportedNode
-from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Expression, Instruction, program_of
+from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
 from kernels.ir.graph import Node
-from kernels.ir.programs import WRAPS, Held, program_type, whole_expression
+from kernels.ir.programs import Held, computed, whole_value
 from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
 from kernels.ir.sorting import GIVES, twin
 from kernels.ir.strides import MAX_AXES, along_channels, strided
@@ -26,8 +26,8 @@ def lower_map(context: CpuContext, node: Node) -> None:
     """Row-major, or in blocks where its result lies in these."""
     way = _in_blocks(context, node) if context.writes_blocks(node.output) else _in_rows(context, node)
     extents, strides, operands, target = way
-    kind = program_type(node, context.graph.types)
-    program = program_of(_expression(context, node, kind))
+    kind, expression = computed(node, context.graph.types)
+    program = program_of(with_whole_functions(expression) if kind == "f32" else expression)
     missing = len(LETTERS) - len(node.inputs)
     ints = {"operands": len(node.inputs), "instructions": len(program.instructions)}
     ints |= _numbered("d", extents, MAX_AXES, 1)
@@ -49,21 +49,9 @@ def lower_map(context: CpuContext, node: Node) -> None:
     context.call("map_whole", node, buffers, {**ints, "wide": int(kind == "i64")}, None, flops)
 
 
-def _expression(context: CpuContext, node: Node, kind: Held) -> Expression:
-    """Return what a map computes, in functions that the agent has for its type."""
-    expression: Expression = node.attributes["expression"]
-    if kind == "f32":
-        return with_whole_functions(expression)
-    found, wrap = whole_expression(expression), WRAPS.get(context.graph.types[node.output])
-    assert found is not None
-    return (wrap, found) if wrap else found
-
-
 def _words(number: float, kind: Held) -> list[int]:
-    """Return the lower and the upper word of a whole number; of one that the type does not hold, those of its end."""
-    limits = np.iinfo(np.int64 if kind == "i64" else np.int32)
-    whole = 0 if number != number else int(min(max(number, limits.min), limits.max))
-    words: list[int] = np.array([whole], "<i8").view("<i4").tolist()
+    """Return the lower and the upper word of a whole number."""
+    words: list[int] = np.array([whole_value(number, kind)], "<i8").view("<i4").tolist()
     return words
 
 

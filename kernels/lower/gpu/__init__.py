@@ -14,7 +14,7 @@ from kernels.lower.cpu.algorithms import in_int8
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly
 from kernels.options import Limits, Options
-from kernels.plan.model import Copy, Port, Tensor
+from kernels.plan.model import ITEM_BYTES, Copy, Port, Tensor
 
 from .context import GpuContext
 from .convolution import lower_conv, lower_im2col
@@ -103,15 +103,15 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits, *, at_ports: bool 
 
 
 def _add_input(context: GpuContext, name: str) -> None:
-    buffer = context.plain_buffer(name, "f32", role="input")
-    context.values[name] = Value(single=buffer)
-    context.draft.inputs.append(Port(name=name, buffer=buffer, shape=context.graph.shapes[name]))
+    buffer, kind = context.plain_buffer(name, "f32", role="input"), context.held(name)
+    context.values[name] = Value(single=buffer, plain=buffer if kind != "f32" else None)
+    context.draft.inputs.append(Port(name=name, buffer=buffer, shape=context.graph.shapes[name], dtype=kind))
 
 
 def _add_output(context: GpuContext, name: str) -> None:
-    shape = context.graph.shapes[name]
-    described = Tensor(shape=shape, dtype="f32")
-    target = context.draft.add_buffer(f"{name}:output", prod(shape) * 4, "output", described)
+    shape, kind = context.graph.shapes[name], context.held(name)
+    size = prod(shape) * ITEM_BYTES[kind]
+    target = context.draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype=kind))
     value = context.values.get(name, Value())
     in_stacks = value.packed is not None and value.single is None and row_major(context, name, value) is None
     in_half = context.half and value.single is None and value != Value()
@@ -119,5 +119,5 @@ def _add_output(context: GpuContext, name: str) -> None:
         write_single(context, name, target)
     else:
         source = single(context, name)
-        context.draft.steps.append(Copy(layer=f"{name}:output", source=source, target=target, bytes=prod(shape) * 4))
-    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape))
+        context.draft.steps.append(Copy(layer=f"{name}:output", source=source, target=target, bytes=size))
+    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape, dtype=kind))

@@ -17,14 +17,15 @@ from kernels.errors import OptionError
 from kernels.ir.dims import Dims, dims_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
+from kernels.ir.programs import Held, held
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.cpu.codes import Steps, stored_as_codes
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
 from kernels.lower.separable import Within, separable_layers
 from kernels.lower.squeeze import Squeezed, squeezed_layers
 from kernels.options import Limits, Options
-from kernels.plan.model import BufferArgument, Dispatch, Dtype, Tensor
-from kernels.source.kernel import Kernel
+from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, Tensor
+from kernels.source.kernel import Kernel, Storage
 from kernels.source.tile import UNTILED, Tile
 
 from .places.binding import as_bound
@@ -84,8 +85,8 @@ class GpuContext:
         ports = only_outputs(graph, self._aliases) if at_ports else frozenset[str]()
         self.kept_single = ports | statistics(graph) if self.half else frozenset[str]()
         """Tensors of a plan of halves that layers write in single where they write them row-major."""
-        self.singles: set[str] = set()
-        """The buffers of those."""
+        self.stored: dict[str, Storage] = {}
+        """The types of buffers that hold something else than the plan's data: those, and whole numbers."""
         self._images = ImageChoice(graph, options, limits, self._aliases) if options.layout == "image" else None
         if self.half and graph.places > _HALF_PLACES:
             raise OptionError(
@@ -105,6 +106,19 @@ class GpuContext:
     def dims(self, tensor: str) -> Dims:
         return dims_of(self.graph.shapes[tensor])
 
+    def held(self, tensor: str) -> Held:
+        """Return the type of a tensor's numbers in memory; fp32 is a half in plans of halves."""
+        return held(self.graph.types[tensor]) if tensor in self.graph.types else "f32"
+
+    def is_whole(self, tensor: str) -> bool:
+        """Return whether a tensor holds whole numbers: it is row-major then, in one type, always."""
+        return self.held(tensor) != "f32"
+
+    def storage(self, tensor: str) -> Storage:
+        """Return the type in which kernels find a tensor row-major."""
+        kind = self.held(tensor)
+        return "data" if kind == "f32" else kind
+
     # -- buffers ------------------------------------------------------------------------------------------------------
 
     def weight(self, name: str, array: Array, shape: tuple[int, ...] | None = None) -> str:
@@ -121,9 +135,13 @@ class GpuContext:
 
     def plain_buffer(self, tensor: str, dtype: Dtype | None = None, role: Role = "activation") -> str:
         """A new row-major buffer of a tensor's size."""
-        shape, dtype = self.graph.shapes[tensor], dtype or self.dtype
-        size = prod(shape) * (2 if dtype == "f16" else 4)
-        return self.draft.add_buffer(tensor, size, role, Tensor(shape=shape, dtype=dtype))
+        shape, kind = self.graph.shapes[tensor], self.held(tensor)
+        dtype = (dtype or self.dtype) if kind == "f32" else kind
+        size = prod(shape) * ITEM_BYTES[dtype]
+        buffer = self.draft.add_buffer(tensor, size, role, Tensor(shape=shape, dtype=dtype))
+        if kind != "f32":
+            self.stored[buffer] = kind
+        return buffer
 
     def new_packed(self, tensor: str, *, over: Sequence[str] = ()) -> View:
         """The place where a node writes a tensor in stacks: its own buffer, or its part of a concat's result.
@@ -160,17 +178,17 @@ class GpuContext:
 
     def new_plain(self, tensor: str) -> str:
         """A new row-major buffer in which a node writes a tensor."""
-        if tensor in self.kept_single:
+        if tensor in self.kept_single and not self.is_whole(tensor):
             buffer = self._new_single(tensor)
             self.values[tensor] = Value(single=buffer)
         else:
             buffer = self.plain_buffer(tensor)
-            self.values[tensor] = Value(plain=buffer, single=None if self.half else buffer)
+            self.values[tensor] = Value(plain=buffer, single=buffer if self.is_whole(tensor) or not self.half else None)
         return buffer
 
     def _new_single(self, tensor: str) -> str:
         buffer = self.plain_buffer(tensor, "f32")
-        self.singles.add(buffer)
+        self.stored[buffer] = "f32"
         return buffer
 
     def _place_packed(self, tensor: str) -> View:
@@ -219,7 +237,7 @@ class GpuContext:
         work_items, counts = folded(work_items, size, self.options.backend)
         choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
         fixed = {name: ints[name] for name in choices if name in ints}
-        kernel, words = as_bound(kernel, buffers, self.draft.buffers, self.singles)
+        kernel, words = as_bound(kernel, buffers, self.draft.buffers, self.stored)
         program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, words, fixed)
         names = tuple(parameter.name for parameter in kernel.fixing(fixed).parameters)
         self.draft.steps.append(

@@ -1,4 +1,5 @@
-"""Functions of expressions in the language of kernels: the same text for OpenCL C and GLSL. `gelu` is good for halves
+"""Functions of expressions in the language of kernels: the same text for OpenCL C and GLSL; `TEXTS` of floats, `_WHOLE`
+of whole numbers (the CPU's are in `device_agent/src/backends/cpu/elements/whole.cc`). `gelu` is good for halves
 alone (`in_halves`): x where that is positive, less |x| times the normal distribution below -|x|.
 
 `{0}`, `{1}`, `{2}` are names of arguments, `{r}` the result's; a text may have statements of its own before its value.
@@ -9,6 +10,8 @@ from __future__ import annotations
 from math import copysign, inf, isclose, pi, sqrt
 
 from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_NUMBERS, MAX_OPERANDS, Expression, Instruction, Program
+from kernels.ir.programs import whole_value
+from kernels.source.kernel import NUMBERS, Number
 
 _TANH_ABOVE = (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
                -8.60467152213735e-11, 2.00018790482477e-13, -2.76076847742355e-16)  # fmt: skip
@@ -135,6 +138,68 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{r}_m > 0x7f800000u ? {0} : FROM_BITS1(({r}_u + 0x7fffu + (({r}_u >> 16) & 1u)) & 0xffff0000u)",
     ),
 }
+_DIVISOR = "const {t} {r}_d = {1} == 0 || {1} == -1 ? {T}(1) : {1};"
+"""A divisor that no processor stops at."""
+_POWERS = (
+    "{u} {r}_p = {U}(1), {r}_x = {U}({0}); "
+    "for ({u} {r}_n = {U}({1} < 0 ? {T}(0) : {1}); {r}_n != {U}(0); {r}_n = {r}_n >> 1) "
+    "{{ if (({r}_n & {U}(1)) != {U}(0)) {r}_p = {r}_p * {r}_x; {r}_x = {r}_x * {r}_x; }}"
+)
+_WHOLE: dict[str, tuple[str, str]] = {
+    "add": ("", "{T}({U}({0}) + {U}({1}))"),
+    "sub": ("", "{T}({U}({0}) - {U}({1}))"),
+    "mul": ("", "{T}({U}({0}) * {U}({1}))"),
+    "div": (_DIVISOR, "{1} == 0 ? {T}(0) : {1} == -1 ? {T}({U}(0) - {U}({0})) : {0} / {r}_d"),
+    "min": ("", "{0} < {1} ? {0} : {1}"),
+    "max": ("", "{0} > {1} ? {0} : {1}"),
+    "pow": (
+        _POWERS,
+        "{1} >= 0 ? {T}({r}_p) : {0} == 1 || ({0} == -1 && ({1} & {T}(1)) == 0) ? {T}(1) : "
+        "{0} == -1 ? {T}(-1) : {T}(0)",
+    ),
+    "less": ("", "{0} < {1} ? {T}(1) : {T}(0)"),
+    "equal": ("", "{0} == {1} ? {T}(1) : {T}(0)"),
+    "select": ("", "{0} != 0 ? {1} : {2}"),
+    "neg": ("", "{T}({U}(0) - {U}({0}))"),
+    "abs": ("", "{0} < 0 ? {T}({U}(0) - {U}({0})) : {0}"),
+    "remainder": (_DIVISOR, "{0} - {0} / {r}_d * {r}_d"),
+    "shift_left": ("", "{1} < 0 || {1} >= {bits} ? {T}(0) : {T}({U}({0}) << INT32({1} & {T}({bits} - 1)))"),
+    "shift_right": ("", "{1} < 0 || {1} >= {bits} ? {T}(0) : {T}({U}({0}) >> INT32({1} & {T}({bits} - 1)))"),
+    "bit_and": ("", "{0} & {1}"),
+    "bit_or": ("", "{0} | {1}"),
+    "bit_xor": ("", "{0} ^ {1}"),
+    "bit_not": ("", "~{0}"),
+    "int8": ("", "{T}({U}({0}) << ({bits} - 8)) >> ({bits} - 8)"),
+    "int16": ("", "{T}({U}({0}) << ({bits} - 16)) >> ({bits} - 16)"),
+    "uint8": ("", "{0} & {T}(255)"),
+    "uint16": ("", "{0} & {T}(65535)"),
+    "uint32": ("", "{0} & {T}(0xffffffffu)"),
+}
+"""Numbers wrap around: `{T}` makes one, `{U}` one without a sign, `{t}` and `{u}` are their types. A quotient is cut
+off; by 0 it is 0, and so is the remainder. A shift by less than 0 or by all bits gives 0."""
+_WORDS: dict[Number, dict[str, str]] = {
+    "i32": {"T": "INT32", "U": "UINT32", "t": "int", "u": "uint", "bits": "32"},
+    "i64": {"T": "INT64", "U": "UINT64", "t": "LONG", "u": "ULONG", "bits": "64"},
+}
+_FROM: dict[tuple[Number, Number], str] = {
+    ("f32", "i32"): "TO_INT32({0})", ("f32", "i64"): "TO_INT64({0})", ("i32", "f32"): "FLOAT({0})",
+    ("i64", "f32"): "FLOAT({0})", ("i32", "i64"): "LENGTHENED({0})", ("i64", "i32"): "INT32({0})",
+}  # fmt: skip
+
+
+def whole_number(value: float, kind: Number) -> str:
+    """Return a literal; of what the type does not hold its end."""
+    found, bits = whole_value(value, kind), _WORDS[kind]["bits"]
+    if kind == "i64":
+        return f"INT64({found}L)" if found > -(2**63) else "INT64(UINT64(1) << 63)"
+    return f"({found})" if found > -(2**31) else f"INT32(UINT32(1) << {int(bits) - 1})"
+
+
+def converted(value: str, source: Number, target: Number) -> str:
+    """Return a number of one type in another."""
+    return value if source == target else _FROM[source, target].format(value)
+
+
 _EQUAL_TO_ITSELF = ("", "IS_NAN1({0}) ? 0.0f : 1.0f")
 """`a == a`, which a driver may take for true."""
 _OF_FINITE = "(TO_BITS1({0}) & 0x7f800000u) == 0x7f800000u ? (LOWEST - LOWEST) : {1}"
@@ -158,21 +223,24 @@ def _texts(step: Instruction, numbers: tuple[float, ...]) -> tuple[str, str]:
     return TEXTS[step.function]
 
 
-def statements(program: Program, suffix: str = "") -> tuple[str, str]:
-    """Statements that compute an expression of the values `v_a` and so on, and the name of its result."""
+def statements(program: Program, suffix: str = "", kind: Number = "f32") -> tuple[str, str]:
+    """Return statements that compute an expression of the values `v_a` and so on, and the name of its result."""
 
     def name(register: int) -> str:
         if register < MAX_OPERANDS:
             return f"v_{LETTERS[register]}{suffix}"
         if register < FIRST_RESULT:
-            return number(program.numbers[register - MAX_OPERANDS])
+            value = program.numbers[register - MAX_OPERANDS]
+            return number(value) if kind == "f32" else whole_number(value, kind)
         return f"t{register - FIRST_RESULT}{suffix}"
 
     lines = []
     for index, step in enumerate(program.instructions):
         result = name(FIRST_RESULT + index)
-        before, value = (text.format(*map(name, step.arguments), r=result) for text in _texts(step, program.numbers))
-        lines.append(f"{before}{' ' if before else ''}const float {result} = {value};")
+        texts = _texts(step, program.numbers) if kind == "f32" else _WHOLE[step.function]
+        words = _WORDS.get(kind, {})
+        before, value = (text.format(*map(name, step.arguments), r=result, **words) for text in texts)
+        lines.append(f"{before}{' ' if before else ''}const {NUMBERS[kind]} {result} = {value};")
     return "\n    ".join(lines), name(FIRST_RESULT + len(program.instructions) - 1)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.ir.dims import Dims, has_channels
 from kernels.plan.model import Dtype, Tensor
+from kernels.plan.port_values import NUMPY
 from kernels.source.kernel import Buffer, Kernel, result, view
 
 from .bodies import body
@@ -36,8 +37,8 @@ def packed(context: GpuContext, tensor: str) -> View:
 
 
 def plain(context: GpuContext, tensor: str) -> str:
-    """The tensor as a row-major buffer of the plan's data type."""
-    if not context.half:
+    """Return the tensor as a row-major buffer of the plan's data type, or of whole numbers."""
+    if not context.half or context.is_whole(tensor):
         return single(context, tensor)
     value = context.values.setdefault(tensor, Value())
     if value.plain is None and tensor in context.graph.constants:  # rounded here, not in every inference
@@ -59,10 +60,11 @@ def as_kept(context: GpuContext, tensor: str) -> str:
 
 
 def single(context: GpuContext, tensor: str) -> str:
-    """The tensor as a row-major fp32 buffer."""
+    """Return the tensor as a row-major buffer of fp32, or of whole numbers."""
     value = context.values.setdefault(tensor, Value())
     if value.single is None and tensor in context.graph.constants:
         value.single = _constant(context, tensor, "f32")
+        value.plain = value.single if context.is_whole(tensor) else value.plain
     if value.single is None:
         shared = None if context.half else row_major(context, tensor, value)
         if shared is not None:
@@ -97,10 +99,14 @@ def _value(context: GpuContext, tensor: str) -> Value:
 
 
 def _constant(context: GpuContext, tensor: str, dtype: Dtype) -> str:
-    array = context.graph.constants[tensor]
+    array, kind = context.graph.constants[tensor], context.held(tensor)
+    dtype = dtype if kind == "f32" else kind
     with np.errstate(over="ignore"):  # a half is infinite then, as a device rounds
-        content = array.astype("<f2" if dtype == "f16" else "<f4").tobytes()
-    return context.draft.add_weight(tensor, content, Tensor(shape=array.shape, dtype=dtype))
+        content = array.astype(NUMPY[dtype]).tobytes()
+    buffer = context.draft.add_weight(tensor, content, Tensor(shape=array.shape, dtype=dtype))
+    if kind != "f32":
+        context.stored[buffer] = kind
+    return buffer
 
 
 def row_major(context: GpuContext, tensor: str, value: Value) -> str | None:

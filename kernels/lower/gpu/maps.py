@@ -16,12 +16,13 @@ from kernels.catalog.packing import padded
 from kernels.ir.dims import has_channels
 from kernels.ir.expressions import LETTERS, Program, program_of
 from kernels.ir.graph import Node
+from kernels.ir.programs import computed
 from kernels.ir.strides import along_channels, strided
-from kernels.source.kernel import Buffer, Kernel, result
+from kernels.source.kernel import NUMBERS, Buffer, Kernel, Number, result
 
 from .bodies import body
 from .context import GpuContext
-from .expression_text import in_halves, statements
+from .expression_text import converted, in_halves, statements
 from .layout import as_kept, packed
 from .values import View
 
@@ -30,12 +31,11 @@ _LANES = "xyzw"
 
 def lower_map(context: GpuContext, node: Node) -> None:
     """See the module."""
-    kinds = _kinds(context, node)
-    whole = node.attributes["expression"]
-    program = program_of(in_halves(whole) if context.half else whole)
+    kinds, (kind, expression) = _kinds(context, node), computed(node, context.graph.types)
+    program = program_of(in_halves(expression) if context.half and kind == "f32" else expression)
     flops = len(program.instructions) * prod(context.graph.shapes[node.output])
     if kinds is None:
-        _in_rows(context, node, program, flops)
+        _in_rows(context, node, program, kind, flops)
     else:
         _in_stacks(context, node, program, kinds, flops)
 
@@ -64,20 +64,22 @@ def counting(extents: Sequence[int]) -> str:
 START = "const int i = GLOBAL_ID(0);\n    if (i >= count) return;\n    "
 
 
-def _in_rows(context: GpuContext, node: Node, program: Program, flops: int) -> None:
+def _in_rows(context: GpuContext, node: Node, program: Program, kind: Number, flops: int) -> None:
     shape = context.graph.shapes[node.output]
     way = strided(shape, [context.graph.shapes[name] for name in node.inputs])
     text, ints = [START, counting(way.extents), "\n    "], {"count": prod(shape)}
     ints |= {f"n{axis}": extent for axis, extent in enumerate(way.extents) if axis}
-    for letter, strides in zip(LETTERS, way.strides, strict=False):
+    for letter, name, strides in zip(LETTERS, node.inputs, way.strides, strict=False):
         used = {axis: stride for axis, stride in enumerate(strides) if stride}
         place = "i" if strides == way.natural else " + ".join(f"x{axis} * {letter}{axis}" for axis in used) or "0"
-        text.append(f"const float v_{letter} = LOAD_{letter}({place});\n    ")
+        value = converted(f"LOAD_{letter}({place})", context.held(name), kind)
+        text.append(f"const {NUMBERS[kind]} v_{letter} = {value};\n    ")
         ints |= {f"{letter}{axis}": stride for axis, stride in used.items()} if strides != way.natural else {}
-    lines, value = statements(program)
-    text.append(f"{lines}\n    STORE_dst(i, {value});")
+    lines, value = statements(program, kind=kind)
+    text.append(f"{lines}\n    STORE_dst(i, {converted(value, kind, context.held(node.output))});")
     buffers = {letter: as_kept(context, name) for letter, name in zip(LETTERS, node.inputs, strict=False)}
-    kernel = generated("map", "".join(text), (*(Buffer(n, 1) for n in buffers), result("dst", 1)), ints)
+    read = (Buffer(letter, 1, context.storage(name)) for letter, name in zip(LETTERS, node.inputs, strict=False))
+    kernel = generated("map", "".join(text), (*read, result("dst", 1, context.storage(node.output))), ints)
     context.dispatch(
         kernel, node.name, {**buffers, "dst": context.new_plain(node.output)}, ints, (prod(shape), 1, 1),
         flops=flops, traffic=context.traffic(node),
@@ -87,7 +89,8 @@ def _in_rows(context: GpuContext, node: Node, program: Program, flops: int) -> N
 def _kinds(context: GpuContext, node: Node) -> list[str] | None:
     """Return how each operand lies in stacks; None where one does not, or all are row-major already."""
     shape = context.graph.shapes[node.output]
-    if not has_channels(shape) or context.kept_single.intersection(node.inputs):
+    names = (*node.inputs, node.output)
+    if not has_channels(shape) or context.kept_single.intersection(node.inputs) or any(map(context.is_whole, names)):
         return None
     found = [
         along_channels(context.graph.shapes[name], shape, constant=name in context.graph.constants)

@@ -28,7 +28,7 @@ _TAKE_BLOCK = Kernel("take_block", body("take_block"), _PAIR, ("count", "src_str
 def lower_concat(context: GpuContext, node: Node) -> None:
     """Parts that were written in place cost nothing; the others are copied."""
     shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
-    if axis == 1 and has_channels(shape):
+    if axis == 1 and has_channels(shape) and not context.is_whole(node.output):
         _concat_channels(context, node)
     else:
         _concat_plain(context, node, axis)
@@ -73,7 +73,8 @@ def lower_slice(context: GpuContext, node: Node) -> None:
     """Whole stacks of channels are a view of the source; anything else is copied row by row."""
     shape, a = context.graph.shapes[node.inputs[0]], node.attributes
     axis, start, stop = a["axis"], a["start"], a["stop"]
-    if axis == 1 and has_channels(shape) and start % 4 == 0 and (stop % 4 == 0 or stop == shape[1]):
+    in_stacks = axis == 1 and has_channels(shape) and not context.is_whole(node.output)
+    if in_stacks and start % 4 == 0 and (stop % 4 == 0 or stop == shape[1]):
         view = packed(context, node.inputs[0])
         context.values[node.output] = Value(packed=View(view.buffer, view.stacks, view.stack0 + start // 4))
         return
@@ -91,7 +92,10 @@ def lower_reshape(context: GpuContext, node: Node) -> None:
         return
     source, shape = node.inputs[0], context.graph.shapes[node.output]
     old = context.graph.shapes[source]
-    if source in context.values and context.values[source].dealt is not None and old[-1:] == shape[-1:]:
+    if context.is_whole(source):
+        buffer = plain(context, source)
+        context.values[node.output] = Value(plain=buffer, single=buffer)
+    elif source in context.values and context.values[source].dealt is not None and old[-1:] == shape[-1:]:
         context.values[node.output] = context.values[source]
     elif source in context.kept_single or exists_in_single(context, source):
         context.values[node.output] = Value(single=single(context, source))

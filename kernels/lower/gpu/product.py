@@ -34,6 +34,13 @@ from .values import View
 _INTS = ("columns", "vectors", "count")
 PAD_ROWS = Kernel("pad_rows", body("pad_rows"), (Buffer("src", 1), result("dst")), _INTS)
 
+_WHOLE = Kernel(
+    "matmul_whole",
+    body("matmul_whole"),
+    (Buffer("a", 1), Buffer("b", 1), result("dst", 1)),
+    ("rows", "depth", "columns", "count", "a_batch", "b_batch"),
+)
+
 
 @dataclass(frozen=True)
 class PartsTile(Tile):
@@ -104,6 +111,9 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
     shape = context.graph.shapes[node.output]
     rows, depth, columns = shape[-2], a_shape[-1], shape[-1]
     batch = prod(shape[:-2])
+    if context.is_whole(node.output):
+        _of_whole(context, node, batch, rows, depth, columns)
+        return
     depth4, columns4 = -(-depth // 4), -(-columns // 4)
     left = _rows(context, node.inputs[0], prod(a_shape[:-1]), depth)
     right = _rows(context, node.inputs[1], prod(b_shape[:-1]), columns)
@@ -123,6 +133,19 @@ def lower_matmul(context: GpuContext, node: Node) -> None:
         _unpad(context, node, target, batch * rows, columns)
 
 
+def _of_whole(context: GpuContext, node: Node, batch: int, rows: int, depth: int, columns: int) -> None:
+    """A result a work-item."""
+    a, b = (plain(context, name) for name in node.inputs)
+    many = [prod(context.graph.shapes[name][:-2]) > 1 for name in node.inputs]
+    ints = {"rows": rows, "depth": depth, "columns": columns, "count": batch * rows * columns}
+    ints |= {"a_batch": rows * depth * many[0], "b_batch": depth * columns * many[1]}
+    kernel = replace(_WHOLE, name=f"matmul_{context.held(node.output)}", number=context.held(node.output))
+    context.dispatch(
+        kernel, node.name, {"a": a, "b": b, "dst": context.new_plain(node.output)}, ints, (ints["count"], 1, 1),
+        flops=2 * ints["count"] * depth, traffic=context.traffic(node),
+    )  # fmt: skip
+
+
 def _product(
     context: GpuContext, node: Node, call: Call, flops: int, a: str | View, b: str, bias: str, target: str | View,
     ints: dict[str, int], residual: str = "", norm: FoldedNorm | None = None,
@@ -132,7 +155,7 @@ def _product(
     switches = {**call.switches, **long_sums(call.kernel, ints["depth"], context.limits)}
     if "EIGHTS_A" in switches and (ints["a_start"] % 2 or ints["a_stride"] % 2):
         switches["EIGHTS_A"] = 0
-    stores_halves = (target.buffer if isinstance(target, View) else target) not in context.singles
+    stores_halves = (target.buffer if isinstance(target, View) else target) not in context.stored
     if "PAIRED" in switches and stores_halves and not (ints["dst_start"] % 2 or ints["dst_stride"] % 2):
         switches["EIGHTS_OUT"] = 1
     kernel, last, buffers = call.kernel, SUM_PARTS, {"a": a, "b": b, "bias": bias, "dst": target}

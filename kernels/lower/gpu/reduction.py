@@ -8,8 +8,8 @@ from math import prod
 
 from kernels.ir.graph import Node
 from kernels.ir.shapes import REDUCTIONS
-from kernels.plan.model import Tensor
-from kernels.source.kernel import Buffer, Kernel, LocalArray, result
+from kernels.plan.model import ITEM_BYTES, Tensor
+from kernels.source.kernel import Buffer, Kernel, LocalArray, Number, result
 from kernels.source.tile import SharedSum
 
 from .bodies import body
@@ -27,7 +27,7 @@ _ROWS = Kernel(
     ("n",),
     ("scale",),
     tile=SharedSum,
-    locals=(LocalArray("partial", "SHARED", 1),),
+    locals=(LocalArray("partial", "SHARED", 1, "number"),),
 )
 _KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}
 _SHORT, _FEW_ROWS, _LONGEST = 128, 4096, 4096
@@ -44,10 +44,12 @@ def lower_reduce(context: GpuContext, node: Node) -> None:
     kind, scale = _KINDS[a["kind"]], 1 / n if a["kind"] == "mean" else 1.0
     squared = {"SQUARED": 1} if a.get("squared") else {}
     source, target = as_kept(context, node.inputs[0]), context.new_plain(node.output)
+    number = context.held(node.inputs[0])
     group = context.sharing(_ROWS, n) if inner == 1 and kind < _KINDS["argmax"] and _SHARED[0] <= n <= _SHARED[1] else 0
     if group:
         context.dispatch(
-            _ROWS, node.name, {"src": source, "dst": target}, {"n": n}, (rows * group, 1, 1), floats={"scale": scale},
+            _typed(_ROWS, number), node.name, {"src": source, "dst": target}, {"n": n}, (rows * group, 1, 1),
+            floats=_scale(scale, number),
             tile=SharedSum(1, group), switches={"KIND": kind, **squared}, group=group, flops=rows * n,
             traffic=context.traffic(node),
         )  # fmt: skip
@@ -59,8 +61,9 @@ def lower_reduce(context: GpuContext, node: Node) -> None:
         _step(context, node, _REDUCE, source, target, (rows, n, inner, n), {"KIND": kind, **squared}, scale)
         return
     parts = -(-n // length)
-    described = Tensor(shape=(rows, parts), dtype="f32")
-    between = context.draft.add_buffer(f"{node.name}:parts", rows * parts * 4, "scratch", described)
+    described, size = Tensor(shape=(rows, parts), dtype=number), rows * parts * ITEM_BYTES[number]
+    between = context.draft.add_buffer(f"{node.name}:parts", size, "scratch", described)
+    context.stored |= {between: number} if number != "f32" else {}
     _step(context, node, _FIRST, source, between, (rows, n, inner, length), {"KIND": kind, **squared}, 1.0)
     _step(context, node, _LAST, between, target, (rows, parts, inner, parts), {"KIND": kind}, scale)
 
@@ -70,9 +73,22 @@ def _step(
     switches: Mapping[str, int], scale: float,
 ) -> None:  # fmt: skip
     rows, n, inner, length = sizes
-    parts = -(-n // length)
+    number, parts = context.held(node.inputs[0]), -(-n // length)
     ints = {"n": n, "inner": inner, "parts": parts, "part_length": length, "count": rows * parts}
     context.dispatch(
-        kernel, node.name, {"src": source, "dst": target}, ints, (rows * parts, 1, 1), floats={"scale": scale},
+        _typed(kernel, number), node.name, {"src": source, "dst": target}, ints, (rows * parts, 1, 1),
+        floats=_scale(scale, number),
         switches=switches, flops=rows * n, traffic=context.traffic(node),
     )  # fmt: skip
+
+
+def _typed(kernel: Kernel, number: Number) -> Kernel:
+    return kernel if number == "f32" else kernel.of_numbers(number, _unscaled)
+
+
+def _unscaled(text: str, _: Mapping[str, int]) -> str:
+    return text.replace(" * scale", "")
+
+
+def _scale(scale: float, number: Number) -> dict[str, float]:
+    return {"scale": scale} if number == "f32" else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Literal
 
@@ -15,6 +16,7 @@ from kernels.source.kernel import Buffer, Kernel, Storage, result, view
 
 from .bodies import body
 from .context import GpuContext
+from .expression_text import whole_number
 from .layout import exists_in_single, packed, plain, single
 from .maps import START, counting, generated
 
@@ -24,8 +26,7 @@ _GATHER = Kernel(
     (Buffer("src", 1), Buffer("indices", 1, "f32"), result("dst", 1)),
     ("axis", "inner", "indices_count", "count"),
 )
-
-
+_GATHER_BY_WHOLE = replace(_GATHER, name="gather_by_whole", body=body("gather_by_whole"))
 _TAKE_CHANNELS = Kernel(
     "take_channels",
     body("take_channels"),
@@ -42,7 +43,8 @@ def lower_take(context: GpuContext, node: Node) -> None:
         return
     a, shape = node.attributes, context.graph.shapes[node.output]
     base, axes = axes_of(shape, a["strides"], context.graph.constants[node.inputs[1]])
-    lanes: Literal[1, 4] = 4 if _in_fours(base, axes) else 1
+    kind = context.held(node.output)
+    lanes: Literal[1, 4] = 4 if _in_fours(base, axes) and kind == "f32" else 1
     if lanes == 4:
         *outer, last = axes
         fours = (Axis(each.extent, each.stride // 4, each.table) for each in outer)
@@ -63,15 +65,20 @@ def lower_take(context: GpuContext, node: Node) -> None:
     value = f"LOAD_src({place})"
     if empty:
         text.append(f"const bool empty = {' || '.join(empty)};\n    ")
-        nothing = "SPLAT(value)" if lanes == 4 else "value"
+        nothing = "SPLAT(value)" if lanes == 4 else "value" if kind == "f32" else whole_number(a["value"], kind)
         value = f"empty ? {nothing} : LOAD_src(empty ? 0 : {place})"
     written = f"{START}{counting([axis.extent for axis in axes])}\n    {''.join(text)}STORE_dst(i, {value});"
     source, storage = _source(context, node.inputs[0])
-    buffers = (Buffer("src", lanes, storage), Buffer("table", 1, "f32"), result("dst", lanes))
-    kernel, target = generated("take", written, buffers, ints, ("value",)), context.new_plain(node.output)
+    buffers = (
+        Buffer("src", lanes, storage),
+        Buffer("table", 1, "f32"),
+        result("dst", lanes, context.storage(node.output)),
+    )
+    floats = {"value": float(a["value"])} if kind == "f32" else {}
+    kernel, target = generated("take", written, buffers, ints, tuple(floats)), context.new_plain(node.output)
     context.dispatch(
         kernel, node.name, {"src": source, "table": _table(context, node, joined(tables)), "dst": target}, ints,
-        (ints["count"], 1, 1), floats={"value": float(a["value"])}, traffic=context.traffic(node),
+        (ints["count"], 1, 1), floats=floats, traffic=context.traffic(node),
     )  # fmt: skip
 
 
@@ -100,7 +107,7 @@ def _source(context: GpuContext, tensor: str) -> tuple[str, Storage]:
     """Row-major: in single where it exists so alone, and halves would be read here only."""
     if exists_in_single(context, tensor) and len(context.graph.consumers(tensor)) == 1:
         return single(context, tensor), "f32"
-    return plain(context, tensor), "data"
+    return plain(context, tensor), context.storage(tensor)
 
 
 def _in_fours(base: int, axes: Sequence[Axis]) -> bool:
@@ -126,4 +133,5 @@ def lower_gather(context: GpuContext, node: Node) -> None:
         "dst": context.new_plain(node.output),
     }  # fmt: skip
     ints = {"axis": shape[axis], "inner": inner, "indices_count": indices, "count": count}
-    context.dispatch(_GATHER, node.name, buffers, ints, (count, 1, 1), traffic=context.traffic(node))
+    kernel = _GATHER if context.held(node.inputs[1]) == "f32" else _GATHER_BY_WHOLE
+    context.dispatch(kernel, node.name, buffers, ints, (count, 1, 1), traffic=context.traffic(node))

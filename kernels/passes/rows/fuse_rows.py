@@ -17,6 +17,7 @@ from kernels.errors import ModelError
 from kernels.ir.expressions import Expression, program_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import use_counts
+from kernels.ir.programs import in_floats
 from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
 from kernels.passes.rewrite import fresh, rebuilt
@@ -91,7 +92,7 @@ class _Endings:
     def _joined(self, node: Node) -> bool:
         """Return whether the node became a part of the dense layer before it."""
         expression = expression_of(node)
-        if expression is None:
+        if expression is None or not in_floats(node, self._graph.types):
             return False
         for name in node.inputs:
             if name in self._open and node.inputs.count(name) == 1:

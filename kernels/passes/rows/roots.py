@@ -12,6 +12,7 @@ from math import isclose, prod
 
 from kernels.ir.expressions import Expression, with_operands
 from kernels.ir.graph import Graph, Node
+from kernels.ir.programs import in_floats
 from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
 
 Axes = tuple[int, int]
@@ -103,7 +104,8 @@ def statistic_of(graph: Graph, name: str, writers: Mapping[str, Node]) -> tuple[
             number = number_of(graph, each)
             by[letter] = "a" if number is None else number
         whole = with_operands(whole, {"a": with_operands(own, by)})
-    return None if node is None or graph.shapes[name] != shape else (whole, node)
+    is_one = node is not None and graph.shapes[name] == shape and in_floats(node, graph.types)
+    return (whole, node) if node is not None and is_one else None
 
 
 def distance_of(graph: Graph, name: str, writers: Mapping[str, Node]) -> Distance:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
+from kernels.ir.programs import held
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
 
@@ -97,7 +98,7 @@ class RowMoves:
         else:
             width, axis = (*shape, 0)[len(shape) - 1], None
             rows = np.arange(prod(shape[:-1])).reshape(*shape[:-1], 1)
-        fits = width > 0 and width % 4 == 0 and rows.size <= _MOST
+        fits = width > 0 and width % 4 == 0 and rows.size <= _MOST and held(self._graph.types[name]) == "f32"
         return Moved(name, axis == 1, width, rows, axis, 0) if fits else None
 
 

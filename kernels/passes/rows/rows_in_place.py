@@ -15,6 +15,7 @@ import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.programs import in_floats
 from kernels.ir.shapes import Shape
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import fresh, rebuilt
@@ -219,4 +220,8 @@ def _is_by_row(graph: Graph, node: Node) -> bool:
         return others == [node.inputs[0]]
     constants = [graph.constants[name] for name in node.inputs if name in graph.constants]
     columns = all(each.size in (1, each.shape[-1] if each.ndim else 1) for each in constants)
-    return columns and all(graph.shapes[name] == graph.shapes[node.output] for name in others)
+    return (
+        columns
+        and in_floats(node, graph.types)
+        and all(graph.shapes[name] == graph.shapes[node.output] for name in others)
+    )

@@ -1,4 +1,4 @@
-"""Types of numbers: written out between operations, and in fp32 for backends that have nothing else."""
+"""Types of numbers: in 32 bits where these do, and written out between operations."""
 
-from .in_single import in_single as in_single
 from .in_types import in_types as in_types
+from .narrow import narrow as narrow

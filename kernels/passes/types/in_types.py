@@ -1,12 +1,13 @@
 """Write out where a graph's numbers change their type, so that each operation finds its operands in one that it has.
 
-The CPU backend moves, adds up and sorts whole numbers as they are; all other operations compute in fp32. A node that
-gives another type than it computes in gets a map behind it that converts.
+Backends move, add up and sort whole numbers as they are; all other operations compute in fp32. A node that gives
+another type than it computes in gets a map behind it that converts.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import WRAPS, Held, held, program_type
+from kernels.ir.taking import NOTHING, joined
 from kernels.ir.types import ElementType, is_whole, to_numpy
 from kernels.passes.fuse_maps import expression_of
 from kernels.passes.rewrite import fresh, rebuilt
@@ -25,9 +27,12 @@ Wanted = Held | Literal["places"] | None
 _BY_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})
 
 
-def in_types(graph: Graph) -> Graph:
-    """Return the graph with all changes of type between maps, or in one. Ports keep their types."""
-    typing = _Typing(graph)
+def in_types(graph: Graph, *, on_gpu: bool = False) -> Graph:
+    """Return the graph with all changes of type between maps, or in one. Ports keep their types.
+
+    `on_gpu`: floats are gathered by places in fp32, too, and boxes are chosen in 32 bits, too.
+    """
+    typing = _Typing(graph, on_gpu)
     for node in graph.nodes:
         typing.add(node)
     return rebuilt(typing.graph, typing.nodes, constants=typing.constants)
@@ -40,7 +45,10 @@ def _gives_places(node: Node) -> bool:
 
 
 class _Typing:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, on_gpu: bool) -> None:
+        self.on_gpu = on_gpu
+        self.place: Held = "i32" if on_gpu else "i64"
+        """The type of places that are computed, and of which nothing else says it."""
         self.graph = replace(graph, shapes=dict(graph.shapes), types=dict(graph.types))
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = {}
@@ -52,6 +60,8 @@ class _Typing:
         if expression is not None and any(held(kind) != "f32" for kind in kinds):
             node = replace(node, op="map", attributes={"expression": expression})
         kind = self.graph.types[node.output]
+        if node.op == "pad" and held(kind) != "f32":
+            node = self.as_take(node)
         if node.op == "dense" and held(kind) != "f32" and all(map(self._is_whole, node.inputs)):
             node = self.without_bias(node)
         if node.op == "map":
@@ -65,6 +75,20 @@ class _Typing:
         inputs = (self.read(name, wanted) for name, wanted in zip(node.inputs, operands, strict=True))
         self.end(replace(node, inputs=tuple(inputs)), result)
 
+    def as_take(self, node: Node) -> Node:
+        """Return a padding of images as a choice of their elements, which any type has."""
+        a, shape = node.attributes, self.graph.shapes[node.inputs[0]]
+        (top, left, bottom, right), fill = a["pads"], {"constant_values": NOTHING} if a["mode"] == "constant" else {}
+        widths = ((0, 0), (0, 0), (top, bottom), (left, right))
+        axes = zip(shape, widths, strict=True)
+        parts = [np.pad(np.arange(extent, dtype=np.float32), width, a["mode"], **fill) for extent, width in axes]
+        table = fresh(self.graph, f"{node.output}.table")
+        self.constants[table], self.graph.types[table] = joined(parts), "f32"
+        self.graph.shapes[table] = self.constants[table].shape
+        strides = tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        attributes = {"shape": self.graph.shapes[node.output], "strides": strides, "value": a["value"]}
+        return replace(node, op="take", inputs=(node.inputs[0], table), attributes=attributes)
+
     def without_bias(self, node: Node) -> Node:
         """Append the product; returns the sum with its bias, if there is one."""
         product = replace(node, op="matmul", inputs=node.inputs[:2], attributes={})
@@ -77,15 +101,18 @@ class _Typing:
     def types_of(self, node: Node, own: Held) -> tuple[list[Wanted], Held]:
         """Return the types in which a node takes its operands (None: as they are) and gives its result."""
         others: list[Wanted] = [None] * (len(node.inputs) - 1)
-        whole: Held = "i64" if own == "f32" else own
+        whole = self.place if own == "f32" else own
         if _gives_places(node) and node.op != "suppress":
             return [None], whole
+        if node.op == "gather":
+            in_f32 = self.on_gpu and own == held(self.graph.types[node.inputs[1]]) == "f32"
+            return [own, None if in_f32 else "places"], own
         if node.op in _MOVES:
-            return [own, *(["places"] if node.op == "gather" else others)], own
+            return [own, *others], own
         if node.op == "concat":
             return [own] * len(node.inputs), own
         if node.op == "suppress":
-            return ["f32", "places", "places"], "i64"
+            return ["f32", "places", "places"], whole if self.on_gpu else "i64"
         if node.op == "matmul" and own != "f32" and all(map(self._is_whole, node.inputs)):
             return [own, own], own
         if node.op in ("reduce", "sort") and node.attributes.get("kind") != "mean" and self._is_whole(node.inputs[0]):
@@ -100,7 +127,7 @@ class _Typing:
         """Return an operand in a type."""
         own = held(self.graph.types[name]) if name else None
         if wanted == "places":
-            wanted = "i64" if own == "f32" else own
+            wanted = self.place if own == "f32" else own
         if wanted is None or own in (wanted, None):
             return name
         if (name, wanted) not in self.cast:

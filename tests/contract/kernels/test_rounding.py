@@ -74,8 +74,7 @@ def test_casts_round_to_the_nearest_half(agent: Agent, api: Backend, seed: int) 
 
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])
-def test_a_hash_that_fp32_does_not_hold_finds_nothing_in_it(agent: Agent, api: Backend, tmp_path: Path) -> None:
-    """NaN in the place of a row, never another row; a backend that has 64 bits finds each."""
+def test_a_hash_that_fp32_does_not_hold_finds_its_row(agent: Agent, api: Backend, tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Cast", ["x"], ["w"], to=TensorProto.INT64),
         helper.make_node("Mul", ["w", "prime"], ["product"]),
@@ -88,7 +87,6 @@ def test_a_hash_that_fp32_does_not_hold_finds_nothing_in_it(agent: Agent, api: B
     x = np.float32([5, 535, 536, -70000])
     ended = agent.run(compile_graph(graph, Options(api), limits_here(agent.binary, api)), {"x": x}, "--samples", 1)
     wanted = table[(x.astype(np.int64) * 31337) % 97]
-    wanted[2:] = wanted[2:] if api == "cpu" else np.nan
     np.testing.assert_array_equal(ended.output().reshape(4, 3), wanted)
 
 
@@ -117,9 +115,8 @@ def test_sums_that_pass_what_fp32_holds_and_come_back_are_exact(
     plan = compile_graph(load_onnx(path), Options(api), limits_here(agent.binary, api))
     ended = agent.run(plan, {"x": x}, "--samples", 1)
     sums = np.cumsum(x.astype(np.int64), 1)
-    wanted = np.where(np.abs(sums) < 2**24, sums, np.copysign(np.inf, sums))
-    assert np.isinf(wanted).any()
-    wanted = sums.astype(np.float32) if api == "cpu" else wanted
+    assert np.abs(sums).max() > 2**24
+    wanted = sums.astype(np.float32)
     np.testing.assert_array_equal(ended.output(0).reshape(2, 500), wanted)
     np.testing.assert_array_equal(ended.output(1).reshape(-1), wanted[:, -1])
     np.testing.assert_array_equal(ended.output(2).reshape(-1), np.trunc(sums[:, -1] / 500))

@@ -1,6 +1,6 @@
-"""Small graphs of whole numbers of every width and of floats, on the CPU backend, against onnxruntime, to the last bit.
+"""Small graphs of whole numbers of every width and of floats, on all backends, against onnxruntime, to the last bit.
 
-python -m tests.contract.kernels.typed_fuzz --minutes 10 [--cases N] [--seed N]
+python -m tests.contract.kernels.typed_fuzz --minutes 10 --backends cpu,opencl,vulkan [--cases N] [--seed N]
 
 Left out is what onnxruntime does not define: divisors of 0, shifts by all bits, floats beyond a narrow type. UINT64 is
 held in 64 signed bits, so that it is only moved, and computed bit by bit.
@@ -47,7 +47,7 @@ class Draw:
         fitting = [name for name, (kind, _) in self.known.items() if kind in kinds]
         if fitting and self.rng.random() < 0.8:
             return str(self.rng.choice(fitting[-4:]))
-        shape = tuple(self.rng.integers(1, 5, int(self.rng.integers(0, 4))).tolist())
+        shape = tuple(self.rng.integers(1, 5, int(self.rng.integers(0, 5))).tolist())
         return self.input(str(self.rng.choice(kinds)), shape)
 
     def input(self, kind: str, shape: Sequence[int]) -> str:
@@ -308,7 +308,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--cases", type=int, default=10**9, help="at most so many")
-    parser.add_argument("--backends", default="cpu")
+    parser.add_argument("--backends", default="cpu,opencl,vulkan")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     rng, end, number = np.random.default_rng(options.seed), time.monotonic() + 60 * options.minutes, 0

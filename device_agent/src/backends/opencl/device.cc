@@ -100,6 +100,7 @@ ApiFacts facts_of(const Library& library, const Device& device) {
     facts.max_image_width = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_WIDTH);
     facts.max_image_height = info<size_t>(library, id, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
   }
+  facts.int64 = text(library, id, CL_DEVICE_PROFILE) != "EMBEDDED_PROFILE" || offers(library, id, "cles_khr_int64");
   add_matrix_units(library, id, facts);
   facts.unified_memory = info<cl_bool>(library, id, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
   return facts;

@@ -60,6 +60,8 @@ Status Device::create() {
   dots.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
   dots.shaderIntegerDotProduct = VK_TRUE;
   std::vector<const char*> extensions;
+  VkPhysicalDeviceFeatures basic{};
+  basic.shaderInt64 = physical_.facts.int64 ? VK_TRUE : VK_FALSE;
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.pNext = has_swap_queue() ? &timeline : timeline.pNext;
@@ -72,6 +74,7 @@ Status Device::create() {
     info.pNext = &dots;
     if (!physical_.dot_product_is_core) extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   }
+  info.pEnabledFeatures = &basic;
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   info.queueCreateInfoCount = static_cast<uint32_t>(queues.size());

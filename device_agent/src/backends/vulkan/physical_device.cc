@@ -108,6 +108,7 @@ void query_features(const Library& library, PhysicalDevice& device) {
   device.storage_16bit = storage.storageBuffer16BitAccess == VK_TRUE;
   device.shader_float16 = float16.shaderFloat16 == VK_TRUE;
   device.timeline_semaphores = timeline.timelineSemaphore == VK_TRUE;
+  device.facts.int64 = features.features.shaderInt64 == VK_TRUE;
   if (dots.shaderIntegerDotProduct == VK_TRUE) device.facts.dot_product = "khr";
 }
 

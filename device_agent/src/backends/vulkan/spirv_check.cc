@@ -9,7 +9,7 @@ constexpr uint32_t kMagic = 0x07230203;
 constexpr size_t kHeaderWords = 5;
 constexpr uint32_t kOpCapability = 17;
 // Numbers of the SPIR-V specification.
-constexpr uint32_t kMatrix = 0, kShader = 1, kFloat16 = 9, kSampledBuffer = 46, kImageBuffer = 47, kImageQuery = 50,
+constexpr uint32_t kMatrix = 0, kShader = 1, kFloat16 = 9, kInt64 = 11, kSampledBuffer = 46, kImageBuffer = 47, kImageQuery = 50,
                    kGroupNonUniformFirst = 61, kGroupNonUniformLast = 68, kStorageBuffer16BitAccess = 4433, kMemoryModel = 5345,
                    kPackedDotProduct = 6018, kDotProduct = 6019,
                    kCooperativeMatrix = 6022;
@@ -39,6 +39,7 @@ bool offers(uint32_t capability, const PhysicalDevice& device, bool fp16) {
   if (capability == kStorageBuffer16BitAccess) return fp16 && device.storage_16bit;
   if (capability == kMemoryModel || capability == kCooperativeMatrix) return fp16 && !device.facts.matrix_units.empty();
   if (capability == kPackedDotProduct || capability == kDotProduct) return !device.facts.dot_product.empty();
+  if (capability == kInt64) return device.facts.int64;
   if (capability == kFloat16) return fp16 && device.shader_float16;
   return capability >= kGroupNonUniformFirst && capability <= kGroupNonUniformLast &&
          (device.subgroup_operations & kSubgroupOperations[capability - kGroupNonUniformFirst]) != 0;

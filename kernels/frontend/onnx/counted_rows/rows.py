@@ -129,6 +129,4 @@ def _renamed(to: Context, name: str) -> str:
     to.shapes[new] = to.shapes.pop(name)
     if name in to.types:
         to.types[new] = to.types.pop(name)
-    if name in to.beyond:
-        to.beyond[new] = to.beyond.pop(name)
     return new

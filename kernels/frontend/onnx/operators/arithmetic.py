@@ -74,7 +74,7 @@ VARIADIC: dict[str, Expression] = {
 def unary(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     x, expression = s.operand(0), UNARY[node.op](s.attribute)
-    s.end(s.map(wrapped(s, expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
+    s.end(s.map(wrapped(expression, to.type_of(x)) if node.op in ("Abs", "Neg") else expression, x))
 
 
 def binary(node: OnnxNode, to: Context) -> None:
@@ -89,15 +89,13 @@ def binary(node: OnnxNode, to: Context) -> None:
         expression = _power(float(exponent.reshape(())))
     if node.op == "Pow" and np.issubdtype(kind, np.integer):
         expression = _whole_power(s, expression, b)
-    s.end(s.map(wrapped(s, expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
+    s.end(s.map(wrapped(expression, kind) if node.op in ("Add", "Div", "Mul", "Sub") else expression, a, b))
 
 
-def wrapped(s: Steps, expression: Expression, kind: np.dtype[Any]) -> Expression:
+def wrapped(expression: Expression, kind: np.dtype[Any]) -> Expression:
     """Whole numbers as a type of 8 or 16 bits holds them: past the end of its range they start again."""
     if not may_wrap(kind):
         return expression
-    if s.node.op == "Mul" or kind.itemsize > 1:  # beyond what fp16 holds
-        s.to.sums = max(s.to.sums, 1 << 16)
     low, count = float(np.iinfo(kind).min), 2.0 ** (8 * kind.itemsize)
     apart: Expression = ("sub", expression, low) if low else expression
     turns: Expression = ("mul", ("floor", ("mul", apart, 1 / count)), count)
@@ -219,8 +217,6 @@ BITWISE = {"BitwiseAnd": "bit_and", "BitwiseOr": "bit_or", "BitwiseXor": "bit_xo
 
 def bitwise(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    kind = to.type_of(s.operand(0))
-    to.sums = max(to.sums, 1 << min(24, 8 * kind.itemsize - (kind.kind == "i")))
     s.end(s.map((BITWISE[node.op], "a", "b"), s.operand(0), s.operand(1)))
 
 
@@ -234,7 +230,7 @@ def bit_shift(node: OnnxNode, to: Context) -> None:
     left = str(s.attribute("direction")) == "LEFT"
     shifted: Expression = ("shift_left" if left else "shift_right", "a", "b")
     found = s.map(shifted, s.operand(0), s.operand(1))
-    s.end(s.map(wrapped(s, "a", to.type_of(s.operand(0))), found) if left else found)
+    s.end(s.map(wrapped("a", to.type_of(s.operand(0))), found) if left else found)
 
 
 def _divided(_: OnnxNode, values: Values) -> AnyArray:

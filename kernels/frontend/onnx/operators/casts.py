@@ -18,11 +18,8 @@ from kernels.ir import compositions as c
 
 
 def cast(node: OnnxNode, to: Context) -> None:
-    """Every number is fp32 here: whole ones are cut off, and start again past the end of 8 and 16 bits (so do
-    onnxruntime's up to 2^31); conditions are 0 and 1, halves are rounded (what is made of them is not, as there).
-
-    A negative number cast to UINT32 or UINT64 stays negative: fp32 does not hold what it wraps to.
-    """
+    """Cut floats off; they start again past the end of 8 and 16 bits (so do onnxruntime's up to 2^31). Conditions
+    are 0 and 1, halves are rounded (what is made of them is not, as there)."""
     s = Steps(node, to)
     wanted, given, constant = to.cast_target(node), to.type_of(node.input(0)), to.constants.get(node.input(0))
     if constant is not None and node.input(1):  # beside an activation whose type it takes
@@ -38,9 +35,9 @@ def cast(node: OnnxNode, to: Context) -> None:
         s.end(s.map((wanted.name, "a"), s.operand(0)))
     elif np.issubdtype(wanted, np.integer) and not (np.issubdtype(given, np.integer) or given == np.bool_):
         whole = c.trunc("a")
-        s.end(s.map(whole if _within(to, node.input(0), wanted) else wrapped(s, whole, wanted), s.operand(0)))
+        s.end(s.map(whole if _within(to, node.input(0), wanted) else wrapped(whole, wanted), s.operand(0)))
     elif may_wrap(wanted) and not np.can_cast(given, wanted):
-        s.end(s.map(wrapped(s, "a", wanted), s.operand(0)))
+        s.end(s.map(wrapped("a", wanted), s.operand(0)))
     else:
         s.end(s.operand(0))
 

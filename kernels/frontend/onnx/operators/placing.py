@@ -37,7 +37,7 @@ def pad(node: OnnxNode, to: Context) -> None:
     before, after = zip(*(borders.get(axis, (0, 0)) for axis in range(4)), strict=True)
     inside = len(shape) == 4 and min(pads, default=0) >= 0 and (*before[:2], *after[:2]) == (0, 0, 0, 0)
     if inside and mode in PAD_MODES and isfinite(value) and to.is_activation(x):  # height and width alone
-        to.emit(node, "pad", (x,), {"pads": (*before[2:], *after[2:]), "mode": mode, "value": float(value)})
+        to.emit(node, "pad", (x,), {"pads": (*before[2:], *after[2:]), "mode": mode, "value": value})
         return
     tables = [np.arange(extent) for extent in shape]
     for k, axis in enumerate(axes):

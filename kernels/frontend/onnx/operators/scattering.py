@@ -196,7 +196,7 @@ def _scattered(s: Steps, x: str, places: AnyArray, updates: str) -> bool:
         from_where[flat[chosen]] = size + chosen
         both = s.concat([s.reshape(x, (size,)), s.reshape(updates, (flat.size,))], 0)
         new = s.elements(both, from_where.reshape(shape))
-        touched = (from_where >= size).astype(np.float32).reshape(shape)
+        touched = (from_where >= size).reshape(shape)
         x = new if how == "none" else s.map(("select", "c", (how, "a", "b"), "a"), x, new, touched)
     s.end(x)
     return True

@@ -7,13 +7,13 @@
     const int first = i / inner % parts * part_length;
     const int last = IMIN(first + part_length, n);
     const int start = i / inner / parts * n * inner + column;
-    float found = TAKEN(start + first * inner);
+    HELD found = TAKEN(start + first * inner);
 #if KIND < 4
     INCLUDE joined
     for (int from = first + 1; from < last; from += IN_A_ROW) {
-        float part = TAKEN(start + from * inner);
+        HELD part = TAKEN(start + from * inner);
         for (int k = from + 1; k < IMIN(from + IN_A_ROW, last); ++k) {
-            const float x = TAKEN(start + k * inner);
+            const HELD x = TAKEN(start + k * inner);
             part = JOINED(part, x);
         }
         found = JOINED(found, part);
@@ -22,7 +22,7 @@
 #else
     int at = first;
     for (int k = first + 1; k < last; ++k) {
-        const float x = LOAD_src(start + k * inner);
+        const HELD x = LOAD_src(start + k * inner);
         if (KIND == 4 ? x > found : KIND == 5 ? x < found : KIND == 6 ? x >= found : x <= found) {
             found = x;
             at = k;

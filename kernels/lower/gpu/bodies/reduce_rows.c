@@ -4,11 +4,11 @@
     INCLUDE taken
     const int me = LOCAL_ID(0);
     const int start = GROUP_ID(0) * n;
-    float found = TAKEN(start + me);
+    HELD found = TAKEN(start + me);
     for (int first = me + KY; first < n; first += IN_A_ROW * KY) {
-        float part = TAKEN(start + first);
+        HELD part = TAKEN(start + first);
         for (int k = first + KY; k < IMIN(first + IN_A_ROW * KY, n); k += KY) {
-            const float x = TAKEN(start + k);
+            const HELD x = TAKEN(start + k);
             part = JOINED(part, x);
         }
         found = JOINED(found, part);

@@ -5,9 +5,9 @@
     const int row = GROUP_ID(0) / runs;
     const int first = GROUP_ID(0) % runs * BLOCK;
     for (int i = me; i < BLOCK; i += GROUP) {
-        float key = LOWEST;
+        HELD key = LOWEST;
         if (first + i < n) {
-            const float x = LOAD_src(row * n + first + i);
+            const HELD x = LOAD_src(row * n + first + i);
             key = IS_NAN1(x) ? LOWEST : LARGEST == 1 ? x : -x;
         }
         keys[i] = key;
@@ -19,8 +19,8 @@
             for (int i = me; i < BLOCK / 2; i += GROUP) {
                 const int a = 2 * i - (i & (apart - 1));
                 const int b = a + apart;
-                const float key_a = keys[a];
-                const float key_b = keys[b];
+                const HELD key_a = keys[a];
+                const HELD key_b = keys[b];
                 const float place_a = places[a];
                 const float place_b = places[b];
                 const bool before = key_a > key_b || (key_a == key_b && place_a < place_b);

@@ -10,7 +10,7 @@
     const int left = (row * runs + 2 * pair) * length;
     const bool is_alone = 2 * pair + 1 == runs;
     const bool is_right = own >= length;
-    float key = LOWEST;
+    HELD key = LOWEST;
     float place = FLOAT(n);
     int rank = own;
     if (!(is_alone && is_right)) {
@@ -23,7 +23,7 @@
         int high = length;
         while (low < high) {
             const int middle = (low + high) / 2;
-            const float rival = LOAD_keys(other + middle);
+            const HELD rival = LOAD_keys(other + middle);
             if (rival > key || (is_right && rival == key)) low = middle + 1;
             else high = middle;
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernels.catalog.transposition import TRANSPOSITIONS
+from kernels.catalog.transposition import ALGORITHMS, TRANSPOSITIONS, transposition_of
 from kernels.catalog.transposition.tiled import Square
 from kernels.catalog.work_group import group_conflict
 from kernels.ir.graph import Node
@@ -34,9 +34,13 @@ _TURN = Kernel(
 
 def lower_transpose(context: GpuContext, node: Node) -> None:
     """Any permutation of up to four axes, row-major to row-major; vectors of channels where they alone move."""
-    if _turned(context, node):
+    if context.is_whole(node.output):
+        sizes = transposition_of(context.graph, node)
+        (call,) = ALGORITHMS["naive"].lower(sizes, {}, context.options, context.limits)
+    elif _turned(context, node):
         return
-    _, (call,) = context.calls(TRANSPOSITIONS, node)
+    else:
+        _, (call,) = context.calls(TRANSPOSITIONS, node)
     buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
     context.dispatch(
         call.kernel, node.name, buffers, call.ints, call.work_items, tile=call.tile, group=call.group,

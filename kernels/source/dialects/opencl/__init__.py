@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernels.options import HALF, Precision
-from kernels.source import whole_numbers
+from kernels.source import integers, whole_numbers
 from kernels.source.chunks import chunk_macros
-from kernels.source.kernel import Buffer, Kernel
+from kernels.source.kernel import Buffer, Kernel, single_type
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
 from kernels.source.texts import text_of
 
@@ -85,6 +85,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
         f"{_HALVES if precision in HALF and not narrow else ''}"
         f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
+        f"{integers.opencl(kernel, kernel.source(constants))}"
         f"{MATRICES + UNITS + _RAW if kernel.matrix_units else ''}{WARPGROUPS if kernel.warpgroups else ''}"
         f"{FRAGMENTS if kernel.fragments else ''}"
         f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
@@ -110,9 +111,10 @@ def _with_locals(kernel: Kernel, constants: Mapping[str, int]) -> str:
     """The body; scalars by their names, and arrays in local memory, which the outermost block of a kernel declares."""
     types = {"computed": "FLOAT4", "f32": "float4", "i32": "int4", "raw8": "uint4"}
     declared = "".join(f"    const {named} = scalars.{named.split()[1]};\n" for named in _named(kernel))
+    aligned = " __attribute__((aligned(1024)))" if kernel.warpgroups else ""
     declared += "".join(
-        f"    __local {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}]"
-        f"{' __attribute__((aligned(1024)))' if kernel.warpgroups else ''};\n"
+        f"    __local {types[array.storage] if array.lanes == 4 else kernel.type_of(array)}"
+        f" {array.name}[{array.size}]{aligned};\n"
         for array in kernel.locals
     )
     head, brace, rest = kernel.source(constants).partition("{\n")
@@ -174,7 +176,7 @@ def _argument(buffer: Buffer, precision: Precision, narrow: bool) -> str:
         return f"__{buffer.access}_only image2d_t {buffer.name}"
     const = "const " if buffer.access == "read" else ""
     vector = "4" if buffer.lanes == 4 and not buffer.planes else ""
-    scalar = f"{'int' if buffer.storage == 'i32' else 'float'}{vector}"
+    scalar = f"{single_type(buffer.storage)}{vector}"
     if _is_half(buffer, precision):
         scalar = f"half{vector}" if narrow else "half"
     return f"__global {const}{scalar}* restrict {buffer.name}"

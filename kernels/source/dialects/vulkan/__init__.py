@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 from kernels.options import CONTRACTED, HALF, Limits, Precision
-from kernels.source import whole_numbers
+from kernels.source import integers, whole_numbers
 from kernels.source.chunks import chunk_macros
-from kernels.source.kernel import Buffer, Kernel
+from kernels.source.kernel import Buffer, Kernel, single_type
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
 from kernels.source.texts import text_of
 
@@ -99,6 +99,8 @@ _ARITHMETIC_EXTENSION = "#extension GL_EXT_shader_explicit_arithmetic_types_floa
 
 _IMAGE_EXTENSION = "#extension GL_EXT_samplerless_texture_functions : require\n"
 Texel = Literal["", "r32f", "rgba32f", "rgba16f"]
+_WHOLE = {"i32": "ivec4", "i64": "LONG4"}
+"""Vectors of whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def reading_of(limits: Limits) -> Reading:
 
 def texel_of(buffer: Buffer, reading: Reading, *, half: bool) -> Texel:
     """The format of a buffer that is read as texels; empty: a storage buffer."""
-    if not reading.texels or buffer.access != "read" or buffer.image or buffer.planes or buffer.storage == "i32":
+    if not reading.texels or buffer.access != "read" or buffer.image or buffer.planes or buffer.storage in _WHOLE:
         return ""
     if half and buffer.storage == "data":
         return "rgba16f" if buffer.lanes == 4 else ""
@@ -131,15 +133,17 @@ def render(
 ) -> str:
     """Text of the compute shader."""
     narrow = kernel.is_narrow(precision)
-    in_halves = narrow or kernel.matrix_units
+    in_halves, body = narrow or kernel.matrix_units, kernel.source(constants)
+    is_wide = integers.is_wide(kernel, body)
     # The first version with compute shaders: at 450, which has functions of halves, the compiler takes twice as long.
-    version = 450 if in_halves else 430
+    version = 450 if in_halves or is_wide else 430
     extensions = (_STORAGE_EXTENSION if precision in HALF else "") + (_ARITHMETIC_EXTENSION if in_halves else "")
     extensions += MATRIX_EXTENSIONS + _ROLLED_EXTENSION if kernel.matrix_units else ""
+    extensions += integers.VULKAN_EXTENSION if is_wide else ""
     if any(buffer.image and buffer.access == "read" for buffer in kernel.buffers):
         extensions += _IMAGE_EXTENSION
     weights = _EACH_LOADS
-    if reading.sharing and not narrow and "FETCH_WEIGHTS" in kernel.source(constants):  # few drivers shuffle halves
+    if reading.sharing and not narrow and "FETCH_WEIGHTS" in body:  # few drivers shuffle halves
         extensions += _SHUFFLE_EXTENSIONS
         weights = _shared_weights(constants["WEIGHTS"], reading.sharing)
     defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
@@ -166,17 +170,17 @@ def render(
     computed += _IMPRECISE if precision == "imprecise" else _EXACT
     types = {"computed": "FLOAT4", "f32": "vec4", "raw8": "uvec4", "i32": "ivec4"}
     arrays = "".join(
-        f"shared {types[array.storage] if array.lanes == 4 else 'float'} {array.name}[{array.size}];\n"
+        f"shared {types[array.storage] if array.lanes == 4 else kernel.type_of(array)} {array.name}[{array.size}];\n"
         for array in kernel.locals
     )
     scalars = f"layout(push_constant) uniform Scalars {{\n{members}}};\n" if members else ""
     folded = "GROUPS_X" in constants
-    groups, body = _FOLDED_GROUPS if folded else _GROUPS, kernel.source(constants)
+    groups = _FOLDED_GROUPS if folded else _GROUPS
     if folded:
         body = f"{{\nif (GROUP_ID(2) >= GROUPS_Z) return;\n{body}}}\n"
     return (
         f"#version {version}\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
-        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}"
+        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}{integers.vulkan(kernel, body)}"
         f"{MATRICES + UNITS if kernel.matrix_units else ''}{whole_numbers.VULKAN if kernel.whole_numbers else ''}"
         f"{_functions(body, reading)}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
@@ -251,8 +255,8 @@ def _buffer(
         return _planes(binding, buffer, raw=raw)
     is_half = precision in HALF and buffer.storage == "data"
     wide, stored = ("vec4", "f16vec4") if buffer.lanes == 4 else ("float", "float16_t")
-    if buffer.storage == "i32":
-        element = computed = "ivec4" if buffer.lanes == 4 else "int"
+    if buffer.storage in _WHOLE:
+        element = computed = _WHOLE[buffer.storage] if buffer.lanes == 4 else single_type(buffer.storage)
     else:
         element = stored if is_half else wide
     if raw and is_half and buffer.access == "read" and buffer.lanes == 4:

@@ -12,7 +12,7 @@ from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.operands import result_types
 from kernels.frontend.onnx.operator import Operator, Values
 from kernels.frontend.onnx.operators.quantized.scales import dequantized
-from kernels.frontend.onnx.steps import MAX_PLACES, Operand, Steps
+from kernels.frontend.onnx.steps import Operand, Steps
 from kernels.ir.compositions import clip
 
 from . import products
@@ -34,7 +34,7 @@ def dequantize_linear(node: OnnxNode, to: Context) -> None:
 
 def matmul_integer(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    _whole(s, *_matmul(s, (0, _rows(s, 2)), (1, _columns(s, 3))))
+    s.end(_matmul(s, (0, _rows(s, 2)), (1, _columns(s, 3)))[0])
 
 
 def qlinear_matmul(node: OnnxNode, to: Context) -> None:
@@ -47,7 +47,7 @@ def qlinear_matmul(node: OnnxNode, to: Context) -> None:
 def conv_integer(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     rank = len(s.shape(s.operand(1)))
-    _whole(s, *_conv(s, (0, _rows(s, 2)), (1, _channels(s, 3, rank))))
+    s.end(_conv(s, (0, _rows(s, 2)), (1, _channels(s, 3, rank)))[0])
 
 
 def qlinear_conv(node: OnnxNode, to: Context) -> None:
@@ -66,13 +66,6 @@ def _matmul(s: Steps, *factors: tuple[int, Operand]) -> tuple[str, float]:
 
 def _conv(s: Steps, x: tuple[int, Operand], weight: tuple[int, Operand], bias: str = "") -> tuple[str, float]:
     return products.conv(s, _centred(s, *x), _centred(s, *weight), bias, (_most(s, *x), _most(s, *weight)))
-
-
-def _whole(s: Steps, found: str, limit: float) -> None:
-    """The node's output, and whether fp32 holds it."""
-    if limit >= MAX_PLACES:
-        s.to.beyond[s.node.outputs[0]] = ""
-    s.end(found)
 
 
 def _end(s: Steps, real: str, scale: Operand, zero: Operand) -> None:
