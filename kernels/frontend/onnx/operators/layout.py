@@ -100,8 +100,7 @@ def merge_axes(shape: tuple[int, ...], perm: Sequence[int]) -> tuple[tuple[int, 
 
 
 def identity(node: OnnxNode, to: Context) -> None:
-    x = to.activation(node)
-    to.reshape(node, x, to.shapes[x])
+    to.reshape(node, x := to.activation(node), to.shapes[x])
 
 
 def dropout(node: OnnxNode, to: Context) -> None:
