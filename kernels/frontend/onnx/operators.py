@@ -64,9 +64,7 @@ OPERATORS: dict[str, Callable[[OnnxNode, Context], None]] = {
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 CLASSICAL_DOMAIN = "ai.onnx.ml"
-SUPPORTED = frozenset(
-    {*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "DynamicQuantizeLinear", "Unique"}
-)
+SUPPORTED = frozenset({*OPERATORS, *GENERAL, *folding.FOLDS, *control.CONTROL, *SEQUENCES, "Unique"})
 
 
 def is_known(op: str, domain: str) -> bool:

@@ -10,7 +10,7 @@ from kernels.lower.activation import activation_scalars
 from kernels.options import Limits
 from kernels.plan.model import Tensor
 
-from .algorithms import CPU_CONVOLUTIONS, algorithm_of, has_own_filters, joined_groups
+from .algorithms import CPU_CONVOLUTIONS, algorithm_of, has_own_filters, joined_groups, rounds_input
 from .context import CpuContext
 from .packing import (
     BLOCK,
@@ -37,6 +37,8 @@ _IN_PLACE = (1, 2, 4)
 _NO_STEPS = (0.0, 0)
 _CODES, _RESIDUAL_CODES = 2, 2
 """Values of `source` and `has_residual`."""
+_BY_ALL = 2
+"""A value of `steps`."""
 _FLOATS, _AS_CODES, _ROUNDED = 1, 2, 4
 """Values of `writes`."""
 
@@ -96,7 +98,7 @@ def _padded(context: CpuContext, node: Node, src: str) -> tuple[str, dict[str, i
 
 
 def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:
-    depthwise, on_grid = has_own_filters(conv), "input_steps" in node.attributes
+    depthwise, on_grid = has_own_filters(conv), rounds_input(node)
     codes = context.codes.get(node.inputs[0])
     in_codes = codes is not None and codes.steps == node.attributes.get("input_steps")
     plain = not in_codes and not depthwise and conv.c < BLOCK and context.is_plain(node.inputs[0])
@@ -158,9 +160,11 @@ def _int8_end(context: CpuContext, node: Node) -> tuple[dict[str, str], dict[str
 
 
 def input_steps(node: Node) -> tuple[dict[str, int], dict[str, float]]:
-    """Return how the input becomes whole numbers, for an operation in 8 bits: by its own range, or by the model's."""
+    """Return how the input becomes whole numbers, for an operation in 8 bits: by ranges of its rows or images, by the
+    model's steps, or by the range of all."""
     step, zero = node.attributes.get("input_steps", (0.0, 0))
-    return {"steps_given": int(step > 0), "zero": zero}, {"step": step}
+    steps = _BY_ALL if "own_range" in node.attributes else int(step > 0)
+    return {"steps": steps, "zero": zero}, {"step": step}
 
 
 def _depthwise(context: CpuContext, node: Node, conv: Convolution) -> None:

@@ -61,6 +61,7 @@ GENERAL: dict[str, Callable[[OnnxNode, Context], None]] = {
     "DequantizeLinear": quantized.dequantize_linear,
     "Det": determinants.det,
     "Dropout": functions.dropout,
+    "DynamicQuantizeLinear": quantized.dynamic_quantize_linear,
     "Einsum": products.einsum,
     "Expand": placing.expand,
     "EyeLike": placing.eye_like,

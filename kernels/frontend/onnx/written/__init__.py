@@ -5,13 +5,12 @@ from __future__ import annotations
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.operators import STANDARD_DOMAINS
 
-from . import choosing, dynamic
+from . import choosing
 from .nodes import Nodes
 from .runtime import DOMAIN, RUNTIME, simplified_norm
 
 STANDARD = {
     "Compress": choosing.compress,
-    "DynamicQuantizeLinear": dynamic.linear,
     "SimplifiedLayerNormalization": simplified_norm,
     "Split": choosing.split,
     "Unique": choosing.unique,

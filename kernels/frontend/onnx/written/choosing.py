@@ -70,7 +70,7 @@ def unique(n: Nodes) -> None:
     flat = n.add("Reshape", x, n.store([-1]))
     (size,) = n.shape(flat)
     number = n.add("Cast", flat, to=onnx.TensorProto.FLOAT)
-    ordered, order = n.pair("TopK", number, n.store([size]), axis=0, largest=0)
+    ordered, order = n.several("TopK", 2, number, n.store([size]), axis=0, largest=0)
     new = n.store([True], np.bool_)
     if size > 1:
         later = n.add("Slice", ordered, n.store([1]), n.store([size]))
@@ -86,7 +86,9 @@ def unique(n: Nodes) -> None:
     whole = n.add("Cast", new, to=onnx.TensorProto.INT64)
     group = n.add("Sub", n.add("CumSum", whole, n.store(0)), n.store([1]))
     if n.wants(2):
-        back = n.pair("TopK", n.add("Cast", order, to=onnx.TensorProto.FLOAT), n.store([size]), axis=0, largest=0)[1]
+        back = n.several(
+            "TopK", 2, n.add("Cast", order, to=onnx.TensorProto.FLOAT), n.store([size]), axis=0, largest=0
+        )[1]
         n.end(n.add("Gather", group, back, axis=0), 2)
     if n.wants(3):
         ones, none = n.store(np.ones(size), np.float32), n.store(np.zeros(size), np.float32)

@@ -12,33 +12,13 @@ from kernels.frontend.onnx.operators import import_node
 from .nodes import OPSET, Nodes
 
 
-def linear(n: Nodes) -> None:
-    """DynamicQuantizeLinear, as onnxruntime has it: nothing but zeros has the scale 1, where ONNX divides 0 by 0."""
-    scale, at = _scale(n, n.node.input(0))
-    zero = n.add("Cast", at, to=onnx.TensorProto.UINT8)
-    n.add("QuantizeLinear", n.node.input(0), scale, zero, to_output=0)
-    n.end(scale, 1)
-    n.end(zero, 2)
-
-
 def matmul(n: Nodes) -> None:
     """DynamicQuantizeMatMul: the first factor is rounded so."""
     a, b, b_scale, b_zero, bias = (*n.node.inputs, "", "")[:5]
-    scale, at = _scale(n, a)
-    zero, most = n.store(0, np.float32), n.store(255, np.float32)
-    steps = n.add("Clip", n.add("Add", n.add("Round", n.add("Div", a, scale)), at), zero, most)
-    weight = n.add("DequantizeLinear", b, b_scale, *([b_zero] if b_zero else []), axis=len(n.shape(b)) - 1)
-    y = n.add("Mul", n.add("MatMul", n.add("Sub", steps, at), weight), scale)
+    whole, scale, zero = n.several("DynamicQuantizeLinear", 3, a)
+    y = n.add("Cast", n.add("MatMulInteger", whole, b, zero, *([b_zero] if b_zero else [])), to=onnx.TensorProto.FLOAT)
+    y = n.add("Mul", y, n.add("Mul", scale, b_scale))
     n.end(n.add("Add", y, bias) if bias else y)
-
-
-def _scale(n: Nodes, x: str) -> tuple[str, str]:
-    """Return the size of a step, and the step that is 0."""
-    zero, most, one = (n.store(number, np.float32) for number in (0, 255, 1))
-    low = n.add("Min", n.add("ReduceMin", x, keepdims=0), zero)
-    span = n.add("Sub", n.add("Max", n.add("ReduceMax", x, keepdims=0), zero), low)
-    scale = n.add("Where", n.add("Equal", span, zero), one, n.add("Div", span, most))
-    return scale, n.add("Round", n.add("Clip", n.add("Div", n.add("Neg", low), scale), zero, most))
 
 
 def lstm(n: Nodes) -> None:

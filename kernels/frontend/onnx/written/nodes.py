@@ -28,11 +28,11 @@ class Nodes:
         import_node(OnnxNode(target, op, OPSET, inputs, (target,), attributes), "", self.to)
         return target
 
-    def pair(self, op: str, *inputs: str, **attributes: Any) -> tuple[str, str]:
-        """Add a node that has two results, see `add`."""
-        first, second = self.fresh(op), self.fresh(f"{op}.second")
-        import_node(OnnxNode(first, op, OPSET, inputs, (first, second), attributes), "", self.to)
-        return first, second
+    def several(self, op: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
+        """Add a node that has so many results, see `add`."""
+        names = tuple(self.fresh(f"{op}.{number}.") for number in range(count))
+        import_node(OnnxNode(names[0], op, OPSET, inputs, names, attributes), "", self.to)
+        return names
 
     def end(self, source: str, output: int = 0) -> None:
         """A tensor is the node's output of this number, if something reads that."""

@@ -21,7 +21,8 @@ struct Int8Conv {
   int64_t has_residual;  // 1 as floats, 2 as whole numbers
   int32_t activation;
   int64_t dst_channels, dst_offset;
-  bool steps_given, sums_rounded, scaled, branch_rounded;
+  Int8By by;
+  bool sums_rounded, scaled, branch_rounded;
   int64_t writes;  // 1 floats, 2 whole numbers, 4 floats of these
   float lo, hi;
   Int8Steps steps, sums_grid, branch_grid, residual_steps, out_steps;  // where they are given
