@@ -45,7 +45,8 @@ _PLACES = " ".join(f"{name}_start {name}_image {name}_head {name}_row" for name 
 _INT8_BUFFERS = "src weight scale sums bias residual affine"
 _INT8_CONV = (
     "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups source has_bias has_residual activation dst_channels "
-    "dst_offset steps zero sums_rounded sums_zero scaled branch_rounded branch_zero residual_zero out_zero writes"
+    "dst_offset steps zero sums_rounded sums_zero scaled branch_rounded branch_zero residual_zero out_zero writes "
+    "offsets"
 )
 _INT8_SCALES = "lo hi step sums_step branch_step residual_step out_step"
 

@@ -14,6 +14,7 @@ from .algorithms import CPU_CONVOLUTIONS, algorithm_of, has_own_filters, joined_
 from .context import CpuContext
 from .packing import (
     BLOCK,
+    MOST_WITH_OFFSETS,
     WINOGRAD_TILE,
     blocks,
     join_groups,
@@ -103,12 +104,14 @@ def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:
     in_codes = codes is not None and codes.steps == node.attributes.get("input_steps")
     plain = not in_codes and not depthwise and conv.c < BLOCK and context.is_plain(node.inputs[0])
     weight = context.graph.constants[node.inputs[1]]
+    offsets = on_grid and weight[0].size <= MOST_WITH_OFFSETS
     if depthwise:
-        packed = pack_int8_depthwise(weight, on_grid=on_grid)
+        packed = pack_int8_depthwise(weight, on_grid=on_grid, offsets=offsets)
     else:
-        packed = pack_int8(weight, plain_source=plain, on_grid=on_grid)
+        packed = pack_int8(weight, plain_source=plain, on_grid=on_grid, offsets=offsets)
     given, step = input_steps(node)
     ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, **given}
+    ints["offsets"] = int(packed.sums.ndim > packed.scale.ndim)
     ints["source"] = _CODES if in_codes else int(plain)
     buffers = {
         "scale": context.weight(f"{node.name}:scale", packed.scale, "packed"),

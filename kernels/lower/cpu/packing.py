@@ -100,10 +100,10 @@ def pack_int8(weight: Array, *, plain_source: bool, on_grid: bool = False, offse
     return Int8Weights(np.ascontiguousarray(rows.transpose(0, 2, 1, 3)), scale, sums)
 
 
-def pack_int8_depthwise(weight: Array, *, on_grid: bool = False) -> Int8Weights:
+def pack_int8_depthwise(weight: Array, *, on_grid: bool = False, offsets: bool = False) -> Int8Weights:
     """(k, 1, kh, kw) -> weight (k blocks, taps, 16)."""
-    whole, scale, sums = whole_numbers(weight, 1, on_grid=on_grid)
-    taps = whole.reshape(len(sums), BLOCK, -1).transpose(0, 2, 1)
+    whole, scale, sums = whole_numbers(weight, 1, on_grid=on_grid, offsets=offsets)
+    taps = whole.reshape(len(scale), BLOCK, -1).transpose(0, 2, 1)
     return Int8Weights(np.ascontiguousarray(taps), scale, sums)
 
 
@@ -124,7 +124,7 @@ def whole_numbers(
     padded[:k, :c] = np.rint(weight / scales[:k, None, None, None].astype(np.float64)) - offset[:k]
     whole = np.clip(padded, -_INT8_MOST - 1, _INT8_MOST).astype(np.int8)
     sums = whole.sum(axis=(1, 2, 3), dtype=np.int32).reshape(-1, BLOCK)
-    if offset.any():
+    if offset[:k].any():
         sums = np.stack([sums, offset.astype(np.int32).reshape(-1, BLOCK)])
     return whole, scales.reshape(-1, BLOCK), sums
 
@@ -159,9 +159,8 @@ def grids(rows: Array, *, offsets: bool = False) -> Grids:
 def has_grid(graph: Graph, node: Node) -> bool:
     """Return whether the weights of a layer become whole numbers of 8 bits, and none of them another number."""
     weight = graph.constants[node.inputs[1]]
-    if node.op == "dense":
-        return bool(grids(weight.T, offsets=len(weight) <= MOST_WITH_OFFSETS).found.all())
-    return bool(grids(weight.reshape(len(weight), -1)).found.all())
+    rows = weight.T if node.op == "dense" else weight.reshape(len(weight), -1)
+    return bool(grids(rows, offsets=rows.shape[1] <= MOST_WITH_OFFSETS).found.all())
 
 
 def _are_whole(rows: Array, step: Array, *, offsets: bool) -> npt.NDArray[np.bool_]:

@@ -53,11 +53,12 @@ struct Int8Store {
   float* rounded;
 };
 
-// What a layer does with the sums of a block: (sum - start) * factor + bias, rounded to a grid; times scale plus shift;
+// What a layer does with the sums of a block: (sum - start + offset * the window's sum) * factor + bias, rounded to a grid; times scale plus shift;
 // rounded to a grid; plus the residual; activated. What is null is left out.
 struct Int8Finish {
   const int32_t* start;
-  const float *factor, *bias;  // 16 each
+  const int32_t *offsets, *windows;  // 16, and one a pixel: what is read there, less as many zeros
+  const float *factor, *bias;        // 16 each
   const Int8Steps* sums_grid;
   const float *scale, *shift;  // 16 each
   const Int8Steps* branch_grid;
