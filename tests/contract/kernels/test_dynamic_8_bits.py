@@ -126,10 +126,9 @@ class Drawn:
                 "w": self.constants["w"].astype(np.int8),
                 "w.z": np.zeros_like(self.constants["w.z"], np.int8),
             }
-        w, scale, of_w = w
         self.nodes += [
             make("QuantizeLinear", [x, *ends[0]], ["q"]),
-            make(op, ["q", *ends[0], w, scale, of_w, *ends[1], *bias], ["r"], **attributes),
+            make(op, ["q", *ends[0], *w, *ends[1], *bias], ["r"], **attributes),
             make("DequantizeLinear", ["r", *ends[1]], ["y"]),
         ]
 
