@@ -18,7 +18,8 @@ from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
 from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
 from .passes import prepare
-from .passes.types import in_single, in_types
+from .passes.int8 import float_products
+from .passes.types import in_parts, in_single, in_types
 from .plan.model import Bundle
 from .plan.validate import validate
 from .segments import Segment, divide, join, with_windows
@@ -35,7 +36,11 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     _check_layers(graph, options)
     check_graph(graph)
     graph = _keep_all(graph) if options.keep_all else graph
-    graph = in_types(graph) if options.backend == "cpu" else in_single(graph)
+    if options.backend == "cpu":
+        graph = graph if options.keep_all else float_products(graph, options)
+        graph = in_types(in_parts(graph, ("conv", "dense")))
+    else:
+        graph = in_single(in_parts(graph, ("conv", "dense", "matmul")))
     if options.on_cpu != NOTHING:
         return _compile_mixed(graph, options, limits, spirv_cache)
     if options.layout == "image":
