@@ -18,7 +18,8 @@ from .memory.choose_layout import place_memory
 from .memory.fit_to_budget import budget_of, lower_to_fit
 from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
 from .passes import prepare
-from .passes.types import in_types, narrow
+from .passes.int8 import float_products
+from .passes.types import in_parts, in_types, narrow
 from .plan.model import Bundle
 from .plan.validate import validate
 from .segments import Segment, divide, join, with_windows
@@ -35,9 +36,13 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     _check_layers(graph, options)
     check_graph(graph)
     graph = _keep_all(graph) if options.keep_all else graph
-    if options.backend != "cpu" and (options.on_cpu == NOTHING or not limits.int64):
-        graph = narrow(graph, wide=limits.int64)
-    graph = in_types(graph, on_gpu=options.backend != "cpu")
+    if options.backend == "cpu":
+        graph = graph if options.keep_all else float_products(graph, options)
+        graph = in_types(in_parts(graph, ("conv", "dense")))
+    else:
+        if options.on_cpu == NOTHING or not limits.int64:
+            graph = narrow(graph, wide=limits.int64)
+        graph = in_types(in_parts(graph, ("conv", "dense", "matmul")), on_gpu=True)
     if options.on_cpu != NOTHING:
         return _compile_mixed(graph, options, limits, spirv_cache)
     if options.layout == "image":

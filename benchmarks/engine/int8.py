@@ -36,6 +36,7 @@ from device_agent.build import binary
 from kernels.compile import compile_graph
 from kernels.frontend.load import random_inputs
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.reading.model_file import read_model
 from kernels.frontend.quantize import Quantizer, ranges
 from kernels.options import Limits, Options, Precision
 from kernels.reference import evaluate
@@ -59,7 +60,9 @@ def quantized(case: Case, folder: Path) -> dict[str, Path]:
     images = [random_inputs(case.graph, 1000 + index) for index in range(CALIBRATION)]
     ours, theirs = folder / "ours.onnx", folder / "theirs.onnx"
     graph = load_onnx(case.onnx)
-    Quantizer(case.onnx, ranges(evaluate(graph, image, dtype=np.float32, keep=True) for image in images)).write(ours)
+    Quantizer(
+        read_model(case.onnx), ranges(evaluate(graph, image, dtype=np.float32, keep=True) for image in images)
+    ).write(ours)
     logging.disable(logging.WARNING)  # its advice
     quantization.quantize_static(
         case.onnx, theirs, _Calibration(images), quant_format=quantization.QuantFormat.QDQ, per_channel=True,

@@ -56,7 +56,8 @@ def quantize(
     Example: `farm quantize model.onnx --data validation.npy --labels validation.labels.txt -o model.int8.onnx`
     """
     from kernels.frontend.examples import Examples, examples_in, given_by
-    from kernels.frontend.onnx import load_onnx
+    from kernels.frontend.onnx import import_model, load_onnx
+    from kernels.frontend.onnx.reading.model_file import read_model
     from kernels.frontend.quantize import Quantizer, check_quantizable, ranges
     from orchestrator.analysis.agreement import proportion
     from orchestrator.report.wording import percent, percent_interval
@@ -65,22 +66,23 @@ def quantize(
         raise ModelFileError(
             f"{output} is the model itself, whose weights in fp32 would be lost", remedy="give another name with -o"
         )
-    check_quantizable(model)
-    graph = load_onnx(model, given=given_by(data))
+    file = read_model(model)
+    check_quantizable(file)
+    graph = import_model(file, given=given_by(data))
     examples = Examples(graph, data, mean=mean or (0.0,), scale=scale or (1.0,))
     batch = examples_in(graph)
     compared = _whole(min(first or len(examples), len(examples)), batch)
     wanted = _labels(labels, examples)
     calibrated = _whole(min(calibrate, len(examples)), batch)
-    quantizer = Quantizer(model, ranges(_activations("ranges", graph, examples, calibrated)))
+    quantizer = Quantizer(file, ranges(_activations("ranges", graph, examples, calibrated)))
     partial = output.with_name(f".{output.name}.part")
     try:
         quantizer.write(partial)
-        after = _predictions("in 8 bits", partial, examples, compared)
+        after = _predictions("in 8 bits", load_onnx(partial, given=examples.given), examples, compared)
         partial.replace(output)
     finally:
         partial.unlink(missing_ok=True)
-    before = _predictions("as it was", model, examples, compared)
+    before = _predictions("as it was", graph, examples, compared)
     changed = before != after
     found: dict[str, Any] = {
         "model": output,
@@ -133,13 +135,11 @@ def _activations(what: str, graph: Graph, examples: Examples, which: range) -> I
         yield from progress.track(activations(graph, examples, which), total=total, description=what)
 
 
-def _predictions(what: str, model: Path, examples: Examples, which: range) -> np.ndarray[Any, Any]:
+def _predictions(what: str, graph: Graph, examples: Examples, which: range) -> np.ndarray[Any, Any]:
     """The best class of each example."""
     import numpy as np
 
     from kernels.frontend.examples import examples_in
-    from kernels.frontend.onnx import load_onnx
 
-    graph = load_onnx(model, given=examples.given)
     scores = [found[graph.outputs[0]] for found in _activations(what, graph, examples, which)]
     return np.concatenate([each.reshape(examples_in(graph), -1).argmax(1) for each in scores])

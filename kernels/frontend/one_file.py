@@ -9,22 +9,17 @@ import onnx
 from kernels.errors import ModelError
 
 from .onnx.reading.large_weights import stored_bytes
-from .onnx.reading.model_file import ModelFile, external_bytes, external_tensors, read_model
+from .onnx.reading.model_file import ModelFile, external_bytes, external_tensors
 
 MOST_BYTES = (1 << 31) - 1
 """The most bytes that protobuf takes as one message."""
-
-
-def read_whole(path: Path) -> onnx.ModelProto:
-    """Parse a model, and put its external data inside. Raises ModelError, also where a file of them cannot be read."""
-    return _take_inside(read_model(path), path)
 
 
 def one_file(model: ModelFile, path: Path) -> bytes | None:
     """Put the external data that lie beside `path` into a model, and return its content; None where it has none, and
     is one file already.
 
-    Raises ModelError as `read_whole`, and for more than a file can hold.
+    Raises ModelError as `with_data`, and for more than a file can hold.
     """
     outside = list(external_tensors(model.proto))
     if not outside:
@@ -38,10 +33,11 @@ def one_file(model: ModelFile, path: Path) -> bytes | None:
             f"{path}: with its external data it has {size} bytes; it is kept as one file, which holds {MOST_BYTES}: "
             "store its weights as FLOAT16, or measure it in parts"
         )
-    return bytes(_take_inside(model, path).SerializeToString())
+    return bytes(with_data(model, path).SerializeToString())
 
 
-def _take_inside(model: ModelFile, path: Path) -> onnx.ModelProto:
+def with_data(model: ModelFile, path: Path) -> onnx.ModelProto:
+    """Put the external data beside `path` into a model. Raises ModelError where a file of them cannot be read."""
     for tensor in external_tensors(model.proto):
         try:
             tensor.raw_data = external_bytes(tensor, path.parent)

@@ -19,9 +19,9 @@ from kernels.ir.graph import Array, Graph
 from kernels.reference import evaluate
 
 from .examples import Examples
-from .one_file import read_whole
+from .one_file import with_data
 from .onnx.reading.graphs import every_node, names_read
-from .onnx.reading.model_file import opset, read_model, tensor_array
+from .onnx.reading.model_file import ModelFile, opset, tensor_array
 from .spelling import spelled
 
 OLDEST = 13
@@ -47,22 +47,23 @@ def ranges(found: Iterable[Mapping[str, Array]]) -> Ranges:
     return known
 
 
-def check_quantizable(path: Path) -> None:
+def check_quantizable(file: ModelFile) -> None:
     """Raises ModelError for a model that is too old. Its external data are not read."""
-    if opset(read_model(path).proto, path) < OLDEST:
-        raise ModelError(f"{path}: scales by channels need opset {OLDEST} or newer; export the model with it")
+    if opset(file.proto, file.name) < OLDEST:
+        raise ModelError(f"{file.name}: scales by channels need opset {OLDEST} or newer; export the model with it")
 
 
 class Quantizer:
     """One model, to whose layers QDQ nodes are added."""
 
-    def __init__(self, path: Path, known: Ranges) -> None:
-        """Raises ModelError for a model that is too old, or has no layer with a constant weight."""
-        check_quantizable(path)
-        self._model = read_whole(path)
+    def __init__(self, file: ModelFile, known: Ranges) -> None:
+        """Take a model, which is the quantizer's from now on. Raises ModelError for one that is too old, or has no
+        layer with a constant weight."""
+        check_quantizable(file)
+        self._model = with_data(file, file.path)
         self.bytes_before = self._model.ByteSize()
         """Bytes of the model, with its external data."""
-        self._known, self._folder = known, path.parent
+        self._known, self._folder = known, file.path.parent
         self._stored = {tensor.name: tensor for tensor in self._model.graph.initializer}
         nodes = [*every_node(self._model.graph.node)]
         self._names = {*names_read(nodes), *(name for node in nodes for name in node.output), *self._stored}
@@ -74,7 +75,8 @@ class Quantizer:
             self._add(node)
         if not self.layers:
             raise ModelError(
-                f"{path}: no {', '.join(LAYERS)} has an fp32 weight that is stored; nothing to quantize: {self._mend()}"
+                f"{file.name}: no {', '.join(LAYERS)} has an fp32 weight that is stored; nothing to quantize: "
+                f"{self._mend()}"
             )
 
     def _mend(self) -> str:

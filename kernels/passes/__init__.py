@@ -9,6 +9,7 @@ from kernels.checkpoint import checkpoint
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.lower.activation import AT_END, ON_GPU
+from kernels.lower.cpu.algorithms import rounds_input
 from kernels.options import Options
 
 from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
@@ -102,7 +103,13 @@ def prepare(
         asked = options.algorithm != "auto" or options.granularity or options.pixels or options.layers
         fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
         fuse |= {HALVES} if options.half else set()
-    graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
+    if options.backend == "cpu":
+        graph = quantized_inputs(eliminate_identities(prune(graph)), options)
+    if any(map(rounds_input, graph.nodes)):
+        graph = rounded_outputs(optimise(graph, fuse=fuse - {"elementwise"}), options)
+        graph = fuse_maps(graph) if "elementwise" in fuse else graph
+    else:
+        graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     if options.backend == "cpu":
         return end_layers(graph, AT_END.keys()) if "activation" in options.fusions else graph
     graph = end_layers(graph, ON_GPU) if "activation" in options.fusions else graph

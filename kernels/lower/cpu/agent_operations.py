@@ -45,7 +45,8 @@ _PLACES = " ".join(f"{name}_start {name}_image {name}_head {name}_row" for name 
 _INT8_BUFFERS = "src weight scale sums bias residual affine"
 _INT8_CONV = (
     "n c h w k oh ow kh kw sh sw pad_t pad_l dh dw groups source has_bias has_residual activation dst_channels "
-    "dst_offset steps_given zero sums_rounded sums_zero scaled branch_rounded branch_zero residual_zero out_zero writes"
+    "dst_offset steps zero sums_rounded sums_zero scaled branch_rounded branch_zero residual_zero out_zero writes "
+    "offsets"
 )
 _INT8_SCALES = "lo hi step sums_step branch_step residual_step out_step"
 
@@ -125,9 +126,11 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # src (n, c) and dst (n, m) row-major; weight (m blocks, c, 16)
     "dense_nc16": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
     # as conv2d_nc16 and dense in 8 bits: weight int8 (k blocks, depth / 4, 16, 4), of a lane its `scale` and
-    # its weights' sum (int32), (k blocks, 16) each; `values` holds the input in uint8, by its image's or row's range,
-    # or where `steps_given` by a scale and the whole number of 0. `source` 0 blocks, 1 row-major, 2 blocks of uint8 of
-    # the given steps, which are read in place where there are no pads; `has_residual` 1 floats, 2 uint8. Before the
+    # its weights' sum (int32), (k blocks, 16) each; `values` holds the input in uint8, by (`steps`) 0 its image's or
+    # row's range, 1 a scale and the whole number of 0, 2 the range of all, as ONNX's DynamicQuantizeLinear has it.
+    # Where there are `offsets`, these lie behind the sums: what all weights of an output are less than they should be.
+    # `source` 0 blocks, 1 row-major, 2 blocks of uint8 of the given steps, which are read in place where there are no
+    # pads; `has_residual` 1 floats, 2 uint8. Before the
     # residual is added, sums with their bias are rounded to a grid (`sums_rounded`), scaled and shifted by `affine`
     # (2, k blocks, 16) (`scaled`), and rounded to another grid (`branch_rounded`). `writes`: 1 floats to dst, 2 uint8
     # to codes, 4 what that stands for to dst; a buffer that is absent is given as one that is written
@@ -135,7 +138,7 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     # one input channel a group; weight int8 (k blocks, kh, kw, 16); k is a multiple of c
     "depthwise_int8": _parameters(f"{_INT8_BUFFERS} codes* dst*", _INT8_CONV, _INT8_SCALES),
     "dense_int8": _parameters(
-        "src weight scale sums bias values* dst*", "n c m has_bias activation steps_given zero", "lo hi step"
+        "src weight scale sums bias values* dst*", "n c m has_bias activation steps zero offsets", "lo hi step"
     ),
     # dst of shape (d0..d5): an expression of up to four operands with strides; an instruction is function << 24 |
     # register << 16 | register << 8 | register, registers are operands, then f0..f15, then results in their order;

@@ -186,23 +186,32 @@ def algorithm_of(options: Options, graph: Graph, node: Node) -> CpuAlgorithm:
     """The algorithm of a conv node; `direct` where there is no choice."""
     if not CPU_CONVOLUTIONS.has_choice(graph, node):
         return ALGORITHMS["direct"]
-    conv = convolution_of(graph, node)
-    in_int8 = options.precision == "int8" and options.algorithm == "auto"
-    if in_int8 and int8_fits(conv, graph.constants[node.inputs[1]]):
+    if in_int8(options, graph, node):
         return INT8
-    choice = CPU_CONVOLUTIONS.choose(options, Limits(), node.name, conv)
+    choice = CPU_CONVOLUTIONS.choose(options, Limits(), node.name, convolution_of(graph, node))
     return ALGORITHMS[choice.algorithm]
 
 
 def in_int8(options: Options, graph: Graph, node: Node) -> bool:
-    """Return whether a node is computed in 8 bits."""
-    if options.precision != "int8" or options.algorithm != "auto" or node.op not in ("conv", "dense"):
+    """Return whether a node is computed in 8 bits: by the precision, or as the model says."""
+    return (options.precision == "int8" or rounds_input(node)) and fits_int8(options, graph, node)
+
+
+def rounds_input(node: Node) -> bool:
+    """Return whether a layer rounds its input as the model says (`kernels/passes/int8/pairs.py`)."""
+    return "input_steps" in node.attributes or "own_range" in node.attributes
+
+
+def fits_int8(options: Options, graph: Graph, node: Node) -> bool:
+    """Return whether a node can be computed in 8 bits."""
+    if options.algorithm != "auto" or node.op not in ("conv", "dense"):
         return False
+    if any(name not in graph.constants for name in node.inputs[1:3] if name):
+        return False
+    weight = graph.constants[node.inputs[1]]
     if node.op == "conv":
-        return algorithm_of(options, graph, node) is INT8
-    weight = graph.constants.get(node.inputs[1])
-    stored = weight is not None and all(name in graph.constants for name in node.inputs[2:3] if name)
-    return stored and weight is not None and weight.shape[0] <= INT8_DEPTH and bool(np.isfinite(weight).all())
+        return int8_fits(convolution_of(graph, node), weight)
+    return weight.shape[0] <= INT8_DEPTH and bool(np.isfinite(weight).all())
 
 
 def winograd_pays(conv: Convolution) -> bool:

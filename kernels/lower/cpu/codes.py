@@ -33,8 +33,6 @@ class Codes:
 
 def stored_as_codes(graph: Graph, options: Options, placed: Collection[str]) -> dict[str, Codes]:
     """Return the codes of each tensor that has some; `placed` are parts of other tensors, which are floats."""
-    if options.precision != "int8":
-        return {}
     layers = {node.output for node in graph.nodes if node.op == "conv" and algorithm_of(options, graph, node) is INT8}
     uses: dict[str, list[_Use]] = {}
     for node in graph.nodes:

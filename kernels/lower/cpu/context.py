@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from .codes import stored_as_codes
 from .layout import in_blocks
 from .packing import BLOCK, blocks
 
+T = TypeVar("T")
 _NUMPY: dict[Held, str] = {"f32": "<f4", "i32": "<i4", "i64": "<i8"}
 _PLACEABLE = frozenset({"conv", "max_pool", "average_pool"})
 """Operations that write at a channel offset of a larger result."""
@@ -47,6 +48,7 @@ class CpuContext:
         self._parts = _contiguous(graph, self._in_blocks, self._aliases) if "concat" in options.fusions else {}
         self._origins = _origins(graph)
         self._views: dict[str, tuple[str, int, int]] = {}
+        self._made: dict[tuple[object, ...], object] = {}
         self.codes = stored_as_codes(graph, options, self._aliases)
         """Tensors in 8 bits."""
 
@@ -81,6 +83,12 @@ class CpuContext:
     def weight(self, name: str, array: Array, layout: Literal["plain", "packed"] = "plain", dtype: Held = "f32") -> str:
         described = Tensor(shape=array.shape, dtype=dtype, layout=layout)
         return self.draft.add_weight(name, array.astype(_NUMPY[dtype]).tobytes(), described)
+
+    def once(self, key: tuple[object, ...], make: Callable[[], T]) -> T:
+        """Return what is made of a constant: the same for the same key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(T, self._made[key])
 
     def packed(self, name: str, array: npt.NDArray[np.int8] | npt.NDArray[np.int32]) -> str:
         """Whole numbers in an operation's own order."""

@@ -10,10 +10,11 @@ from kernels.lower.activation import activation_scalars
 from kernels.options import Limits
 from kernels.plan.model import Tensor
 
-from .algorithms import CPU_CONVOLUTIONS, algorithm_of, has_own_filters, joined_groups
+from .algorithms import CPU_CONVOLUTIONS, algorithm_of, has_own_filters, joined_groups, rounds_input
 from .context import CpuContext
 from .packing import (
     BLOCK,
+    MOST_WITH_OFFSETS,
     WINOGRAD_TILE,
     blocks,
     join_groups,
@@ -37,6 +38,8 @@ _IN_PLACE = (1, 2, 4)
 _NO_STEPS = (0.0, 0)
 _CODES, _RESIDUAL_CODES = 2, 2
 """Values of `source` and `has_residual`."""
+_BY_ALL = 2
+"""A value of `steps`."""
 _FLOATS, _AS_CODES, _ROUNDED = 1, 2, 4
 """Values of `writes`."""
 
@@ -96,17 +99,19 @@ def _padded(context: CpuContext, node: Node, src: str) -> tuple[str, dict[str, i
 
 
 def _int8(context: CpuContext, node: Node, conv: Convolution) -> None:
-    depthwise, on_grid = has_own_filters(conv), "input_steps" in node.attributes
+    depthwise, on_grid = has_own_filters(conv), rounds_input(node)
     codes = context.codes.get(node.inputs[0])
     in_codes = codes is not None and codes.steps == node.attributes.get("input_steps")
     plain = not in_codes and not depthwise and conv.c < BLOCK and context.is_plain(node.inputs[0])
     weight = context.graph.constants[node.inputs[1]]
+    offsets = on_grid and weight[0].size <= MOST_WITH_OFFSETS
     if depthwise:
-        packed = pack_int8_depthwise(weight, on_grid=on_grid)
+        packed = pack_int8_depthwise(weight, on_grid=on_grid, offsets=offsets)
     else:
-        packed = pack_int8(weight, plain_source=plain, on_grid=on_grid)
+        packed = pack_int8(weight, plain_source=plain, on_grid=on_grid, offsets=offsets)
     given, step = input_steps(node)
     ints = {**_sizes(conv), "k": conv.k, "groups": conv.groups, **given}
+    ints["offsets"] = int(packed.sums.ndim > packed.scale.ndim)
     ints["source"] = _CODES if in_codes else int(plain)
     buffers = {
         "scale": context.weight(f"{node.name}:scale", packed.scale, "packed"),
@@ -158,9 +163,11 @@ def _int8_end(context: CpuContext, node: Node) -> tuple[dict[str, str], dict[str
 
 
 def input_steps(node: Node) -> tuple[dict[str, int], dict[str, float]]:
-    """Return how the input becomes whole numbers, for an operation in 8 bits: by its own range, or by the model's."""
+    """Return how the input becomes whole numbers, for an operation in 8 bits: by ranges of its rows or images, by the
+    model's steps, or by the range of all."""
     step, zero = node.attributes.get("input_steps", (0.0, 0))
-    return {"steps_given": int(step > 0), "zero": zero}, {"step": step}
+    steps = _BY_ALL if "own_range" in node.attributes else int(step > 0)
+    return {"steps": steps, "zero": zero}, {"step": step}
 
 
 def _depthwise(context: CpuContext, node: Node, conv: Convolution) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -12,12 +13,12 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
 
-from .algorithms import in_int8
+from .algorithms import in_int8, rounds_input
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
 from .general import lower_gather, lower_map, lower_reduce, lower_roi_align, lower_sort, lower_suppress, lower_take
 from .images import lower_instance_norm, lower_pad, lower_resize
-from .packing import BLOCK, blocks, pack_bias, pack_dense, pack_int8
+from .packing import BLOCK, MOST_WITH_OFFSETS, blocks, pack_bias, pack_dense, pack_int8
 from .rows import lower_attention, lower_row_norm
 
 
@@ -42,12 +43,17 @@ def _dense(context: CpuContext, node: Node) -> None:
         and _bias_is_constant(context, node)
     ):
         if in_int8(context.options, context.graph, node):
-            operation, buffers = "dense_int8", _int8_weights(context, node, weight)
             given, step = input_steps(node)
-            ints, floats = {**ints, **given}, {**floats, **step}
+            key = "int8", node.inputs[1], rounds_input(node)
+            whole, offsets = context.once(key, lambda: _int8_weights(context, node, weight))
+            values = context.scratch(f"{node.name}:values", n * -(-c // 4) * 4, "u8")
+            operation, buffers = "dense_int8", {**whole, "values": values}
+            ints, floats = {**ints, **given, "offsets": int(offsets)}, {**floats, **step}
+            context.draft.chosen[node.name] = "int8"
         else:
             operation = "dense_nc16"
-            buffers = {"weight": context.weight(f"{node.name}:weight", pack_dense(weight), "packed")}
+            pack = partial(context.weight, f"{node.name}:weight", layout="packed")
+            buffers = {"weight": context.once(("dense", node.inputs[1]), lambda: pack(pack_dense(weight)))}
         if has_bias:
             bias = context.weight(f"{node.name}:bias", pack_bias(context.graph.constants[node.inputs[2]]), "packed")
     else:
@@ -58,17 +64,17 @@ def _dense(context: CpuContext, node: Node) -> None:
     context.call(operation, node, buffers, ints, floats, 2 * n * c * m)
 
 
-def _int8_weights(context: CpuContext, node: Node, weight: Array) -> dict[str, str]:
-    """Weights of a dense layer in 8 bits, and the memory for its input in 8 bits."""
-    packed = pack_int8(weight.T[:, :, None, None], plain_source=True, on_grid="input_steps" in node.attributes)
-    context.draft.chosen[node.name] = "int8"
-    n, c = context.graph.shapes[node.inputs[0]]
-    return {
+def _int8_weights(context: CpuContext, node: Node, weight: Array) -> tuple[dict[str, str], bool]:
+    """Weights of a dense layer in 8 bits, and whether they have offsets."""
+    is_rounded = rounds_input(node)
+    offsets = is_rounded and len(weight) <= MOST_WITH_OFFSETS
+    packed = pack_int8(weight.T[:, :, None, None], plain_source=True, on_grid=is_rounded, offsets=offsets)
+    buffers = {
         "weight": context.packed(f"{node.name}:weight", packed.weight),
         "scale": context.weight(f"{node.name}:scale", packed.scale, "packed"),
         "sums": context.packed(f"{node.name}:sums", packed.sums),
-        "values": context.scratch(f"{node.name}:values", n * -(-c // 4) * 4, "u8"),
     }
+    return buffers, packed.sums.ndim > packed.scale.ndim
 
 
 def _bias_is_constant(context: CpuContext, node: Node) -> bool:

@@ -8,49 +8,46 @@ once more changes nothing: of two equal pairs with nothing but that between, the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
-from kernels.lower.cpu.algorithms import in_int8
+from kernels.lower.cpu.algorithms import fits_int8
+from kernels.lower.cpu.packing import has_grid
 from kernels.options import Options
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import rebuilt
 
-_LEVELS = 255
-"""Steps between the least and the largest number of 8 bits."""
+from .pairs import Steps, qdq_pair, rounded_input
+
 _KEEP_GRID = frozenset({"concat", "max_pool", "relu", "reshape", "slice", "transpose"})
-Steps = tuple[float, int]
-"""Scale, and 0 as uint8."""
 
 
 def quantized_inputs(graph: Graph, options: Options) -> Graph:
-    """Let such a layer read what its QuantizeLinear read, with the attribute `input_steps`."""
+    """Let such a layer read what its QuantizeLinear read, with the attribute `input_steps` or `own_range`. Where the
+    precision does not ask for 8 bits, it is one whose weights are on a grid, too, so that nothing else is rounded."""
     by, uses = producers(graph), use_counts(graph)
+    shapes, before, on_grid = dict(graph.shapes), dict[str, Node](), dict[str, bool]()
     for node in graph.nodes:
-        found = qdq_pair(by, node.inputs[0]) if in_int8(options, graph, node) else None
-        if found:
-            source, steps = found
-            _skip_equal(by, uses, source, steps)
-            attributes = {**node.attributes, "input_steps": steps}
-            by[node.output] = replace(node, inputs=(source, *node.inputs[1:]), attributes=attributes)
-    return prune(rebuilt(graph, [by[node.output] for node in graph.nodes]))
-
-
-def qdq_pair(by: Mapping[str, Node], tensor: str) -> tuple[str, Steps] | None:
-    """Return what a QDQ pair before a tensor read, and its steps; None: there is no pair."""
-    back = by.get(tensor)
-    there = by.get(back.inputs[0]) if back is not None and back.op == "map" and back.inputs else None
-    if back is None or there is None or there.op != "map":
-        return None
-    match there.attributes["expression"], back.attributes["expression"]:
-        case (
-            ("min", ("max", ("add", ("round", ("div", "a", float(scale))), float(zero)), float(low)), float(high)),
-            ("mul", ("sub", "a", float(same_zero)), float(same_scale)),
-        ) if (scale, zero) == (same_scale, same_zero) and scale > 0 and high - low == _LEVELS:
-            return there.inputs[0], (scale, int(zero - low))
-    return None
+        found = rounded_input(graph, by, node.inputs[0]) if fits_int8(options, graph, node) else None
+        if found is None or (found.steps is None and options.backend != "cpu"):
+            continue
+        if options.precision != "int8":
+            if node.inputs[1] not in on_grid:
+                on_grid[node.inputs[1]] = has_grid(graph, node)
+            if not on_grid[node.inputs[1]]:
+                continue
+        if found.steps is not None:
+            _skip_equal(by, uses, found.name, found.steps)
+        name, shape = found.name, graph.shapes[node.inputs[0]]
+        if shapes[name] != shape:
+            name = f"{node.output}.source"
+            before[node.output] = Node(name, "reshape", (found.name,), (name,), {"shape": shape})
+            shapes[name] = shape
+        attributes = {**node.attributes, **found.attributes}
+        by[node.output] = replace(node, inputs=(name, *node.inputs[1:]), attributes=attributes)
+    nodes = [each for node in graph.nodes for each in (before.get(node.output), by[node.output]) if each is not None]
+    return prune(rebuilt(graph, nodes, shapes=shapes))
 
 
 def _skip_equal(by: dict[str, Node], uses: Counter[str], tensor: str, steps: Steps) -> None:

@@ -20,7 +20,7 @@ from kernels.passes.fuse_residuals import same_shapes
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import rebuilt, renamed
 
-from .quantized_inputs import Steps, qdq_pair
+from .pairs import Steps, qdq_pair
 
 RESIDUAL = 3
 """Number of the input."""

@@ -97,7 +97,7 @@ class _Move:
             inputs = (self._cut(node.inputs[0], cut, axis), *node.inputs[1:3], *added)
         elif node.op == "transpose":
             inputs = (self._cut(node.inputs[0], cut, node.attributes["perm"][cut.attributes["axis"]]),)
-        elif node.op == "dense":
+        elif node.op == "dense" and "own_range" not in node.attributes:
             x, *constants = node.inputs[:3]
             inputs = (self._cut(x, cut, 0), *constants, *(self._cut(name, cut, 0) for name in node.inputs[3:]))
         else:
@@ -118,7 +118,7 @@ class _Move:
             return replace(cut, inputs=(whole,))
         if self._readers[source] > 1 or self._readers[reshape.output] > 1:
             return None
-        if node.op == "dense" and before[-1:] == shape[-1:]:
+        if node.op == "dense" and before[-1:] == shape[-1:] and "own_range" not in node.attributes:
             return self._dense(cut, node, shape)
         return self._attention(cut, node, shape) if node.op == "attention" else None
 

@@ -15,6 +15,7 @@ from onnxruntime import quantization
 from kernels.compile import compile_graph
 from kernels.frontend.examples import Examples
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.reading.model_file import read_model
 from kernels.frontend.quantize import Quantizer, activations, ranges
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
@@ -157,7 +158,7 @@ def test_a_network_that_the_farm_quantized(agent: Agent, tmp_path: Path, seed: i
     np.save(tmp_path / "x.npy", rng.standard_normal((6, *SHAPE[1:])).astype(np.float32))
     graph = load_onnx(path)
     found = activations(graph, Examples(graph, tmp_path / "x.npy"), range(6))
-    Quantizer(path, ranges(found)).write(tmp_path / "q.onnx")
+    Quantizer(read_model(path), ranges(found)).write(tmp_path / "q.onnx")
     x = np.load(tmp_path / "x.npy")[:1]
     ours, operations = in_8_bits(agent, load_onnx(tmp_path / "q.onnx"), x)
     assert {"conv2d_int8", "dense_int8"} <= {*operations}

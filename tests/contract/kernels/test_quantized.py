@@ -10,6 +10,7 @@ import pytest
 from kernels.compile import compile_graph
 from kernels.frontend.examples import Examples
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.reading.model_file import read_model
 from kernels.frontend.quantize import Quantizer, activations, ranges
 from kernels.options import Limits, Options
 from tests.contract.agent.driver import Agent
@@ -27,7 +28,7 @@ def test_a_quantized_model_computes_what_onnxruntime_does(tmp_path: Path, seed: 
     np.save(tmp_path / "x.npy", rng.standard_normal((4, *SHAPE[1:])).astype(np.float32))
     graph = load_onnx(single)
     found = activations(graph, Examples(graph, tmp_path / "x.npy"), range(4))
-    Quantizer(single, ranges(found)).write(tmp_path / "q.onnx")
+    Quantizer(read_model(single), ranges(found)).write(tmp_path / "q.onnx")
     x = {"x": np.load(tmp_path / "x.npy")[:1]}
     wanted = run_onnxruntime(tmp_path / "q.onnx", x)["y"]
     bundle = compile_graph(load_onnx(tmp_path / "q.onnx"), Options(api), limits_here(agent.binary, api))  # type: ignore[arg-type]

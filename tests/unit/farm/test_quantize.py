@@ -79,6 +79,15 @@ def test_weights_lie_in_8_bits_by_channels(tmp_path: Path, digits: Any) -> None:
         assert np.abs(stored[f"{name}.int8"] * step - weight).max() <= 0.501 * step.max()
 
 
+def test_each_model_is_parsed_once(tmp_path: Path, digits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that is quantized, and the one in 8 bits."""
+    _, words = saved(tmp_path, digits)
+    parse, count = onnx.load_model_from_string, list[int]()
+    monkeypatch.setattr(onnx, "load_model_from_string", lambda content: count.append(len(content)) or parse(content))
+    assert main((*words, "--first", "1", "--calibrate", "2")) == 0
+    assert len(count) == 2
+
+
 def test_data_beside_the_model_are_counted_and_the_model_is_not_overwritten(
     tmp_path: Path, digits: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

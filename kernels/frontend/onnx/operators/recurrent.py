@@ -12,6 +12,9 @@ from kernels.frontend.onnx.operator import Operator
 from kernels.frontend.onnx.steps import Steps
 from kernels.ir import compositions as c
 from kernels.ir.expressions import Expression, with_operands
+from kernels.ir.rounding import BACK
+
+from .quantized import dynamic_steps
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _USUAL = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
@@ -110,13 +113,7 @@ def _factor(s: Steps, x: str) -> str:
     """x as products read it."""
     if not s.attribute(IN_EIGHT_BITS):
         return x
-    axes = range(len(s.shape(x)))
-    low = s.map(("min", "a", 0.0), s.reduce(x, axes, "min"))
-    high = s.map(("max", "a", 0.0), s.reduce(x, axes, "max"))
-    scale = s.map(("select", ("equal", "a", "b"), 1.0, ("div", ("sub", "a", "b"), 255.0)), high, low)
-    zero = s.map(("round", c.clip(("div", ("neg", "a"), "b"), 0.0, 255.0)), low, scale)
-    steps = c.clip(("add", ("round", ("div", "a", "b")), "c"), 0.0, 255.0)
-    return s.map(("mul", ("sub", steps, "c"), "b"), x, scale, zero)
+    return s.map(BACK, x, *dynamic_steps(s, x))
 
 
 def _initial(s: Steps, number: int, index: int, batch: int, size: int) -> str:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import control, dynamic, runtime, sequences
+from . import control, runtime, sequences
 
-OPERATORS = (*control.OPERATORS, *dynamic.OPERATORS, *runtime.OPERATORS, *sequences.OPERATORS)
+OPERATORS = (*control.OPERATORS, *runtime.OPERATORS, *sequences.OPERATORS)

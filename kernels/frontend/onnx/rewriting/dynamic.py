@@ -7,38 +7,17 @@ import onnx
 
 from kernels.frontend.onnx.context import AnyArray, OnnxNode
 from kernels.frontend.onnx.nodes import OPSET, Nodes
-from kernels.frontend.onnx.operator import Operator
 from kernels.frontend.onnx.operators.recurrent import IN_EIGHT_BITS
 from kernels.frontend.spelling import spelled
-
-
-def linear(n: Nodes) -> None:
-    """DynamicQuantizeLinear, as onnxruntime has it: nothing but zeros has the scale 1, where ONNX divides 0 by 0."""
-    scale, at = _scale(n, n.node.input(0))
-    zero = n.cast(at, to=onnx.TensorProto.UINT8)
-    n.quantize_linear(n.node.input(0), scale, zero, to_output=0)
-    n.end(scale, 1)
-    n.end(zero, 2)
 
 
 def matmul(n: Nodes) -> None:
     """DynamicQuantizeMatMul: the first factor is rounded so."""
     a, b, b_scale, b_zero, bias = (*n.node.inputs, "", "")[:5]
-    scale, at = _scale(n, a)
-    zero, most = n.store(0, np.float32), n.store(255, np.float32)
-    steps = n.clip(n.add(n.round(n.div(a, scale)), at), zero, most)
-    weight = n.dequantize_linear(b, b_scale, *([b_zero] if b_zero else []), axis=len(n.shape(b)) - 1)
-    y = n.mul(n.matmul(n.sub(steps, at), weight), scale)
+    whole, scale, zero = n.several("dynamic_quantize_linear", 3, a)
+    y = n.cast(n.matmul_integer(whole, b, zero, *([b_zero] if b_zero else [])), to=onnx.TensorProto.FLOAT)
+    y = n.mul(y, n.mul(scale, b_scale))
     n.end(n.add(y, bias) if bias else y)
-
-
-def _scale(n: Nodes, x: str) -> tuple[str, str]:
-    """Return the size of a step, and the step that is 0."""
-    zero, most, one = (n.store(number, np.float32) for number in (0, 255, 1))
-    low = n.min(n.reduce_min(x, keepdims=0), zero)
-    span = n.sub(n.max(n.reduce_max(x, keepdims=0), zero), low)
-    scale = n.where(n.equal(span, zero), one, n.div(span, most))
-    return scale, n.round(n.clip(n.div(n.neg(low), scale), zero, most))
 
 
 def lstm(n: Nodes) -> None:
@@ -58,6 +37,3 @@ def _real(n: Nodes, index: int, scale: int) -> AnyArray:
     zero = n.constant(scale + 1).reshape(shape) if n.node.input(scale + 1) else 0.0
     real: AnyArray = (weight.astype(np.float32) - np.asarray(zero, np.float32)) * by.reshape(shape)
     return real
-
-
-OPERATORS = (Operator("DynamicQuantizeLinear", write=linear),)

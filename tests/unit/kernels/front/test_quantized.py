@@ -17,6 +17,7 @@ from onnxruntime import quantization
 from kernels.errors import ModelError, UnsupportedNode
 from kernels.frontend.examples import Examples
 from kernels.frontend.onnx import load_onnx
+from kernels.frontend.onnx.reading.model_file import read_model
 from kernels.frontend.quantize import Quantizer, activations, ranges
 from kernels.passes import optimise
 from kernels.reference import evaluate
@@ -130,7 +131,7 @@ def test_layers_that_the_farm_quantized_compute_what_they_did(tmp_path: Path, se
     np.save(tmp_path / "x.npy", rng.standard_normal((6, *SHAPE[1:])).astype(np.float32))
     graph = load_onnx(path)
     examples = Examples(graph, tmp_path / "x.npy")
-    quantizer = Quantizer(path, ranges(activations(graph, examples, range(6))))
+    quantizer = Quantizer(read_model(path), ranges(activations(graph, examples, range(6))))
     quantizer.write(tmp_path / "q.onnx")
     assert quantizer.layers == ["c0", "c1", "y"]
     x = {"x": np.load(tmp_path / "x.npy")[:1]}
@@ -147,7 +148,7 @@ def test_what_the_reference_computed_goes_at_once(tmp_path: Path, seed: int) -> 
     path = network(tmp_path / "m.onnx", rng, 13)
     x = rng.standard_normal(SHAPE).astype(np.float32)
     known = ranges([evaluate(load_onnx(path), {"x": x}, dtype=np.float32, keep=True)])
-    Quantizer(path, known).write(tmp_path / "q.onnx")
+    Quantizer(read_model(path), known).write(tmp_path / "q.onnx")
     gc.disable()
     try:
         graph = load_onnx(tmp_path / "q.onnx")
@@ -181,7 +182,7 @@ def test_what_only_a_branch_reads_is_kept(tmp_path: Path, seed: int) -> None:
     constants = {"w": rng.standard_normal((3, 4)).astype(np.float32), "bias": bias, "c": np.array(True)}
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 3)}, ["y"], constants)
     (tmp_path / "q").mkdir()
-    Quantizer(path, {"x": (-1.0, 1.0)}).write(tmp_path / "q" / "m.onnx")
+    Quantizer(read_model(path), {"x": (-1.0, 1.0)}).write(tmp_path / "q" / "m.onnx")
     x = rng.uniform(-1, 1, (2, 3)).astype(np.float32)
     ours, theirs = (evaluate(load_onnx(each), {"x": x})["y"] for each in (tmp_path / "q" / "m.onnx", path))
     np.testing.assert_allclose(ours, theirs, atol=0.05 * np.abs(theirs).max() + 0.05)

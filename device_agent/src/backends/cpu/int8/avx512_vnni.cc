@@ -15,25 +15,35 @@ namespace {
 
 template <int R, int V>
 void tile_of(const Int8Product& p) {
-  __m512i sum[V][R];
-  for (int v = 0; v < V; ++v)
-    for (int r = 0; r < R; ++r) sum[v][r] = _mm512_setzero_si512();
+  constexpr int kApart = R * V <= 2 ? 4 : R * V <= 4 ? 2 : 1;  // sums side by side: one waits four cycles for the one before
+  __m512i sum[kApart][V][R];
+  for (int u = 0; u < kApart; ++u)
+    for (int v = 0; v < V; ++v)
+      for (int r = 0; r < R; ++r) sum[u][v][r] = _mm512_setzero_si512();
   const int8_t* weight = p.weight;
+  const auto add = [&](const uint8_t* from, __m512i (&to)[V][R]) {
+    __m512i by[V];
+    for (int v = 0; v < V; ++v) by[v] = _mm512_loadu_si512(weight + v * p.weight_stride);
+    for (int r = 0; r < R; ++r) {
+      int32_t four;
+      __builtin_memcpy(&four, from + r * p.pixel_stride, sizeof four);
+      const __m512i values = _mm512_set1_epi32(four);
+      for (int v = 0; v < V; ++v) to[v][r] = _mm512_dpbusd_epi32(to[v][r], values, by[v]);
+    }
+    weight += 64;
+  };
   for (int64_t run = 0; run < p.runs; ++run) {
     const uint8_t* from = p.values + p.offsets[run];
-    for (int64_t step = 0; step < p.steps; ++step, from += 4, weight += 64) {
-      __m512i by[V];
-      for (int v = 0; v < V; ++v) by[v] = _mm512_loadu_si512(weight + v * p.weight_stride);
-      for (int r = 0; r < R; ++r) {
-        int32_t four;
-        __builtin_memcpy(&four, from + r * p.pixel_stride, sizeof four);
-        const __m512i values = _mm512_set1_epi32(four);
-        for (int v = 0; v < V; ++v) sum[v][r] = _mm512_dpbusd_epi32(sum[v][r], values, by[v]);
-      }
-    }
+    int64_t step = 0;
+    for (; step + kApart <= p.steps; step += kApart)
+      for (int u = 0; u < kApart; ++u, from += 4) add(from, sum[u]);
+    for (; step < p.steps; ++step, from += 4) add(from, sum[0]);
   }
   for (int v = 0; v < V; ++v)
-    for (int r = 0; r < R; ++r) _mm512_storeu_si512(p.sums + (v * R + r) * 16, sum[v][r]);
+    for (int r = 0; r < R; ++r) {
+      for (int u = 1; u < kApart; ++u) sum[0][v][r] = _mm512_add_epi32(sum[0][v][r], sum[u][v][r]);
+      _mm512_storeu_si512(p.sums + (v * R + r) * 16, sum[0][v][r]);
+    }
 }
 
 // From four taps of sixteen lanes to sixteen lanes of four taps.

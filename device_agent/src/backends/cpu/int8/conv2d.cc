@@ -60,7 +60,8 @@ class Product2d {
           offsets_.push_back(((block * v_.rows + ky * v_.dh) * v_.columns + kx * v_.dw) * v_.lanes());
   }
 
-  void run(int64_t image, const uint8_t* values, const Int8Steps& steps, ThreadPool& pool) const {
+  void run(int64_t image, const uint8_t* values, const Int8Steps& steps, ThreadPool& pool) {
+    if (v_.has_offsets) add_windows(values, steps, pool);
     const int64_t pairs = (v_.group_blocks() + kernels_.blocks - 1) / kernels_.blocks;
     const int64_t wanted = pool.threads() > 1 ? kTasksPerThread * pool.threads() : 1;
     const int64_t bytes = v_.group_source_blocks() * v_.rows * v_.columns * v_.lanes();
@@ -74,21 +75,53 @@ class Product2d {
   }
 
  private:
+  // The sum of each window of each group, less as many zeros: a product with weights of 1.
+  void add_windows(const uint8_t* values, const Int8Steps& steps, ThreadPool& pool) {
+    const int64_t channels = v_.c / v_.groups, lanes = v_.lanes(), taps = v_.kh * v_.kw;
+    std::vector<int8_t> ones(static_cast<size_t>(v_.depth() * kBlock));
+    for (int64_t i = 0; i < v_.depth() * kBlock; ++i) {
+      const int64_t d = i / (4 * kBlock) * 4 + i % 4;
+      ones[static_cast<size_t>(i)] = d / (lanes * taps) * lanes + d % lanes < channels ? 1 : 0;
+    }
+    const auto zeros = static_cast<int32_t>(taps * channels) * steps.zero;
+    windows_.resize(static_cast<size_t>(v_.groups * v_.oh * v_.ow));
+    pool.each(v_.groups * tiles_, [&](int64_t i, int) {
+      int32_t sums[kInt8MostPixels * kBlock];
+      const Place at(*this, i % tiles_);
+      product(values, i / tiles_, at, ones.data(), 1, sums);
+      for (int64_t p = 0; p < at.pixels; ++p) windows_[static_cast<size_t>(i / tiles_ * v_.oh * v_.ow + at.pixel + p)] = sums[p * kBlock] - zeros;
+    });
+  }
+
+  // A tile: its first output, how many, and where what they read begins.
+  struct Place {
+    int64_t pixel, pixels, source;
+    Place(const Product2d& of, int64_t tile) {
+      const Conv& v = of.v_;
+      const int64_t x = tile % of.across_ * of.width_;
+      pixel = tile / of.across_ * of.line_ + x, pixels = std::min(of.width_, of.line_ - x);
+      source = v.pointwise() ? pixel : pixel / v.ow * v.sh * v.columns + pixel % v.ow * v.sw;
+    }
+  };
+
+  void product(const uint8_t* values, int64_t group, const Place& at, const int8_t* weight, int64_t blocks, int32_t* sums) const {
+    values += group * v_.group_source_blocks() * v_.rows * v_.columns * v_.lanes();
+    kernels_.product({values + at.source * v_.lanes(), v_.sw * v_.lanes(), offsets_.data(), static_cast<int64_t>(offsets_.size()),
+                      v_.lanes() / 4, weight, kBlock * v_.depth(), static_cast<int>(at.pixels), static_cast<int>(blocks), sums});
+  }
+
   void multiply(int64_t image, const uint8_t* values, int64_t group, int64_t first, int64_t tile, int64_t end,
                 const Int8Steps& steps) const {
     const int64_t blocks = std::min<int64_t>(kernels_.blocks, v_.group_blocks() - first), block = group * v_.group_blocks() + first;
     int32_t sums[kInt8MostPixels * kInt8MostBlocks * kBlock];
     static_assert(kInt8MostBlocks == 2);
     Int8End ends[] = {Int8End(v_, steps, image, block), Int8End(v_, steps, image, block + blocks - 1)};
-    values += group * v_.group_source_blocks() * v_.rows * v_.columns * v_.lanes();
+    const int32_t* windows = v_.has_offsets ? windows_.data() + group * v_.oh * v_.ow : nullptr;
     for (; tile < end; ++tile) {
-      const int64_t x = tile % across_ * width_, pixel = tile / across_ * line_ + x, pixels = std::min(width_, line_ - x);
-      const int64_t place = v_.pointwise() ? pixel : pixel / v_.ow * v_.sh * v_.columns + pixel % v_.ow * v_.sw;
-      kernels_.product({values + place * v_.lanes(), v_.sw * v_.lanes(), offsets_.data(), static_cast<int64_t>(offsets_.size()),
-                        v_.lanes() / 4, v_.weight + block * kBlock * v_.depth(), kBlock * v_.depth(), static_cast<int>(pixels),
-                        static_cast<int>(blocks), sums});
+      const Place at(*this, tile);
+      product(values, group, at, v_.weight + block * kBlock * v_.depth(), blocks, sums);
       for (int64_t b = 0; b < blocks; ++b)
-        ends[b].finish(kernels_, pixel, pixels, sums + b * pixels * kBlock);
+        ends[b].finish(kernels_, at.pixel, at.pixels, sums + b * at.pixels * kBlock, windows == nullptr ? windows : windows + at.pixel);
     }
   }
 
@@ -96,12 +129,13 @@ class Product2d {
   const Int8Kernels& kernels_;
   int64_t line_, width_, across_, tiles_;
   std::vector<int64_t> offsets_;
+  std::vector<int32_t> windows_;
 };
 
 void run(const Call& call, ThreadPool& pool) {
   const Conv v(call);
   const Int8Kernels& kernels = int8_kernels();
-  const Product2d product(v, kernels);
+  Product2d product(v, kernels);
   for (int64_t number = 0; number < v.n; ++number) {
     const Int8Image image(v, kernels, pool, number);
     if (!v.in_place) {
@@ -116,6 +150,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kConv2dInt8{"conv2d_int8", 10, 32, 7, check, run, ".bfi......"};
+const Operation kConv2dInt8{"conv2d_int8", 10, 33, 7, check, run, ".bfi......"};
 
 }  // namespace pocketfarm::cpu

@@ -21,7 +21,8 @@ struct Int8Conv {
   int64_t has_residual;  // 1 as floats, 2 as whole numbers
   int32_t activation;
   int64_t dst_channels, dst_offset;
-  bool steps_given, sums_rounded, scaled, branch_rounded;
+  Int8By by;
+  bool has_offsets, sums_rounded, scaled, branch_rounded;
   int64_t writes;  // 1 floats, 2 whole numbers, 4 floats of these
   float lo, hi;
   Int8Steps steps, sums_grid, branch_grid, residual_steps, out_steps;  // where they are given
@@ -30,6 +31,7 @@ struct Int8Conv {
   explicit Int8Conv(const Call& call);
   int64_t source_blocks() const { return source == Int8Source::plain ? 1 : blocks_of(c); }
   int64_t lanes() const { return source == Int8Source::plain ? (c + 3) / 4 * 4 : kBlock; }
+  const int32_t* offsets(int64_t block) const { return sums + (blocks_of(k) + block) * kBlock; }
   // What both operations ask for; `depth` is a window's.
   Status check(const Call& call, int64_t depth) const;
 };
@@ -39,8 +41,8 @@ class Int8End {
  public:
   Int8End(const Int8Conv& conv, const Int8Steps& of_input, int64_t image, int64_t block);
   Int8End(const Int8End&) = delete;
-  // From the sums of `pixels` outputs, kInt8MostPixels at most.
-  void finish(const Int8Kernels& kernels, int64_t pixel, int64_t pixels, const int32_t* sums);
+  // From the sums of `pixels` outputs, kInt8MostPixels at most; `windows`: of each, where weights have offsets.
+  void finish(const Int8Kernels& kernels, int64_t pixel, int64_t pixels, const int32_t* sums, const int32_t* windows = nullptr);
 
  private:
   const Int8Conv& v_;

@@ -1,7 +1,7 @@
 // Depthwise convolution in 8 bits, of k / c filters a channel: a band of rows of a block is written in whole numbers, with
 // its edges, to a thread's own memory, which stays in the first cache.
 #include <algorithm>
-#include <cstring>
+#include <vector>
 
 #include "image.h"
 
@@ -38,6 +38,7 @@ class Bands {
     height_ = std::clamp<int64_t>(room / v_.sh + 1, 1, v_.oh);
     const int64_t wanted = threads > 1 ? kTasksPerThread * threads : 1;
     while (height_ > 1 && blocks_of(v_.k) * bands() < wanted) height_ = (height_ + 1) / 2;
+    if (v_.has_offsets) ones_.assign(static_cast<size_t>(v_.kh * v_.kw * kBlock), 1);
     least_ = (v_.ow + kInt8MostPixels - 1) / kInt8MostPixels;
   }
 
@@ -70,20 +71,28 @@ class Bands {
   }
 
   void multiply(int64_t number, int64_t block, int64_t first, int64_t end, const uint8_t* values, const Int8Steps& steps) const {
-    int32_t sums[kInt8MostPixels * kBlock];
+    int32_t sums[kInt8MostPixels * kBlock], windows[kInt8MostPixels * kBlock];
     Int8End end_of_block(v_, steps, number, block);
     const int8_t* weight = v_.weight + block * v_.kh * v_.kw * kBlock;
     for (int64_t oy = first; oy < end; ++oy)
       for (int64_t part = 0; part < least_; ++part) {
         const int64_t x = v_.ow * part / least_, pixels = v_.ow * (part + 1) / least_ - x;
-        kernels_.window({values + (oy - first) * v_.sh * row_ + x * v_.sw * kBlock, v_.dh * row_, v_.dw * kBlock,
-                         v_.sw * kBlock, v_.kh, v_.kw, weight, static_cast<int>(pixels), sums});
+        Int8Window window{values + (oy - first) * v_.sh * row_ + x * v_.sw * kBlock, v_.dh * row_, v_.dw * kBlock,
+                          v_.sw * kBlock, v_.kh, v_.kw, weight, static_cast<int>(pixels), sums};
+        kernels_.window(window);
+        if (v_.has_offsets) {
+          window.weight = ones_.data(), window.sums = windows;
+          kernels_.window(window);
+          for (int64_t i = 0; i < pixels * kBlock; ++i)
+            sums[i] += v_.offsets(block)[i % kBlock] * (windows[i] - steps.zero * static_cast<int32_t>(v_.kh * v_.kw));
+        }
         end_of_block.finish(kernels_, oy * v_.ow + x, pixels, sums);
       }
   }
 
   const Int8Conv& v_;
   const Int8Kernels& kernels_;
+  std::vector<int8_t> ones_;      // a window's weights, where others have offsets
   int64_t row_, height_, least_;  // bytes of a row, outputs of a band, parts of a row of outputs
 };
 
@@ -96,6 +105,6 @@ void run(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kDepthwiseInt8{"depthwise_int8", 9, 32, 7, check, run, ".bfi....."};
+const Operation kDepthwiseInt8{"depthwise_int8", 9, 33, 7, check, run, ".bfi....."};
 
 }  // namespace pocketfarm::cpu

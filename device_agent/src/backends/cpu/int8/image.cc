@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 namespace pocketfarm::cpu {
 namespace {
 
-constexpr int64_t kTasksPerThread = 4;   // for balance
-constexpr int64_t kRangeFloats = 16384;  // of a task that looks for the range
-constexpr int64_t kColumns = 256;        // of a row that is turned at a time
+constexpr int64_t kColumns = 256;  // of a row that is turned at a time
 
 int64_t channels_stored(const Int8Conv& v) { return v.source == Int8Source::plain ? v.c : blocks_of(v.c) * kBlock; }
 
@@ -18,25 +15,23 @@ int64_t channels_stored(const Int8Conv& v) { return v.source == Int8Source::plai
 Int8Image::Int8Image(const Int8Conv& conv, const Int8Kernels& kernels, ThreadPool& pool, int64_t image)
     : v_(conv), kernels_(kernels), src_(conv.src + image * channels_stored(conv) * conv.h * conv.w),
       codes_(reinterpret_cast<const uint8_t*>(conv.src) + image * channels_stored(conv) * conv.h * conv.w) {
-  steps_ = v_.steps_given ? v_.steps : steps_of(range(pool));
+  if (v_.by == Int8By::given) {
+    steps_ = v_.steps;
+  } else if (v_.by == Int8By::own_range) {
+    steps_ = steps_of(range(pool, src_, 1));
+  } else {
+    steps_ = dynamic_steps(range(pool, v_.src, v_.n));
+  }
 }
 
 // Lanes that fill the last block hold anything, and are not looked at.
-Int8Range Int8Image::range(ThreadPool& pool) const {
+Int8Range Int8Image::range(ThreadPool& pool, const float* from, int64_t images) const {
   const int64_t pixels = v_.h * v_.w, left = v_.source == Int8Source::plain ? 0 : v_.c % kBlock;
-  const int64_t count = (v_.c - left) * pixels, parts = std::clamp<int64_t>(count / kRangeFloats, 1, kTasksPerThread * pool.threads());
-  std::vector<Int8Range> found(static_cast<size_t>(parts + (left > 0 ? 1 : 0)));
-  pool.each(static_cast<int64_t>(found.size()), [&](int64_t i, int) {
-    Int8Range own;
-    if (i < parts) kernels_.range(src_ + count * i / parts, count * (i + 1) / parts - count * i / parts, &own);
-    if (i == parts)
-      for (int64_t pixel = 0; pixel < pixels; ++pixel) kernels_.range(src_ + count + pixel * kBlock, left, &own);
-    found[static_cast<size_t>(i)] = own;
-  });
+  const int64_t count = (v_.c - left) * pixels;
   Int8Range all;
-  for (const Int8Range& own : found) {
-    all.least = std::min(all.least, own.least), all.most = std::max(all.most, own.most);
-    all.finite = all.finite && own.finite;
+  for (int64_t image = 0; image < images; ++image, from += channels_stored(v_) * pixels) {
+    widen(kernels_, pool, from, count, &all);
+    for (int64_t pixel = 0; left > 0 && pixel < pixels; ++pixel) kernels_.range(from + count + pixel * kBlock, left, &all);
   }
   return all;
 }

@@ -16,7 +16,7 @@ class Int8Image {
   const uint8_t* codes() const { return codes_; }
 
  private:
-  Int8Range range(ThreadPool& pool) const;
+  Int8Range range(ThreadPool& pool, const float* from, int64_t images) const;
   void turn_row(const float* from, int64_t count, uint8_t* to) const;
 
   const Int8Conv& v_;

@@ -53,11 +53,12 @@ struct Int8Store {
   float* rounded;
 };
 
-// What a layer does with the sums of a block: (sum - start) * factor + bias, rounded to a grid; times scale plus shift;
+// What a layer does with the sums of a block: (sum - start + offset * the window's sum) * factor + bias, rounded to a grid; times scale plus shift;
 // rounded to a grid; plus the residual; activated. What is null is left out.
 struct Int8Finish {
   const int32_t* start;
-  const float *factor, *bias;  // 16 each
+  const int32_t *offsets, *windows;  // 16, and one a pixel: what is read there, less as many zeros
+  const float *factor, *bias;        // 16 each
   const Int8Steps* sums_grid;
   const float *scale, *shift;  // 16 each
   const Int8Steps* branch_grid;
@@ -69,6 +70,23 @@ struct Int8Finish {
   Int8Store to;
 };
 
+// A row of a matrix in whole numbers: how they were made, and their sum less as many zeros.
+struct Int8Row {
+  Int8Steps steps;
+  int32_t sum;
+};
+
+// The end of a tile of a dense layer: (sum - zero * weights' sum + offset * row's sum) * scale * weights' scale + bias.
+struct Int8Tile {
+  const int32_t* sums;  // [block][row][16]
+  const Int8Row* made;
+  int rows, blocks;
+  const int32_t *weight_sums, *offsets;  // 16 of each block; offsets and bias may be null
+  const float *weight_scales, *bias;
+  float* to;
+  int64_t stride;  // from one row to the next
+};
+
 struct Int8Kernels {
   int pixels, blocks;  // of a product, at most
   void (*product)(const Int8Product& product);
@@ -76,6 +94,9 @@ struct Int8Kernels {
   // Widens a range by `count` values.
   void (*range)(const float* from, int64_t count, Int8Range* range);
   void (*quantize)(const float* from, int64_t count, const Int8Steps& steps, uint8_t* to);
+  // For a block of sixteen outputs: what its sums count too much, and what they are multiplied by.
+  void (*correct)(const Int8Steps& steps, const int32_t* weight_sums, const float* weight_scales, int32_t* start, float* factor);
+  void (*finish_tile)(const Int8Tile& tile);
   void (*finish)(const int32_t* sums, int64_t pixels, const Int8Finish& how);
   void (*store)(const float* from, int64_t pixels, const Int8Store& to);
 };

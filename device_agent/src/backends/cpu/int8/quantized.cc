@@ -3,10 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "backends/cpu/processor/instruction_set.h"
 
 namespace pocketfarm::cpu {
+namespace {
+
+constexpr int64_t kTasksPerThread = 4;   // for balance
+constexpr int64_t kRangeFloats = 16384;  // of a task that looks for the range
+
+}  // namespace
 
 const Int8Kernels& int8_kernels() {
 #if defined(__x86_64__)
@@ -33,10 +40,23 @@ Int8Steps given_steps(float scale, int32_t zero) {
   return {scale, inverse, zero, true, rest, scale > kLeast && scale < kMost};
 }
 
-void correct(const Int8Steps& steps, const int32_t* weight_sums, const float* weight_scales, int32_t* start, float* factor) {
-  for (int lane = 0; lane < 16; ++lane) {
-    start[lane] = static_cast<int32_t>(static_cast<uint32_t>(steps.zero) * static_cast<uint32_t>(weight_sums[lane]));
-    factor[lane] = steps.scale * weight_scales[lane];
+Int8Steps dynamic_steps(const Int8Range& range) {
+  const float span = range.most - range.least, scale = span / 255;
+  if (!range.finite || !std::isfinite(span)) return {std::numeric_limits<float>::quiet_NaN(), 0, 0};
+  if (!(scale > 0)) return given_steps(1, 0);
+  return given_steps(scale, static_cast<int32_t>(std::nearbyint(std::clamp(-range.least / scale, 0.0f, 255.0f))));
+}
+
+void widen(const Int8Kernels& kernels, ThreadPool& pool, const float* from, int64_t count, Int8Range* range) {
+  const int64_t parts = std::clamp<int64_t>(count / kRangeFloats, 1, kTasksPerThread * pool.threads());
+  if (parts == 1) return kernels.range(from, count, range);
+  std::vector<Int8Range> found(static_cast<size_t>(parts));
+  pool.each(parts, [&](int64_t i, int) {
+    kernels.range(from + count * i / parts, count * (i + 1) / parts - count * i / parts, &found[static_cast<size_t>(i)]);
+  });
+  for (const Int8Range& own : found) {
+    range->least = std::min(range->least, own.least), range->most = std::max(range->most, own.most);
+    range->finite = range->finite && own.finite;
   }
 }
 

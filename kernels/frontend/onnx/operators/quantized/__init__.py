@@ -1,22 +1,28 @@
-"""Quantized operators in whole numbers, which fp32 holds exactly up to 2^24."""
+"""Quantized operators: products in whole numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from kernels.errors import ModelError
+from kernels.frontend.onnx import folding
 from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.operands import result_types
 from kernels.frontend.onnx.operator import Operator, Values
-from kernels.frontend.onnx.operators.quantized.scales import dequantized
+from kernels.frontend.onnx.operators import products
+from kernels.frontend.onnx.operators.windows import convolutions
 from kernels.frontend.onnx.steps import Operand, Steps
 from kernels.ir.compositions import clip
+from kernels.ir.rounding import ROUNDED, SCALE, ZERO
 
-from . import products
-from .scales import check_blocks, limits, shape_along, spread
+from .scales import check_blocks, dequantized, limits, shape_along, spread
+
+_MOST = 255
+"""The size of a number of 8 bits less its zero point."""
 
 
 def quantize_linear(node: OnnxNode, to: Context) -> None:
@@ -32,57 +38,88 @@ def dequantize_linear(node: OnnxNode, to: Context) -> None:
     s.end(s.map(("mul", ("sub", "a", "b"), "c"), x, _along(s, 2, shape), _along(s, 1, shape)))
 
 
+def dynamic_quantize_linear(node: OnnxNode, to: Context) -> None:
+    """Round to 8 bits as onnxruntime does: nothing but zeros has the scale 1, where ONNX divides 0 by 0."""
+    s = Steps(node, to)
+    x = s.operand(0)
+    scale, zero = dynamic_steps(s, x)
+    to.types[zero] = np.dtype(np.uint8)
+    s.end(s.map(ROUNDED, x, scale, zero))
+    s.end(scale, 1)
+    s.end(zero, 2)
+
+
+def dynamic_steps(s: Steps, x: str) -> tuple[str, str]:
+    """Return the scale and the zero of a tensor's own range."""
+    axes = range(len(s.shape(x)))
+    low, high = (s.reduce(x, axes, kind, keep=False) for kind in ("min", "max"))
+    scale = s.map(SCALE, high, low)
+    return scale, s.map(ZERO, low, scale)
+
+
 def matmul_integer(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    s.end(_matmul(s, (0, _rows(s, 2)), (1, _columns(s, 3)))[0])
+    s.end(_product(s, "MatMul", products.matmul, (0, _rows(s, 2)), (1, _columns(s, 3))))
 
 
 def qlinear_matmul(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
-    found, _ = _matmul(s, (0, _rows(s, 2)), (3, _columns(s, 5)))
-    real = s.map(("mul", "a", ("mul", "b", "c")), found, _rows(s, 1), _columns(s, 4))
-    _end(s, real, _rows(s, 6), _rows(s, 7))
+    found = _product(s, "MatMul", products.matmul, (0, _rows(s, 2)), (3, _columns(s, 5)))
+    _end(s, _scaled(s, found, _rows(s, 1), _columns(s, 4)), _rows(s, 6), _rows(s, 7))
 
 
 def conv_integer(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     rank = len(s.shape(s.operand(1)))
-    s.end(_conv(s, (0, _rows(s, 2)), (1, _channels(s, 3, rank)))[0])
+    s.end(_product(s, "Conv", convolutions.conv, (0, _rows(s, 2)), (1, _channels(s, 3, rank))))
 
 
 def qlinear_conv(node: OnnxNode, to: Context) -> None:
     s = Steps(node, to)
     rank = len(s.shape(s.operand(3)))
-    found, _ = _conv(s, (0, _rows(s, 2)), (3, _channels(s, 5, rank)), _centred(s, 8, 0.0) if s.has(8) else "")
-    real = s.map(("mul", "a", ("mul", "b", "c")), found, _rows(s, 1), _channels(s, 4, rank - 1))
-    _end(s, real, _rows(s, 6), _rows(s, 7))
+    factors = (0, _rows(s, 2)), (3, _channels(s, 5, rank))
+    found = _product(s, "Conv", convolutions.conv, *factors, bias=_centred(s, 8, 0.0) if s.has(8) else "")
+    _end(s, _scaled(s, found, _rows(s, 1), _channels(s, 4, rank - 1)), _rows(s, 6), _rows(s, 7))
 
 
-def _matmul(s: Steps, *factors: tuple[int, Operand]) -> tuple[str, float]:
-    """Multiply two inputs by number, each less its zero point; return also how large the result is at most."""
-    a, b = (_centred(s, *factor) for factor in factors)
-    return products.matmul(s, a, b, (_most(s, *factors[0]), _most(s, *factors[1])))
+def _product(
+    s: Steps, op: str, emit: Callable[[OnnxNode, Context], None], *factors: tuple[int, Operand], bias: str = ""
+) -> str:
+    """Multiply two inputs by number, each less its zero point, in whole numbers."""
+    result = s.to.fresh(f"{s.node.outputs[0]}.{op}.{len(s.to.nodes)}")
+    inputs = (*(_centred(s, *factor) for factor in factors), *filter(None, [bias]))
+    node = replace(s.node, op=op, inputs=inputs, outputs=(result,))
+    if all(name in s.to.constants for name in inputs):
+        folding.compute(node, s.to)
+    else:
+        emit(node, s.to)
+    weight, axis = s.value(inputs[1]), tuple(range(1, len(s.shape(inputs[1])))) if op == "Conv" else -2
+    terms = np.abs(np.full(s.shape(inputs[1]), _MOST) if weight is None else weight).astype(np.float64)
+    most = float(terms.sum(axis if terms.ndim > 1 else 0).max(initial=0)) * _most(s, *factors[0])
+    s.to.sums = max(s.to.sums, int(most))
+    return result
 
 
-def _conv(s: Steps, x: tuple[int, Operand], weight: tuple[int, Operand], bias: str = "") -> tuple[str, float]:
-    return products.conv(s, _centred(s, *x), _centred(s, *weight), bias, (_most(s, *x), _most(s, *weight)))
+def _most(s: Steps, index: int, zero: Operand) -> float:
+    """Return the largest size of an input less its zero point."""
+    off = s.value(zero) if isinstance(zero, str) else np.asarray(zero)
+    low, high = limits(s.node, s.to.type_of(s.operand(index)))
+    first, last = (low, high) if off is None else (float(off.min()), float(off.max()))
+    return max(high - first, last - low)
+
+
+def _scaled(s: Steps, found: str, *scales: Operand) -> str:
+    """Whole numbers times the scales of both factors."""
+    known = [s.value(scale) if isinstance(scale, str) else np.asarray(scale) for scale in scales]
+    if known[0] is None or known[1] is None:
+        return s.map(("mul", "a", ("mul", "b", "c")), found, *scales)
+    return s.map(("mul", "a", "b"), found, known[0].astype(np.float32) * known[1].astype(np.float32))
 
 
 def _end(s: Steps, real: str, scale: Operand, zero: Operand) -> None:
     """Saturated round(real / scale) + zero is the node's output; of two nearest numbers it is the even one."""
     low, high = limits(s.node, result_types(s.node, s.to)[s.node.outputs[0]])
     s.end(s.map(clip(("add", ("round", ("div", "a", "b")), "c"), low, high), real, scale, zero))
-
-
-def _most(s: Steps, index: int, zero: Operand) -> float:
-    """The largest size of an input less its zero point."""
-    name = s.operand(index)
-    known, off = s.value(name), s.value(zero) if isinstance(zero, str) else np.asarray(zero)
-    low, high = limits(s.node, s.to.type_of(name))
-    if known is not None and known.size:
-        low, high = float(known.min()), float(known.max())
-    first, last = (low, high) if off is None else (float(off.min()), float(off.max()))
-    return max(high - first, last - low)
 
 
 def _centred(s: Steps, index: int, zero: Operand) -> str:
@@ -92,7 +129,7 @@ def _centred(s: Steps, index: int, zero: Operand) -> str:
     if value is None or off is None:
         return s.map(("sub", "a", "b"), x, zero) if off is None or off.any() else x
     name = s.to.fresh(f"{x}.whole")
-    s.to.constants[name] = value.astype(np.float32) - off.astype(np.float32)
+    s.to.constants[name] = value.astype(np.int32) - off.astype(np.int32)
     return name
 
 
@@ -149,6 +186,7 @@ OPERATORS = (
         "DequantizeLinear", import_=dequantize_linear, fold=lambda node, values: dequantized(node, *values),
         fold_bytes=_dequantized_bytes,
     ),
+    Operator("DynamicQuantizeLinear", import_=dynamic_quantize_linear),
     Operator("MatMulInteger", import_=matmul_integer),
     Operator("QLinearConv", import_=qlinear_conv),
     Operator("QLinearMatMul", import_=qlinear_matmul),
