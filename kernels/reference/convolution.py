@@ -31,8 +31,16 @@ def convolve(
         return _depthwise(patches, weight[:, 0])
     columns = np.ascontiguousarray(patches).reshape(n, groups, c // groups * kh * kw, oh * ow)
     matrix = weight.reshape(groups, k // groups, c // groups * kh * kw)
-    out: AnyArray = matrix @ columns
-    return out.reshape(n, k, oh, ow)
+    return times(matrix, columns).reshape(n, k, oh, ow)
+
+
+def times(a: AnyArray, b: AnyArray) -> AnyArray:
+    """Return a @ b; of whole numbers whose sums fp64 holds by a product in fp64, which is many times as quick."""
+    if a.dtype.kind == "i" and a.size and b.size:
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        if np.abs(x).max() * np.abs(y).max() * a.shape[-1] < 2.0**53:
+            return np.asarray((x @ y).astype(np.int64).astype(a.dtype))
+    return np.asarray(a @ b)
 
 
 def im2col(

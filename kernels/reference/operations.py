@@ -13,7 +13,7 @@ from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, split_table
 
 from . import pooling, regions, resampling
-from .convolution import convolve, im2col
+from .convolution import convolve, im2col, times
 from .expressions import compute, number_as
 
 AnyArray = npt.NDArray[np.floating[Any]]
@@ -65,13 +65,12 @@ def _im2col(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
 
 def _dense(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     x, weight, bias = (*inputs, None)[:3]
-    out = x @ weight
+    out = times(x, weight)
     return activate(out if bias is None else out + bias, node.attributes.get("activation"))
 
 
 def _matmul(_: Node, inputs: Inputs, __: Shape) -> AnyArray:
-    out: AnyArray = inputs[0] @ inputs[1]
-    return out
+    return times(inputs[0], inputs[1])
 
 
 def _activation(node: Node, inputs: Inputs, _: Shape) -> AnyArray:

@@ -25,7 +25,7 @@ _LEVELS = 255
 """Steps between the least and the largest number of 8 bits."""
 _OFF_GRID = 1e-4
 """The tolerance in steps; rounding weights, scale and a factor of a normalisation to fp32 makes half of it at most."""
-_SAMPLE = 16
+_SAMPLE = 4
 """Weights of a channel that are tried first."""
 
 
@@ -141,17 +141,20 @@ class Grids:
 def grids(rows: Array, *, offsets: bool = False) -> Grids:
     """Return the grid of each row; without `offsets` multiples are from -128 to 127, with these any that lie within
     255."""
-    most = np.abs(rows).max(axis=1).astype(np.float64)
+    rows = np.ascontiguousarray(rows)
+    ends = rows.min(axis=1, initial=0), rows.max(axis=1, initial=0)
+    most = np.maximum(-ends[0], ends[1]).astype(np.float64)
     found = Grids(np.ones(len(rows), np.float32), np.zeros(len(rows), np.int32), most == 0)
     some = rows[:, :: max(1, rows.shape[1] // _SAMPLE)]
     for largest in [*range(_INT8_MOST + 1, 0, -1), *(range(_INT8_MOST + 2, _LEVELS + 1) if offsets else ())]:
         left = np.flatnonzero(~found.found)
+        if not left.size:
+            break
         step = (most / largest).astype(np.float32)
         near = left[_are_whole(some[left], step[left], offsets=offsets)]
-        near = near[_are_whole(rows[near], step[near], offsets=offsets)]
+        near = near[_are_whole(rows[near], step[near], offsets=offsets)] if near.size else near
         found.scales[near], found.found[near] = step[near], True
-    multiples = rows / found.scales[:, None].astype(np.float64)
-    low, high = np.rint(multiples.min(axis=1, initial=0)), np.rint(multiples.max(axis=1, initial=0))
+    low, high = (np.rint(end / found.scales.astype(np.float64)) for end in ends)
     found.offsets[:] = np.where(found.found & ((low < -_INT8_MOST - 1) | (high > _INT8_MOST)), low + _INT8_MOST + 1, 0)
     return found
 

@@ -19,6 +19,7 @@ SHARE = 0.02
 """Of all calls: a function that has fewer is not asked how it grows."""
 KNOWN = ("GpuContext._can_overwrite", "GpuContext._read_later", "Value.lies_in")
 """A tensor may take the place of another where none of those that are alive lies there: each is asked."""
+EIGHT_BITS = "com.microsoft.DynamicQuantizeLSTM"
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 LINKS = (
     "Relu({0})", "Add({0}, x)", "MatMul({0}, w)", "Softmax <axis = -1> ({0})", "Transpose <perm = [1, 0]> ({0})",
@@ -27,13 +28,23 @@ LINKS = (
 
 
 def recurrent(rng: np.random.Generator) -> list[str]:
-    """A network of one layer or two whose steps are written out."""
-    op, way, layers = rng.choice([*GATES]), rng.choice(["forward", "bidirectional"]), int(rng.integers(1, 3))
+    """A network of one layer or two whose steps are written out, in fp32 or in 8 bits."""
+    op, way, layers = (
+        rng.choice([*GATES, EIGHT_BITS]),
+        rng.choice(["forward", "bidirectional"]),
+        int(rng.integers(1, 3)),
+    )
     both, text, width = 1 + (way != "forward"), "", 3
     for n in range(layers):
-        text += f"""ws{n} = Constant <value_ints = [{both}, {4 * GATES[op]}, {width}]> () w{n} = ConstantOfShape (ws{n})
-            rs{n} = Constant <value_ints = [{both}, {4 * GATES[op]}, 4]> () r{n} = ConstantOfShape (rs{n})
-            a{n} = {op} <hidden_size = 4, direction = "{way}"> (x{n}, w{n}, r{n})
+        gates, in_8_bits = 4 * GATES.get(op, 4), op == EIGHT_BITS
+        w, r = (f"{gates}, {rows}" if not in_8_bits else f"{rows}, {gates}" for rows in (width, 4))
+        kind = "<value = int8[1] {1}>" if in_8_bits else ""
+        by = f"d{n} = Constant <value_ints = [{both}]> () s{n} = ConstantOfShape <value = float[1] {{1.0}}> (d{n})"
+        by += f" z{n} = ConstantOfShape {kind} (d{n})" if in_8_bits else ""
+        more = f', "", "", "", "", "", s{n}, z{n}, s{n}, z{n}' if in_8_bits else ""
+        text += f"""ws{n} = Constant <value_ints = [{both}, {w}]> () w{n} = ConstantOfShape {kind} (ws{n}) {by}
+            rs{n} = Constant <value_ints = [{both}, {r}]> () r{n} = ConstantOfShape {kind} (rs{n})
+            a{n} = {op} <hidden_size = 4, direction = "{way}"> (x{n}, w{n}, r{n}{more})
             b{n} = Transpose <perm = [0, 2, 1, 3]> (a{n})
             to{n} = Constant <value_ints = [0, 0, {4 * both}]> () x{n + 1} = Reshape(b{n}, to{n}) """
         width = 4 * both
@@ -72,7 +83,9 @@ def fan(rng: np.random.Generator) -> list[str]:
 
 def calls(path: Path, text: str, options: Options) -> Counter[CodeType]:
     """How often each Python function is called for a model."""
-    path.write_bytes(parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}').SerializeToString())
+    path.write_bytes(
+        parse_model(f'<ir_version: 8, opset_import: ["": 18, "com.microsoft": 1]> {text}').SerializeToString()
+    )
     found = Counter[CodeType]()
 
     def count(frame: FrameType, event: str, _: object) -> None:

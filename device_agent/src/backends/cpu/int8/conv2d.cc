@@ -133,8 +133,9 @@ class Product2d {
 };
 
 void run(const Call& call, ThreadPool& pool) {
-  const Conv v(call);
+  Conv v(call);
   const Int8Kernels& kernels = int8_kernels();
+  find_steps(&v, kernels, pool);
   Product2d product(v, kernels);
   for (int64_t number = 0; number < v.n; ++number) {
     const Int8Image image(v, kernels, pool, number);

@@ -97,8 +97,9 @@ class Bands {
 };
 
 void run(const Call& call, ThreadPool& pool) {
-  const Int8Conv v(call);
+  Int8Conv v(call);
   const Int8Kernels& kernels = int8_kernels();
+  find_steps(&v, kernels, pool);
   const Bands bands(v, kernels, pool.threads());
   for (int64_t number = 0; number < v.n; ++number) bands.run(Int8Image(v, kernels, pool, number), number, pool);
 }

@@ -10,30 +10,27 @@ constexpr int64_t kColumns = 256;  // of a row that is turned at a time
 
 int64_t channels_stored(const Int8Conv& v) { return v.source == Int8Source::plain ? v.c : blocks_of(v.c) * kBlock; }
 
+// Lanes that fill the last block hold anything, and are not looked at.
+Int8Range range_of(const Int8Conv& v, const Int8Kernels& kernels, ThreadPool& pool, const float* from, int64_t images) {
+  const int64_t pixels = v.h * v.w, left = v.source == Int8Source::plain ? 0 : v.c % kBlock, count = (v.c - left) * pixels;
+  Int8Range all;
+  for (int64_t image = 0; image < images; ++image, from += channels_stored(v) * pixels) {
+    widen(kernels, pool, from, count, &all);
+    for (int64_t pixel = 0; left > 0 && pixel < pixels; ++pixel) kernels.range(from + count + pixel * kBlock, left, &all);
+  }
+  return all;
+}
+
 }  // namespace
 
 Int8Image::Int8Image(const Int8Conv& conv, const Int8Kernels& kernels, ThreadPool& pool, int64_t image)
     : v_(conv), kernels_(kernels), src_(conv.src + image * channels_stored(conv) * conv.h * conv.w),
       codes_(reinterpret_cast<const uint8_t*>(conv.src) + image * channels_stored(conv) * conv.h * conv.w) {
-  if (v_.by == Int8By::given) {
-    steps_ = v_.steps;
-  } else if (v_.by == Int8By::own_range) {
-    steps_ = steps_of(range(pool, src_, 1));
-  } else {
-    steps_ = dynamic_steps(range(pool, v_.src, v_.n));
-  }
+  steps_ = v_.by == Int8By::own_range ? steps_of(range_of(v_, kernels_, pool, src_, 1)) : v_.steps;
 }
 
-// Lanes that fill the last block hold anything, and are not looked at.
-Int8Range Int8Image::range(ThreadPool& pool, const float* from, int64_t images) const {
-  const int64_t pixels = v_.h * v_.w, left = v_.source == Int8Source::plain ? 0 : v_.c % kBlock;
-  const int64_t count = (v_.c - left) * pixels;
-  Int8Range all;
-  for (int64_t image = 0; image < images; ++image, from += channels_stored(v_) * pixels) {
-    widen(kernels_, pool, from, count, &all);
-    for (int64_t pixel = 0; left > 0 && pixel < pixels; ++pixel) kernels_.range(from + count + pixel * kBlock, left, &all);
-  }
-  return all;
+void find_steps(Int8Conv* conv, const Int8Kernels& kernels, ThreadPool& pool) {
+  if (conv->by == Int8By::whole_range) conv->steps = dynamic_steps(range_of(*conv, kernels, pool, conv->src, conv->n));
 }
 
 void Int8Image::write_row(int64_t block, int64_t row, uint8_t* to) const {

@@ -5,6 +5,9 @@
 
 namespace pocketfarm::cpu {
 
+// Gives a call its steps, where these follow from the range of all images.
+void find_steps(Int8Conv* conv, const Int8Kernels& kernels, ThreadPool& pool);
+
 class Int8Image {
  public:
   // How it becomes whole numbers is given, or found by its range.
@@ -16,7 +19,6 @@ class Int8Image {
   const uint8_t* codes() const { return codes_; }
 
  private:
-  Int8Range range(ThreadPool& pool, const float* from, int64_t images) const;
   void turn_row(const float* from, int64_t count, uint8_t* to) const;
 
   const Int8Conv& v_;

@@ -108,6 +108,8 @@ constexpr int64_t kInt8Ahead = 64;
 extern const Int8Kernels kInt8Generic;
 #if defined(__x86_64__)
 extern const Int8Kernels kInt8Avx2, kInt8Avx512Vnni;
+#elif defined(__aarch64__)
+extern const Int8Kernels kInt8DotProd;
 #endif
 
 // The best of this processor, within the instruction set that was chosen.

@@ -1,5 +1,9 @@
 #include "quantized.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,6 +24,9 @@ const Int8Kernels& int8_kernels() {
   static const bool vnni = __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw");
   if (instruction_set() == InstructionSet::avx512 && vnni) return kInt8Avx512Vnni;
   if (instruction_set() != InstructionSet::generic) return kInt8Avx2;
+#elif defined(__aarch64__)
+  constexpr unsigned long kHasDotProducts = 1ul << 20;  // HWCAP_ASIMDDP, which old headers lack
+  if ((getauxval(AT_HWCAP) & kHasDotProducts) != 0) return kInt8DotProd;
 #endif
   return kInt8Generic;
 }
