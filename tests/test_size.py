@@ -14,14 +14,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 43_430,  # 800: types, until repairs of integers leave; 240: large weights stay in their file, rules of g
+    "kernels": 43_920,  # 930: types, on CPUs and GPUs; 400: 8 bits as models say; 240: large weights stay in their file
     "orchestrator": 48_740,  # 5_140: readings that cannot be, quantities, what queues, columns, one night lose, studies
     "workers": 14_000,
     "device_agent": 26_450,  # 350: whole numbers of two widths; 190: 8 bits by the range of all, offsets, sdot
     "farm": 12_300,  # 500: sizes of models, figures for papers, the glossary, requests that never end
     "dashboards": 4_550,  # 300: results and downloads on pages, the glossary, charts without a Prometheus
     "benchmarks": 13_900,
-    "tests": 72_460,  # 200: models in 8 bits; 850: types; 6_400: each kind of fault drawn at random; studies; growth
+    "tests": 72_540,  # 200: models in 8 bits; 70: files of an operator; 850: types; 6_400: kinds of fault drawn at random
 }
 
 

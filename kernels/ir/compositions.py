@@ -214,3 +214,17 @@ def atanh(x: E) -> E:
     near = log1p(("div", ("mul", 2.0, size), ("sub", 1.0, size)))
     far: E = ("log", ("div", ("add", 1.0, size), ("sub", 1.0, size)))
     return ("mul", ("mul", 0.5, sign(x)), ("select", ("less", size, 0.5), near, far))
+
+
+# -- values rounded to whole numbers of 8 bits, x = (whole - zero) * scale, as ONNX's DynamicQuantizeLinear does ------
+
+_HIGH: Expression = ("max", "a", 0.0)
+_LOW: Expression = ("min", "b", 0.0)
+SCALE: Expression = ("select", ("equal", _HIGH, _LOW), 1.0, ("div", ("sub", _HIGH, _LOW), 255.0))
+"""The scale of a range whose largest value is a and whose least is b."""
+ZERO: Expression = ("round", clip(("div", ("neg", ("min", "a", 0.0)), "b"), 0.0, 255.0))
+"""The zero of a range whose least value is a, at scale b."""
+ROUNDED: Expression = clip(("add", ("round", ("div", "a", "b")), "c"), 0.0, 255.0)
+"""The number of uint8 that a value a becomes at scale b and zero c."""
+BACK: Expression = ("mul", ("sub", ROUNDED, "c"), "b")
+"""The value that this number stands for."""

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.ir.compositions import ROUNDED
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
-from kernels.ir.rounding import ROUNDED
 from kernels.ir.types import ElementType, is_whole
 from kernels.lower.cpu.algorithms import fits_int8
 from kernels.lower.cpu.packing import has_grid

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kernels.ir.compositions import BACK, ROUNDED, SCALE, ZERO
 from kernels.ir.graph import Graph, Node
-from kernels.ir.rounding import BACK, ROUNDED, SCALE, ZERO
 
 _LEVELS = 255
 """Steps between the least and the largest number of 8 bits."""

@@ -64,7 +64,7 @@ def _bound(node: OnnxNode, to: Context, index: int, name: str, default: float) -
 
 
 def softmax(node: OnnxNode, to: Context) -> None:
-    """Before opset 13 over all axes from `axis` on, taken together; since then over one axis."""
+    """Emit a softmax: before opset 13 over all axes from `axis` on, taken together; since then over one axis."""
     x = to.activation(node)
     shape = to.shapes[x]
     axis = node.axis(node.attributes.get("axis", -1 if node.opset >= 13 else 1), len(shape))

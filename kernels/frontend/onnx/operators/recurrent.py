@@ -11,8 +11,8 @@ from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode
 from kernels.frontend.onnx.operator import Operator
 from kernels.frontend.onnx.steps import Steps
 from kernels.ir import compositions as c
+from kernels.ir.compositions import BACK
 from kernels.ir.expressions import Expression, with_operands
-from kernels.ir.rounding import BACK
 
 from .quantized import dynamic_steps
 

@@ -16,8 +16,7 @@ from kernels.frontend.onnx.operator import Operator, Values
 from kernels.frontend.onnx.operators import products
 from kernels.frontend.onnx.operators.windows import convolutions
 from kernels.frontend.onnx.steps import Operand, Steps
-from kernels.ir.compositions import clip
-from kernels.ir.rounding import ROUNDED, SCALE, ZERO
+from kernels.ir.compositions import ROUNDED, SCALE, ZERO, clip
 
 from .scales import check_blocks, dequantized, limits, shape_along, spread
 
