@@ -1,4 +1,4 @@
-"""The house's directions and habits, enforced over every module (docs/architecture.md)."""
+"""The house's directions and habits, enforced over every module (docs/architecture/README.md)."""
 
 from __future__ import annotations
 

@@ -38,8 +38,12 @@ def tracked() -> tuple[Path, ...]:
     return tuple(path for path in ROOT.rglob("*") if path.is_file() and not made & set(path.parts))
 
 
+NOTES = ROOT / "docs" / "archive" / "notes"
+"""Notes of the way here, which nobody maintains: of them the list of contents alone is a page."""
+
+
 def pages() -> list[Path]:
-    return [path for path in tracked() if path.suffix == ".md"]
+    return [each for each in tracked() if each.suffix == ".md" and (each.parent != NOTES or each.name == "README.md")]
 
 
 def blocks(page: Path, language: str = "") -> list[str]:
@@ -66,6 +70,8 @@ def section(command: str) -> str:
 
 
 CLI = (ROOT / "docs" / "cli.md").read_text()
+FARM_PAGES = ("way-of-a-job", "model", "scheduling", "ledger", "session", "statistics")
+ENGINE_PAGES = ("plan", "frontend", "engine-gpu", "engine-cpu")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -192,10 +198,26 @@ def test_every_fact_of_a_device_is_described() -> None:
 def test_every_page_is_in_the_index() -> None:
     index = ROOT / "docs" / "README.md"
     linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)\s]+)\)", index.read_text())}
-    pages_below = {path for path in pages() if path.is_relative_to(ROOT / "docs") and "decisions" not in path.parts}
-    assert pages_below - linked - {index} == set()
-    decisions = ROOT / "docs" / "decisions" / "README.md"
-    assert [p.name for p in sorted(decisions.parent.glob("0*.md")) if f"({p.name})" not in decisions.read_text()] == []
+    assert {path for path in pages() if path.is_relative_to(ROOT / "docs")} - linked - {index} == set()
+    listed = (NOTES / "README.md").read_text()
+    assert [p.name for p in sorted(NOTES.glob("0*.md")) if f"({p.name})" not in listed] == []
+
+
+@pytest.mark.parametrize("name", FARM_PAGES + ENGINE_PAGES)
+def test_a_page_of_the_present_is_short_and_names_what_holds_it(name: str) -> None:
+    """Whether its modules exist is `test_files_named_in_documents_exist`'s to say."""
+    text = (ROOT / "docs" / "architecture" / f"{name}.md").read_text()
+    modules, held = set(re.findall(r"`(\w+/[\w/.-]+)`", text)), set(re.findall(r"`(test_\w+)`", text))
+    assert len(text.split()) <= 800 and len(modules) >= 5
+    assert len(held) >= 3 and held <= {each.stem for each in (ROOT / "tests").rglob("test_*.py")}
+
+
+def test_nothing_but_benchmarks_refers_to_the_notes() -> None:
+    """What binds stands in the pages; the origin of a figure may be a note."""
+    referring = re.compile(r"\b[Dd]ecisions?[ /]\d|archive/notes/\d")
+    apart = {NOTES, ROOT / "benchmarks", ROOT / "CHANGELOG.md"}
+    texts = {path: path.read_text(errors="ignore") for path in tracked() if apart.isdisjoint({path, *path.parents})}
+    assert [name_of(path) for path, text in texts.items() if referring.search(text)] == []
 
 
 def test_what_to_touch_is_there() -> None:

@@ -59,13 +59,13 @@ def test_the_report_has_the_headings_of_now() -> None:
 
 
 def test_pictures_ask_the_network_for_nothing() -> None:
-    for path in DOCS.glob("*.svg"):
+    for path in DOCS.rglob("*.svg"):
         assert not re.search(r"(?:href|src|url)\W{1,3}https?:", path.read_text()), path.name
 
 
 def test_no_text_of_the_architecture_leaves_its_box(tmp_path: Path, headless: Callable[[Path], list[str]]) -> None:
     page = tmp_path / "page.html"
-    page.write_text(f"<!doctype html><body>{(DOCS / 'architecture.svg').read_text()}{PROBE}</body>")
+    page.write_text(f"<!doctype html><body>{(DOCS / 'architecture' / 'architecture.svg').read_text()}{PROBE}</body>")
     done = subprocess.run(
         [*headless(tmp_path), "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=90
     )

@@ -47,7 +47,7 @@ def separable_layers(graph: Graph, options: Options, limits: Limits) -> dict[str
     """Return layers that are computed within their reader, by the output of the node that is no step.
 
     On a GPU with memory of its own, where nobody says how convolutions are computed and one step takes less time than
-    two (docs/decisions/0186).
+    two.
     """
     if not may_merge("depthwise", options, limits):
         return {}

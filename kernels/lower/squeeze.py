@@ -33,7 +33,7 @@ def squeezed_layers(graph: Graph, options: Options, limits: Limits, merged: Coll
     """Return layers by the output of the node that is no step; `merged`: other such outputs, which no layer here may
     read.
 
-    A step takes a large GPU longer than such a layer (docs/decisions/0192).
+    A step takes a large GPU longer than such a layer.
     """
     if not may_merge("squeeze", options, limits):
         return {}

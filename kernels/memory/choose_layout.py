@@ -14,7 +14,7 @@ from .layout import WORKING, Layout, plan_memory
 def place_memory(draft: Draft, options: Options, limits: Limits) -> Layout:
     """The asked plan; with `auto` the preferred one, unless only the other fits; the smaller where neither does.
 
-    Desktop OpenCL prefers objects (docs/decisions/0021), every other device offsets.
+    Desktop OpenCL prefers objects, every other device offsets.
     """
     prefers_objects = options.backend == "opencl" and not limits.unified_memory
     ways = {"auto": (prefers_objects, not prefers_objects), "offsets": (False,), "objects": (True,)}[options.pools]

@@ -27,7 +27,7 @@ from .waves import in_waves
 _SHARES = (8, 16, 32)
 """Parts of the budget that one tensor may take, where it must be split to fit."""
 _DESKTOP_SHARE = 5
-"""The first of them where the device's memory is its own: kernels gain more than swaps lose (docs/decisions/0123)."""
+"""The first of them where the device's memory is its own: kernels gain more than swaps lose."""
 _MARGINS = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7, 0.6)
 """Shares of the room that may be taken: offsets leave gaps."""
 

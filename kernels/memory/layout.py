@@ -5,7 +5,7 @@ whole life. Weights have pools of their own, filled in order, so that they are u
 visible to the host. An input keeps its bytes throughout, because a plan is run many times after one upload.
 
 Shared objects instead of offsets (`objects`): every buffer starts an allocation that others use at other times.
-It takes somewhat more memory, and no sub-buffers (docs/decisions/0021).
+It takes somewhat more memory, and no sub-buffers (docs/architecture/plan.md).
 """
 
 from __future__ import annotations

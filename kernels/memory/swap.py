@@ -28,7 +28,7 @@ _CLEAN = 2
 _AHEAD = 4
 """Steps ahead of its use a tensor comes back, where swaps have a queue of their own."""
 _FAR = 8
-"""Steps within which a needed buffer is not moved away for that: chosen on PyNET (docs/decisions/0083)."""
+"""Steps within which a needed buffer is not moved away for that: chosen on PyNET."""
 
 
 class Swaps:

@@ -7,7 +7,7 @@ Execution model
 - A *pool* is one device allocation; a *buffer* is a range of a pool at an offset. Buffers of one pool may share bytes
   where their lifetimes do not overlap.
 - A *program* has one kernel with ordered parameters, scalars last. OpenCL: `clSetKernelArg(i)` in their order; all
-  scalars are one structure, 4 bytes each, which is the last argument (docs/decisions/0168). Vulkan: descriptor set 0,
+  scalars are one structure, 4 bytes each, which is the last argument. Vulkan: descriptor set 0,
   binding j = the j-th parameter of kind buffer (a storage buffer, or a storage texel buffer where the parameter names a
   texel); the scalars, in order, are the push constants, 4 bytes each; the work-group size is specialisation constants
   0, 1, 2. CPU: a built-in operation of the agent, called by name (`kernels/lower/cpu/agent_operations.py` lists them
@@ -18,11 +18,11 @@ Execution model
   are read and a storage image where they are written, at the binding that a buffer would have.
 - `dispatch.work_items` is the number of work-items wanted in x, y, z; the runner rounds it up to whole work-groups and
   the kernel checks its bounds.
-- A plan with `stages` trains (docs/decisions/0078): its steps run in loops, its variables are what it leaves. Where it
-  is mixed, its passes take transfers in the order of the steps (docs/decisions/0111).
+- A plan with `stages` trains (docs/architecture/plan.md): its steps run in loops, its variables are what it leaves.
+  Where it is mixed, its passes take transfers in the order of the steps.
 - A plan may be *mixed*: programs and pools with `api` "cpu" are the CPU backend's, all others those of the plan's own
   `api`, and a step touches buffers of one of them only. A *transfer* takes a buffer's content from one to the other,
-  through host memory. Runs of steps of one API are the plan's segments (docs/decisions/0089).
+  through host memory. Runs of steps of one API are the plan's segments.
 - Steps run in order; each sees the writes of those before it. A runner may let steps overlap that touch different
   bytes; an argument that names a part of its buffer touches no other bytes of it.
 """

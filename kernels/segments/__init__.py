@@ -1,4 +1,4 @@
-"""A network on two backends: its graph divided into segments, and their plans joined into one (decision 0089)."""
+"""A network on two backends: its graph divided into segments, and their plans joined (docs/architecture/plan.md)."""
 
 from .divide import Segment, divide
 from .join import join

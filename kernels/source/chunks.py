@@ -2,10 +2,10 @@
 
 A sum of n random products in half loses about sqrt(n / 2) roundings: 2 % of a large dense layer's result. A chunk of 64
 products loses about six, however many chunks there are, for one conversion and one addition a chunk (blocked
-summation: Castaldo, Whaley and Chronopoulos, 2008; docs/decisions/0022 has what was measured).
+summation: Castaldo, Whaley and Chronopoulos, 2008).
 
 Rounding in single grows with a sum's length as well: 18432 products lose 2e-6 to 7e-6 one after the other, 3e-7 in
-chunks (docs/decisions/0183). `LONG_SUMS`, which a dispatch sets, asks for chunks of single products.
+chunks (docs/architecture/engine-gpu.md). `LONG_SUMS`, which a dispatch sets, asks for chunks of single products.
 
 Bodies sum products into `chunk`, and have the whole sum in `sums`; elsewhere they are one.
 """

@@ -133,7 +133,7 @@ class Kernel:
     def loads_raw(self) -> bool:
         """Return whether it takes values from memory as they lie there, and converts them where it needs them.
 
-        A conversion waits for its load; behind the arithmetic it does not (docs/decisions/0086).
+        A conversion waits for its load; behind the arithmetic it does not.
         """
         text = _read(self.body, self.body.parent)
         return "LOAD_RAW_" in text or "LOAD_RAW8_" in text

@@ -6,7 +6,7 @@ from .kernel import Buffer, Kernel
 
 IN_A_ROW = 128
 """Numbers that are added up one after the other at most: sums of longer rows are sums of sums, whose rounding does
-not grow with the length (blocked summation, as in `chunks.py`; docs/decisions/0183 has what was measured)."""
+not grow with the length (blocked summation, as in `chunks.py`)."""
 
 MACROS = (
     f"#define IN_A_ROW {IN_A_ROW}\n"

@@ -21,7 +21,7 @@ _BOTH = """\
 #define WORD(v) (((v).x & 255) | (((v).y & 255) << 8) | (((v).z & 255) << 16) | ((v).w << 24))
 """
 """`IN_STEPS`, below: a quotient by the step, rounded and saturated, less the whole number of 0; NaN gives the least.
-A device may be wrong by 2.5 units in the last place where it divides (docs/decisions/0114)."""
+A device may be wrong by 2.5 units in the last place where it divides."""
 OPENCL = f"""\
 #pragma OPENCL FP_CONTRACT OFF
 #define INT4 int4

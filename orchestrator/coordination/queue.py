@@ -1,6 +1,6 @@
 """The Celery app: wake-ups to hosts, nothing more. A wake-up may be lost, late or doubled: the lease decides.
 
-One queue per host, early acknowledgement, no results, no ETA, JSON only (docs/decisions has the measurements).
+One queue per host, early acknowledgement, no results, no ETA, JSON only (docs/architecture/scheduling.md says why).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decide from its own record whether a block counts, with every reason against it. Pure.
 
-The reasons and their thresholds are those of the measurement protocol (docs/decisions/0015-measurement-protocol.md);
+The reasons and their thresholds are those of the measurement protocol (docs/architecture/session.md);
 the record is kept with them.
 """
 

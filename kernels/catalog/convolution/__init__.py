@@ -57,12 +57,12 @@ _WINOGRAD_PIXELS = 196
 _WINOGRAD_SAVES = 0.6
 """Part of the products that may be left: of small pictures most of a tile lies beyond the edge."""
 _UNIT, _UNIT_PIXELS = 16, 4
-"""Rows and columns of the usual matrix of matrix units, and pixels from which on they paid (docs/decisions/0109)."""
+"""Rows and columns of the usual matrix of matrix units, and pixels from which on they paid."""
 _LARGE_SAVES = 0.85
 """Part of the products up to which larger tiles are taken: measured from 90 x 124 outputs on, where it is 0.79."""
 _POCL_WINOGRAD_CHANNELS = 16
 _POCL_WINOGRAD_PIXELS = {"winograd": 100, "winograd_2x2": 16}
-"""The fewest channels and outputs for which each paid on PoCL (docs/decisions/0027)."""
+"""The fewest channels and outputs for which each paid on PoCL."""
 _WINOGRAD_GROWTH = 4
 """Winograd's weights, and its workspace, are so much larger than the plain ones at most."""
 

@@ -223,7 +223,7 @@ def _computed(tile: GroupTile, sizes: StackProduct) -> int:
 
 
 def _as_wanted(tile: GroupTile, options: Options) -> GroupTile:
-    """Vulkan's compiler likes the loop without branches (docs/decisions/0037)."""
+    """Vulkan's compiler likes the loop without branches."""
     return replace(tile, ahead=int(options.backend == "vulkan" and tile.split == 1))
 
 

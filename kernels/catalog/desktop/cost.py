@@ -86,13 +86,12 @@ OF_PRODUCTS = {
     "opencl": Costs(301, 6.7, 1.9, 1.0, 11, (10.2, 18.6), 10.5e6, 2.05),
     "vulkan": Costs(292, 5.0, 1.5, 1.08, 14, (9.5, 12.6), 5.6e6, 3.9),
 }
-"""Costs by API, fitted to 20 products, every tile, one to eight parts of the depth, on an H100
-(docs/decisions/0167)."""
+"""Costs by API, fitted to 20 products, every tile, one to eight parts of the depth, on an H100."""
 OF_CONVOLUTIONS = {
     "opencl": Costs(460, 2.5, 5.5, 1.0, 10.5, (19, 19), 12e6, 0.5, 0.085),
     "vulkan": Costs(490, 1.0, 1.26, 1.0, 65, (4, 4), 3.5e6, 0.27, 0.118),
 }
-"""Costs by API, fitted to 20 layers, every tile, one to eight parts of the depth, on an H100 (docs/decisions/0185)."""
+"""Costs by API, fitted to 20 layers, every tile, one to eight parts of the depth, on an H100."""
 
 
 def desktop_cost(

@@ -23,7 +23,7 @@ from .tiled import Tiled
 ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
-"""The most rows for which a product is a matter of reading the matrix (docs/decisions/0086)."""
+"""The most rows for which a product is a matter of reading the matrix."""
 _UNIT = 16
 """Rows and columns of the usual matrix of matrix units."""
 _LARGE_MATRIX = 1 << 22
@@ -89,7 +89,7 @@ class Products(GpuFamily[Product]):
 
 def _on_units(sizes: Product) -> bool:
     """Return whether matrix units pay on a desktop GPU: a matrix is filled, or a single row meets a large matrix, which
-    they read faster (docs/decisions/0109, 0119)."""
+    they read faster."""
     pays = sizes.rows > 1 or sizes.columns * sizes.depth >= _LARGE_MATRIX
     return pays and min(sizes.columns, sizes.depth) >= _UNIT
 

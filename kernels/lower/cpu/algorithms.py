@@ -1,8 +1,8 @@
 """Algorithms of convolution on the CPU backend: an algorithm, no tile.
 
-Most of a network is in blocks of sixteen channels there (docs/decisions/0029). A row-major algorithm between such
-neighbours has its input and result converted, which a layer alone would not show: in a trial each candidate stands
-between two layers in blocks, and the conversions count as its own.
+Most of a network is in blocks of sixteen channels there (docs/architecture/engine-cpu.md). A
+row-major algorithm between such neighbours has its input and result converted, which a layer alone would not show: in a
+trial each candidate stands between two layers in blocks, and the conversions count as its own.
 """
 
 from __future__ import annotations

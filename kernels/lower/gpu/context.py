@@ -39,7 +39,7 @@ _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
 """Scalars by which a kernel chooses what it does."""
 _ENDS = ("activation", "inner_activation", "has_bias")
-"""The arguments of which a kernel with tiles writes the choices out for each of many sums (docs/decisions/0138)."""
+"""The arguments of which a kernel with tiles writes the choices out for each of many sums."""
 _SHARED_FROM = 8
 """Parts of a sum from which a work-group shares them out."""
 

@@ -3,7 +3,6 @@ transformer one row a picture is read, and the others need no product.
 
 A slice moves in front of element-wise nodes, normalisations of rows, dense layers, transpositions and reshapes, and in
 front of attention, of which it takes queries. It moves while all that reads a tensor is the same slice.
-(docs/decisions/0182)
 """
 
 from __future__ import annotations

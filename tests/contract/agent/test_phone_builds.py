@@ -1,8 +1,7 @@
 """The agent as phones need it: every source with libc++, for 64-bit and 32-bit ARM, and run under qemu.
 
 Zig brings clang, libc++ and stubs of glibc in one Python package, so that no NDK is needed: a toolchain file in its
-place lets the build for phones compile with them. What that proves and what it does not:
-docs/decisions/0040-phone-builds-without-an-ndk.md.
+place lets the build for phones compile with them (device_agent/README.md: what that proves, and what not).
 """
 
 from __future__ import annotations

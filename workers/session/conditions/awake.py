@@ -1,6 +1,6 @@
 """Keep the phone awake during a session: screen on, no time-out, plugged in or not.
 
-A shell without root holds no wake lock (docs/decisions/0041-what-a-phone-does-to-a-run.md), so the screen has to. A
+A shell without root holds no wake lock (docs/architecture/session.md), so the screen has to. A
 screen lock sets a time-out of its own: then the proof fails, and the agent's clocks tell whether the phone slept.
 """
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMaxLogBytes = 2000;
 // Stands before instructions of NVIDIA's compute capability 9.0 in a program's assembly, which make comments of them:
-// the driver compiles OpenCL C for a target that has not got them (docs/decisions/0124).
+// the driver compiles OpenCL C for a target that has not got them.
 constexpr char kMark[] = "//sm_90a ", kTarget[] = ".target sm_90";
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {

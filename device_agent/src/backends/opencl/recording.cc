@@ -30,7 +30,7 @@ bool Recordings::load() {
          found("clReleaseCommandBufferKHR", calls_.release) && found("clCommandNDRangeKernelKHR", calls_.dispatch);
 }
 
-// On a CPU a launch takes no time that a command buffer saves, and PoCL's take more (docs/decisions/0189).
+// On a CPU a launch takes no time that a command buffer saves, and PoCL's take more.
 Status Recordings::record(const Plan& plan, cl_command_queue queue, SetupLog& log) {
   const bool must = asked_ == "recorded";
   if (!asked_.empty() && asked_ != "single" && !must)

@@ -163,7 +163,7 @@ void fill_extended_facts(const Library& library, PhysicalDevice& device) {
     facts.matrix_units = matrix_units(library, device.handle);
 }
 
-// Queues without graphics first: their barriers cost less on a desktop GPU (docs/decisions/0036).
+// Queues without graphics first: their barriers cost less on a desktop GPU.
 bool find_compute_queue(const Library& library, PhysicalDevice& device) {
   uint32_t count = 0;
   library.vkGetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);

@@ -81,7 +81,7 @@ def separable_tile(
 
 
 def _pays(tile: GroupTile, window: int, sizes: StackProduct, options: Options) -> bool:
-    """Return whether an H100 took less time for one step, of 452 pairs of layers that were timed (docs/decisions/0186).
+    """Return whether an H100 took less time for one step, of 452 pairs of layers that were timed.
 
     `window`: its pixels; a gate has one.
     """

@@ -42,7 +42,7 @@ _PARTS = {7: 4, 9: 3}
 """Window -> window of its parts. For 8x8 inputs, products an output and values to transform were the fewest so."""
 _LARGEST_IN_HALF: Mapping[Precision, int] = {"fp16": 6, "fp16_arithmetic": 4}
 """Inputs of a tile in each direction: with 8 the values grow by up to 5.25 squared and lose the last bits; with
-products in half, 6 lose up to 1.2 % (docs/decisions/0022)."""
+products in half, 6 lose up to 1.2 %."""
 _CACHED_BYTES = 8 << 20
 """Bytes of transformed values in one round on a CPU, so that the caches hold them."""
 

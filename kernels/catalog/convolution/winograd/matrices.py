@@ -3,8 +3,7 @@
 F(m, r) computes m outputs of a window of r taps with a = m + r - 1 multiplications: Y = At [(G g) * (Bt d)]. The
 matrices come from the Toom-Cook construction with points 0, 1, -1, 2, -2, ... and infinity (Lavin and Gray, 2016, give
 them for F(2,3) and F(4,3)). With five points these are 0, 3/4, -3/4, 3/2 and -3/2, near the square roots of 1/2 and 2:
-they lose half as much as 0, 1, -1, 2 and -2, and fp32 holds all coefficients (Barabasz et al., 2020, discuss points;
-docs/decisions/0183 has what was measured).
+they lose half as much as 0, 1, -1, 2 and -2, and fp32 holds all coefficients (Barabasz et al., 2020, discuss points).
 """
 
 from __future__ import annotations

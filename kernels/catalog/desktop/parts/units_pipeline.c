@@ -143,7 +143,7 @@
 #if IN_REGISTERS
     // `fragments` names the columns so that a work-item has of each matrix of sums four that lie side by side, of two rows: none
     // passes through local memory. What is done with a row of matrices is written once: written out it fills the cache of
-    // instructions, and takes longer than the products (docs/decisions/0158). All that is read beside the sums is on its way
+    // instructions, and takes longer than the products. All that is read beside the sums is on its way
     // before the first result of a row is stored.
 #if defined(EIGHTS_OUT) || defined(DEALT_OUT)
 #undef STORE_dst

@@ -28,7 +28,7 @@ _COSTS = {
     ("vulkan", True): (cost.LocalCosts(2.5, 46, 4, 513, 256, stage=7.7, ahead=0.957), 119),
 }
 """Costs by API and whether there are many rows; and the cost of adding up parts of the depth, in loads that a work-item
-waits for. Fitted to 4, 18 and 9 products on an H100 (docs/decisions/0124, 0144), whose OpenCL takes `warpgroups` for
+waits for. Fitted to 4, 18 and 9 products on an H100, whose OpenCL takes `warpgroups` for
 many."""
 _MANY_STAGES = 16
 """The number of stages from which on one more that is fetched and not used costs less than conditions."""
@@ -146,7 +146,7 @@ def _wanted(product: Product, options: Options, limits: Limits) -> Kind:
 
 def _rows_first(tile: UnitTile, product: Product, backend: Backend) -> bool:
     """Return whether work-groups that run at once share columns, whose weights they read from memory: it pays where
-    there are more columns than depth (docs/decisions/0159)."""
+    there are more columns than depth."""
     return backend == "vulkan" and tile.kind == "direct" and product.columns > product.depth
 
 

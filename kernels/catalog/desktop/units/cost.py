@@ -59,7 +59,7 @@ class LocalCosts:
 
 
 LOCAL = LocalCosts()
-"""Fitted to 324 convolutions on an H100 (docs/decisions/0109)."""
+"""Fitted to 324 convolutions on an H100."""
 
 
 def local(tile: UnitTile, work: Work, limits: Limits, costs: LocalCosts = LOCAL) -> float:

@@ -1,6 +1,6 @@
 """Stored right operands, read from memory as a subgroup's work-items have them.
 
-They need no local memory, no barrier and no instruction that deals them out (docs/decisions/0150).
+They need no local memory, no barrier and no instruction that deals them out.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _AT_ONCE = 4
 """Vectors that a work-item reads before it stores the first of them."""
 _FEW_STAGES = 24
 """Fewer stay a loop: a driver writes eight stages out, and reading so many instructions takes longer than they save
-(measured with 12 and 48; docs/decisions/0158)."""
+(measured with 12 and 48)."""
 Kind = Literal["local", "direct", "straight", "dealt"]
 LOCAL = LocalArray("tile", "LOCAL", storage="raw8")
 

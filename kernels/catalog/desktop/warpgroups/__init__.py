@@ -21,7 +21,7 @@ from kernels.source.tile import Tile, derived
 
 _MEANING, _EXAMPLE = "warpgroups down x 64 rows down x columns x depth x stages", "2x1x256x64x4"
 _LOCAL_BYTES = 227 << 10
-"""Local memory of a work-group of compute capability 9.0, whatever OpenCL tells (docs/decisions/0124)."""
+"""Local memory of a work-group of compute capability 9.0, whatever OpenCL tells."""
 _ROWS, _LANES = 64, 128
 _ENDS, _READ = 1100, 38
 """Depth in whose time a tile begins and ends; what reading a line costs. After seven products on an H100."""

@@ -40,7 +40,7 @@ class Panels:
     """Weights packed offline, a panel of columns for each work-item, which so reads memory from front to back.
 
     The packed operand of Goto and van de Geijn (2008). Rows of a large matrix lie pages apart, and a CPU that walks
-    down a few columns waits for each (docs/decisions/0039). A GPU's work-items side by side want rows.
+    down a few columns waits for each. A GPU's work-items side by side want rows.
     """
 
     name = "panels"

@@ -69,7 +69,7 @@ KERNEL = Kernel(
 class SplitDepth:
     """Each work-item adds up part of the depth of one vector of columns, of several rows; parts meet in local memory.
 
-    What it reads of the matrix serves all of its rows (docs/decisions/0086).
+    What it reads of the matrix serves all of its rows.
     """
 
     name = "split_depth"

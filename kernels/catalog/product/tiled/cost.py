@@ -14,7 +14,7 @@ from .tile import ProductTile
 _BUSY = 2
 """Work-groups a compute unit that keep a phone's busy."""
 _UNLIKE = 1.2
-"""The cost of the other form of the loop: Vulkan's compilers like it without branches (docs/decisions/0037)."""
+"""The cost of the other form of the loop: Vulkan's compilers like it without branches."""
 _UNTIMED = 2.0
 """Keeps tiles that were timed on no phone from their defaults."""
 _UNITS = 8

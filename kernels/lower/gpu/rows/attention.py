@@ -22,8 +22,8 @@ _UNITS = 64
 _ACROSS, _KEYS = 8, 64
 """Work-items along the keys, each of twice four; keys a turn."""
 _LARGE, _NARROW, _VULKAN, _SMALL = ((8, 5), (8, 6), (8, 4)), (8, 7), (16, 3), (8, 2)
-"""Work-items along the rows, and rows of each: on a device with memory of its own (narrow: short rows), and elsewhere
-(docs/decisions/0144)."""
+"""Work-items along the rows, and rows of each: on a device with memory of its own (narrow: short rows), and
+elsewhere."""
 _STEPS = 4
 """Vectors of the depth in a turn of the loop of a large tile."""
 

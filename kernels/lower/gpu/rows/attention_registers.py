@@ -25,7 +25,7 @@ class RegisterAttentionTile(KnownTile):
     """`down` x `parts` subgroups, each `high` x 16 rows; `parts` share out the keys. A row of q has 32 x `depth32`.
 
     `keys_ahead`: whether a turn reads the next one's keys. `looks`: whether the kernel looks at matrices of known
-    numbers (docs/decisions/0150).
+    numbers.
     """
 
     high: int

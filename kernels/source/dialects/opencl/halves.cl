@@ -1,5 +1,5 @@
 // Four halves lie at a multiple of eight bytes. NVIDIA's compiler makes four accesses of two bytes of `vloada_half4`
-// and `vstorea_half4` (docs/decisions/0124).
+// and `vstorea_half4`.
 #ifdef __NV_CL_C_VERSION
 float half_of(ushort bits) {
     float x;

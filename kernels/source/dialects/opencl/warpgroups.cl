@@ -1,5 +1,5 @@
 // Instructions of compute capability 9.0 are comments to the driver's compiler; the agent takes the marks out, and has
-// the program compiled for `sm_90a` (docs/decisions/0124).
+// the program compiled for `sm_90a`.
 #define HOPPER(instruction) __asm__ volatile("//sm_90a " #instruction ";" : : : "memory")
 #define FENCE HOPPER(fence.proxy.async.shared::cta)
 #define SWIZZLED(at, span) ((at) ^ ((at) >> 3 & ((span) - 16)))

@@ -114,7 +114,7 @@ class Reading:
 
 
 def reading_of(limits: Limits) -> Reading:
-    """Texels and sharing on a CPU behind Vulkan (docs/decisions/0026)."""
+    """Texels and sharing on a CPU behind Vulkan (docs/architecture/engine-gpu.md)."""
     size = limits.subgroup_size
     return Reading(limits.cpu_device, size if limits.cpu_device and size >= 4 and size & (size - 1) == 0 else 0)
 

@@ -1,5 +1,5 @@
-// Cephes' `logf`: Vulkan's own may be wrong by 2^-21 between 0.5 and 2, however little is left of the logarithm there
-// (docs/decisions/0114). Zero, infinity, NaN, what is negative or denormal is the driver's.
+// Cephes' `logf`: Vulkan's own may be wrong by 2^-21 between 0.5 and 2, however little is left of the logarithm there.
+// Zero, infinity, NaN, what is negative or denormal is the driver's.
 float LOG(float x) {
     if (!(x >= 1.17549435e-38f && x < -LOWEST)) return log(x);
     const uint bits = floatBitsToUint(x);

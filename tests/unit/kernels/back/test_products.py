@@ -132,7 +132,7 @@ def test_not_a_number_and_infinity_of_weights_stay_in_their_column() -> None:
 
 def test_the_default_tile_keeps_a_compute_unit_of_a_desktop_busy() -> None:
     """What was within a fiftieth of the fastest of all tiles and parts of the depth on an H100, of which each fills 132
-    units another way (docs/decisions/0167)."""
+    units another way."""
     desktop = Limits(unified_memory=False, compute_units=132, local_bytes=48 << 10, max_work_group=1024)
     best = {
         (1576, 768, 2304): (("16x16x4x2x2", 1), ("16x16x4x2x2x1", 1)),
