@@ -16,7 +16,7 @@ from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.types import ElementType, is_whole
 from kernels.lower.cpu.algorithms import fits_int8
-from kernels.lower.cpu.packing import has_grid
+from kernels.lower.cpu.packing import MOST_WITH_OFFSETS
 from kernels.options import Options
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import fresh, rebuilt
@@ -24,6 +24,9 @@ from kernels.passes.rewrite import fresh, rebuilt
 from .pairs import Input, counted, is_own_range
 
 Array = npt.NDArray[Any]
+_LEVELS = 255
+_LEAST_SCALE = 1e-30
+"""A scale above which fp32 holds 255 times it without loss."""
 _LOW: Mapping[ElementType, float] = {"i8": -128.0, "u8": 0.0}
 
 
@@ -55,11 +58,9 @@ class _Products:
 
     def layer(self, end: Node, product: Node, factor: str | float) -> Node | None:
         """Return the layer whose result `end` scales, if there is one."""
-        known = [self.graph.constants.get(name) for name in product.inputs[1:]]
+        known = [self.graph.constants[name] for name in product.inputs[1:] if name in self.graph.constants]
         source, scale = self.rounding(product.inputs[0]), None
-        if source is not None and source.steps is None and len(known) > 1:
-            return None
-        if source is not None and all(array is not None for array in known):
+        if source is not None and len(known) == len(product.inputs) - 1 < 2 + (source.steps is not None):
             scale = self.by_channel(end, product, self.scale_of(factor, source))
         if source is None or scale is None:
             return None
@@ -71,7 +72,7 @@ class _Products:
         name = self.shaped(source.name, self.graph.shapes[product.inputs[0]])
         target = self.new(f"{product.output}.real", self.graph.shapes[product.output])
         layer = replace(product, inputs=(name, *names), outputs=(target,), attributes=attributes)
-        return layer if fits_int8(self.options, self.graph, layer) and has_grid(self.graph, layer) else None
+        return layer if _is_small(product, known[0]) and fits_int8(self.options, self.graph, layer) else None
 
     def rounding(self, x: str) -> Input | None:
         """Return what was rounded to the whole numbers of a factor, and how."""
@@ -113,7 +114,11 @@ class _Products:
         shape = self.graph.shapes[end.output]
         axis = len(shape) - 1 if product.op == "dense" else 1
         channels = self.graph.shapes[product.output][1]
-        if scale is None or not np.all((scale > 0) & np.isfinite(scale)) or shape[axis : axis + 1] != (channels,):
+        if (
+            scale is None
+            or not np.all((scale > _LEAST_SCALE) & np.isfinite(scale))
+            or shape[axis : axis + 1] != (channels,)
+        ):
             return None
         aligned = scale.reshape((1,) * (len(shape) - scale.ndim) + scale.shape)
         return np.broadcast_to(aligned.reshape(-1), channels) if aligned.size in (1, aligned.shape[axis]) else None
@@ -140,6 +145,14 @@ class _Products:
         target = fresh(self.graph, base)
         self.graph.shapes[target], self.graph.types[target] = shape, kind
         return target
+
+
+def _is_small(product: Node, weight: Array) -> bool:
+    """Return whether whole numbers of each output lie within 8 bits, or within an offset of them."""
+    rows = weight.T if product.op == "dense" else weight.reshape(len(weight), -1)
+    low, high = rows.min(axis=1, initial=0), rows.max(axis=1, initial=0)
+    with_offset = (high - low <= _LEVELS) & (rows.shape[1] <= MOST_WITH_OFFSETS)
+    return bool(np.all(((low >= -128) & (high <= 127)) | with_offset))
 
 
 def _both_ways(node: Node) -> list[tuple[str | float, str | float]]:

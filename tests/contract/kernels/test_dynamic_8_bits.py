@@ -186,5 +186,6 @@ def test_what_is_drawn_is_what_onnxruntime_computes(
             assert np.array_equal(found, wanted)
             continue
         step = drawn.constants["r.s"] if form == "static" else 0.0  # a tie may go to either of two numbers
-        assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max() + 1.001 * step, f"{form}, draw {draw}"
-        assert np.mean(np.abs(found - wanted) > 1e-5 * np.abs(wanted).max()) < 0.01
+        near = 1e-5 * np.abs(wanted).max() + 1e-9  # a gate that is closed lets as little as 1e-13 through
+        assert np.abs(found - wanted).max() <= near + 1.001 * step, f"{form}, draw {draw}"
+        assert np.mean(np.abs(found - wanted) > near) < 0.01
