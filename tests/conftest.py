@@ -47,11 +47,8 @@ while (found := left()) and time.monotonic() < end:
 
 
 LIBC = ctypes.CDLL("libc.so.6")
-M_MMAP_THRESHOLD, LARGE = -3, 4 << 20
-GROWTH = 64 << 20
-_left = 0
-"""Bytes of this process when it last gave memory back."""
-LIBC.mallopt(M_MMAP_THRESHOLD, LARGE)  # fixed: it would rise, and freed weights would stay between small objects
+GROWTH, _least = 128 << 20, 1 << 60
+"""Bytes by which this process may grow before garbage is looked for, and its least size since that was done."""
 gc.disable()  # until all is collected nothing is garbage: looking for it is a fifth of the time
 
 
@@ -112,20 +109,17 @@ def _nothing_is_kept(request: pytest.FixtureRequest) -> Iterator[None]:
     for value in vars(request.module).values():
         if getattr(value, "__module__", None) == request.module.__name__ and hasattr(value, "cache_clear"):
             value.cache_clear()
-    _give_back()
+    LIBC.malloc_trim(0)  # pages that hold nothing any more go back at once
 
 
 def pytest_runtest_logfinish() -> None:
-    """Give memory back where tests let it grow: pictures and programs are cycles, which wait for the collector."""
-    if psutil.Process().memory_info().rss > _left + GROWTH:
-        _give_back()
-
-
-def _give_back() -> None:
-    global _left
-    gc.collect()
-    LIBC.malloc_trim(0)
-    _left = psutil.Process().memory_info().rss
+    """Collect garbage where memory grew: pictures and programs are cycles, and all are looked at too seldom."""
+    global _least
+    _least = min(_least, resident := psutil.Process().memory_info().rss)
+    if resident > _least + GROWTH:
+        gc.collect()
+        LIBC.malloc_trim(0)
+        _least = psutil.Process().memory_info().rss
 
 
 @pytest.fixture(scope="session")
