@@ -37,7 +37,8 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
     check_graph(graph)
     graph = _keep_all(graph) if options.keep_all else graph
     if options.backend == "cpu":
-        graph = graph if options.keep_all else float_products(graph, options)
+        in_8_bits = options.precision == "int8" or limits.int8_layers
+        graph = float_products(graph, options) if in_8_bits and not options.keep_all else graph
         graph = in_types(in_parts(graph, ("conv", "dense")))
     else:
         if options.on_cpu == NOTHING or not limits.int64:
@@ -50,7 +51,7 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
         options = replace(options, in_place=False, concat="join", swap="never")
     limits = replace(limits, memory_budget_bytes=budget_of(options, limits), max_buffer_bytes=_largest(options, limits))
     if options.backend == "cpu":
-        draft = lower_cpu(prepare(graph, options), options)
+        draft = lower_cpu(prepare(graph, options, int8_layers=limits.int8_layers), options)
         layout = place_memory(draft, options, limits)
     else:
         draft, layout = lower_to_fit(graph, options, limits)
@@ -64,9 +65,9 @@ def _compile_mixed(graph: Graph, options: Options, limits: Limits, spirv_cache: 
     placement, asked = Placement.of(options.on_cpu), options
     if placement.apart:
         graph, asked = with_windows(graph), replace(options, algorithm="auto")
-    segments = divide(graph, placement.on_cpu(graph))
+    segments, on_cpu = divide(graph, placement.on_cpu(graph)), Limits(int8_layers=False)
     bundles = [
-        compile_graph(each.graph, _of_segment(each, asked), Limits() if each.cpu else limits, spirv_cache=spirv_cache)
+        compile_graph(each.graph, _of_segment(each, asked), on_cpu if each.cpu else limits, spirv_cache=spirv_cache)
         for each in segments
     ]
     bundle = join(graph, bundles)

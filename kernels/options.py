@@ -285,6 +285,8 @@ class Limits:
     """Newest OpenCL C that the device compiles: 1.1, 1.2, 2.0, 3.0."""
     int64: bool = True
     """Kernels may have whole numbers of 64 bits."""
+    int8_layers: bool = True
+    """The CPU multiplies 8 bits by instructions of its own: layers that a model rounds to 8 bits are quicker so."""
     unified_memory: bool = True
     """The host's memory is the device's own, as on phones: inputs and outputs can lie where both see them."""
     compute_units: int = 0

@@ -86,12 +86,18 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
 
 
 def prepare(
-    graph: Graph, options: Options, *, split: bool = False, largest_bytes: int = 0, local_bytes: int = 0
+    graph: Graph,
+    options: Options,
+    *,
+    split: bool = False,
+    largest_bytes: int = 0,
+    local_bytes: int = 0,
+    int8_layers: bool = True,
 ) -> Graph:
     """The graph that is lowered for these options. Where every node's tensor is wanted it stays as it was imported.
 
     `split`, `largest_bytes`: see `split_channels`. `local_bytes`: of the device, 0: not known; rows are not fused
-    where they are too few.
+    where they are too few. `int8_layers`: layers that a model rounds to 8 bits run so on the CPU, in every precision.
     """
     if options.keep_all:
         return graph
@@ -103,7 +109,7 @@ def prepare(
         asked = options.algorithm != "auto" or options.granularity or options.pixels or options.layers
         fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
         fuse |= {HALVES} if options.half else set()
-    if options.backend == "cpu":
+    if options.backend == "cpu" and int8_layers:
         graph = quantized_inputs(eliminate_identities(prune(graph)), options)
     if any(map(rounds_input, graph.nodes)):
         graph = rounded_outputs(optimise(graph, fuse=fuse - {"elementwise"}), options)

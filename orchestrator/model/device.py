@@ -69,9 +69,10 @@ class ApiFacts(Model):
     offset_alignment: int = Field(default=256, ge=1)
     """Alignment of sub-buffer offsets, bytes."""
     subgroup_size: int = 0
-    dot_product: Literal["", "khr", "ptx"] = ""
+    dot_product: Literal["", "khr", "ptx", "vnni", "sdot"] = ""
     """The way a kernel multiplies four whole numbers of 8 bits and adds them up in one instruction: by the API's
-    extension (khr: cl_khr_integer_dot_product, shaderIntegerDotProduct) or NVIDIA's (ptx); empty: only one by one."""
+    extension (khr: cl_khr_integer_dot_product, shaderIntegerDotProduct), NVIDIA's (ptx), or the processor's own
+    instructions (vnni, sdot); empty: only one by one."""
     matrix_units: tuple[Annotated[str, Field(pattern=r"^[0-9]{1,6}x[0-9]{1,6}x[0-9]{1,6}$")], ...] = ()
     """Products of matrices of halves, added up in single, that a subgroup computes at once, each as `rows x columns x
     depth`, e.g. `16x16x16`: of Vulkan's VK_KHR_cooperative_matrix, or NVIDIA's own from compute capability 8.0 on."""

@@ -77,7 +77,8 @@ def limits_of(device: DeviceFacts, backend: Api, precision: Precision) -> Limits
         image_size=(api.max_image_width, api.max_image_height),
         subgroup_size=api.subgroup_size,
         matrix_units=matrix_units(api.matrix_units),
-        dot_product=api.dot_product,
+        dot_product=api.dot_product if api.dot_product in ("khr", "ptx") else "",
+        int8_layers=api.api != Api.CPU or bool(api.dot_product),
     )
 
 

@@ -32,7 +32,7 @@ struct ApiFacts {
   uint64_t clock_mhz = 0;
   uint64_t offset_alignment = 256;
   uint64_t subgroup_size = 0;
-  std::string dot_product;  // of four whole numbers of 8 bits in a word: "khr", "ptx" (NVIDIA's OpenCL), or none
+  std::string dot_product;  // of four whole numbers of 8 bits in a word: "khr", "ptx" (NVIDIA), "vnni", "sdot", or none
   std::vector<std::string> matrix_units;  // "16x16x16", rows x columns x depth; halves, added in single
   bool int64 = true;  // kernels may have whole numbers of 64 bits
   bool unified_memory = false;

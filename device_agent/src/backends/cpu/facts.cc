@@ -6,6 +6,7 @@
 
 #include "system/files.h"
 #include "backends/cpu/gemm/kernel.h"
+#include "backends/cpu/int8/kernel.h"
 
 namespace pocketfarm::cpu {
 namespace {
@@ -45,6 +46,7 @@ ApiFacts cpu_facts(const Environment& environment) {
   facts.clock_mhz = clock_mhz(environment, info);
   facts.offset_alignment = kCacheLine;
   facts.unified_memory = true;
+  facts.dot_product = int8_instruction();
   return facts;
 }
 

@@ -115,4 +115,7 @@ extern const Int8Kernels kInt8DotProd;
 // The best of this processor, within the instruction set that was chosen.
 const Int8Kernels& int8_kernels();
 
+// Its instruction for products of 8 bits, "vnni" or "sdot"; empty: others do them.
+const char* int8_instruction();
+
 }  // namespace pocketfarm::cpu

@@ -31,6 +31,15 @@ const Int8Kernels& int8_kernels() {
   return kInt8Generic;
 }
 
+const char* int8_instruction() {
+#if defined(__x86_64__)
+  if (&int8_kernels() == &kInt8Avx512Vnni) return "vnni";
+#elif defined(__aarch64__)
+  if (&int8_kernels() == &kInt8DotProd) return "sdot";
+#endif
+  return "";
+}
+
 Int8Steps steps_of(const Int8Range& range) {
   constexpr float kLeast = 1e-37f;  // its inverse is finite; what is smaller counts as zero
   const float scale = (range.most - range.least) / 255;
