@@ -11,7 +11,7 @@ from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.draft import DraftProgram
 from kernels.options import CONTRACTED, Limits, Options
 from kernels.plan.model import OpenClSource, Parameter, Program, SpirvModule
-from kernels.source import whole_numbers
+from kernels.source import dot_products
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel
 
@@ -50,7 +50,7 @@ def _opencl(drafts: list[DraftProgram], options: Options, limits: Limits) -> tup
         files[file] = text
         words = opencl.build_options(
             draft.work_group, version=limits.opencl_c, precision=options.precision,
-            by_features=draft.constants.get("DOT") == whole_numbers.DOT["khr"],
+            by_features=draft.constants.get("DOT") == dot_products.DOT["khr"],
         )  # fmt: skip
         programs.append(
             Program(

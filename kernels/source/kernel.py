@@ -98,7 +98,7 @@ class Kernel:
     warpgroups: bool = False
     """True if 128 work-items at once multiply matrices of halves in local memory (NVIDIA's, through OpenCL)."""
     whole_numbers: bool = False
-    """True if it multiplies whole numbers of 8 bits (`kernels/source/whole_numbers.py`)."""
+    """True if it multiplies whole numbers of 8 bits (`kernels/source/dot_products.py`)."""
     number: Number = "f32"
     """The type that its body calls `HELD`."""
     rewrite: Rewrite | None = None

@@ -21,9 +21,9 @@ from kernels.lower.gpu.convolution import constant
 from kernels.lower.gpu.places.flatten import flattened_from, rows_by_stack
 from kernels.lower.gpu.values import CodeBuffer, View
 from kernels.plan.model import Tensor
+from kernels.source.dot_products import dot_switch
 from kernels.source.kernel import Kernel
 from kernels.source.tile import Tile
-from kernels.source.whole_numbers import dot_switch
 
 from .ending import Ending, ending_of
 from .packing import pack_depthwise, pack_products, whole_weights

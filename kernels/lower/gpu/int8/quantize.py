@@ -12,9 +12,9 @@ from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.layout import packed
 from kernels.lower.gpu.values import CodeBuffer, View
 from kernels.plan.model import Tensor
+from kernels.source.dot_products import dot_switch
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
 from kernels.source.tile import SharedSum
-from kernels.source.whole_numbers import dot_switch
 
 _RANGE = Kernel(
     "int8_range", Path(__file__).with_name("range.c"), (Buffer("src"), result("ranges", storage="f32")),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kernels.options import HALF, Precision
-from kernels.source import integers, whole_numbers
+from kernels.source import dot_products, integers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel, single_type
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
@@ -90,7 +90,7 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
         f"{FRAGMENTS if kernel.fragments else ''}"
         f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"
         f"{_DIVISION if 'DIVIDE(' in kernel.source(constants) else ''}"
-        f"{whole_numbers.OPENCL if kernel.whole_numbers else ''}"
+        f"{dot_products.OPENCL if kernel.whole_numbers else ''}"
         f"{_scalars(kernel)}"
         "__kernel __attribute__((reqd_work_group_size(GROUP_X, GROUP_Y, GROUP_Z)))\n"
         f"void {kernel.name}(\n    {joined})\n{_with_locals(kernel, constants)}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from kernels.options import CONTRACTED, HALF, Limits, Precision
-from kernels.source import integers, whole_numbers
+from kernels.source import dot_products, integers
 from kernels.source.chunks import chunk_macros
 from kernels.source.kernel import Buffer, Kernel, single_type
 from kernels.source.macros import MACROS, buffer_accessors_at, image_accessors, planes_value, raw_as_computed
@@ -148,7 +148,7 @@ def render(
         weights = _shared_weights(constants["WEIGHTS"], reading.sharing)
     defines = "".join(f"#define {name} {value}\n" for name, value in constants.items())
     if kernel.whole_numbers:
-        defines += whole_numbers.VULKAN_EXTENSION
+        defines += dot_products.VULKAN_EXTENSION
     in_buffers = not reading.texels and not any(buffer.image for buffer in kernel.buffers)
     raw = kernel.loads_raw and precision in HALF and not narrow and in_buffers
     buffers = "\n".join(
@@ -181,7 +181,7 @@ def render(
     return (
         f"#version {version}\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
         f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}{integers.vulkan(kernel, body)}"
-        f"{MATRICES + UNITS if kernel.matrix_units else ''}{whole_numbers.VULKAN if kernel.whole_numbers else ''}"
+        f"{MATRICES + UNITS if kernel.matrix_units else ''}{dot_products.VULKAN if kernel.whole_numbers else ''}"
         f"{_functions(body, reading)}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"
         f"{buffers}\n{'' if raw else raw_as_computed(kernel)}{scalars}{arrays}\nvoid main()\n{body}"
