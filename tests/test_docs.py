@@ -205,7 +205,7 @@ def test_every_page_is_in_the_index() -> None:
 
 @pytest.mark.parametrize("name", FARM_PAGES + ENGINE_PAGES)
 def test_a_page_of_the_present_is_short_and_names_what_holds_it(name: str) -> None:
-    """Whether its modules exist is `test_files_named_in_documents_exist`'s to say."""
+    """Hold its length and its names; `test_files_named_in_documents_exist` says whether its modules exist."""
     text = (ROOT / "docs" / "architecture" / f"{name}.md").read_text()
     modules, held = set(re.findall(r"`(\w+/[\w/.-]+)`", text)), set(re.findall(r"`(test_\w+)`", text))
     assert len(text.split()) <= 800 and len(modules) >= 5
@@ -213,7 +213,7 @@ def test_a_page_of_the_present_is_short_and_names_what_holds_it(name: str) -> No
 
 
 def test_nothing_but_benchmarks_refers_to_the_notes() -> None:
-    """What binds stands in the pages; the origin of a figure may be a note."""
+    """The pages hold what binds; the origin of a figure may be a note."""
     referring = re.compile(r"\b[Dd]ecisions?[ /]\d|archive/notes/\d")
     apart = {NOTES, ROOT / "benchmarks", ROOT / "CHANGELOG.md"}
     texts = {path: path.read_text(errors="ignore") for path in tracked() if apart.isdisjoint({path, *path.parents})}

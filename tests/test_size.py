@@ -48,7 +48,7 @@ FILES_OF_AN_OPERATOR = 3
 
 
 def test_an_operator_is_named_in_few_files(files: list[Path]) -> None:
-    """So that whoever adds one touches one; what builds nodes has lower-case words for them."""
+    """Whoever adds one touches one file; what builds nodes has lower-case words for them."""
     words = {path: set(re.findall(r"\w+", (ROOT / path).read_text())) for path in files if _is_of_the_import(path)}
     names = sorted({schema.name for schema in onnx.defs.get_all_schemas_with_history() if not schema.domain})
     found = {name: [str(path) for path, own in words.items() if name in own] for name in names}

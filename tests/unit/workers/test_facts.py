@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Source
+from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from workers.devices.probe import gpu_vendor
 from workers.devices.workstation import CPU_SERIAL, sort_devices
 from workers.measure import device_option
-from workers.plans.compiler_options import opencl_c
+from workers.plans.compiler_options import limits_of, opencl_c
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,15 @@ def test_a_workstation_s_device_is_named_for_each_run() -> None:
 )
 def test_opencl_c(version: str, expected: str) -> None:
     assert opencl_c(facts(Api.OPENCL, "x", version)) == expected
+
+
+@pytest.mark.parametrize(("instruction", "in_8_bits"), [("", False), ("vnni", True), ("sdot", True)])
+def test_a_cpu_without_an_instruction_for_8_bits_computes_in_fp32(instruction: str, in_8_bits: bool) -> None:
+    """Agents before this fact told nothing, and keep to fp32; kernels of GPUs know no instruction of a CPU."""
+    apis = tuple(
+        ApiFacts(api=api, version="1", device_name="d", precisions=(Precision.FP32,), dot_product=dot)
+        for api, dot in ((Api.CPU, instruction), (Api.OPENCL, "khr"))
+    )
+    facts = DeviceFacts(serial="A", host="h", kind="phone", source=Source.VIRTUAL, apis=apis)
+    cpu, gpu = (limits_of(facts, api, Precision.FP32) for api in (Api.CPU, Api.OPENCL))
+    assert (cpu.int8_layers, cpu.dot_product, gpu.dot_product) == (in_8_bits, "", "khr")

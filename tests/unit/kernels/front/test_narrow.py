@@ -24,7 +24,7 @@ CASES = 300
 
 
 def test_drawn_graphs_compute_the_same_in_32_bits(seed: int, tmp_path: Path) -> None:
-    """On devices that have 64 bits, and on others where the inputs are in range and nothing is refused."""
+    """Compare devices that have 64 bits, and others where the inputs are in range and nothing is refused."""
     found, counts = cases(np.random.default_rng([seed, 91]), 0, CASES, tmp_path / "m.onnx"), Counter[str]()
     for one in found:
         for graph in one.graphs:
