@@ -19,6 +19,7 @@ COMMON_GROUND = ("errors", "system", "config", "model", "energy", "coordination"
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),
     "device_agent": (),
+    "virtual_phones": (),
     "orchestrator": ("kernels",),
     "workers": ("kernels", *(f"orchestrator.{room}" for room in COMMON_GROUND if room != "expansion")),
     "dashboards": ("orchestrator",),
@@ -79,7 +80,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 NAMES_ON_A_FLOOR = 20
 SHELVES = (
-    "device_agent/virtual",
+    "virtual_phones",
     "farm/cli",
     "workers/session/conditions",
 )
@@ -114,7 +115,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "filelock": ("kernels.tuning.database",),
     "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
     "lark": ("orchestrator.expansion.device_selection",),
-    "yaml": ("orchestrator.spec", "device_agent.virtual"),
+    "yaml": ("orchestrator.spec", "virtual_phones"),
     "jinja2": ("dashboards.web", "orchestrator.report"),
     "matplotlib": ("orchestrator.report", "farm.api.plot"),
     "pandas": ("farm.api",),
@@ -133,8 +134,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 }
 """Third-party packages with one home."""
 
-MAY_READ_ENVIRONMENT = ("orchestrator.config", "device_agent", "farm")
-"""Settings are read once; the agent's build asks for an NDK; the supervisor hands its environment on."""
+MAY_READ_ENVIRONMENT = ("orchestrator.config", "virtual_phones", "farm")
+"""Settings are read once; virtual phones and the supervisor hand their environment on."""
 
 AGENT_SOURCES = ROOT / "device_agent" / "src"
 AGENT_FILES = [path for path in sorted(AGENT_SOURCES.rglob("*.*")) if path.suffix in (".cc", ".h", ".inc")]

@@ -23,12 +23,12 @@ import psutil
 from benchmarks.command_line import run_command
 from benchmarks.farm.overhead import NETWORK, no_op
 from benchmarks.farm.virtual_phones import adb_server, connect
-from device_agent.virtual.launch import start_phones
 from orchestrator.config import Settings
 from orchestrator.expansion.expand import expand
 from orchestrator.model.device import Device
 from orchestrator.model.lease import LINE_MOST, Assignment
 from orchestrator.model.record import Outcome, Record
+from virtual_phones.launch import start_phones
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet

@@ -28,7 +28,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.command_line import run_command
-from device_agent.virtual.launch import start_phones
+from virtual_phones.launch import start_phones
 
 _EXIT = 3
 

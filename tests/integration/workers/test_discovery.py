@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import pytest
 
-from device_agent.virtual.faults import Unauthorized, Unplug
 from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.ledger import blame
@@ -19,6 +18,7 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import Outcome
 from tests.phones import start_phones
 from tests.waiting import LIMIT_S
+from virtual_phones.faults import Unauthorized, Unplug
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.crash_recovery import left_changed, let_be, with_left_changed
 from workers.devices.admit import enrol_phone

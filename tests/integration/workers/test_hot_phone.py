@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from device_agent.virtual.control import PhoneStatus
-from device_agent.virtual.faults import ThermalTrip
 from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
@@ -25,6 +23,8 @@ from tests.integration.orchestrator.hosts import send
 from tests.phones import connect, disconnect
 from tests.servers import private_redis
 from tests.waiting import LIMIT_S
+from virtual_phones.control import PhoneStatus
+from virtual_phones.faults import ThermalTrip
 from workers.devices.fleet import Fleet
 from workers.discovery import Discovery
 from workers.execution.run_job import Workbench, run_job

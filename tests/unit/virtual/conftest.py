@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import ProcessTable
-from device_agent.virtual.profile import load_profile
-from device_agent.virtual.shell import Shell
-from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
+from virtual_phones.phone import Phone
+from virtual_phones.processes import ProcessTable
+from virtual_phones.profile import load_profile
+from virtual_phones.shell import Shell
+from virtual_phones.shell_io import BytesSink, BytesSource, Io
 
 
 class Result(NamedTuple):

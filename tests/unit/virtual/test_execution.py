@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from device_agent.virtual.execution import reap_orphans
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import _children, _state
-from device_agent.virtual.shell import Shell
-from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
 from tests.waiting import LIMIT_S, eventually
+from virtual_phones.execution import reap_orphans
+from virtual_phones.phone import Phone
+from virtual_phones.processes import _children, _state
+from virtual_phones.shell import Shell
+from virtual_phones.shell_io import BytesSink, BytesSource, Io
 
 PROGRAM = "/data/local/tmp/program"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.commands import find_command
-from device_agent.virtual.commands.registry import COMMANDS
-from device_agent.virtual.commands.releases import ANDROID, MKSH, TOYBOX, USES, since, whose
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.profile import load_profile
+from virtual_phones.commands import find_command
+from virtual_phones.commands.registry import COMMANDS
+from virtual_phones.commands.releases import ANDROID, MKSH, TOYBOX, USES, since, whose
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_profile
 
 from .conftest import Sh
 

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from device_agent import build
-from device_agent.virtual.commands.releases import ANDROID, FLOOR_SDK, MKSH, TOYBOX, USES, since, uses
-from device_agent.virtual.phone import SHELL_V2_SDK, Phone
-from device_agent.virtual.processes import ProcessTable
-from device_agent.virtual.profile import load_profile
-from device_agent.virtual.shell import Shell
-from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
 from orchestrator.errors import DeviceSick, FarmError, Unsupported
 from orchestrator.model.experiment import Conditions
 from tests.source_tree import ROOT
+from virtual_phones.commands.releases import ANDROID, FLOOR_SDK, MKSH, TOYBOX, USES, since, uses
+from virtual_phones.phone import SHELL_V2_SDK, Phone
+from virtual_phones.processes import ProcessTable
+from virtual_phones.profile import load_profile
+from virtual_phones.shell import Shell
+from virtual_phones.shell_io import BytesSink, BytesSource, Io
 from workers.connection.base import ShellResult
 from workers.connection.quote import quote
 from workers.devices import admit

@@ -9,14 +9,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_agent.virtual.garbage import Garbler
-from device_agent.virtual.shell_io import read_all
+from virtual_phones.garbage import Garbler
+from virtual_phones.shell_io import read_all
 
 from .registry import Call, CommandError, command, split_options
 
 if TYPE_CHECKING:
-    from device_agent.virtual.shell import Shell
-    from device_agent.virtual.shell_io import Io
+    from virtual_phones.shell import Shell
+    from virtual_phones.shell_io import Io
 
 _BLOCK = 1 << 18
 

@@ -1,4 +1,4 @@
-"""`python -m device_agent.virtual`: start virtual phones."""
+"""`python -m virtual_phones`: start virtual phones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _locked(state: Path) -> Iterator[None]:
 
 
 def _parse(arguments: Sequence[str] | None) -> Options:
-    parser = argparse.ArgumentParser(prog="python -m device_agent.virtual", description="Start virtual phones.")
+    parser = argparse.ArgumentParser(prog="python -m virtual_phones", description="Start virtual phones.")
     parser.add_argument("--state", type=Path, required=True, help="folder that keeps the phones")
     parser.add_argument("--key", type=Path, required=True, help="adbkey.pub of the only adb server that is let in")
     phones = "profiles or replay:FILE, with commas between them"

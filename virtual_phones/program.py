@@ -14,8 +14,8 @@ _DRIVER_VARIABLES = ("OCL_", "POCL_", "VK_", "LP_", "MESA_", "GALLIUM_", "LD_LIB
 """Variables of the host that choose its OpenCL and Vulkan drivers: they hold inside the phones too."""
 _AGENT = "pocketfarm-agent"
 _STAND_IN = (
-    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
-    "from device_agent.virtual.replay.agent import main; sys.exit(main(sys.argv[1:]))"
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[1])!r}); "
+    "from virtual_phones.replay.agent import main; sys.exit(main(sys.argv[1:]))"
 )
 
 

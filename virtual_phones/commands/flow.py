@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from device_agent.virtual.shell_io import read_all
+from virtual_phones.shell_io import read_all
 
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
-    from device_agent.virtual.shell import Shell
+    from virtual_phones.shell import Shell
 
 
 @command("true", ":", "sync")

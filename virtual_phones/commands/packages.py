@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from device_agent.virtual.phone import BACKGROUND_APPS
+from virtual_phones.phone import BACKGROUND_APPS
 
 from .registry import Call, CommandError, command
 

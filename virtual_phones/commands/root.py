@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from device_agent.virtual.shell_io import read_all
+from virtual_phones.shell_io import read_all
 
 from .registry import Call, CommandError, command
 

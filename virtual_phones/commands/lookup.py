@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from device_agent.virtual.execution import find_executable
+from virtual_phones.execution import find_executable
 
 from .registry import (
     CANNOT_RUN,

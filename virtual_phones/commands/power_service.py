@@ -9,7 +9,7 @@ from .registry import CommandError
 from .releases import since
 
 if TYPE_CHECKING:
-    from device_agent.virtual.phone import Phone
+    from virtual_phones.phone import Phone
 
 _FIXED = "set-fixed-performance-mode-enabled"
 _NO_HAL = (

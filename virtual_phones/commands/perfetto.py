@@ -11,13 +11,13 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_agent.virtual.odpm import rail_energies_uws
-from device_agent.virtual.shell_io import read_all
+from virtual_phones.odpm import rail_energies_uws
+from virtual_phones.shell_io import read_all
 
 from .registry import Call, CommandError, command
 
 if TYPE_CHECKING:
-    from device_agent.virtual.phone import Phone
+    from virtual_phones.phone import Phone
 
 PERIOD_S = 0.1
 """The shortest that a configuration may ask for."""

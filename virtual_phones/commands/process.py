@@ -8,13 +8,13 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_agent.virtual.processes import Process, send_signal
+from virtual_phones.processes import Process, send_signal
 
 from .registry import Call, CommandError, command, split_options
 from .releases import since
 
 if TYPE_CHECKING:
-    from device_agent.virtual.shell import Shell
+    from virtual_phones.shell import Shell
 
 
 def _running(shell: Shell) -> list[Process]:

@@ -7,7 +7,7 @@
     {"do": "clear", "phone": "*"}                                       -> {"ok": true, "phones": [...]}
     anything else                                                       -> {"ok": false, "error": "..."}
 
-`python -m device_agent.virtual.control SOCKET PHONE fault unplug --seconds 5` speaks it from a terminal. A phone is
+`python -m virtual_phones.control SOCKET PHONE fault unplug --seconds 5` speaks it from a terminal. A phone is
 named by its own serial, its adb serial (127.0.0.1:PORT), or `*` for all.
 """
 
@@ -238,7 +238,7 @@ class ControlClient:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m device_agent.virtual.control", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m virtual_phones.control", description=__doc__.split("\n")[0])
     parser.add_argument("socket", type=Path)
     parser.add_argument("phone", help="the phone's serial, its adb serial, or *")
     verbs = parser.add_subparsers(dest="do", required=True)

@@ -10,8 +10,8 @@ from .registry import Call, CommandError, command
 from .releases import USES
 
 if TYPE_CHECKING:
-    from device_agent.virtual.phone import Phone
-    from device_agent.virtual.shell_io import Io
+    from virtual_phones.phone import Phone
+    from virtual_phones.shell_io import Io
 
 _AS_COMMAND = {"settings": "settings", "package": "pm", "activity": "am"}
 _SILENT = ("statusbar", "notification", "stats", "content")

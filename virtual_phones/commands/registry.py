@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from .releases import since, whose
 
 if TYPE_CHECKING:
-    from device_agent.virtual.phone import Phone
-    from device_agent.virtual.shell import Shell
-    from device_agent.virtual.shell_io import Io
-    from device_agent.virtual.tree import Tree
+    from virtual_phones.phone import Phone
+    from virtual_phones.shell import Shell
+    from virtual_phones.shell_io import Io
+    from virtual_phones.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_agent.virtual.replacing import move
-from device_agent.virtual.tree import refusal
+from virtual_phones.replacing import move
+from virtual_phones.tree import refusal
 
 from .registry import Call, CommandError, command, split_options
 
 if TYPE_CHECKING:
-    from device_agent.virtual.shell import Shell
+    from virtual_phones.shell import Shell
 
 
 _FEW = 32

@@ -48,13 +48,13 @@ def start_phones(
     `key`: the `adbkey.pub` of the only adb server that is let in. Raises RuntimeError with what the process said where
     they are not up within `ready_s`.
     """
-    command = [sys.executable, "-m", "device_agent.virtual", "--state", str(state), "--phones", ",".join(profiles)]
+    command = [sys.executable, "-m", "virtual_phones", "--state", str(state), "--phones", ",".join(profiles)]
     command += ["--key", str(key), "--speed", str(speed), "--with-parent"]
     command += ["--count", str(count)] if count is not None else []
     command += ["--slot", str(slot)] if slot else []
     command += ["--faults", str(script)] if script else []
     state.mkdir(parents=True, exist_ok=True)
-    repository = Path(__file__).parents[2]
+    repository = Path(__file__).parents[1]
     with (state / "server.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=repository, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
