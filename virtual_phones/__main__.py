@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .adb_key import read_public_key
+from .adb.key import read_public_key
 from .faults import load_script
 from .profile import load_model, profile_names
-from .server import Options, serve
+from .server.phones import Options, serve
 
 
 @contextlib.contextmanager

@@ -15,22 +15,22 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from .clock_nodes import CPU, links, write_clock
-from .clocks import Clocks
-from .gauge import FuelGauge, Reading
-from .log import Log
-from .physics import State, clock_cap, initial_state, step, thermal_status
-from .processes import Process, ProcessTable, limit_growth, send_signal
-from .processor_time import HOST_CORES, ProcessorTime, SteadyCount
+from .hardware.clock_nodes import CPU, links, write_clock
+from .hardware.clocks import Clocks
+from .hardware.gauge import FuelGauge, Reading
+from .hardware.physics import State, clock_cap, initial_state, step, thermal_status
+from .hardware.processor_time import HOST_CORES, ProcessorTime, SteadyCount
+from .hardware.supply import Supply
+from .hardware.sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
 from .profile import Profile
-from .properties import properties
-from .pushed import PushedPrograms
-from .replacing import rewrite
 from .replay.player import Player
-from .supply import Supply
-from .sysfs import CHARGING_ENABLED, INPUT_SUSPEND, NodeWriter, denied_nodes, dynamic_nodes, static_nodes
-from .tree import Tree, refusal
-from .wakefulness import Wakefulness
+from .system.log import Log
+from .system.processes import Process, ProcessTable, limit_growth, send_signal
+from .system.properties import properties
+from .system.pushed import PushedPrograms
+from .system.replacing import rewrite
+from .system.tree import Tree, refusal
+from .system.wakefulness import Wakefulness
 
 SHELL_V2_SDK = 24
 """The first whose adbd tells output, errors and exit status apart."""
@@ -44,17 +44,7 @@ _DETACHING_S = 2.0
 _FIRST_ADBD_PID = 517
 _OFF_AFTER_MS = 60_000
 """The time-out where the setting is none."""
-_PROCESS_NODES = {
-    "cmdline",
-    "comm",
-    "io",
-    "oom_score_adj",
-    "schedstat",
-    "smaps",
-    "stat",
-    "statm",
-    "status",
-}
+_PROCESS_NODES = {"cmdline", "comm", "io", "oom_score_adj", "schedstat", "smaps", "stat", "statm", "status"}
 BACKGROUND_APPS = {"org.example.calendar": 2_031, "org.example.messenger": 2_107}
 _DEFAULT_SETTINGS: dict[str, dict[str, str]] = {
     "global": {

@@ -39,7 +39,7 @@ from orchestrator.queueing.live import run_live
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.spec import Heat, QueueingSpec
 from tests.unit.energy.scenarios import record_of
-from virtual_phones.physics import State, clock_cap, initial_state, step
+from virtual_phones.hardware.physics import State, clock_cap, initial_state, step
 from virtual_phones.profile import Profile, load_profile
 from virtual_phones.simulation import Course
 from virtual_phones.simulation import simulate as block

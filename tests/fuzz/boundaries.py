@@ -30,11 +30,11 @@ from orchestrator.model.record import Record
 from orchestrator.submission.choices_file import read_choices
 from tests.unit.comparison.made import measured
 from tests.unit.orchestrator import make
-from virtual_phones.adb_key import read_public_key
-from virtual_phones.adb_message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
-from virtual_phones.control import Request
-from virtual_phones.shell_grammar import parse as parse_shell
-from virtual_phones.shell_words import GrammarError
+from virtual_phones.adb.key import read_public_key
+from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
+from virtual_phones.control.client import Request
+from virtual_phones.shell.grammar import parse as parse_shell
+from virtual_phones.shell.words import GrammarError
 from workers.connection import batch
 from workers.connection.adb import parse_devices
 from workers.connection.base import ShellResult

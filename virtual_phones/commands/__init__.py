@@ -1,20 +1,4 @@
 """Commands that a virtual phone answers without a process of its own."""
 
-from . import android, dumpsys, files, flow, lookup, packages, perfetto, process, root, system, text
-from .registry import Handler, find_command
-
-__all__ = [
-    "Handler",
-    "android",
-    "dumpsys",
-    "files",
-    "find_command",
-    "flow",
-    "lookup",
-    "packages",
-    "perfetto",
-    "process",
-    "root",
-    "system",
-    "text",
-]
+from . import android, dumpsys, files, flow, lookup, packages, perfetto, process, root, system, text  # noqa: F401
+from .table import COMMANDS as COMMANDS

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+
+from virtual_phones.phone import Phone
+from virtual_phones.programs.streams import Io
+from virtual_phones.shell.releases import USES
+from virtual_phones.shell.table import Call, CommandError
 
 from .power_service import power_command, press
-from .registry import Call, CommandError, command
-from .releases import USES
-
-if TYPE_CHECKING:
-    from virtual_phones.phone import Phone
-    from virtual_phones.shell_io import Io
+from .table import command
 
 _AS_COMMAND = {"settings": "settings", "package": "pm", "activity": "am"}
 _SILENT = ("statusbar", "notification", "stats", "content")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from virtual_phones.processes import private_bytes
+from virtual_phones.phone import Phone
+from virtual_phones.shell.table import Call, CommandError
+from virtual_phones.system.processes import private_bytes
 
 from .power_service import idle_controller, power_service
-from .registry import Call, CommandError, command
-
-if TYPE_CHECKING:
-    from virtual_phones.phone import Phone
+from .table import command
 
 _STATUS = {"Charging": 2, "Discharging": 3, "Not charging": 4, "Full": 5}
 

@@ -10,21 +10,17 @@ import shutil
 import stat as modes
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from virtual_phones.replacing import move
-from virtual_phones.tree import refusal
+from virtual_phones.shell.table import Call, CommandError, Session, split_options
+from virtual_phones.system.replacing import move
+from virtual_phones.system.tree import refusal
 
-from .registry import Call, CommandError, command, split_options
-
-if TYPE_CHECKING:
-    from virtual_phones.shell import Shell
-
+from .table import command
 
 _FEW = 32
 
 
-def _existing(shell: Shell, path: str) -> Path:
+def _existing(shell: Session, path: str) -> Path:
     target = shell.tree.host(path, shell.cwd)
     if not os.path.lexists(target):
         raise refusal(errno.ENOENT, path)
@@ -47,7 +43,7 @@ async def ls(call: Call) -> int:
     return status
 
 
-def _listing(shell: Shell, path: str, options: dict[str, str]) -> list[str]:
+def _listing(shell: Session, path: str, options: dict[str, str]) -> list[str]:
     tree = shell.tree
     normal = tree.normal(path, shell.cwd)
     try:
@@ -186,7 +182,7 @@ def _has_few(folder: Path) -> bool:
     return True
 
 
-def _destination(shell: Shell, source: str, target: str) -> Path:
+def _destination(shell: Session, source: str, target: str) -> Path:
     tree = shell.tree
     tree.check_writable(target, shell.cwd)
     host = tree.host(target, shell.cwd)
@@ -197,7 +193,7 @@ def _destination(shell: Shell, source: str, target: str) -> Path:
     return host
 
 
-def _pairs(shell: Shell, arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, Path, Path]]]:
+def _pairs(shell: Session, arguments: list[str]) -> tuple[dict[str, str], list[tuple[str, Path, Path]]]:
     options, paths = split_options(arguments)
     if len(paths) < 2:
         raise CommandError('Needs 2 arguments (see "help")')

@@ -6,14 +6,11 @@ import asyncio
 import itertools
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from virtual_phones.shell_io import read_all
+from virtual_phones.programs.streams import read_all
+from virtual_phones.shell.table import Call, CommandError, Session
 
-from .registry import Call, CommandError, command
-
-if TYPE_CHECKING:
-    from virtual_phones.shell import Shell
+from .table import command
 
 
 @command("true", ":", "sync")
@@ -126,7 +123,7 @@ async def test(call: Call) -> int:
     return int(_holds(call.shell, words[negated:]) == negated)
 
 
-def _holds(shell: Shell, words: list[str]) -> bool:
+def _holds(shell: Session, words: list[str]) -> bool:
     if len(words) <= 1:
         return bool(words and words[0])
     if len(words) == 2:
@@ -141,7 +138,7 @@ def _holds(shell: Shell, words: list[str]) -> bool:
     return (difference > 0) - (difference < 0) in comparisons[operator]
 
 
-def _holds_for_file(shell: Shell, operator: str, operand: str) -> bool:
+def _holds_for_file(shell: Session, operator: str, operand: str) -> bool:
     if operator in ("-n", "-z"):
         return bool(operand) == (operator == "-n")
     tree = shell.tree

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from virtual_phones.execution import find_executable
+from virtual_phones.programs.execution import find_executable
+from virtual_phones.shell.releases import MKSH
+from virtual_phones.shell.table import CANNOT_RUN, NOT_FOUND, Call, CommandError, ShellExit, split_options
 
-from .registry import (
-    CANNOT_RUN,
-    NOT_FOUND,
-    Call,
-    CommandError,
-    ShellExit,
-    command,
-    find_command,
-    lack_of,
-    split_options,
-)
-from .releases import MKSH
+from .table import command
 
 
 def _place(call: Call, name: str) -> str:
     """A builtin's name, or the path of a command; empty where no phone has it. Raises CommandError where real phones
     have it and virtual ones do not."""
     bare = name.removeprefix("/system/bin/")
-    if find_command(call.phone, name) or call.phone.lacking.get(bare) == CANNOT_RUN:  # it is there, and may not be run
+    may_not_run = call.phone.lacking.get(bare) == CANNOT_RUN
+    if may_not_run or call.shell.commands.find(call.phone, name):
         return bare if name in MKSH else f"/system/bin/{bare}"
     try:
         find_executable(call.phone, name, call.shell.cwd)
     except OSError:
-        if lack := lack_of(call.phone, name):
+        if lack := call.shell.commands.lack_of(call.phone, name):
             raise lack from None
         return ""
     return name

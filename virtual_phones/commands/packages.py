@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from virtual_phones.phone import BACKGROUND_APPS
+from virtual_phones.shell.table import Call, CommandError
 
-from .registry import Call, CommandError, command
+from .table import command
 
 _SYSTEM = ("android", "com.android.phone", "com.android.settings", "com.android.shell", "com.android.systemui")
 _OTHERS = tuple(BACKGROUND_APPS)

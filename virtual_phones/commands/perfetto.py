@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from virtual_phones.odpm import rail_energies_uws
-from virtual_phones.shell_io import read_all
+from virtual_phones.hardware.odpm import rail_energies_uws
+from virtual_phones.phone import Phone
+from virtual_phones.programs.streams import read_all
+from virtual_phones.shell.table import Call, CommandError
 
-from .registry import Call, CommandError, command
-
-if TYPE_CHECKING:
-    from virtual_phones.phone import Phone
+from .table import command
 
 PERIOD_S = 0.1
 """The shortest that a configuration may ask for."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-from .registry import CommandError
-from .releases import since
-
-if TYPE_CHECKING:
-    from virtual_phones.phone import Phone
+from virtual_phones.phone import Phone
+from virtual_phones.shell.releases import since
+from virtual_phones.shell.table import CommandError
 
 _FIXED = "set-fixed-performance-mode-enabled"
 _NO_HAL = (

@@ -6,18 +6,15 @@ import contextlib
 import re
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from virtual_phones.processes import Process, send_signal
+from virtual_phones.shell.releases import since
+from virtual_phones.shell.table import Call, CommandError, Session, split_options
+from virtual_phones.system.processes import Process, send_signal
 
-from .registry import Call, CommandError, command, split_options
-from .releases import since
-
-if TYPE_CHECKING:
-    from virtual_phones.shell import Shell
+from .table import command
 
 
-def _running(shell: Shell) -> list[Process]:
+def _running(shell: Session) -> list[Process]:
     return shell.phone.table.of(shell.phone.tree.root)
 
 
@@ -91,7 +88,7 @@ async def pidof(call: Call) -> int:
     return int(not found)
 
 
-def _matching(shell: Shell, pattern: str, *, whole: bool) -> list[Process]:
+def _matching(shell: Session, pattern: str, *, whole: bool) -> list[Process]:
     wanted = re.compile(pattern)
     return [
         process for process in _running(shell) if wanted.search(_command_line(process) if whole else _name(process))

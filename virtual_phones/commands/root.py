@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from virtual_phones.shell_io import read_all
+from virtual_phones.programs.streams import read_all
+from virtual_phones.shell.table import Call, CommandError
 
-from .registry import Call, CommandError, command
+from .table import command
 
 
 @command("su", needs=lambda phone: phone.profile.root)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from .registry import Call, CommandError, command, split_options
+from virtual_phones.shell.table import Call, CommandError, split_options
+
+from .table import command
 
 _IDENTITY = "uid=2000(shell) gid=2000(shell) groups=2000(shell),1003(graphics),3009(readproc) context=u:r:shell:s0"
 _ROOT = "uid=0(root) gid=0(root) groups=0(root) context=u:r:magisk:s0"

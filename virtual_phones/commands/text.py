@@ -7,21 +7,17 @@ import base64
 import hashlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from virtual_phones.garbage import Garbler
-from virtual_phones.shell_io import read_all
+from virtual_phones.programs.streams import Io, read_all
+from virtual_phones.shell.table import Call, CommandError, Session, split_options
+from virtual_phones.system.garbage import Garbler
 
-from .registry import Call, CommandError, command, split_options
-
-if TYPE_CHECKING:
-    from virtual_phones.shell import Shell
-    from virtual_phones.shell_io import Io
+from .table import command
 
 _BLOCK = 1 << 18
 
 
-async def _content(shell: Shell, path: str, io: Io) -> bytes:
+async def _content(shell: Session, path: str, io: Io) -> bytes:
     """A file's content, or standard input for `-`; an agent's journal spoilt while the garbage fault holds."""
     if path == "-":
         return await read_all(io.stdin)
@@ -30,7 +26,7 @@ async def _content(shell: Shell, path: str, io: Io) -> bytes:
     return Garbler().spoil(data) if spoilt else data
 
 
-async def _contents(shell: Shell, paths: list[str], io: Io) -> list[bytes]:
+async def _contents(shell: Session, paths: list[str], io: Io) -> list[bytes]:
     return [await _content(shell, path, io) for path in paths or ["-"]]
 
 
@@ -109,7 +105,7 @@ async def sha1sum(call: Call) -> int:
     return await _sums(call.shell, call.arguments, call.io, "sha1")
 
 
-async def _sums(shell: Shell, arguments: list[str], io: Io, algorithm: str) -> int:
+async def _sums(shell: Session, arguments: list[str], io: Io, algorithm: str) -> int:
     options, paths = split_options(arguments)
     for path in paths or ["-"]:
         if path == "-":
@@ -147,7 +143,7 @@ async def dd(call: Call) -> int:
     return 0
 
 
-async def _dd_input(shell: Shell, path: str, io: Io, size: int) -> bytes:
+async def _dd_input(shell: Session, path: str, io: Io, size: int) -> bytes:
     if path == "/dev/zero":
         return bytes(size)
     return await _content(shell, path, io)

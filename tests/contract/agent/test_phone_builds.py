@@ -30,7 +30,7 @@ from kernels.plan.model import Bundle
 from tests.contract.kernels.test_agreement import check, every_case
 from tests.servers import missing, required
 from tests.unit.kernels.back.graphs import side_by_side
-from virtual_phones.commands.releases import FLOOR_SDK
+from virtual_phones.shell.releases import FLOOR_SDK
 
 from .bionic import first_level
 from .driver import Agent

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import LIMIT_S
-from virtual_phones.control import ControlClient, PhoneStatus, main
+from virtual_phones.control import ControlClient, PhoneStatus
+from virtual_phones.control.__main__ import main
 from virtual_phones.faults import (
     BatteryLevel,
     Charging,

@@ -12,8 +12,8 @@ import pytest
 
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, adb_key, required
-from virtual_phones.adb_key import read_public_key
-from virtual_phones.adb_message import MAX_PAYLOAD, VERSION, Message, encode_header
+from virtual_phones.adb.key import read_public_key
+from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, encode_header
 from virtual_phones.control import ControlClient, PhoneStatus
 from virtual_phones.faults import Unauthorized
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.servers import adb_key
 from tests.waiting import LIMIT_S
-from virtual_phones.adb_message import MAX_PAYLOAD, VERSION, Message, encode_header
+from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, encode_header
 
 TOKEN, SIGNATURE, PUBLIC_KEY = 1, 2, 3
 _SHA1 = bytes.fromhex("3021300906052b0e03021a05000414")

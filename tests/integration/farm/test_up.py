@@ -29,7 +29,7 @@ from orchestrator.model.device import Device, Health
 from orchestrator.model.record import Outcome, Record
 from tests.servers import required
 from tests.waiting import eventually
-from virtual_phones.adb_message import VERSION, Message, encode_header
+from virtual_phones.adb.message import VERSION, Message, encode_header
 
 ROOT = Path(__file__).resolve().parents[3]
 READY_S = 240.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from virtual_phones.clocks import Clocks
+from virtual_phones.hardware.clocks import Clocks
 from virtual_phones.profile import load_profile
 
 S7 = load_profile("galaxy_s7")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from virtual_phones.adb_key import PublicKey
-from virtual_phones.cable import Cable
-from virtual_phones.control import Controlled, PhoneStatus, Request, answer
-from virtual_phones.fault_injector import FaultInjector
+from virtual_phones.adb.cable import Cable
+from virtual_phones.adb.key import PublicKey
+from virtual_phones.control.client import PhoneStatus, Request
+from virtual_phones.control.injector import FaultInjector
+from virtual_phones.control.listener import Controlled, answer
 from virtual_phones.faults import (
     BackgroundLoad,
     Charging,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from virtual_phones.control import Request
+from virtual_phones.control.client import Request
 from virtual_phones.faults import FAULT, Slow, ThermalTrip, Unplug, load_script
 
 

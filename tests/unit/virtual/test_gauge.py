@@ -7,8 +7,8 @@ from statistics import fmean
 
 import pytest
 
-from virtual_phones.gauge import FuelGauge
-from virtual_phones.physics import State, initial_state, step
+from virtual_phones.hardware.gauge import FuelGauge
+from virtual_phones.hardware.physics import State, initial_state, step
 from virtual_phones.profile import Profile, load_profile
 
 

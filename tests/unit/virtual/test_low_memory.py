@@ -13,10 +13,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.waiting import LIMIT_S
-from virtual_phones import low_memory
 from virtual_phones.phone import Phone
-from virtual_phones.processes import ProcessTable, limit_data, unshared_bytes
 from virtual_phones.profile import LowMemory, Profile, load_profile, profile_names
+from virtual_phones.programs import low_memory
+from virtual_phones.system.processes import ProcessTable, limit_data, unshared_bytes
 
 from .conftest import Sh
 

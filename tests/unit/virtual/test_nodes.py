@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from virtual_phones.hardware.processor_time import HOST_CORES
 from virtual_phones.phone import Phone
-from virtual_phones.processes import Process, ProcessTable
-from virtual_phones.processor_time import HOST_CORES
 from virtual_phones.profile import load_profile
+from virtual_phones.system.processes import Process, ProcessTable
 
 from .conftest import Sh
 

@@ -8,8 +8,8 @@ import pytest
 
 from orchestrator.energy.perfetto_trace import rails_of_trace
 from virtual_phones.phone import Phone
-from virtual_phones.processes import ProcessTable
 from virtual_phones.profile import load_profile
+from virtual_phones.system.processes import ProcessTable
 from workers.power.perfetto import CONFIG, TRACES
 
 from .conftest import Sh

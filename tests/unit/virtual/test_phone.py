@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from virtual_phones.garbage import Garbler
+from virtual_phones.hardware.sysfs import NodeWriter
 from virtual_phones.phone import Phone
-from virtual_phones.processes import Process, ProcessTable
 from virtual_phones.profile import load_profile, profile_names
-from virtual_phones.sysfs import NodeWriter
+from virtual_phones.system.garbage import Garbler
+from virtual_phones.system.processes import Process, ProcessTable
 
 CURRENT = "sys/class/power_supply/battery/current_now"
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from virtual_phones.physics import (
+from virtual_phones.hardware.physics import (
     State,
     battery_current_a,
     clock_cap,

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from tests.waiting import eventually
-from virtual_phones.processes import ROOT_VARIABLE, ProcessTable, end_all, send_signal
+from virtual_phones.system.processes import ROOT_VARIABLE, ProcessTable, end_all, send_signal
 
 
 def test_what_a_phone_runs_is_found_by_descent(tmp_path: Path) -> None:

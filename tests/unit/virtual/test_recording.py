@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from virtual_phones.phone import Phone
-from virtual_phones.processes import ProcessTable
 from virtual_phones.profile import load_model
 from virtual_phones.replay.player import Player
 from virtual_phones.replay.recording import load_recording
 from virtual_phones.replay.run import Run, is_stable
 from virtual_phones.replay.times import Times, times_of
+from virtual_phones.system.processes import ProcessTable
 
 TEXT = """
 profile: nexus_5

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from virtual_phones.phone import Phone
-from virtual_phones.processes import ProcessTable
 from virtual_phones.profile import load_profile
+from virtual_phones.system.processes import ProcessTable
 
 from .conftest import Sh
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from virtual_phones.wakefulness import LINGER_S, Wakefulness
+from virtual_phones.system.wakefulness import LINGER_S, Wakefulness
 
 pytestmark = pytest.mark.unit
 
