@@ -26,7 +26,7 @@ from tests.waiting import LIMIT_S
 from virtual_phones.control import PhoneStatus
 from virtual_phones.faults import ThermalTrip
 from workers.devices.fleet import Fleet
-from workers.discovery import Discovery
+from workers.discovery.watch import Discovery
 from workers.execution.run_job import Workbench, run_job
 from workers.plans.plan_store import Plans
 
@@ -90,7 +90,7 @@ class Farm:
 
 @pytest.fixture
 def farm(lab_settings: Settings, lab: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
-    monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
+    monkeypatch.setattr("workers.discovery.watch.REFRESH_S", 0.2)
     monkeypatch.setattr("orchestrator.ledger.blame.PAUSES_S", {})
     with private_redis(tmp_path / "redis") as url:
         settings = lab_settings.model_copy(update={"redis_url": url})

@@ -15,8 +15,8 @@ from orchestrator.config import Settings
 from orchestrator.model.experiment import Conditions
 from tests.waiting import eventually
 from virtual_phones.faults import Charging, Unplug
-from workers.crash_recovery import left_behind, restore_devices, restore_supplies
 from workers.devices.device_lock import device_lock
+from workers.discovery.crash_recovery import left_behind, restore_devices, restore_supplies
 from workers.session.saved_settings import SavedSettings
 from workers.session.supply import SupplyJournal, cut_supplies
 from workers.session.supply.program import Program

@@ -16,20 +16,20 @@ from orchestrator.config import Settings
 from orchestrator.coordination.keys import ANNOUNCE_S
 from orchestrator.errors import DeviceBusy, DeviceSlow, FarmError, TransportLost, Unsupported
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
+from workers.connection.adb import AdbConnection, AdbServer, ListedDevice
+from workers.connection.addresses import by_call
+from workers.devices.admit import enrol_phone
+from workers.devices.device_lock import device_lock
+from workers.devices.fleet import Fleet, Member
+from workers.devices.identity import Name, Names, read_identity
 from workers.devices.lookup import unusable
+from workers.devices.probe import read_state
+from workers.devices.workstation import enrol_workstation
+from workers.enrolment import at_rest, first_sight
+from workers.session.owner import HeldElsewhere
+from workers.session.saved_settings import SettingsLeft
 
-from .connection.adb import AdbConnection, AdbServer, ListedDevice
-from .connection.addresses import by_call
 from .crash_recovery import put_back
-from .devices.admit import enrol_phone
-from .devices.device_lock import device_lock
-from .devices.fleet import Fleet, Member
-from .devices.identity import Name, Names, read_identity
-from .devices.probe import read_state
-from .devices.workstation import enrol_workstation
-from .enrolment import at_rest, first_sight
-from .session.owner import HeldElsewhere
-from .session.saved_settings import SettingsLeft
 
 log = logging.getLogger(__name__)
 

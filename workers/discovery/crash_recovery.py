@@ -12,15 +12,14 @@ from pathlib import Path
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, FarmError
 from orchestrator.model.device import Device
-
-from .connection.adb import server_of
-from .connection.base import DeviceConnection
-from .devices.device_lock import device_lock
-from .devices.lookup import find_phone
-from .session.owner import claimant_of, keeper_of, owned, refuse
-from .session.saved_settings import SavedSettings, changed_phones, changed_settings, forget_changes
-from .session.session import await_device
-from .session.supply import SupplyJournal, cut_supplies
+from workers.connection.adb import server_of
+from workers.connection.base import DeviceConnection
+from workers.devices.device_lock import device_lock
+from workers.devices.lookup import find_phone
+from workers.session.owner import claimant_of, keeper_of, owned, refuse
+from workers.session.saved_settings import SavedSettings, changed_phones, changed_settings, forget_changes
+from workers.session.session import await_device
+from workers.session.supply import SupplyJournal, cut_supplies
 
 log = logging.getLogger(__name__)
 LOCK_WAIT_S = 2.0
