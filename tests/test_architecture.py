@@ -51,7 +51,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 89,
-    "orchestrator": 90,
+    "orchestrator": 89,
     "workers": 56,
     "virtual_phones": 38,
     "farm": 44,
@@ -63,7 +63,6 @@ CIRCLES: dict[str, int] = {
     "farm": 4,
     "farm.cli": 4,
     "orchestrator.ledger": 10,
-    "orchestrator.queueing": 2,
     "kernels.catalog": 3,
     "kernels.frontend.onnx.operators": 2,
     "kernels.ir": 2,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError, ServiceDown
@@ -38,8 +37,8 @@ LOOKED_AT = 100
 class Keeper:
     """One turn a call. Raises ServiceDown where Redis or the ledger is away, and loses nothing by it."""
 
-    def __init__(self, farm: Settings, ledger: Ledger, inventory: Inventory, tell: Teller) -> None:
-        self._nights, self._artifacts, self._tell = ledger.nights, Artifacts(farm.state), tell
+    def __init__(self, artifacts: Artifacts, ledger: Ledger, inventory: Inventory, tell: Teller) -> None:
+        self._nights, self._artifacts, self._tell = ledger.nights, artifacts, tell
         self._looks = NightLedger(ledger, inventory)
 
     def turn(self, now: float) -> None:

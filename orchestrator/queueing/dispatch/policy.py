@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from orchestrator.queueing.dispatch.request import Request
-    from orchestrator.queueing.dispatch.server import Server
+from .request import Request
+from .server import Server
 
 
 class Later(NamedTuple):
