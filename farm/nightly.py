@@ -11,7 +11,6 @@ from pathlib import Path
 
 from farm import endpoints
 from orchestrator.config import Settings, settings
-from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError, ServiceDown
@@ -60,7 +59,7 @@ def _send(farm: Settings, ledger: Ledger, night: Night, path: Path) -> Sequence[
 
 def keeper_of(farm: Settings, ledger: Ledger) -> Keeper:
     """Raises ServiceDown where Redis is away."""
-    return Keeper(Artifacts(farm.state), ledger, Inventory(connect(farm)), lambda night: tell(farm, ledger, night))
+    return Keeper(farm, ledger, Inventory(connect(farm)), lambda night: tell(farm, ledger, night))
 
 
 def run(farm: Settings, stop: threading.Event) -> None:

@@ -51,7 +51,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 89,
-    "orchestrator": 89,
+    "orchestrator": 90,
     "workers": 56,
     "virtual_phones": 38,
     "farm": 44,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError, ServiceDown
@@ -37,8 +38,8 @@ LOOKED_AT = 100
 class Keeper:
     """One turn a call. Raises ServiceDown where Redis or the ledger is away, and loses nothing by it."""
 
-    def __init__(self, artifacts: Artifacts, ledger: Ledger, inventory: Inventory, tell: Teller) -> None:
-        self._nights, self._artifacts, self._tell = ledger.nights, artifacts, tell
+    def __init__(self, farm: Settings, ledger: Ledger, inventory: Inventory, tell: Teller) -> None:
+        self._nights, self._artifacts, self._tell = ledger.nights, Artifacts(farm.state), tell
         self._looks = NightLedger(ledger, inventory)
 
     def turn(self, now: float) -> None:

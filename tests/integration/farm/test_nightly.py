@@ -18,7 +18,6 @@ from redis import Redis
 
 from farm.nightly import told_in
 from orchestrator.config import Settings
-from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Health
@@ -98,7 +97,7 @@ def teller() -> Teller:
 @pytest.fixture
 def keeper(settings: Settings, ledger: Ledger, redis: Redis, teller: Teller) -> Callable[[], Keeper]:
     """A new keeper each time: none remembers anything."""
-    return lambda: Keeper(Artifacts(settings.state), ledger, Inventory(redis), teller)
+    return lambda: Keeper(settings, ledger, Inventory(redis), teller)
 
 
 def begun(keeper: Callable[[], Keeper], suite: Path) -> Night:
