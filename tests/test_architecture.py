@@ -71,6 +71,36 @@ CIRCLES: dict[str, int] = {
 """Rooms of a folder that lie in a circle of imports, those of types among them; all other folders have none."""
 
 DOORS: dict[str, tuple[str, ...]] = {
+    "dashboards.boards": (),
+    "dashboards.web": ("", "access"),
+    "farm.cli": ("",),
+    "farm.web": ("pages",),
+    "kernels.codegen": ("render",),
+    "kernels.memory": ("choose_layout", "fit_to_budget", "layout"),
+    "kernels.reference": ("", "gradients", "inputs", "operations"),
+    "kernels.segments": ("", "cheapest", "divide", "join"),
+    "kernels.source": ("chunks", "dialects.opencl", "dialects.vulkan", "dot_products", "kernel", "tile"),
+    "kernels.training": ("",),
+    "kernels.tuning": ("", "tune"),
+    "orchestrator.answers": ("", "fleet", "glossary", "hosts", "story", "waiting"),
+    "orchestrator.exchange": (
+        "baselines",
+        "export",
+        "power_traces",
+        "power_traces.comparison",
+        "row_files",
+        "samples",
+        "series",
+    ),
+    "orchestrator.expansion": ("device_selection", "expand", "run_order"),
+    "orchestrator.metrics": ("backfill", "past"),
+    "orchestrator.nightly": ("", "keeper", "past", "schedule", "summary"),
+    "orchestrator.scheduling": ("eligible_devices",),
+    "orchestrator.spec": ("", "validation", "wiring_file", "yaml_tree"),
+    "orchestrator.strategies": ("",),
+    "workers.enrolment": ("", "load_steps", "nodes", "store"),
+    "workers.spool": ("",),
+    "workers.tuning": ("plan_comparison", "split_network", "tune_device"),
     "virtual_phones.adb": ("cable", "key", "wire"),
     "virtual_phones.commands": ("",),
     "virtual_phones.control": ("", "client", "injector", "listener"),
@@ -82,9 +112,26 @@ DOORS: dict[str, tuple[str, ...]] = {
 }
 """What others import of a room, "" for the room itself: all else is its inside."""
 
-NAMES_ON_A_FLOOR = 20
-SHELVES = ("workers/session/conditions",)
-"""Folders of many things of one kind."""
+NAMES_ON_A_FLOOR = 15
+_CROWDED = {
+    21: ("workers/session/conditions",),
+    20: (
+        *("dashboards/web", "farm", "kernels/frontend/onnx/operators", "kernels/ir", "kernels/passes", "orchestrator"),
+        *(f"orchestrator/{room}" for room in ("energy", "ledger", "ledger/migrations/versions", "model", "queueing")),
+    ),
+    19: ("kernels", "orchestrator/report"),
+    18: ("kernels/lower/gpu", "orchestrator/analysis", "orchestrator/analysis/statistics", "workers/power"),
+    17: (
+        *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution"),
+        *(f"orchestrator/{room}" for room in ("coordination", "exchange/power_traces", "scheduling")),
+    ),
+    16: (
+        *("device_agent/src/backends/cpu/nc16", "device_agent/src/system"),
+        *("farm/cli", "orchestrator/report/charts", "workers"),
+    ),
+}
+CROWDED = {folder: names for names, folders in _CROWDED.items() for folder in folders}
+"""Folders with more names, and how many they may have."""
 
 DESKTOP_IS_MET_IN = (
     "kernels.catalog.convolution",
@@ -219,11 +266,9 @@ def test_a_floor_has_few_names() -> None:
             if inner != ROOT and inner.is_relative_to(ROOT) and inner.stem != "__init__":
                 floors.setdefault(inner.parent.relative_to(ROOT).as_posix(), set()).add(inner.stem)
     crowded = {floor: len(names) for floor, names in floors.items() if len(names) > NAMES_ON_A_FLOOR}
-    assert not crowded.keys() - set(SHELVES), (
-        f"{crowded}: more than {NAMES_ON_A_FLOOR} names in a folder: divide it, or, where its "
-        "files are things of one kind, add it to SHELVES"
-    )
-    assert not set(SHELVES) - crowded.keys(), "no longer crowded: take it from SHELVES"
+    more = {floor: names for floor, names in crowded.items() if names > CROWDED.get(floor, 0)}
+    assert not more, f"{more}: divide it; where its files are things of one kind, raise its number in CROWDED"
+    assert not CROWDED.keys() - crowded, "no longer crowded: take it from CROWDED"
 
 
 def test_models_import_nothing_above_them() -> None:
