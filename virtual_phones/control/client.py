@@ -112,6 +112,7 @@ class ControlClient:
         return self.call(Request(do="clear", phone=phone))
 
     def call(self, request: Request) -> list[PhoneStatus]:
+        """Send one request, and return the phones that it named."""
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(self._timeout_s)
             sock.connect(str(self.path))

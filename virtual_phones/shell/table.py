@@ -20,7 +20,6 @@ class Session(Protocol):
     commands: Table
     is_root: bool
     tree: Tree
-    """The phone's files, with the rights of this session's user."""
     cwd: str
     status: int
     variables: dict[str, str]
