@@ -27,7 +27,7 @@ import numpy as np
 import yaml
 
 from benchmarks.command_line import run_command
-from benchmarks.farm.virtual_phones import adb_server, connect
+from benchmarks.farm.adb import adb_server, connect
 from farm.serving import enrol_all
 from orchestrator.config import Settings
 from orchestrator.queueing.live import run_live
