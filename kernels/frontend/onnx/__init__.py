@@ -35,7 +35,6 @@ from .reading.model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, Mode
 from .reading.node_checker import NodeChecker
 from .reading.obstacles import Obstacles
 from .rewriting.functions import expanded
-from .rewriting.local_response import join_lrn
 from .rewriting.sequences import outputs_of
 from .rewriting.suppression_limits import limit_suppression
 
@@ -124,7 +123,7 @@ def _import(
     obstacles = Obstacles(version, alone, inference)
     for name, reason in refused.items():
         obstacles.add_input(name, reason)
-    for proto in join_lrn(graph.node, constants, outputs):
+    for proto in graph.node:
         if obstacles.hide(proto, to):
             continue
         try:
