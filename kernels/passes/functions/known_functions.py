@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import isclose, isinf
 
+from kernels.errors import ModelError
 from kernels.ir import compositions
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.canonical import canonical, clipped
-from kernels.ir.expressions import Expression, with_operands
+from kernels.ir.expressions import Expression, operands_of, program_of, with_operands
 from kernels.ir.graph import Graph, Node
+from kernels.ir.links import producers, readers
 from kernels.ir.programs import in_floats
 from kernels.lower.activation import AT_END, FLOAT_MAX
 from kernels.passes.fuse_maps import expression_of, number_of, size_of
@@ -21,8 +24,10 @@ _LONGEST, _MOST_ROOTS = 64, 4
 
 
 def known_functions(graph: Graph) -> Graph:
-    """Steps that compute an activation of one tensor -> that activation; a function of `AT_END` -> its own map."""
+    """Steps that compute an activation of one tensor -> that activation; a function of `AT_END` -> its own map. Any
+    other function that reads its operand several times -> one map."""
     made: dict[str, dict[str, Expression]] = {}
+    writers, read = producers(graph), readers(graph)
     nodes = []
     for node in graph.nodes:
         ways = _ways(graph, node, made)
@@ -32,6 +37,10 @@ def known_functions(graph: Graph) -> Graph:
             root, (op, attributes) = found[-1]
             attributes = {"shape": graph.shapes[root]} if op == "reshape" else attributes
             node = replace(node, op=op, inputs=(root,), attributes=attributes)
+        for root, way in [] if found else reversed(ways.items()):
+            if [*operands_of(way)].count("a") > 1 and _is_apart(graph, node, root, writers, read) and _fits(way):
+                node = replace(node, op="map", inputs=(root,), attributes={"expression": way})
+                break
         nodes.append(node)
     return prune(rebuilt(graph, nodes))
 
@@ -54,6 +63,29 @@ def _ways(graph: Graph, node: Node, made: dict[str, dict[str, Expression]]) -> d
             if size_of(way) <= _LONGEST:
                 found[root] = way
     return found
+
+
+def _is_apart(
+    graph: Graph, last: Node, root: str, writers: Mapping[str, Node], read: Mapping[str, Sequence[Node]]
+) -> bool:
+    """Return whether nobody else reads what is computed between a tensor and a node."""
+    inside, open_ = {last.output}, [last]
+    while open_:
+        for name in open_.pop().inputs:
+            if name != root and name in writers and name not in inside:
+                inside.add(name)
+                open_.append(writers[name])
+    return all(
+        {each.output for each in read[name]} <= inside and name not in graph.outputs for name in inside - {last.output}
+    )
+
+
+def _fits(way: Expression) -> bool:
+    try:
+        program_of(way)
+    except ModelError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=1024)
