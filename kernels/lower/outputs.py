@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.plan.model import BufferArgument, Copy, Dispatch
 
 from .draft import Draft

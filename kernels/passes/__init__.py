@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.lower.activation import AT_END, ON_GPU

@@ -10,8 +10,7 @@ from typing import Any
 
 from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
 from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
-from kernels.checkpoint import checkpoint
-from kernels.errors import OptionError
+from kernels.errors import OptionError, checkpoint
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import ModelError
+from kernels.errors import ModelError, checkpoint
 from kernels.frontend.input_file import NOTHING_GIVEN, Given
 from kernels.ir.graph import Graph
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import UnsupportedNode
+from kernels.errors import UnsupportedNode, checkpoint
 from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.lower.outputs import write_outputs_directly

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from math import prod
 
 from kernels.catalog import FAMILIES
-from kernels.checkpoint import checkpoint
-from kernels.errors import UnsupportedNode
+from kernels.errors import UnsupportedNode, checkpoint
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
 from kernels.lower.cpu.algorithms import in_int8

@@ -10,7 +10,6 @@ from math import isclose, isinf
 from kernels.errors import ModelError
 from kernels.ir import compositions
 from kernels.ir.activations import ACTIVATIONS
-from kernels.ir.canonical import canonical, clipped
 from kernels.ir.expressions import Expression, operands_of, program_of, with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, readers
@@ -19,6 +18,8 @@ from kernels.lower.activation import AT_END, FLOAT_MAX
 from kernels.passes.fuse_maps import expression_of, number_of, size_of
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import rebuilt
+
+from .canonical import canonical, clipped
 
 _LONGEST, _MOST_ROOTS = 64, 4
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from functools import lru_cache
 from math import inf
 
-from .expressions import Expression
+from kernels.ir.expressions import Expression
 
 Form = tuple[tuple[tuple[Hashable, ...], float], ...]
 """Monomials, sorted, each with its coefficient."""
