@@ -10,18 +10,24 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import lru_cache
 from math import inf
+from typing import Any
 
 from kernels.ir.expressions import Expression
 
 Form = tuple[tuple[tuple[Hashable, ...], float], ...]
 """Monomials, sorted, each with its coefficient."""
 _Sum = dict[tuple[Hashable, ...], float]
-_MOST_TERMS, _MOST_POWER = 16, 4
+_MOST_TERMS, _MOST_POWER, _NONE = 16, 4, 1e-12
 
 
 @lru_cache(maxsize=4096)
 def canonical(expression: Expression) -> Form:
     """Return the form that all spellings of a function of fp32 share, up to rounding."""
+    return tuple(sorted(_rounded(exact(expression)), key=repr))
+
+
+def exact(expression: Expression) -> Form:
+    """Return this form with its numbers as they are."""
     return _frozen(_sum(expression))
 
 
@@ -30,18 +36,26 @@ def clipped(form: Form) -> tuple[float, float, float, float] | None:
     terms = dict(form)
     shift = terms.pop((), 0.0)
     match list(terms.items()):
-        case [((("clip", inner, float(low), float(high)),), factor)] if inner == canonical("a"):
+        case [((("clip", inner, float(low), float(high)),), factor)] if inner == exact("a"):
             return factor, shift, low, high
     return None
 
 
+def leaking(form: Form) -> float | None:
+    """Return the factor of negative numbers where a form of `a` keeps the others; None where it is another."""
+    terms = dict(form)
+    positive, negative = (("clip", exact("a"), *ends) for ends in ((0.0, inf), (-inf, 0.0)))
+    return terms[negative,] if terms.keys() == {(positive,), (negative,)} and terms[positive,] == 1 else None
+
+
 def _frozen(terms: _Sum) -> Form:
-    rounded = ((monomial, _rounded(factor)) for monomial, factor in terms.items())
-    return tuple(sorted((term for term in rounded if term[1]), key=repr))
+    return tuple(sorted(((monomial, factor) for monomial, factor in terms.items() if abs(factor) > _NONE), key=repr))
 
 
-def _rounded(number: float) -> float:
-    return float(f"{number:.6g}")
+def _rounded(part: Any) -> Any:
+    if isinstance(part, tuple):
+        return tuple(map(_rounded, part))
+    return float(f"{part:.6g}") if isinstance(part, float) else part
 
 
 def _sum(expression: Expression) -> _Sum:
@@ -67,8 +81,11 @@ def _sum(expression: Expression) -> _Sum:
         case ("max" | "min" as way, *sides) if any(isinstance(side, int | float) for side in sides):
             bound, inner = sorted(sides, key=lambda side: not isinstance(side, int | float))
             return _bounded(_sum(inner), *((bound, inf) if way == "max" else (-inf, bound)))
+        case ("select", ("less", x, 0.0), ("mul", float(slope), y) | ("mul", y, float(slope)), z) if x == y == z:
+            negative = {each: slope * by for each, by in _bounded(_sum(x), -inf, 0.0).items()}
+            return _added(_bounded(_sum(x), 0.0, inf), negative)
     name, *arguments = expression
-    forms = [canonical(argument) for argument in arguments]
+    forms = [exact(argument) for argument in arguments]
     return {((name, *(sorted(forms, key=repr) if name in ("max", "min", "equal") else forms)),): 1.0}
 
 
@@ -103,4 +120,4 @@ def _bounded(terms: _Sum, low: float, high: float) -> _Sum:
     match inner:
         case (((("clip", within, float(least), float(most)),), 1.0),) if max(low, least) <= min(high, most):
             bounded, low, high = within, max(low, least), min(high, most)
-    return {(("clip", bounded, _rounded(low), _rounded(high)),): factor, (): shift}
+    return {(("clip", bounded, low, high),): factor, (): shift}

@@ -19,7 +19,7 @@ from kernels.passes.fuse_maps import expression_of, number_of, size_of
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import rebuilt
 
-from .canonical import canonical, clipped
+from .canonical import canonical, clipped, exact, leaking
 
 _LONGEST, _MOST_ROOTS = 64, 4
 
@@ -100,7 +100,10 @@ def _known(way: Expression) -> tuple[str, dict[str, object]] | None:
             return "map", {"expression": meant}
     if form in (canonical(compositions.sigmoid("a")), canonical(compositions.hard_swish("a"))):
         return "sigmoid" if form == canonical(compositions.sigmoid("a")) else "hard_swish", {}
-    match clipped(form):
+    slope = leaking(exact(way))
+    if slope is not None and 0 < slope < 1:
+        return "leaky_relu", {"slope": slope}
+    match clipped(exact(way)):
         case (1.0, 0.0, 0.0, high) if isinf(high):
             return "relu", {}
         case (1.0, 0.0, low, high):

@@ -10,9 +10,12 @@ import numpy.typing as npt
 
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
-from kernels.ir.taking import joined, split_table
+from kernels.ir.shapes import Shape
+from kernels.ir.taking import axes_of, joined, split_table
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import fresh, rebuilt
+
+from .transposes import at_once
 
 _Places = npt.NDArray[np.int64]
 
@@ -20,6 +23,7 @@ _Places = npt.NDArray[np.int64]
 def compose_takes(graph: Graph) -> Graph:
     """take, [reshape,] take -> take of the first one's source, where each axis of it is an axis of the second alone."""
     writers, constants, nodes = producers(graph), dict[str, Array](), list[Node]()
+    shapes: dict[str, Shape] = {}
     for node in graph.nodes:
         first = writers.get(node.inputs[0]) if node.op == "take" else None
         while first is not None and first.op == "reshape" and graph.types[first.inputs[0]] == graph.types[first.output]:
@@ -31,8 +35,22 @@ def compose_takes(graph: Graph) -> Graph:
             attributes = {**node.attributes, "strides": (1,) * len(tables)}
             node = replace(node, inputs=(first.inputs[0], name), attributes=attributes)
         writers[node.output] = node
-        nodes.append(node)
-    return prune(rebuilt(graph, nodes, constants=constants)) if constants else graph
+        nodes += _turned(graph, node, constants.get(node.inputs[-1]), shapes) or [node]
+    return prune(rebuilt(graph, nodes, constants=constants, shapes=shapes)) if constants else graph
+
+
+def _turned(graph: Graph, node: Node, table: Array | None, shapes: dict[str, Shape]) -> list[Node] | None:
+    """Return a composed take as reshape, transposition and reshape, where it only turns axes."""
+    if table is None:
+        return None
+    source = node.inputs[0]
+    base, axes = axes_of(node.attributes["shape"], node.attributes["strides"], table)
+    ordered = sorted(axes, key=lambda axis: -axis.stride)
+    natural = [prod(axis.extent for axis in ordered[index + 1 :]) for index in range(len(ordered))]
+    whole = prod(axis.extent for axis in axes) == prod(graph.shapes[source])
+    if base or not whole or any(axis.table for axis in axes) or [axis.stride for axis in ordered] != natural:
+        return None
+    return at_once(graph, node, (source, [((axis.extent, axis.stride),) for axis in axes], 2), shapes)
 
 
 def _composed(graph: Graph, first: Node, then: Node, made: dict[str, Array]) -> list[_Places] | None:

@@ -72,7 +72,7 @@ def _compose(graph: Graph) -> Graph:
             writers[node.output] = node
         root, axes, turns = _look(graph, node, looks)
         found = looks[node.output] = root, axes, turns
-        whole = _at_once(graph, node, found, shapes) if node.op == "transpose" and turns > 1 else None
+        whole = at_once(graph, node, found, shapes) if node.op == "transpose" and turns > 1 else None
         nodes += whole or [node]
     return rebuilt(graph, nodes, shapes=shapes)
 
@@ -97,7 +97,7 @@ def _whole(graph: Graph, name: str) -> Look:
     return name, [((extent, stride),) for extent, stride in zip(shape, natural(shape), strict=True)], 0
 
 
-def _at_once(graph: Graph, last: Node, look: Look, shapes: dict[str, Shape]) -> list[Node] | None:
+def at_once(graph: Graph, last: Node, look: Look, shapes: dict[str, Shape]) -> list[Node] | None:
     """Return reshape, transposition and reshape that do the same; None where that takes too many axes."""
     root, axes, _ = look
     parts: list[tuple[int, int]] = []
@@ -116,7 +116,7 @@ def _at_once(graph: Graph, last: Node, look: Look, shapes: dict[str, Shape]) -> 
     perm = tuple(order.index(index) for index in range(len(parts)))
     return [
         replace(end, inputs=(root,), outputs=(split,), attributes={"shape": shapes[split]}),
-        replace(last, inputs=(split,), outputs=(turned,), attributes={"perm": perm}),
+        replace(last, op="transpose", inputs=(split,), outputs=(turned,), attributes={"perm": perm}),
         replace(end, inputs=(turned,)),
     ]
 

@@ -150,8 +150,10 @@ class _Writer:
         self.one(found, "Reshape", node.input[0], self.number(shape, np.int64), to=node.output[0])
         return found
 
-    def turned(self, node: onnx.NodeProto, a: Mapping[str, Any]) -> Nodes:
-        """A transposition -> two."""
+    def turned(self, node: onnx.NodeProto, a: Mapping[str, Any]) -> Nodes | None:
+        """A transposition -> two. Of more than four axes each may be one that is copied element by element."""
+        if len(a["perm"]) > 4:
+            return None
         first = self._rng.permutation(len(a["perm"]))
         found: Nodes = []
         half = self.one(found, "Transpose", node.input[0], perm=[int(axis) for axis in first])
