@@ -14,14 +14,15 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 44_550,  # 610: functions and moves however exporters write them; 930: types, on CPUs and GPUs; 400: 8 bits as models say; 240: large weights stay in their file
+    "kernels": 44_600,  # 610: functions and moves in any spelling; 930: types; 400: 8 bits; 240: large weights in files
     "orchestrator": 48_740,  # 5_140: readings that cannot be, quantities, what queues, columns, one night lose, studies
-    "workers": 14_000,
-    "device_agent": 26_470,  # 350: whole numbers of two widths; 210: 8 bits by the range of all, offsets, sdot
+    "workers": 13_970,
+    "device_agent": 18_270,  # 350: whole numbers of two widths; 210: 8 bits by the range of all, offsets, sdot
+    "virtual_phones": 8_200,
     "farm": 12_300,  # 500: sizes of models, figures for papers, the glossary, requests that never end
     "dashboards": 4_550,  # 300: results and downloads on pages, the glossary, charts without a Prometheus
-    "benchmarks": 13_900,
-    "tests": 72_870,  # 310: spellings of exporters; 200: models in 8 bits; 90: operators, pages; 850: types; 6_400: kinds of fault drawn at random
+    "benchmarks": 12_890,
+    "tests": 72_980,  # 310: spellings; 80: rooms, arrows, doors; 200: 8 bits; 850: types; 6_400: kinds of fault drawn at random
 }
 
 
