@@ -1,4 +1,4 @@
-"""How the compiler's work ends before its end: errors, and checkpoints where it may be stopped.
+"""Errors of the compiler, and checkpoints where its work may be stopped.
 
 Errors are about the input, never about the farm; the caller translates them.
 
