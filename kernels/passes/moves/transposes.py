@@ -31,12 +31,15 @@ def moves_no_data(shape: Shape, perm: Sequence[int]) -> bool:
 
 def sink(graph: Graph) -> Graph:
     """Move transpositions and reshapes behind the function of each element that alone reads them: this meets the layer
-    before it, those their inverses."""
+    before it, those their inverses. Those behind a product of two tensors stay: attention absorbs them."""
     counts, writers = use_counts(graph), producers(graph)
+    turned_again = {node.inputs[0] for node in graph.nodes if node.op == "transpose"}
     placed = {node.output: node for node in graph.nodes}
     shapes: dict[str, Shape] = {}
     for node in graph.nodes:
         move = writers.get(node.inputs[0]) if _is_function(graph, node) else None
+        if move is not None and node.output not in turned_again and _is_of_a_product(move, writers):
+            continue
         while move is not None and move.op in _MOVES and counts[move.output] == 1 and _is_free(graph, move):
             inner = move.output  # its shape becomes the one before the move
             shapes[inner] = shapes.get(move.inputs[0], graph.shapes[move.inputs[0]])
@@ -46,6 +49,13 @@ def sink(graph: Graph) -> Graph:
             writers[inner], writers[node.output] = before, behind
             node, move = before, writers.get(before.inputs[0])
     return rebuilt(graph, list(placed.values()), shapes=shapes)
+
+
+def _is_of_a_product(move: Node | None, writers: Mapping[str, Node]) -> bool:
+    """Return whether moves begin behind a product of two tensors, or the attention that it became."""
+    while move is not None and move.op in _MOVES:
+        move = writers.get(move.inputs[0])
+    return move is not None and move.op in ("matmul", "attention")
 
 
 def _is_function(graph: Graph, node: Node) -> bool:
