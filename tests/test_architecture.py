@@ -30,10 +30,10 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "orchestrator": (
         *COMMON_GROUND,
         *(
-            "analysis",
+            "figures",
             "ledger",
+            "analysis",
             "exchange",
-            "upkeep",
             "strategies",
             "scheduling",
             "answers",
@@ -106,7 +106,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "apprise": ("orchestrator.report.nights.tell",),
     "starlette": ("dashboards.web", "farm.web"),
     "uvicorn": ("farm.web",),
-    "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics", "orchestrator.upkeep"),
+    "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics"),
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),
@@ -122,7 +122,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "psutil": ("farm.processes",),
     "pyarrow": (
         *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces"),
-        *("orchestrator.upkeep.archives", "orchestrator.queueing.kept.columns"),
+        *("orchestrator.ledger.upkeep.archives", "orchestrator.queueing.kept.columns"),
         "orchestrator.submission.training_sets",
     ),
     "scipy": (

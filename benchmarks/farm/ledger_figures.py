@@ -29,8 +29,8 @@ from benchmarks.command_line import run_command
 from benchmarks.farm.block_records import BLOCKS_A_ROUND, jobs_of, night, record_of
 from farm.cli.farm_access import find_measured
 from farm.cli.results.results import gather
-from orchestrator.analysis.figures import BlockFigures, figures_of
 from orchestrator.config import Settings
+from orchestrator.figures import BlockFigures, figures_of
 from orchestrator.ledger import Ledger, figures
 from orchestrator.ledger.tables import FIGURES, RECORDS
 from orchestrator.model.job import Job

@@ -11,9 +11,9 @@ from types import TracebackType
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError
 
-from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Brief
 from orchestrator.errors import Unreadable, Unstorable
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.brief import Brief
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell, Job
@@ -25,10 +25,10 @@ from orchestrator.model.stopped import Stopped
 from . import attempts, experiments, figures, queries, records, templates
 from .attempts import Note, Prepared, Start
 from .database import Database
-from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
 from .guard import unseen
 from .incoming import imports
+from .incoming.dead_records import DeadRecords
 from .incoming.imports import Imported
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief

@@ -187,7 +187,7 @@ FIGURES = Table(
     Column("predictions", LargeBinary),
     Column("brief", Text),
 )
-"""A row a record, derived from it (`orchestrator/analysis/figures/`); `body` is null where that failed, as `error`
+"""A row a record, derived from it (`orchestrator/figures/`); `body` is null where that failed, as `error`
 says. `median_ms` is of a block's timed samples, null where it did not go well. `brief`, JSON, is what comparisons need
 of the body; null in a row from before it."""
 Index("figures_by_result", FIGURES.c.experiment_id, FIGURES.c.serial, FIGURES.c.cell_id, FIGURES.c.started_at)

@@ -33,12 +33,12 @@ from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.runs.queueing import QueueRunBody
 from orchestrator.ledger.tables import METADATA
+from orchestrator.ledger.upkeep.check import check
 from orchestrator.metrics.queue import queue_families
 from orchestrator.model.lease import Assignment
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
-from orchestrator.upkeep.check import check
 from tests.unit.orchestrator import make
 
 from .hosts import Host

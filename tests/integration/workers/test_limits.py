@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.analysis.figures import figures_of
 from orchestrator.analysis.limits import Limit, limits
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.expansion.expand import expand
 from orchestrator.expansion.expand import job as job_of
+from orchestrator.figures import figures_of
 from orchestrator.model.device import Device
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job

@@ -14,10 +14,10 @@ from device_agent.virtual.faults import KillAgent, Throttle
 from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
 from kernels.training.reference import train_reference
-from orchestrator.analysis.figures import figures_of
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.expansion.expand import cells_of
+from orchestrator.figures import figures_of
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment

@@ -28,7 +28,7 @@ from farm.cli.demo import _all_measured
 from farm.endpoints import Endpoints, StateLock, write
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
-from orchestrator.upkeep.copies import JUMP
+from orchestrator.ledger.upkeep.copies import JUMP
 from tests.servers import required
 from tests.unit.orchestrator import make
 
