@@ -38,6 +38,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
             "scheduling",
             "answers",
             "submission",
+            "acts",
             "nightly",
             "queueing",
             "report",

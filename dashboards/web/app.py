@@ -12,11 +12,11 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from orchestrator.acts import Site
 from orchestrator.ledger import Ledger
 
 from . import documents, forms
 from .access import Access
-from .actions import Actions
 from .charts import Prometheus
 from .contents import Contents
 from .events import Events
@@ -53,7 +53,8 @@ class Pages:
     redis: Callable[[], Redis]
     """The same; raises ServiceDown where no farm runs."""
     access: Access
-    actions: Actions
+    site: Callable[[], Site]
+    """Where acts are done; raises FarmError where the ledger is away."""
     state: Path
     exporter: Callable[[], str]
     """Address of the exporter; empty where no farm runs."""
@@ -68,7 +69,7 @@ def make_app(of: Pages) -> Starlette:
     figures = Prometheus(of.prometheus) if of.prometheus else OwnFigures(of.ledger, of.exporter)
     renderer = Renderer(of.ledger, watch, of.access, PAGES, contents, figures)
     reports = documents.Documents(of.ledger, contents, renderer, figures)
-    sent = forms.Forms(of.access, of.actions, renderer)
+    sent = forms.Forms(of.access, of.site, renderer)
     return Starlette(
         routes=[
             Route("/events", Events(renderer, watch, of.access).stream),

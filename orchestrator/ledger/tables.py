@@ -29,9 +29,9 @@ from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
 from .guard.column_types import Time, Word
-from .rows import HostState, JobState
+from .rows import Door, HostState, JobState
 
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 
 METADATA = MetaData()
 
@@ -254,6 +254,19 @@ HOLDS = Table(
 )
 """Devices that a person holds: they get no work but the holder's own until then, or until somebody releases them.
 `alone`: not even that."""
+
+AUDIT = Table(
+    "audit",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("at", Time, nullable=False),
+    Column("who", String(100), nullable=False),
+    Column("door", Word(12, Door), nullable=False),
+    Column("act", String(40), nullable=False),
+    Column("target", Text, nullable=False),
+    Column("said", Text, nullable=False),
+)
+"""The acts of people, each stored in the transaction that did it (`orchestrator/acts/`)."""
 
 NIGHTS = Table(
     "nights",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from farm.cli.farm_access import find_experiment, open_database, open_ledger, settings_of
+from farm.access import find_experiment, open_database, open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
 from orchestrator.errors import SetupError
 

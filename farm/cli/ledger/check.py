@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from farm.cli.farm_access import open_database, settings_of
+from farm.access import open_database, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.farm_access import find_ledger, settings_of
+from farm.access import find_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 
 

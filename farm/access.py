@@ -1,4 +1,4 @@
-"""Open the farm's ledger, inventory and leases for a command."""
+"""Open the farm of a state folder: its settings, ledger, inventory and leases, and the site of acts on it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import ServiceDown, SetupError, UnknownName
 
-from .output import log, say
-
 if TYPE_CHECKING:
+    from orchestrator.acts import Actor, Site
     from orchestrator.config import Settings
     from orchestrator.coordination.inventory import Inventory
     from orchestrator.coordination.leases import Leases
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from orchestrator.model.waiting import WaitReason
 
 LATEST = "latest"
+COMMAND_LINE, PAGE, NOTEBOOK, SCHEDULE = "command line", "page", "notebook", "schedule"
 SHOWN_FARMS = 4
 
 
@@ -57,6 +57,32 @@ def open_ledger(settings: Settings, *, new: bool = False) -> Iterator[Ledger]:
 
 
 @contextmanager
+def open_site(settings: Settings, *, new: bool = False) -> Iterator[Site]:
+    """The site of acts on the farm; works whether or not it runs. `new`: make its ledger where there is none.
+
+    Raises SetupError, ServiceDown.
+    """
+    with open_ledger(settings, new=new) as ledger:
+        yield site_of(settings, ledger)
+
+
+def site_of(settings: Settings, ledger: Ledger | None) -> Site:
+    from orchestrator.acts import Site
+
+    from .own_phones import OwnPhones
+
+    return Site(settings, ledger, lambda: connect(settings), OwnPhones(settings))
+
+
+def user_by(door: str) -> Actor:
+    """The user of this process, who acts by a door."""
+    from orchestrator.ledger import Actor, Door
+    from orchestrator.ledger.experiments import user
+
+    return Actor(user(), Door(door))
+
+
+@contextmanager
 def open_database(settings: Settings) -> Iterator[Database]:
     """The database under the ledger, for its upkeep; the same."""
     from orchestrator.ledger.database import Database
@@ -66,9 +92,13 @@ def open_database(settings: Settings) -> Iterator[Database]:
         yield database
 
 
+def has_ledger(settings: Settings) -> bool:
+    return bool(settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
+
+
 def find_ledger(settings: Settings) -> None:
     """Raises SetupError where there is none, and would be made."""
-    missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
+    missing = not has_ledger(settings)
     if missing and (host := of_a_host(settings)):
         raise host
     if missing and not settings.state.is_file():
@@ -166,32 +196,6 @@ def labels_of(settings: Settings, experiment: Experiment) -> tuple[int, ...] | N
     return read_labels(Artifacts(settings.state).path(dataset.labels_sha256))
 
 
-def find_measured(ledger: Ledger, name: str) -> ExperimentRow:
-    """The same for what shows results: says so where the one that is meant was cancelled and an older one has more."""
-    row = find_experiment(ledger, name)
-    older = ledger.experiments() if row.counts.get("cancelled") else []
-    same = [each for each in older if each.experiment.name == row.experiment.name]
-    more = [each for each in same if _measured(each) > _measured(row) and each.submitted_at < row.submitted_at]
-    if more:
-        log().print(
-            f"{row.id} was cancelled with {_measured(row)} jobs ok; before it {more[-1].id} had {_measured(more[-1])}: "
-            "give that id to see it",
-            markup=False,
-        )
-    return row
-
-
-def tell_pruned(ledger: Ledger, experiment_id: str) -> None:
-    """Say which raw records the ledger has no more, and how they come back."""
-    for file, count in ledger.pruned(experiment_id).items():
-        back = f"`farm ledger adopt {shlex.quote(file)}` brings them back" if file else "no archive holds them"
-        say(f"{count} raw records were pruned: {back}")
-
-
-def _measured(row: ExperimentRow) -> int:
-    return row.counts.get("ok", 0)
-
-
 def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
     """The experiment of this id, of this name (the newest one), or the newest of all for `latest`.
 
@@ -207,3 +211,11 @@ def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
     near = get_close_matches(name, [*names, *names.values()], n=3) or [*names][-3:]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}? `farm status` lists all"
     raise UnknownName(f"there is no experiment {name!r} in the ledger", remedy=hint)
+
+
+def experiment_or_job(ledger: Ledger, name: str) -> str:
+    """Return an experiment's id by its id or name; anything else is taken as a job's id."""
+    try:
+        return find_experiment(ledger, name).id
+    except UnknownName:
+        return name
