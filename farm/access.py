@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.errors import ServiceDown, SetupError, UnknownName
 
 if TYPE_CHECKING:
-    from orchestrator.acts import Actor, Site
+    from orchestrator.acts import Actor, PutBack, Site
     from orchestrator.config import Settings
     from orchestrator.coordination.inventory import Inventory
     from orchestrator.coordination.leases import Leases
@@ -25,6 +26,29 @@ if TYPE_CHECKING:
 LATEST = "latest"
 COMMAND_LINE, PAGE, NOTEBOOK, SCHEDULE = "command line", "page", "notebook", "schedule"
 SHOWN_FARMS = 4
+
+
+@dataclass(frozen=True)
+class OwnPhones:
+    """`orchestrator.acts.Phones` over this machine's adb server and journals."""
+
+    settings: Settings
+
+    def left_behind(self) -> Sequence[str]:
+        from workers.crash_recovery import left_behind
+
+        return left_behind(self.settings.state)
+
+    def restore(self, serials: Iterable[str]) -> Sequence[PutBack]:
+        from orchestrator.acts import PutBack
+        from workers.crash_recovery import restore_devices
+
+        return [PutBack(**asdict(each)) for each in restore_devices(self.settings, serials)]
+
+    def let_be(self, serial: str) -> bool:
+        from workers.crash_recovery import let_be
+
+        return let_be(self.settings.state, serial)
 
 
 def settings_of(state: Path | None) -> Settings:
@@ -68,8 +92,6 @@ def open_site(settings: Settings, *, new: bool = False) -> Iterator[Site]:
 
 def site_of(settings: Settings, ledger: Ledger | None) -> Site:
     from orchestrator.acts import Site
-
-    from .own_phones import OwnPhones
 
     return Site(settings, ledger, lambda: connect(settings), OwnPhones(settings))
 
@@ -187,8 +209,8 @@ def labels_of(settings: Settings, experiment: Experiment) -> tuple[int, ...] | N
 
     Raises ModelFileError where they cannot be read.
     """
+    from orchestrator.acts.submission.labels import read_labels
     from orchestrator.coordination.artifacts import Artifacts
-    from orchestrator.submission.labels import read_labels
 
     dataset = experiment.workload.dataset
     if dataset is None or dataset.labels_sha256 is None:

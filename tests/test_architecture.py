@@ -37,7 +37,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
             "strategies",
             "scheduling",
             "answers",
-            "submission",
             "acts",
             "nightly",
             "queueing",
@@ -80,6 +79,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 NAMES_ON_A_FLOOR = 20
 SHELVES = (
+    "orchestrator/ledger/migrations/versions",
     "device_agent/virtual",
     "workers/session/conditions",
 )
@@ -124,7 +124,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyarrow": (
         *("orchestrator.exchange.row_files", "orchestrator.exchange.power_traces"),
         *("orchestrator.ledger.upkeep.archives", "orchestrator.queueing.kept.columns"),
-        "orchestrator.submission.training_sets",
+        "orchestrator.acts.submission.training_sets",
     ),
     "scipy": (
         *("orchestrator.analysis", "orchestrator.queueing.capacity"),

@@ -23,7 +23,7 @@ from .events import Events
 from .look import Watch
 from .own_figures import OwnFigures
 from .page import Make
-from .pages import charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue
+from .pages import audit, charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue
 from .protection import Protection
 from .renderer import Renderer
 
@@ -40,6 +40,7 @@ PAGES: dict[str, Make] = {
     "/hosts": hosts.hosts,
     "/charts": charts.charts,
     "/charts/{board}": charts.charts,
+    "/audit": audit.audit,
     "/glossary": glossary.glossary,
 }
 
@@ -54,7 +55,7 @@ class Pages:
     """The same; raises ServiceDown where no farm runs."""
     access: Access
     site: Callable[[], Site]
-    """Where acts are done; raises FarmError where the ledger is away."""
+    """The farm on which acts are done; raises FarmError where the ledger is away."""
     state: Path
     exporter: Callable[[], str]
     """Address of the exporter; empty where no farm runs."""

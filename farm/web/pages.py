@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from dashboards.web import Pages, make_app
 from dashboards.web.access import LOOPBACK, Access, token_of
 from farm import endpoints
-from farm.own_phones import OwnPhones
+from farm.access import OwnPhones
 from farm.reach.certificates import Certificate
 from orchestrator.acts import Site
 from orchestrator.config import Settings, settings
@@ -110,7 +110,7 @@ class Sources:
             return self._client[1]
 
     def site(self) -> Site:
-        """Where acts are done. Raises ServiceDown where there is no ledger."""
+        """The farm on which acts are done. Raises ServiceDown where there is no ledger."""
         found = self._settings()
         return Site(found, self.ledger(), self.redis, OwnPhones(found))
 

@@ -1,4 +1,4 @@
-"""Who acts: one function an act (the farm, who, on what -> result), in one transaction with its row in the audit.
+"""People act on the farm: one function an act (farm, who, on what -> result), in one transaction with its audit row.
 
 The command line, the pages, the notebook and the keeper of nights call these, and show their results as they are.
 """
@@ -11,7 +11,7 @@ from .experiments import cancel, retry, submit_jobs
 from .holding import held
 from .hosts import add_host, drain_host, remove_host, resume_host
 from .nights import begin_night, schedule_suite, unschedule_suite
-from .submission import Submission, submit
+from .submission.submit import Submission, submit
 
 __all__ = [
     "ACTS",

@@ -27,7 +27,7 @@ class PutBack:
     """True if its supply was switched on."""
     settings: tuple[str, ...]
     left: str
-    """What could not be put back, and why; empty: all is well."""
+    """The settings that could not be put back, and why; empty: all is well."""
 
     @property
     def text(self) -> str:
@@ -77,7 +77,7 @@ class Acting:
     site: Site
     actor: Actor
     effects: list[Callable[[], object]] = field(default_factory=list)
-    """What follows the commit, in Redis: it may be done again, or be rebuilt."""
+    """Calls that follow the commit, in Redis: they may be done again, or be rebuilt."""
 
     @property
     def ledger(self) -> Ledger:
@@ -93,11 +93,11 @@ class Acting:
 
 
 class Done:
-    """What came of an act: the base of all results, which are frozen dataclasses."""
+    """The result of an act: the base of all, which are frozen dataclasses."""
 
     @property
     def on(self) -> str:
-        """What it was done to, for the audit."""
+        """Return the things that it was done to, for the audit."""
         raise NotImplementedError
 
     @property

@@ -30,7 +30,7 @@ class Running:
 class Held(Done):
     holds: list[Hold]
     running: list[Running]
-    """What is finished first."""
+    """Attempts that are finished first."""
     handed_back: list[Running]
 
     @property

@@ -11,7 +11,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.quantity import counted
 
 from .act import Acting, Done, act, some
-from .submission import wake_scheduler
+from .submission.submit import wake_scheduler
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class Door(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acts, by which door."""
+    """Somebody who acts, by a door."""
 
     who: str
     """The name of the user of the machine; of a page, the name that its person gives."""
@@ -178,9 +178,9 @@ class AuditRow:
     door: Door
     act: str
     target: str
-    """What it was done to: an experiment, a job, devices, a host, a suite."""
+    """The things that it was done to: an experiment, a job, devices, a host, a suite."""
     said: str
-    """What it told its person."""
+    """The sentences that it told its person."""
 
 
 class HostState(StrEnum):

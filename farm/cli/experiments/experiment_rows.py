@@ -28,6 +28,7 @@ def row_data(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stoppe
         "experiment": row.id,
         "name": row.experiment.name,
         "submitted_at": row.submitted_at,
+        "submitter": row.submitter,
         "finished": row.finished,
         "jobs": sum(row.counts.values()),
         "counts": present(row.counts),
@@ -43,9 +44,9 @@ def table_of(rows: Iterable[ExperimentRow]) -> Listing:
         submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.submitted_at))
         word = "[green]finished[/]" if row.finished else "[cyan]open[/]"
         total = str(sum(row.counts.values()))
-        name = escape(row.experiment.name)
-        shown.append((row.id, name, submitted, total, word, wording.outcomes(present(row.counts))))
-    return Listing(("experiment", "name", "submitted", Head("jobs", True), "", "outcome"), shown)
+        name, by = escape(row.experiment.name), escape(row.submitter)
+        shown.append((row.id, name, submitted, by, total, word, wording.outcomes(present(row.counts))))
+    return Listing(("experiment", "name", "submitted", "by", Head("jobs", True), "", "outcome"), shown)
 
 
 def show_all(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import Actor, AuditRow, Door
@@ -31,3 +31,8 @@ class Audit:
                 AuditRow(row.at, row.who, Door(row.door), row.act, row.target, row.said)
                 for row in connection.execute(wanted)
             ]
+
+    def count(self) -> int:
+        """Return the number of acts."""
+        with self._database.read() as connection:
+            return connection.scalar(select(func.count()).select_from(AUDIT)) or 0

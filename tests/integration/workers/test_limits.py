@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orchestrator.acts.submission.prepare import prepare
 from orchestrator.analysis.limits import Limit, limits
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
@@ -21,7 +22,6 @@ from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.strategies import Place, Result, strategy_for
-from orchestrator.submission.prepare import prepare
 from tests.phones import connect, disconnect, start_phones
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone

@@ -14,6 +14,7 @@ from device_agent.virtual.faults import KillAgent, Throttle
 from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
 from kernels.training.reference import train_reference
+from orchestrator.acts.submission.prepare import prepare
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.expansion.expand import cells_of
@@ -23,7 +24,6 @@ from orchestrator.model.job import Job
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Learnt
 from orchestrator.model.record import Outcome, Record
-from orchestrator.submission.prepare import prepare
 from tests.waiting import eventually
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from orchestrator.acts.act import Acting, Done, act
 from orchestrator.analysis.stopping_rule import why_out_of_reach
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
@@ -18,9 +19,8 @@ from orchestrator.model.base import content_hash
 from orchestrator.model.experiment import Experiment, Measure
 from orchestrator.model.job import Cell
 from orchestrator.model.quantity import counted
-from orchestrator.submission.prepare import prepare
 
-from .act import Acting, Done, act
+from .prepare import prepare
 
 MAX_RERUNS = 10_000
 
