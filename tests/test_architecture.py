@@ -107,7 +107,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "apprise": ("orchestrator.report.nights.tell",),
     "starlette": ("dashboards.web", "farm.web"),
     "uvicorn": ("farm.web",),
-    "sqlalchemy": ("orchestrator.ledger", "orchestrator.metrics"),
+    "sqlalchemy": ("orchestrator.ledger",),
     "prometheus_client": ("orchestrator.metrics",),
     "pyopencl": ("kernels", "farm"),
     "onnx": ("kernels",),

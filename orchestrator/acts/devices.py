@@ -151,7 +151,7 @@ def restore(acting: Acting, serials: Sequence[str] = ()) -> Restored:
     if unknown := [serial for serial in serials if serial not in left]:
         known = f"something is left on {', '.join(left)}" if left else "nothing is left on any device"
         raise UnknownName(
-            f"nothing is left to put back on {', '.join(unknown)} from this machine; {known}",
+            f"nothing is left to put back on {', '.join(unknown)}; {known}",
             remedy="`farm restore`, on the device's host, puts back all that is left; `farm devices` lists the devices",
         )
     return Restored([*phones.restore(serials or left)] if phones is not None else [])

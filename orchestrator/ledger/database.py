@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -50,6 +50,8 @@ from .tables import ATTEMPTS, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS
 
 log = logging.getLogger(__name__)
 V = TypeVar("V")
+Transaction: TypeAlias = Connection
+"""A transaction that rooms above the ledger hand on to its functions."""
 
 BUSY_MS = 10_000
 """The time for which a SQLite writer waits for another."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from orchestrator.acts import Submission
 
 PANEL = "Experiments"
-MOST_TOLD = 1000
-"""Jobs that are not over, of those that `farm status --json` names."""
 TimeoutOption = Annotated[
     str | None,
     typer.Option(
@@ -147,10 +145,9 @@ def status(
     Example: `farm status`, `farm status latest --json`
     """
     from farm.cli.fleet.hosts import closed_hosts
-    from orchestrator.answers import how_far, why_jobs_wait
-    from orchestrator.ledger.rows import label
+    from orchestrator.answers import all_in_brief, how_far, unfinished, why_jobs_wait
 
-    from .experiment_rows import row_data, show, show_all
+    from .experiment_rows import show, show_all
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
@@ -159,18 +156,17 @@ def status(
         for why in closed_hosts(settings, ledger):
             say(why)
         if experiment is None:
-            waits = why_jobs_wait(ledger, reasons_of(settings))
-            show_all(ledger.experiments(), waits, ledger.stopped(), as_json=as_json)
+            reasons = reasons_of(settings)
+            if as_json:
+                print_json(all_in_brief(ledger, reasons))
+            else:
+                show_all(ledger.experiments(), why_jobs_wait(ledger, reasons), ledger.stopped())
             return
         row = find_experiment(ledger, experiment)
         found = how_far(ledger, row, reasons_of(settings), lambda: devices_of(settings, ledger))
-        left = ledger.jobs(row.id, ("waiting", "placed", "running"), most=MOST_TOLD) if as_json else []
+        left = unfinished(ledger, row.id) if as_json else []
     if as_json:
-        exclusions = [vars(each) for each in row.exclusions]
-        more = {"ends": found.ends and found.ends.data, "exclusions": exclusions}
-        not_ok = [each.data for each in found.problems]
-        unfinished = [{"job": each.job_id, "label": label(each.job), "state": each.state.value} for each in left]
-        print_json({**row_data(row, found.waits, found.stopped), **more, "unfinished": unfinished, "not_ok": not_ok})
+        print_json(found.data(left))
         return
     show(found)
 

@@ -312,7 +312,7 @@ def test_what_was_lost_or_failed_is_tried_again(pages: Farm, browser: Page) -> N
         browser.goto(address)
         assert browser.get_by_role("button", name="Retry").count() == 0
     signed_in(browser, pages)
-    for address, told in zip(addresses, ("1 job again in the queue", "1 job again in the queue"), strict=True):
+    for address, told in zip(addresses, ("1 job waits again", "1 job waits again"), strict=True):
         browser.goto(address)
         assert browser.locator(".said").count() == 0, "told twice"
         browser.get_by_role("button", name="Retry").click()
