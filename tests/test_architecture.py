@@ -262,6 +262,27 @@ def test_what_only_desktops_run_is_met_in_registries_and_costs_alone() -> None:
     assert in_catalog == {*DESKTOP_IS_MET_IN}, "a name that is gone leaves the list, too"
 
 
+ACTS_OF_PEOPLE = re.compile(
+    r"\bledger(\(\))?\.(cancel|retry|submit)\(|\.(end_hold|clear_quarantine|clear_host|say_of_host|admit_host|unschedule)\("
+)
+
+
+def test_people_act_in_one_place() -> None:
+    """Whoever writes for a person beside `orchestrator/acts/` leaves no row in the audit; the notebook has no command
+    line inside."""
+    rooms = ("orchestrator.acts", "orchestrator.ledger")
+    found = {name for name, module in MODULES.items() if ACTS_OF_PEOPLE.search(module.text)}
+    assert {name for name in found if _under(name, rooms)}, "the pattern is not theirs any more"
+    assert not {name for name in found if not _under(name, (*rooms, "tests", "benchmarks"))}
+    assert not [
+        e
+        for m in MODULES.values()
+        if _under(m.name, ("farm.api",))
+        for e in m.imports
+        if _under(e.target, ("farm.cli",))
+    ]
+
+
 def test_a_slow_package_is_imported_where_it_is_used() -> None:
     """SciPy takes as long as half of `farm --help`; no start pays for it."""
     wrong = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -97,8 +97,8 @@ class Done:
 
     @property
     def on(self) -> str:
-        """Return the things that it was done to, for the audit."""
-        raise NotImplementedError
+        """Return what it was done to, for the audit: the first field, unless a result says otherwise."""
+        return str(getattr(self, fields(self)[0].name))  # type: ignore[arg-type]
 
     @property
     def lines(self) -> list[str]:

@@ -97,10 +97,6 @@ class Released(Done):
     released: str
 
     @property
-    def on(self) -> str:
-        return self.released
-
-    @property
     def lines(self) -> list[str]:
         return [f"{self.released} is released"]
 

@@ -21,10 +21,6 @@ class Cancelled(Done):
     """Ids of jobs."""
 
     @property
-    def on(self) -> str:
-        return self.target
-
-    @property
     def did(self) -> bool:
         return bool(self.cancelled)
 
@@ -48,10 +44,6 @@ class Retried(Done):
     """Ids of jobs."""
 
     @property
-    def on(self) -> str:
-        return self.target
-
-    @property
     def did(self) -> bool:
         return bool(self.retried)
 
@@ -73,10 +65,6 @@ class Stored(Done):
     experiment: str
     jobs: int
     is_new: bool
-
-    @property
-    def on(self) -> str:
-        return self.experiment
 
     @property
     def did(self) -> bool:

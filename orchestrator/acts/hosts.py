@@ -76,10 +76,6 @@ class Added(Done):
     host: str
 
     @property
-    def on(self) -> str:
-        return self.host
-
-    @property
     def lines(self) -> list[str]:
         return [f"{self.host} may join this farm"]
 
@@ -99,10 +95,6 @@ class Removed(Done):
     state: str
     handed_back: int
     """Attempts that are tried again elsewhere, and cost their job nothing."""
-
-    @property
-    def on(self) -> str:
-        return self.host
 
     @property
     def lines(self) -> list[str]:

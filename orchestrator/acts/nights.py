@@ -16,10 +16,6 @@ class Begun(Done):
     is_new: bool
 
     @property
-    def on(self) -> str:
-        return self.night
-
-    @property
     def did(self) -> bool:
         return self.is_new
 
@@ -43,10 +39,6 @@ class Scheduled(Done):
     """Unix time of its first night."""
 
     @property
-    def on(self) -> str:
-        return self.suite
-
-    @property
     def lines(self) -> list[str]:
         first = datetime.fromtimestamp(self.next).isoformat(" ", "minutes")
         return [f"{self.suite} runs from now on by itself ({self.cron}), first at {first}"]
@@ -62,10 +54,6 @@ def schedule_suite(acting: Acting, suite: str, file: str, cron: str, body: bytes
 @dataclass(frozen=True)
 class Unscheduled(Done):
     suite: str
-
-    @property
-    def on(self) -> str:
-        return self.suite
 
     @property
     def lines(self) -> list[str]:

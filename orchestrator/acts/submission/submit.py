@@ -33,10 +33,6 @@ class Submission(Done):
     """An unfinished experiment of the same content was there; nothing new was submitted."""
 
     @property
-    def on(self) -> str:
-        return self.experiment_id
-
-    @property
     def did(self) -> bool:
         return not self.resumed
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -221,6 +223,9 @@ def test_doors_have_the_same_words_and_each_names_its_actor(
             monkeypatch.setenv("FARM_REDIS_URL", own.redis_url)
             told = does(stage, act, capsys)
             (row,) = ledger.audit.newest(9)
+        capsys.readouterr()
+        assert main(["audit", "--json"]) == 0 and json.loads(capsys.readouterr().out) == [asdict(row)]
+        assert main(["audit"]) == 0 and row.said in capsys.readouterr().out
         assert (row.act, row.door, row.who) == (act, door, "me")
         assert told is None or row.said in told.strip().replace("\n", "; ")
         said.add(row.said)
