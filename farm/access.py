@@ -35,18 +35,18 @@ class OwnPhones:
     settings: Settings
 
     def left_behind(self) -> Sequence[str]:
-        from workers.crash_recovery import left_behind
+        from workers.discovery.crash_recovery import left_behind
 
         return left_behind(self.settings.state)
 
     def restore(self, serials: Iterable[str]) -> Sequence[PutBack]:
         from orchestrator.acts import PutBack
-        from workers.crash_recovery import restore_devices
+        from workers.discovery.crash_recovery import restore_devices
 
         return [PutBack(**asdict(each)) for each in restore_devices(self.settings, serials)]
 
     def let_be(self, serial: str) -> bool:
-        from workers.crash_recovery import let_be
+        from workers.discovery.crash_recovery import let_be
 
         return let_be(self.settings.state, serial)
 
