@@ -1,4 +1,6 @@
-"""Errors of the compiler. All are about the input, never about the farm; the caller translates them.
+"""Errors of the compiler, and checkpoints where its work may be stopped.
+
+Errors are about the input, never about the farm; the caller translates them.
 
 CompileError
 |-- ModelError            the model file cannot be read, is truncated, has NaN weights, or a shape does not fit
@@ -13,7 +15,13 @@ CompileError
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+
+_check: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
+"""A question that travels with the thread, so that passes, lowerings and references need no argument for it."""
 
 
 class CompileError(Exception):
@@ -65,3 +73,20 @@ class TooManyParts(LimitExceeded):
 
 class ToolError(CompileError):
     pass
+
+
+def checkpoint() -> None:
+    """Return where the work may go on; raise whatever `interruptible` was given to raise.
+
+    Loops call it. A single call of NumPy or of a tool is not interrupted; the loop around it is."""
+    _check.get()()
+
+
+@contextmanager
+def interruptible(check: Callable[[], None]) -> Iterator[None]:
+    """`check` is asked at every checkpoint of this thread inside, instead of the one outside; it raises to stop."""
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)

@@ -49,6 +49,8 @@ while (found := left()) and time.monotonic() < end:
 LIBC = ctypes.CDLL("libc.so.6")
 GROWTH, _least = 128 << 20, 1 << 60
 """Bytes by which this process may grow before garbage is looked for, and its least size since that was done."""
+LARGE, M_MMAP_THRESHOLD = 4 << 20, -3
+LIBC.mallopt(M_MMAP_THRESHOLD, LARGE)  # what is larger goes back at once; else a worker keeps twice as much
 gc.disable()  # until all is collected nothing is garbage: looking for it is a fifth of the time
 
 

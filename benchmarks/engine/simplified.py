@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernels.ir.graph import Graph
 from kernels.passes.fold_affine import fold_affine
-from kernels.passes.fuse_activations import fuse_activations
+from kernels.passes.functions.fuse_activations import fuse_activations
 from kernels.passes.identities import eliminate_identities
 from kernels.passes.prune import prune
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.lower.draft import DraftProgram
 from kernels.options import CONTRACTED, Limits, Options

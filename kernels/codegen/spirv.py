@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import ToolError
+from kernels.errors import ToolError, checkpoint
 
 COMPILER = "glslangValidator"
 TARGET = "vulkan1.1"

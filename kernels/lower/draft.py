@@ -1,4 +1,4 @@
-"""A plan before memory is laid out and programs are rendered: lowering writes it, `kernels/assemble.py` finishes it."""
+"""A plan before memory is laid out and programs are rendered: lowering writes it, `compile/assemble.py` ends it."""
 
 from __future__ import annotations
 

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import prod
 
-from kernels.checkpoint import checkpoint
-from kernels.plan.model import BufferArgument, Copy, Dispatch
+from kernels.errors import checkpoint
+from kernels.ir.graph import Graph
+from kernels.ir.shapes import Shape
+from kernels.plan.model import ITEM_BYTES, BufferArgument, Copy, Dispatch, Dtype, Port, Tensor
 
 from .draft import Draft
 
 
-def write_outputs_directly(draft: Draft) -> None:
-    """Let each output be the activation that a step only copies into it, where nothing overwrites that later."""
+def output_buffer(draft: Draft, name: str, shape: Shape, dtype: Dtype) -> tuple[str, int]:
+    """Add a port, and its buffer; return this and its bytes."""
+    size = prod(shape) * ITEM_BYTES[dtype]
+    target = draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype=dtype))
+    draft.outputs.append(Port(name=name, buffer=target, shape=shape, dtype=dtype))
+    return target, size
+
+
+def ended(draft: Draft, graph: Graph, add_output: Callable[[str], None]) -> Draft:
+    """Return the draft with the outputs that no node computes, in the graph's order. Each becomes the activation that a
+    step only copies into it, where nothing overwrites that later."""
+    for name in graph.outputs:
+        if name in graph.inputs or name in graph.constants:
+            add_output(name)
+    draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
     for copy in [step for step in draft.steps if isinstance(step, Copy)]:
         checkpoint()
         if _is_needless(draft, copy):
             _replace(draft, copy)
+    return draft
 
 
 def _is_needless(draft: Draft, copy: Copy) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import LimitExceeded, PlanError, TooManyParts
+from kernels.errors import LimitExceeded, PlanError, TooManyParts, checkpoint
 from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
 from kernels.lower.gpu import lower_gpu

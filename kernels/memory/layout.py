@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.lower.draft import Draft, DraftBuffer
 from kernels.plan.model import Image, Pool
 from kernels.plan.steps import Span, lifetimes

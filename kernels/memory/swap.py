@@ -15,8 +15,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import LimitExceeded
+from kernels.errors import LimitExceeded, checkpoint
 from kernels.lower.draft import Draft, DraftBuffer
 from kernels.plan.model import BufferArgument, Copy, Dispatch, Step, SwapIn, SwapOut
 from kernels.plan.steps import LASTING, touched, written

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.lower.draft import Draft
 from kernels.plan.steps import Touches, accesses
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
 from kernels.lower.activation import AT_END, ON_GPU
@@ -14,14 +14,23 @@ from kernels.options import Options
 
 from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
 from .channels.split_channels import split_channels
-from .end_layers import end_layers
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
-from .fuse_activations import fuse_activations
+from .functions.end_layers import end_layers
+from .functions.fuse_activations import fuse_activations
+from .functions.known_functions import known_functions
+from .functions.product_factors import product_factors
+from .functions.responses import responses
+from .functions.sums_of_squares import sums_of_squares
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
 from .int8 import quantized_inputs, rounded_outputs
+from .moves.compose_takes import compose_takes
+from .moves.early_turns import early_turns
+from .moves.late_turns import late_turns
+from .moves.spreads import drop_spreads
+from .moves.transposes import fold_transposes, sink
 from .order import order
 from .patches import patches
 from .prune import prune
@@ -37,9 +46,6 @@ from .rows import (
     fuse_row_norms,
     rows_in_place,
 )
-from .spreads import drop_spreads
-from .sums_of_squares import sums_of_squares
-from .transposes import fold_transposes
 from .unread_taps import drop_unread_taps
 
 __all__ = ["PASSES", "optimise", "prepare"]
@@ -62,22 +68,28 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: nest_concats(graph),  # one that joins the same again becomes an identity
     lambda graph, fuse: patches_of_rows(graph) if PATCHES in fuse else graph,
     lambda graph, fuse: sink_transposes(graph) if ENDINGS in fuse else graph,  # they meet their inverses
-    lambda graph, _: fold_transposes(graph),  # may leave identities, reshapes and unread nodes
+    lambda graph, _: fold_transposes(
+        early_turns(late_turns(compose_takes(graph)))
+    ),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),
     lambda graph, _: prune(graph),  # an unread node must not count as a reader
-    lambda graph, _: sums_of_squares(drop_spreads(graph)),  # as attention and normalisations of rows have them
+    lambda graph, _: sums_of_squares(
+        drop_spreads(responses(graph))
+    ),  # as attention and normalisations of rows have them
     lambda graph, fuse: fuse_attention(graph, extended=_extended(fuse)) if "rows" in fuse else graph,
+    lambda graph, fuse: product_factors(graph) if "elementwise" in fuse else graph,
     lambda graph, fuse: fuse_row_norms(graph, multiple=4 if ENDINGS in fuse else 1) if "rows" in fuse else graph,
     lambda graph, fuse: eliminate_identities(rows_in_place(compose_moves(graph))) if ENDINGS in fuse else graph,
+    lambda graph, fuse: eliminate_identities(known_functions(graph)) if "elementwise" in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
     lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
-    lambda graph, fuse: fuse_activations(graph) if "activation" in fuse else graph,
+    lambda graph, fuse: fuse_activations(sink(graph)) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
     lambda graph, fuse: eliminate_identities(fuse_dense_endings(graph)) if ENDINGS in fuse else graph,
     # sees dense layers with their biases
-    lambda graph, fuse: eliminate_identities(early_slices(graph)) if "rows" in fuse else graph,
+    lambda graph, fuse: eliminate_identities(fold_transposes(early_slices(graph))) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_norm_endings(graph) if ENDINGS in fuse else graph,
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,

@@ -133,13 +133,13 @@ def expression_of(node: Node) -> Expression | None:
         found: Expression = node.attributes["expression"]
         return found
     if node.op in ACTIVATIONS:
-        return _activated("a", activation_of(node))
+        return activated("a", activation_of(node))
     if node.op in ("add", "mul") and len(node.inputs) == 2:
-        return _activated((node.op, "a", "b"), activation_of(node))
+        return activated((node.op, "a", "b"), activation_of(node))
     return None
 
 
-def _activated(x: Expression, activation: tuple[Any, ...]) -> Expression:
+def activated(x: Expression, activation: tuple[Any, ...]) -> Expression:
     if not activation:
         return x
     name, *numbers = activation

@@ -1,5 +1,5 @@
 """Take out what does nothing: reshapes to the same shape (Dropout, Identity), reshapes of reshapes, single concats,
-slices of all there is, pads of nothing."""
+slices of all there is, pads of nothing, pools of single pixels."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def _is_identity(graph: Graph, node: Node) -> bool:
         return tuple(node.attributes["perm"]) == tuple(range(len(node.attributes["perm"])))
     if node.op == "slice":
         return graph.shapes[node.inputs[0]] == graph.shapes[node.output]
+    if node.op in ("max_pool", "average_pool"):
+        return node.attributes["kernel"] == (1, 1) == node.attributes["strides"] and not any(node.attributes["pads"])
     if node.op == "pad":
         return not any(node.attributes["pads"])
     return node.op == "concat" and len(node.inputs) == 1

@@ -8,8 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import LimitExceeded, PlanError
+from kernels.errors import LimitExceeded, PlanError, checkpoint
 from kernels.options import Limits
 
 from .model import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.ir.graph import Graph, Node
 from kernels.ir.programs import APART, computed_in, held, whole_expression
 from kernels.ir.types import ElementType, as_type, is_whole

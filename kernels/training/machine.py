@@ -10,8 +10,7 @@ from typing import Any
 
 from kernels.catalog.product import ALGORITHMS, PRODUCTS, Product
 from kernels.catalog.transposition import TRANSPOSITIONS, transpose_of
-from kernels.checkpoint import checkpoint
-from kernels.errors import OptionError
+from kernels.errors import OptionError, checkpoint
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
@@ -100,6 +99,18 @@ class Windows:
 Source = Rows | Windows
 
 
+@dataclass(frozen=True)
+class Call:
+    """A kernel by its name, what it is given, and the work-items across and down."""
+
+    name: str
+    layer: str
+    buffers: Mapping[str, str]
+    ints: Mapping[str, int]
+    items: tuple[int, int]
+    floats: Mapping[str, float]
+
+
 class Machine(ABC):
     """The draft of a plan that trains, and how a step gets into it."""
 
@@ -132,7 +143,6 @@ class Machine(ABC):
     def transposed(self, layer: str, source: Rows) -> Rows:
         """A new matrix, the source's columns, those that fill it up too, as rows."""
 
-    @abstractmethod
     def kernel(
         self,
         name: str,
@@ -142,7 +152,12 @@ class Machine(ABC):
         items: tuple[int, int],
         floats: Mapping[str, float] | None = None,
     ) -> None:
-        """A kernel of `gpu_kernels.py`, by so many work-items across and down."""
+        """Write a kernel of `gpu_kernels.py`, by so many work-items across and down."""
+        self.write(Call(name, layer, buffers, ints, items, floats or {}))
+
+    @abstractmethod
+    def write(self, call: Call) -> None:
+        """Write a step that runs a kernel."""
 
 
 class GpuMachine(Machine):
@@ -220,23 +235,16 @@ class GpuMachine(Machine):
         )  # fmt: skip
         return target
 
-    def kernel(
-        self,
-        name: str,
-        layer: str,
-        buffers: Mapping[str, str],
-        ints: Mapping[str, int],
-        items: tuple[int, int],
-        floats: Mapping[str, float] | None = None,
-    ) -> None:
-        """A dispatch."""
+    def write(self, call: Call) -> None:
+        """Write a dispatch."""
+        name, ints, items = call.name, call.ints, call.items
         if name in _WHOLE and self._is_pocl:
             each = ints[_WHOLE[name]]
             fixed = {one: ints[one] for one in sorted(FIXED & set(ints))}
             others = {one: value for one, value in ints.items() if one not in fixed}
             count = each if name == "unfold" else ints["count"] // each
             self._context.dispatch(
-                KERNELS[name].fixing(fixed), layer, buffers, others, (count, 1, 1), floats=floats,
+                KERNELS[name].fixing(fixed), call.layer, call.buffers, others, (count, 1, 1), floats=call.floats,
                 switches={"WHOLE": 1, **fixed}, group=1,
             )  # fmt: skip
             return
@@ -245,7 +253,14 @@ class GpuMachine(Machine):
             switches["WHOLE"] = int(self._is_pocl)
             items, group = ((ints["batch"], 1), 1) if self._is_pocl else (items, 0)
         self._context.dispatch(
-            KERNELS[name], layer, buffers, ints, (*items, 1), floats=floats, switches=switches, group=group
+            KERNELS[name],
+            call.layer,
+            call.buffers,
+            ints,
+            (*items, 1),
+            floats=call.floats,
+            switches=switches,
+            group=group,
         )
 
 
@@ -273,18 +288,9 @@ class CpuMachine(Machine):
         del layer
         return Rows(source.buffer, source.stride, source.rows, turned=True)
 
-    def kernel(
-        self,
-        name: str,
-        layer: str,
-        buffers: Mapping[str, str],
-        ints: Mapping[str, int],
-        items: tuple[int, int],
-        floats: Mapping[str, float] | None = None,
-    ) -> None:
-        """The operation that the kernel is on the CPU."""
-        del items
-        self._call(name, layer, buffers, ints, floats or {})
+    def write(self, call: Call) -> None:
+        """Write the operation that the kernel is on the CPU."""
+        self._call(call.name, call.layer, call.buffers, call.ints, call.floats)
 
     def _call(
         self,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.assemble import assemble
+from kernels.compile.assemble import assemble
 from kernels.errors import OptionError
 from kernels.ir.check import check_graph
 from kernels.ir.graph import Graph

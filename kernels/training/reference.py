@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.ir.graph import Graph, Node
 from kernels.reference import OPERATIONS
 from kernels.reference.gradients import GRADIENTS, cross_entropy, squared_error

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph, Node
-from kernels.passes.fuse_activations import fuse_activations
+from kernels.passes.functions.fuse_activations import fuse_activations
 from kernels.passes.prune import prune
 
 from .options import Loss, TrainingOptions

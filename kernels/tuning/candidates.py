@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernels.assemble import assemble
+from kernels.compile.assemble import assemble
 from kernels.frontend.load import random_inputs
 from kernels.ir.graph import Array, Graph, Node
 from kernels.lower.cpu import lower_cpu

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kernels.axis import GPU, Axis
 from kernels.options import COMPILE_AXES, gpu_alone
+from kernels.options.axis import GPU, Axis
 
 from .quantity import size_text
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from kernels.axis import EVERY, Axis
 from kernels.options import COMPILE_AXES
+from kernels.options.axis import EVERY, Axis
 from orchestrator.model.axes import MATRIX_AXES
 
 Form = Literal["field", "option"]

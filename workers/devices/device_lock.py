@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from orchestrator.errors import DeviceBusy
 from orchestrator.system.durable_files import file_name
 

@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from orchestrator.errors import DeviceAway
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from orchestrator.model.enrolment import Enrolment

@@ -12,8 +12,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from kernels.checkpoint import interruptible
-from kernels.errors import CompileError
+from kernels.errors import CompileError, interruptible
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import FarmError, LeaseLost

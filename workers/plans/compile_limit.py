@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kernels.checkpoint import interruptible
+from kernels.errors import interruptible
 from orchestrator.errors import StableError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, wait
 from typing import Generic, TypeVar
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 
 Value = TypeVar("Value")
 POLL_S = 0.2

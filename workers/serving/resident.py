@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from kernels.checkpoint import interruptible
+from kernels.errors import interruptible
 from orchestrator.config import Settings
 from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Api, DeviceState

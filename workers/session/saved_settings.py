@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from orchestrator.errors import ConditionNotMet, DeviceSick, FarmError, StableError
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof

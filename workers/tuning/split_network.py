@@ -11,10 +11,10 @@ from statistics import median
 
 import numpy as np
 
+from kernels.compile.cheapest import Division, Tensor, Times, divided, tensors
 from kernels.ir.graph import Graph
 from kernels.ir.placement import NOTHING, owners, words_of
 from kernels.options import Options
-from kernels.segments.cheapest import Division, Tensor, Times, divided, tensors
 from orchestrator.config import Settings
 from orchestrator.errors import AgentFault, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision

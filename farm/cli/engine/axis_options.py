@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from kernels.axis import EVERY, Axis
 from kernels.options import COMPILE_AXES, Options
+from kernels.options.axis import EVERY, Axis
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import parse_bytes
 

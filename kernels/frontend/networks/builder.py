@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import output_shape
 

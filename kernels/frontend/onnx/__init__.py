@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import ModelError
+from kernels.errors import ModelError, checkpoint
 from kernels.frontend.input_file import NOTHING_GIVEN, Given
 from kernels.ir.graph import Graph
 
@@ -35,7 +34,6 @@ from .reading.model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, Mode
 from .reading.node_checker import NodeChecker
 from .reading.obstacles import Obstacles
 from .rewriting.functions import expanded
-from .rewriting.local_response import join_lrn
 from .rewriting.sequences import outputs_of
 from .rewriting.suppression_limits import limit_suppression
 
@@ -124,7 +122,7 @@ def _import(
     obstacles = Obstacles(version, alone, inference)
     for name, reason in refused.items():
         obstacles.add_input(name, reason)
-    for proto in join_lrn(graph.node, constants, outputs):
+    for proto in graph.node:
         if obstacles.hide(proto, to):
             continue
         try:

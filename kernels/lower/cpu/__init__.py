@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from math import prod
+from functools import partial
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import UnsupportedNode
+from kernels.errors import UnsupportedNode, checkpoint
 from kernels.ir.graph import Graph
 from kernels.lower.draft import Draft
-from kernels.lower.outputs import write_outputs_directly
+from kernels.lower.outputs import ended, output_buffer
 from kernels.options import Limits, Options
-from kernels.plan.model import ITEM_BYTES, Copy, Port, Tensor
+from kernels.plan.model import Copy, Port
 
 from .algorithms import ALGORITHMS, CPU_CONVOLUTIONS
 from .context import CpuContext
@@ -33,19 +32,11 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
         LOWERINGS[node.op](context, node)
         if node.output in graph.outputs:  # at once, so that its memory is free for the next
             _add_output(context, node.output)
-    for name in graph.outputs:
-        if name in graph.inputs or name in graph.constants:
-            _add_output(context, name)
-    context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
-    write_outputs_directly(context.draft)
-    return context.draft
+    return ended(context.draft, graph, partial(_add_output, context))
 
 
 def _add_output(context: CpuContext, name: str) -> None:
-    shape, dtype = context.graph.shapes[name], context.held(name)
-    size = prod(shape) * ITEM_BYTES[dtype]
-    target = context.draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype=dtype))
+    target, size = output_buffer(context.draft, name, context.graph.shapes[name], context.held(name))
     source, first, _ = context.place_of(context.read(name))
     copy = Copy(layer=f"{name}:output", source=source, source_offset=first, target=target, bytes=size)
     context.draft.steps.append(copy)
-    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape, dtype=dtype))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from functools import partial
 
 from kernels.catalog import FAMILIES
-from kernels.checkpoint import checkpoint
-from kernels.errors import UnsupportedNode
+from kernels.errors import UnsupportedNode, checkpoint
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Graph, Node
 from kernels.lower.cpu.algorithms import in_int8
 from kernels.lower.draft import Draft
-from kernels.lower.outputs import write_outputs_directly
+from kernels.lower.outputs import ended, output_buffer
 from kernels.options import Limits, Options
-from kernels.plan.model import ITEM_BYTES, Copy, Port, Tensor
+from kernels.plan.model import Copy, Port
 
 from .context import GpuContext
 from .convolution import lower_conv, lower_im2col
@@ -94,12 +93,7 @@ def lower_gpu(graph: Graph, options: Options, limits: Limits, *, at_ports: bool 
             lower_squeeze(context, node, inner)
         if node.output in graph.outputs:  # at once, so that its memory is free for the next
             _add_output(context, node.output)
-    for name in graph.outputs:
-        if name in graph.inputs or name in graph.constants:
-            _add_output(context, name)
-    context.draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))
-    write_outputs_directly(context.draft)
-    return context.draft
+    return ended(context.draft, graph, partial(_add_output, context))
 
 
 def _add_input(context: GpuContext, name: str) -> None:
@@ -109,9 +103,7 @@ def _add_input(context: GpuContext, name: str) -> None:
 
 
 def _add_output(context: GpuContext, name: str) -> None:
-    shape, kind = context.graph.shapes[name], context.held(name)
-    size = prod(shape) * ITEM_BYTES[kind]
-    target = context.draft.add_buffer(f"{name}:output", size, "output", Tensor(shape=shape, dtype=kind))
+    target, size = output_buffer(context.draft, name, context.graph.shapes[name], context.held(name))
     value = context.values.get(name, Value())
     in_stacks = value.packed is not None and value.single is None and row_major(context, name, value) is None
     in_half = context.half and value.single is None and value != Value()
@@ -120,4 +112,3 @@ def _add_output(context: GpuContext, name: str) -> None:
     else:
         source = single(context, name)
         context.draft.steps.append(Copy(layer=f"{name}:output", source=source, target=target, bytes=size))
-    context.draft.outputs.append(Port(name=name, buffer=target, shape=shape, dtype=kind))

@@ -12,8 +12,7 @@ import numpy as np
 
 from kernels.catalog.family import Call, Constants, GpuFamily, S
 from kernels.catalog.work_group import WorkItems, folded, group_size
-from kernels.checkpoint import checkpoint
-from kernels.errors import OptionError
+from kernels.errors import OptionError, checkpoint
 from kernels.ir.dims import Dims, dims_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from kernels.checkpoint import checkpoint
-from kernels.errors import TooManyParts
+from kernels.errors import TooManyParts, checkpoint
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape

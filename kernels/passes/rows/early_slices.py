@@ -117,6 +117,9 @@ class _Move:
             return replace(cut, inputs=(whole,))
         if self._readers[source] > 1 or self._readers[reshape.output] > 1:
             return None
+        if node.op in _ELEMENTWISE and len(node.inputs) == 1:
+            whole = self._add(replace(reshape, inputs=node.inputs), shape)
+            return replace(node, inputs=(self._cut(whole, cut, axis),), outputs=cut.outputs)
         if node.op == "dense" and before[-1:] == shape[-1:] and "own_range" not in node.attributes:
             return self._dense(cut, node, shape)
         return self._attention(cut, node, shape) if node.op == "attention" else None

@@ -14,12 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.errors import ModelError
+from kernels.ir.activations import activation_of
 from kernels.ir.expressions import Expression, program_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.programs import in_floats
 from kernels.ir.shapes import Shape
-from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
+from kernels.passes.fuse_maps import LONGEST, activated, expression_of, number_of, size_of
 from kernels.passes.rewrite import fresh, rebuilt
 
 _SUM = ("add", "a", "b")
@@ -118,9 +119,10 @@ class _Endings:
     def _with_ending(self, dense: Node, node: Node, name: str, expression: Expression) -> Node | None:
         """`a` is the layer's sum, `b` the other operand; None where there are more, or the result is too long."""
         graph = self._graph
-        if dense.attributes.get("activation") or self._shape(name) != graph.shapes[node.output]:
+        if self._shape(name) != graph.shapes[node.output]:
             return None
-        before = dense.attributes.get("ending", "a")
+        attributes = {key: value for key, value in dense.attributes.items() if key != "activation"}
+        before = attributes.get("ending") or activated("a", activation_of(dense))
         residual = dense.inputs[3] if len(dense.inputs) > 3 else ""
         by: dict[str, Expression] = {}
         for letter, operand in zip("abcd", node.inputs, strict=False):
@@ -142,7 +144,7 @@ class _Endings:
             return None
         bias = dense.inputs[2] if len(dense.inputs) > 2 else ""
         inputs = (*dense.inputs[:2], bias, residual) if residual else dense.inputs
-        return replace(dense, inputs=inputs, attributes={**dense.attributes, "ending": whole})
+        return replace(dense, inputs=inputs, attributes={**attributes, "ending": whole})
 
     def _replace(self, dense: Node, node: Node, name: str) -> None:
         """The layer and its reshapes go where `node` is, whose result they give; its operands are all known there."""

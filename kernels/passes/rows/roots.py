@@ -87,11 +87,13 @@ def power_of(expression: Expression) -> Power | None:
     return None
 
 
-def statistic_of(graph: Graph, name: str, writers: Mapping[str, Node]) -> tuple[Expression, Node] | None:
+def statistic_of(
+    graph: Graph, name: str, writers: Mapping[str, Node], *, of: str = "reduce"
+) -> tuple[Expression, Node] | None:
     """A tensor as an expression of a reduction's result `a`, and the reduction; None where it is something else."""
     whole: Expression = "a"
     shape = graph.shapes[name]
-    while (node := writers.get(name)) is not None and node.op not in ("reduce", "global_average_pool"):
+    while (node := writers.get(name)) is not None and node.op not in (of, "global_average_pool"):
         own = "a" if node.op == "reshape" else expression_of(node)
         names = {each for each in node.inputs if number_of(graph, each) is None}
         if own is None or len(names) != 1 or size_of(whole) > LONGEST:
@@ -104,7 +106,7 @@ def statistic_of(graph: Graph, name: str, writers: Mapping[str, Node]) -> tuple[
             number = number_of(graph, each)
             by[letter] = "a" if number is None else number
         whole = with_operands(whole, {"a": with_operands(own, by)})
-    is_one = node is not None and graph.shapes[name] == shape and in_floats(node, graph.types)
+    is_one = node is not None and prod(graph.shapes[name]) == prod(shape) and in_floats(node, graph.types)
     return (whole, node) if node is not None and is_one else None
 
 

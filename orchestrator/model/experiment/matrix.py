@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from kernels.axis import Axis
+from kernels.options.axis import Axis
 from orchestrator.model.axes import MATRIX_AXES
 from orchestrator.model.base import Model
 from orchestrator.model.device import Api, Precision

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from kernels.axis import Axis
+from kernels.options.axis import Axis
 from orchestrator.model.axes import MATRIX_AXES
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Experiment

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kernels.checkpoint import checkpoint, interruptible
+from kernels.errors import checkpoint, interruptible
 from workers.plans.single_flight_cache import SingleFlightCache
 
 

@@ -7,10 +7,10 @@ from itertools import combinations
 import pytest
 
 from farm.cli.engine import split as cli
+from kernels.compile import divide
+from kernels.compile.cheapest import Times
 from kernels.frontend.load import load_workload
 from kernels.ir.placement import NOTHING, Placement, owners, words_of
-from kernels.segments import divide
-from kernels.segments.cheapest import Times
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceFacts
 from tests.unit.kernels.back.graphs import generator

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import adbutils
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from orchestrator.errors import AdbDown, DeviceSick, DeviceSlow, FarmError, ServiceDown, TransportLost, Unsupported
 from workers.connection import batch
 from workers.connection.addresses import by_call

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import onnx
 
-from kernels.checkpoint import checkpoint
+from kernels.errors import checkpoint
 from kernels.frontend.onnx.counted_rows.counts import chosen, extents_of
 from kernels.frontend.onnx.counted_rows.counts import write_out as write_out_extents
 from kernels.frontend.onnx.extent import Count

@@ -115,13 +115,13 @@ def _quick_gelu(n: Nodes) -> None:
 
 
 def _matmul(n: Nodes) -> None:
-    if n.attribute("transBatchA", 0) or n.attribute("transBatchB", 0):
-        n.node.reject("batches that are transposed are not supported")
+    """FusedMatMul. Of batches that are transposed the first axis lies behind them: it is their rows."""
     sides = []
-    for index, key in enumerate(("transA", "transB")):
+    for index, side in enumerate("AB"):
         name, rank = n.node.input(index), len(n.shape(n.node.input(index)))
-        order = [*range(rank - 2), rank - 1, rank - 2]
-        sides.append(n.transpose(name, perm=order) if n.attribute(key, 0) and rank > 1 else name)
+        order = [*range(1, rank - 1), 0, rank - 1] if n.attribute(f"transBatch{side}", 0) else [*range(rank)]
+        order[-2:] = order[:-3:-1] if n.attribute(f"trans{side}", 0) else order[-2:]
+        sides.append(n.transpose(name, perm=order) if order != [*range(rank)] else name)
     y, alpha = n.matmul(*sides), n.attribute("alpha", 1.0)
     n.end(y if alpha == 1 else n.mul(y, n.store(alpha, np.float32)))
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernels.compile.cheapest import Division, Tensor, Times, divided, tensors
 from kernels.errors import OptionError
 from kernels.frontend.load import load_workload
 from kernels.ir.placement import Placement, owners, words_of
-from kernels.segments.cheapest import Division, Tensor, Times, divided, tensors
 
 from .graphs import generator
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from kernels.checkpoint import interruptible
 from kernels.compile import compile_graph
-from kernels.errors import CompileError, PlanError
+from kernels.errors import CompileError, PlanError, interruptible
 from kernels.frontend.load import load_workload
 from kernels.ir.graph import Graph
 from kernels.lower.gpu import lower_gpu

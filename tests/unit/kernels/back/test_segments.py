@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kernels.compile import compile_graph
+from kernels.compile import compile_graph, divide, with_windows
+from kernels.compile.cheapest import tensors
 from kernels.errors import OptionError
 from kernels.frontend.load import load_workload
 from kernels.frontend.networks.builder import NetworkBuilder
@@ -17,8 +18,6 @@ from kernels.options import Limits, Options
 from kernels.plan.model import Transfer
 from kernels.plan.sides import TRANSFER, segments
 from kernels.reference import evaluate
-from kernels.segments import divide, with_windows
-from kernels.segments.cheapest import tensors
 
 from .graphs import generator
 

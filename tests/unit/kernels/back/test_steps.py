@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels.assemble import assemble
+from kernels.compile.assemble import assemble
 from kernels.errors import PlanError
 from kernels.lower.gpu import lower_gpu
 from kernels.memory.choose_layout import place_memory

@@ -27,8 +27,8 @@ from kernels.lower.aliases import plan_aliases
 from kernels.passes import PASSES, optimise
 from kernels.passes.channels import keep_shuffled, patches_of_rows, sink_transposes
 from kernels.passes.fold_pads import fold_pads
+from kernels.passes.moves.transposes import moves_no_data
 from kernels.passes.order import order
-from kernels.passes.transposes import moves_no_data
 from kernels.passes.unread_taps import drop_unread_taps
 from kernels.reference import evaluate
 from tests.unit.kernels.back.graphs import Builder, shuffled_units

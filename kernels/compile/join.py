@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from kernels.assemble import BLOB
+from kernels.compile.assemble import BLOB
 from kernels.ir.graph import Graph
 from kernels.plan.model import (
     ITEM_BYTES,

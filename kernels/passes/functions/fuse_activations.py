@@ -7,8 +7,7 @@ from dataclasses import replace
 from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
-
-from .rewrite import rebuilt
+from kernels.passes.rewrite import rebuilt
 
 TAKES_ACTIVATION = ("conv", "dense", "add", "mul", "affine", "instance_norm")
 

@@ -7,22 +7,25 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from kernels.errors import OptionError
+from kernels.ir.check import check_graph
+from kernels.ir.graph import Graph
+from kernels.ir.placement import NOTHING, Placement
+from kernels.lower.cpu import ALGORITHMS, lower_cpu
+from kernels.memory.choose_layout import place_memory
+from kernels.memory.fit_to_budget import budget_of, lower_to_fit
+from kernels.options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
+from kernels.options.axis import Axis
+from kernels.passes import prepare
+from kernels.passes.int8 import float_products
+from kernels.passes.types import in_parts, in_types, narrow
+from kernels.plan.model import Bundle
+from kernels.plan.validate import validate
+
 from .assemble import assemble
-from .axis import Axis
-from .errors import OptionError
-from .ir.check import check_graph
-from .ir.graph import Graph
-from .ir.placement import NOTHING, Placement
-from .lower.cpu import ALGORITHMS, lower_cpu
-from .memory.choose_layout import place_memory
-from .memory.fit_to_budget import budget_of, lower_to_fit
-from .options import COMPILE_AXES, CONTRACTED, CPU_PRECISIONS, GPU_PRECISIONS, LAYER_AXES, Limits, Options
-from .passes import prepare
-from .passes.int8 import float_products
-from .passes.types import in_parts, in_types, narrow
-from .plan.model import Bundle
-from .plan.validate import validate
-from .segments import Segment, divide, join, with_windows
+from .divide import Segment, divide
+from .join import join
+from .windows import with_windows
 
 
 def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache: Path | None = None) -> Bundle:

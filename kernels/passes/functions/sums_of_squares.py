@@ -11,10 +11,9 @@ from dataclasses import replace
 from kernels.ir.expressions import with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
-
-from .fuse_maps import expression_of
-from .prune import prune
-from .rewrite import rebuilt
+from kernels.passes.fuse_maps import expression_of
+from kernels.passes.prune import prune
+from kernels.passes.rewrite import rebuilt
 
 
 def sums_of_squares(graph: Graph) -> Graph:
@@ -36,11 +35,11 @@ def sums_of_squares(graph: Graph) -> Graph:
 def _squared(node: Node, writers: Mapping[str, Node]) -> Node:
     a = {"kind": "mean", "start": 2, "stop": 4} if node.op == "global_average_pool" else node.attributes
     is_sum = node.op in ("reduce", "global_average_pool") and a["kind"] in ("sum", "mean") and "squared" not in a
-    root = _root(writers.get(node.inputs[0])) if is_sum else None
+    root = squared_of(writers.get(node.inputs[0])) if is_sum else None
     return node if root is None else replace(node, op="reduce", inputs=(root,), attributes={**a, "squared": True})
 
 
-def _root(node: Node | None) -> str | None:
+def squared_of(node: Node | None) -> str | None:
     """Return the tensor that a node multiplies with itself."""
     expression = expression_of(node) if node is not None and len(set(node.inputs)) == 1 else None
     is_square = expression is not None and with_operands(expression, {"a": "a", "b": "a"}) == ("mul", "a", "a")

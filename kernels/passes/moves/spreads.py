@@ -11,9 +11,8 @@ from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.strides import MAX_AXES, strided
 from kernels.ir.taking import split_table
-
-from .prune import prune
-from .rewrite import rebuilt
+from kernels.passes.prune import prune
+from kernels.passes.rewrite import rebuilt
 
 
 def drop_spreads(graph: Graph) -> Graph:

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from .checkpoint import checkpoint
-from .codegen.render import render_programs
-from .lower.draft import Draft
-from .memory.layout import Layout, Place
-from .options import COMPILE_AXES, Limits, Options
-from .plan.model import REFUSED, Buffer, Bundle, Plan, Pool, Program, Requires
+from kernels.codegen.render import render_programs
+from kernels.errors import checkpoint
+from kernels.lower.draft import Draft
+from kernels.memory.layout import Layout, Place
+from kernels.options import COMPILE_AXES, Limits, Options
+from kernels.plan.model import REFUSED, Buffer, Bundle, Plan, Pool, Program, Requires
 
 BLOB = "blob.bin"
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from kernels.ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
+from kernels.ir.placement import APART, KINDS, placement_words, why_no_placement
+
 from .axis import GPU, axes_of, axis
-from .ir.fusion import FUSIONS, fusion_words, fusions, why_no_fusions
-from .ir.placement import APART, KINDS, placement_words, why_no_placement
 
 Backend = Literal["opencl", "vulkan", "cpu"]
 Precision = Literal["fp32", "relaxed", "imprecise", "fp16", "fp16_arithmetic", "int8"]

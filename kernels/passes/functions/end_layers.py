@@ -8,9 +8,8 @@ from dataclasses import replace
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.lower.activation import AT_END
-
-from .identities import eliminate_identities
-from .rewrite import rebuilt
+from kernels.passes.identities import eliminate_identities
+from kernels.passes.rewrite import rebuilt
 
 LAYERS = ("conv", "dense")
 

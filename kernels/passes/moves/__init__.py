@@ -1,0 +1,1 @@
+"""Passes for what only moves elements: transpositions, reshapes, copies of single elements."""
