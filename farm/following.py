@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from orchestrator.answers.fleet import Snapshot, take
 from orchestrator.coordination.inventory import Inventory
@@ -16,17 +16,15 @@ PATIENCE_S = 60.0
 """The time for which Redis or the ledger may be away before we give up."""
 
 
-def follow(
+def looks(
     ledger: Ledger,
     inventory: Inventory,
     leases: Leases,
     experiment_id: str | None,
-    show: Callable[[Snapshot], None],
     is_over: Callable[[Snapshot], bool] = lambda snapshot: snapshot.is_over,
     limit_s: float | None = None,
-) -> Snapshot:
-    """Look twice a second until `is_over`, or for `limit_s`; the last snapshot. Rides out short absences of Redis and
-    ledger.
+) -> Iterator[Snapshot]:
+    """Look twice a second until `is_over`, or for `limit_s`. Rides out short absences of Redis and ledger.
 
     Raises the transient error where they stay away.
     """
@@ -41,7 +39,22 @@ def follow(
                 raise
         else:
             away_since = None
-            show(snapshot)
+            yield snapshot
             if is_over(snapshot) or time.monotonic() >= end:
-                return snapshot
+                return
         time.sleep(PERIOD_S)
+
+
+def follow(
+    ledger: Ledger,
+    inventory: Inventory,
+    leases: Leases,
+    experiment_id: str | None,
+    show: Callable[[Snapshot], None],
+    is_over: Callable[[Snapshot], bool] = lambda snapshot: snapshot.is_over,
+    limit_s: float | None = None,
+) -> Snapshot:
+    """Show each look; return the last one. Raises as `looks` does."""
+    for snapshot in looks(ledger, inventory, leases, experiment_id, is_over, limit_s):
+        show(snapshot)
+    return snapshot

@@ -7,9 +7,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from farm import endpoints
+from farm.access import SCHEDULE, user_by
+from orchestrator.acts import Actor, Site
 from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
@@ -57,9 +60,9 @@ def _send(farm: Settings, ledger: Ledger, night: Night, path: Path) -> Sequence[
         return (Told(to="morning report", at=time.time(), error=f"{type(e).__name__}: {e}"),)
 
 
-def keeper_of(farm: Settings, ledger: Ledger) -> Keeper:
+def keeper_of(site: Site, actor: Actor) -> Keeper:
     """Raises ServiceDown where Redis is away."""
-    return Keeper(farm, ledger, Inventory(connect(farm)), lambda night: tell(farm, ledger, night))
+    return Keeper(site, actor, Inventory(site.redis()), lambda night: tell(site.settings, site.ledger, night))
 
 
 def run(farm: Settings, stop: threading.Event) -> None:
@@ -69,7 +72,7 @@ def run(farm: Settings, stop: threading.Event) -> None:
         log.info("event=started")
         while not stop.is_set():
             try:
-                keeper = keeper or keeper_of(farm, ledger)
+                keeper = keeper or keeper_of(Site(farm, ledger, partial(connect, farm)), user_by(SCHEDULE))
                 keeper.turn(time.time())
                 ready(farm.state).touch()
                 down = False

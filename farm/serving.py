@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from orchestrator.acts import held
 from orchestrator.config import Settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
@@ -32,7 +33,7 @@ from workers.devices.lookup import find_phone
 from workers.devices.workstation import enrol_workstation
 from workers.serving import Network, Resident, Serving
 
-from .holds import held
+from .access import COMMAND_LINE, site_of, user_by
 
 PARALLEL = 16
 SETUP_S = 900.0
@@ -145,7 +146,10 @@ def _resident(
     tell(f"servers: {', '.join(serials)}")
     end = time.strftime("%H:%M", time.localtime(time.time() + turns * spec.replications * spec.duration))
     with (
-        held(ledger, serials, f"queueing {spec.name}, {note or f'done not before {end}'}"),
+        held(
+            site_of(settings, ledger), user_by(COMMAND_LINE), serials,
+            f"queueing {spec.name}, {note or f'done not before {end}'}",
+        ),
         Serving(
             members, networks_of(spec), spec.conditions, settings, power_period_s=spec.power_period,
             lasting_s=lasting_s, lock_wait_s=LOCK_WAIT_S,

@@ -20,9 +20,9 @@ import numpy as np
 
 from benchmarks.command_line import run_command
 from benchmarks.statistics.simulated_blocks import LEVEL_MS, SHAPES, Shape, blocks_ms, samples_ms, truth_ms
-from orchestrator.analysis.figures import BlockFigures, Times, times_of
 from orchestrator.analysis.statistics import median_interval, stability
 from orchestrator.analysis.stopping_rule import Need, decide
+from orchestrator.figures import BlockFigures, Times, times_of
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.record import Outcome

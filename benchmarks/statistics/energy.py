@@ -19,9 +19,9 @@ import numpy as np
 
 from benchmarks.command_line import run_command
 from benchmarks.statistics.simulated_power import WORLDS, World, block, drawn
-from orchestrator.analysis.figures import BlockFigures, figures_of
 from orchestrator.analysis.statistics import energy_uses
 from orchestrator.energy import find_invalid
+from orchestrator.figures import BlockFigures, figures_of
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Conditions, Workload
 from orchestrator.model.job import Cell

@@ -20,10 +20,10 @@ import numpy as np
 
 from benchmarks.command_line import run_command
 from benchmarks.statistics.simulations import keep, options, spread
-from orchestrator.analysis.figures import times_of
 from orchestrator.analysis.statistics.intervals import median_interval
 from orchestrator.analysis.statistics.serial import alike_doubt
 from orchestrator.analysis.statistics.stability import Verdict, stability
+from orchestrator.figures import times_of
 
 TRUTH_MS = 10.0
 BETWEEN, WITHIN, SAMPLES = 0.015, 0.002, 25

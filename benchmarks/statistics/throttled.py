@@ -19,9 +19,9 @@ import numpy as np
 
 from benchmarks.command_line import run_command
 from benchmarks.statistics.simulated_blocks import Shape, blocks_ms
-from orchestrator.analysis.figures import times_of
 from orchestrator.analysis.statistics import Verdict, stability
 from orchestrator.energy.throttling import change_of
+from orchestrator.figures import times_of
 
 SEED = 20261123
 COUNTS = (5, 7, 10, 15, 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .actions import Actions
 from .app import Pages, make_app
 
-__all__ = ["Actions", "Pages", "make_app"]
+__all__ = ["Pages", "make_app"]

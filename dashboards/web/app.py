@@ -12,18 +12,18 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from orchestrator.acts import Site
 from orchestrator.ledger import Ledger
 
 from . import documents, forms
 from .access import Access
-from .actions import Actions
 from .charts import Prometheus
 from .contents import Contents
 from .events import Events
 from .look import Watch
 from .own_figures import OwnFigures
 from .page import Make
-from .pages import charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue
+from .pages import audit, charts, devices, experiments, fleet, glossary, hosts, jobs, nights, queue
 from .protection import Protection
 from .renderer import Renderer
 
@@ -40,6 +40,7 @@ PAGES: dict[str, Make] = {
     "/hosts": hosts.hosts,
     "/charts": charts.charts,
     "/charts/{board}": charts.charts,
+    "/audit": audit.audit,
     "/glossary": glossary.glossary,
 }
 
@@ -53,7 +54,8 @@ class Pages:
     redis: Callable[[], Redis]
     """The same; raises ServiceDown where no farm runs."""
     access: Access
-    actions: Actions
+    site: Callable[[], Site]
+    """The farm on which acts are done; raises FarmError where the ledger is away."""
     state: Path
     exporter: Callable[[], str]
     """Address of the exporter; empty where no farm runs."""
@@ -68,7 +70,7 @@ def make_app(of: Pages) -> Starlette:
     figures = Prometheus(of.prometheus) if of.prometheus else OwnFigures(of.ledger, of.exporter)
     renderer = Renderer(of.ledger, watch, of.access, PAGES, contents, figures)
     reports = documents.Documents(of.ledger, contents, renderer, figures)
-    sent = forms.Forms(of.access, of.actions, renderer)
+    sent = forms.Forms(of.access, of.site, renderer)
     return Starlette(
         routes=[
             Route("/events", Events(renderer, watch, of.access).stream),

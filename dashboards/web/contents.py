@@ -7,10 +7,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from orchestrator.acts.submission.labels import read_labels
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError
 from orchestrator.ledger import ExperimentRow, Ledger
-from orchestrator.submission.labels import read_labels
 
 if TYPE_CHECKING:
     from orchestrator.report.content import Content

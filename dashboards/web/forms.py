@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl
 
@@ -10,33 +11,37 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from orchestrator.errors import FarmError, UnknownName
+from orchestrator import acts
+from orchestrator.acts import Actor, Done, Site
+from orchestrator.errors import FarmError, SpecError, UnknownName
+from orchestrator.ledger import Door
+from orchestrator.model.quantity import parse_seconds
 
 from . import shown
-from .access import LASTS_S, Access, Session, is_ours
-from .actions import Actions
+from .access import LASTS_S, Access, is_ours
 from .renderer import Renderer
 
 log = logging.getLogger(__name__)
 LONGEST = 16_384
 """Bytes of a form."""
-Deed = Callable[[Mapping[str, str], Session], str]
+Fields = Mapping[str, str]
+DEEDS: dict[str, Callable[[Site, Actor, Fields], Done]] = {
+    "cancel": lambda site, actor, sent: acts.cancel(site, actor, sent.get("target", "")),
+    "retry": lambda site, actor, sent: acts.retry(site, actor, sent.get("target", "")),
+    "hold": lambda site, actor, sent: acts.hold(
+        site, actor, [sent.get("target", "")], _end(sent.get("lasting", "")), sent.get("note", "")
+    ),
+    "release": lambda site, actor, sent: acts.release(site, actor, sent.get("target", "")),
+    "restore": lambda site, actor, sent: acts.restore(site, actor, [sent.get("target", "")]),
+}
+"""The acts that pages offer."""
 
 
 class Forms:
     """Nothing is done without a session and the token of its forms."""
 
-    def __init__(self, access: Access, actions: Actions, renderer: Renderer) -> None:
-        self._access, self._renderer = access, renderer
-        self._deeds: dict[str, Deed] = {
-            "cancel": lambda sent, _: actions.cancel(sent.get("target", "")),
-            "retry": lambda sent, _: actions.retry(sent.get("target", "")),
-            "hold": lambda sent, who: actions.hold(
-                sent.get("target", ""), who.name, sent.get("lasting", ""), sent.get("note", "")
-            ),
-            "release": lambda sent, _: actions.release(sent.get("target", "")),
-            "restore": lambda sent, _: actions.restore(sent.get("target", "")),
-        }
+    def __init__(self, access: Access, site: Callable[[], Site], renderer: Renderer) -> None:
+        self._access, self._site, self._renderer = access, site, renderer
 
     async def sign_in_page(self, request: Request) -> Response:
         return await self._asks(request, wrong=False)
@@ -70,14 +75,15 @@ class Forms:
 
     async def act(self, request: Request) -> Response:
         """Do it, and go back to where it was asked for, which tells how it went."""
-        sent, deed = await _sent(request), self._deeds.get(request.path_params["what"])
+        sent, deed = await _sent(request), DEEDS.get(request.path_params["what"])
         session = self._access.session(request)
         if sent is None or session is None or not self._access.may_act(request, sent.get("form_token", "")):
             return _refused(request)
         if deed is None:
             return self._renderer.refused(request, UnknownName("there is no such action"))
         try:
-            text, bad = await run_in_threadpool(deed, sent, session), False
+            done = await run_in_threadpool(lambda: deed(self._site(), Actor(session.name, Door.PAGE), sent))
+            text, bad = done.text, not done.ok
         except FarmError as e:
             text, bad = "; ".join(filter(None, (str(e.args[0]), e.remedy))), True
         log.info("event=acted what=%s who=%r target=%r bad=%s", request.path_params["what"], session.name,
@@ -103,6 +109,16 @@ async def _sent(request: Request) -> dict[str, str] | None:
         return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=20))
     except ValueError:
         return None
+
+
+def _end(lasting: str) -> float | None:
+    """Unix time; None: until it is released. Raises SpecError where it is no time."""
+    if not lasting.strip():
+        return None
+    try:
+        return time.time() + parse_seconds(lasting)
+    except ValueError as e:
+        raise SpecError(f"a hold for {lasting!r}: {e}", remedy="write `3 h` or `30 min`, or leave it empty") from e
 
 
 def _way_back(sent: Mapping[str, str]) -> str:

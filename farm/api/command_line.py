@@ -1,4 +1,4 @@
-"""The commands of `farm` as functions, on this machine, or on another one through ssh.
+"""The commands of `farm` as functions, on this machine, or on another one through ssh, each in a process of its own.
 
 Whatever a command prints with `--json` is its answer, so that a notebook and a terminal never disagree.
 """
@@ -11,9 +11,8 @@ import shlex
 import subprocess
 import sys
 import tarfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,10 +23,8 @@ from orchestrator.errors import FarmError, ModelFileError
 Option = str | int | float | bool | Path | Sequence[str] | None
 """True gives the option alone, a sequence repeats it, None and False leave it out."""
 
-TIMED_OUT, INTERRUPTED, SSH_FAILED = 124, 130, 255
+TIMED_OUT, SSH_FAILED = 124, 255
 """Exit statuses."""
-ONE_AT_A_TIME = threading.Lock()
-"""Commands of this process write where its standard output goes meanwhile."""
 
 
 class CommandFailed(FarmError):
@@ -82,6 +79,46 @@ class CommandLine:
             said = process.communicate()[1]
             if process.returncode not in (0, TIMED_OUT):
                 raise _failed(words, subprocess.CompletedProcess(line, process.returncode, b"", said))
+
+    def devices(self) -> list[dict[str, Any]]:
+        """Devices by serial: facts and state."""
+        return list(self.answer("devices"))
+
+    def experiments(self) -> list[dict[str, Any]]:
+        """All experiments, each in brief."""
+        return list(self.answer("status"))
+
+    def status(self, name: str) -> dict[str, Any]:
+        """The standing of an experiment, by its id or name."""
+        return dict(self.answer("status", name))
+
+    def submit(self, file: str, *, again: bool) -> str:
+        """Submit the experiment of a file; its id."""
+        return str(self.answer("run", file, again=again, yes=True)["experiment"])
+
+    def looks(self, experiment_id: str, timeout: str | None) -> Iterator[dict[str, Any]]:
+        """Look at an experiment again and again, until it is over or for this time."""
+        return self.lines("watch", experiment_id, stream=True, timeout=timeout)
+
+    def results(self, experiment_id: str) -> list[dict[str, Any]]:
+        """Summaries of an experiment's results."""
+        return list(self.answer("results", experiment_id)["summaries"])
+
+    def table(self, experiment_id: str, what: str) -> bytes:
+        """Rows of samples, layers, power or predictions, as Parquet."""
+        return self.output("export", experiment_id, what=what, format="parquet", output="-")
+
+    def report(self, experiment_id: str) -> str:
+        """The HTML report."""
+        return self.output("report", experiment_id, output="-").decode()
+
+    def cancel(self, target: str) -> list[str]:
+        """Cancel what is open of an experiment, or one job; the ids of the jobs."""
+        return list(self.answer("cancel", target)["cancelled"])
+
+    def retry(self, target: str) -> list[str]:
+        """Retry what was lost, failed or killed of an experiment, or one job; the ids of the jobs."""
+        return list(self.answer("retry", target)["retried"])
 
     @contextmanager
     def folder(self, files: Mapping[str, Path] | None = None) -> Iterator[str]:
@@ -140,26 +177,10 @@ class CommandLine:
         return ["--state", self.state] if self.state else []
 
     def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        if not self.host:
-            return _run_here([*words, *self._own_state()])
         done = subprocess.run(self._line(words), capture_output=True, check=False)
-        if done.returncode == SSH_FAILED:
+        if self.host and done.returncode == SSH_FAILED:
             raise _unreachable(self.host, done.stderr)
         return done
-
-
-def _run_here(words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in this process: a new one would take a second to start, whatever it does."""
-    from farm.cli import main
-
-    written, said = io.BytesIO(), io.StringIO()
-    with ONE_AT_A_TIME, redirect_stdout(io.TextIOWrapper(written, "utf-8", write_through=True)), redirect_stderr(said):
-        status = main(words)
-        sys.stdout.flush()
-        found = written.getvalue()
-    if status == INTERRUPTED:
-        raise KeyboardInterrupt
-    return subprocess.CompletedProcess(list(words), status, found, said.getvalue().encode())
 
 
 def as_words(options: Mapping[str, Option]) -> list[str]:

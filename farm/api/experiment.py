@@ -32,7 +32,7 @@ class Experiment:
 
         last: dict[str, Any] = {}
         with tqdm(desc=self.id, unit="job", disable=not progress) as bar:
-            for last in self.at.lines("watch", self.id, stream=True, timeout=timeout):
+            for last in self.at.looks(self.id, timeout):
                 bar.total = last["total"]
                 bar.set_postfix_str(last["waiting"])
                 bar.update(last["done"] - bar.n)
@@ -42,7 +42,7 @@ class Experiment:
 
     def status(self) -> dict[str, Any]:
         """Jobs by state and outcome, why they wait, when it ends, what is excluded, what went wrong."""
-        return dict(self.at.answer("status", self.id))
+        return self.at.status(self.id)
 
     def results(self) -> pd.DataFrame:
         """A row for each device and configuration: median of blocks with its interval (ms), or of streams
@@ -51,7 +51,7 @@ class Experiment:
         `source` says what measured it: phone, virtual, workstation, replay, import."""
         import pandas as pd
 
-        return pd.DataFrame([row_of(each) for each in self.at.answer("results", self.id)["summaries"]])
+        return pd.DataFrame([row_of(each) for each in self.at.results(self.id)])
 
     def samples(self) -> pd.DataFrame:
         """A row for each sample of every attempt; column `outcome` says which attempts count. Times in ms."""
@@ -72,8 +72,7 @@ class Experiment:
     def _table(self, what: str) -> pd.DataFrame:
         import pandas as pd
 
-        rows = self.at.output("export", self.id, what=what, format="parquet", output="-")
-        return pd.read_parquet(io.BytesIO(rows))
+        return pd.read_parquet(io.BytesIO(self.at.table(self.id, what)))
 
     def best(self, axis: str, **options: Option) -> pd.DataFrame:
         """`farm best`: the best value of an axis in every group, and its ratio to the next."""
@@ -81,7 +80,7 @@ class Experiment:
 
     def report(self) -> Page:
         """The whole report with its charts; a notebook shows it in place, `save` writes the file."""
-        return Page(self.at.output("report", self.id, output="-").decode())
+        return Page(self.at.report(self.id))
 
     def plot(self, metric: str = "latency") -> Plot:
         """Draw latency, p90, energy, memory, setup or throughput by device, with intervals, as `farm plot` does."""
@@ -91,11 +90,11 @@ class Experiment:
 
     def cancel(self) -> list[str]:
         """Cancel what is not over; the ids of the jobs."""
-        return list(self.at.answer("cancel", self.id)["cancelled"])
+        return self.at.cancel(self.id)
 
     def retry(self) -> list[str]:
         """Put lost, failed and killed jobs back into the queue; their ids."""
-        return list(self.at.answer("retry", self.id)["retried"])
+        return self.at.retry(self.id)
 
     def _repr_html_(self) -> str:
         return f"<b>{escape(self.id)}</b>{self.results().to_html()}"

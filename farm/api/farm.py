@@ -18,6 +18,7 @@ from orchestrator.errors import ModelFileError
 
 from .command_line import CommandFailed, CommandLine, Option
 from .experiment import Experiment, table_of
+from .here import Here
 from .model_files import Inputs, Model, network_of, write_inputs, write_model
 from .spec_files import with_files
 
@@ -52,26 +53,26 @@ class Farm:
         command: str = "farm",
         ssh: Sequence[str] = ("ssh",),
     ) -> None:
-        self.at = CommandLine(str(state), host, command, tuple(ssh))
+        self.at = (CommandLine if host else Here)(str(state), host, command, tuple(ssh))
 
     def devices(self) -> pd.DataFrame:
         """A row for each device: what it is, what it says of itself, whether it takes work."""
         import pandas as pd
 
-        return pd.DataFrame([{**each["facts"], **each["state"]} for each in self.at.answer("devices")])
+        return pd.DataFrame([{**each["facts"], **each["state"]} for each in self.at.devices()])
 
     def experiments(self) -> pd.DataFrame:
         """A row for each experiment of the ledger."""
         import pandas as pd
 
-        found = pd.DataFrame(self.at.answer("status"))
+        found = pd.DataFrame(self.at.experiments())
         return found.assign(
             submitted_at=pd.to_datetime(found.get("submitted_at", pd.Series(dtype=float)), unit="s", utc=True)
         )
 
     def experiment(self, name: str = "latest") -> Experiment:
         """Return the experiment of an id or a name (the newest), or the newest of all."""
-        return Experiment(self.at.answer("status", name)["experiment"], self.at)
+        return Experiment(self.at.status(name)["experiment"], self.at)
 
     def run(self, spec: str | PathLike[str] | Mapping[str, Any], *, again: bool = False) -> Experiment:
         """Submit an experiment: a YAML file, or what such a file holds. Its files are relative to it, or to here.
@@ -106,7 +107,7 @@ class Farm:
                     raise
 
     def _submit(self, file: str, again: bool) -> Experiment:
-        return Experiment(self.at.answer("run", file, again=again, yes=True)["experiment"], self.at)
+        return Experiment(self.at.submit(file, again=again), self.at)
 
     def profile(
         self,

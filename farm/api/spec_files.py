@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from orchestrator.submission.gather import KEPT
+from orchestrator.acts.submission.gather import KEPT
 
 FILES = (
     ("workload", "onnx"),

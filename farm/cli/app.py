@@ -25,6 +25,7 @@ COMMANDS = {
     "fleet.web": "web",
     "fleet.enrol": "enrol",
     "fleet.restore": "restore",
+    "ledger.audit": "audit",
     "experiments.experiments": "run status watch cancel retry",
     "experiments.job": "job",
     "results.results": "results report",

@@ -8,12 +8,12 @@ from typing import Any
 
 import typer
 
-from .farm_access import LATEST
+from farm.access import LATEST
 
 
 def experiments(context: typer.Context, incomplete: str) -> list[str]:
     """Names and ids of the ledger, the newest first; names alone until one is written out."""
-    from .farm_access import open_ledger
+    from farm.access import open_ledger
 
     with _quiet(), open_ledger(_settings(context)) as ledger:
         rows = list(reversed(ledger.experiments()))
@@ -24,9 +24,8 @@ def experiments(context: typer.Context, incomplete: str) -> list[str]:
 
 def serials(context: typer.Context, incomplete: str) -> list[str]:
     """Devices of the running farm, or those whose profile is stored."""
+    from farm.access import open_inventory
     from workers.enrolment import store
-
-    from .farm_access import open_inventory
 
     with _quiet():
         settings = _settings(context)
@@ -44,7 +43,7 @@ def networks(incomplete: str) -> list[str]:
 
 
 def _settings(context: typer.Context) -> Any:
-    from .farm_access import settings_of
+    from farm.access import settings_of
 
     return settings_of(context.params.get("state"))
 

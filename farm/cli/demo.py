@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from farm.access import open_inventory, open_leases, open_ledger, settings_of
+
 from .experiments.submission import print_submission
-from .farm_access import open_inventory, open_leases, open_ledger, settings_of
 from .output import JsonOption, log, out, print_json
 from .results.results import gather, write_html
 
@@ -180,7 +181,7 @@ def _run(session: Demo, state: Path) -> tuple[Any, Any, Path]:
         devices = session.wait_for_devices(inventory, lambda words: status.update(f"waiting for the devices: {words}"))
     console_.print(f"ready: {', '.join(f'{d.serial} ({d.facts.profile or d.facts.kind})' for d in devices)}")
     with open_ledger(settings) as ledger:
-        submissions = session.submit(settings, ledger, inventory, devices)
+        submissions = session.submit(settings, ledger, devices)
         for submission in submissions:
             print_submission(submission)
         for name, submission in zip(("first", "first-energy"), reversed(submissions), strict=True):

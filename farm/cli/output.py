@@ -21,6 +21,8 @@ from .terminal import Terminal
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from orchestrator.acts import Done
+
 StateOption = Annotated[
     Path | None,
     typer.Option("--state", metavar="DIR", help="Folder of the farm's state.", show_default="FARM_STATE or .farm"),
@@ -69,6 +71,17 @@ def print_json(value: Any) -> None:
     """Write one JSON document to standard output. Models are written by their JSON form."""
     sys.stdout.write(json.dumps(value, indent=1, default=_plain, allow_nan=False) + "\n")
     sys.stdout.flush()
+
+
+def show_done(done: Done, *, as_json: bool, to: Console | None = None, **more: Any) -> None:
+    """Show what came of an act; exit status 1 where not all was done. `to`: standard error, unless another console is
+    given. `more`: further facts for programs."""
+    if as_json:
+        print_json({**done.data, **more})
+    for line in done.lines if not (as_json and done.ok) else ():
+        (to if to is not None and done.ok else log()).print(line, markup=False, soft_wrap=True)
+    if not done.ok:
+        raise typer.Exit(1)
 
 
 def print_rows(rows: Sequence[Any]) -> None:

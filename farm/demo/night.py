@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 from device_agent import build
+from farm.access import COMMAND_LINE, site_of, user_by
 from farm.nightly import keeper_of
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
@@ -66,7 +67,8 @@ class NightDemo(Demo):
     def begin(self, settings: Settings, ledger: Ledger, suite: Path) -> Night:
         """Begin the night; the farm does the rest."""
         now = time.time()
-        return keeper_of(settings, ledger).begin(load(suite), suite, now, now, scheduled=False)
+        keeper = keeper_of(site_of(settings, ledger), user_by(COMMAND_LINE))
+        return keeper.begin(load(suite), suite, now, now, scheduled=False)
 
     def follow_night(self, ledger: Ledger, night_id: str, show: Callable[[Night], None]) -> Night:
         """The night when it is over. Raises SetupError where the farm ends first."""

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from device_agent import build
 from farm import endpoints
+from farm.access import COMMAND_LINE, site_of, user_by
 from farm.following import follow
 from farm.processes import Process, last_lines
-from orchestrator import spec
+from orchestrator import acts, spec
+from orchestrator.acts import Submission
 from orchestrator.answers.fleet import Snapshot
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
@@ -21,7 +23,6 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.errors import SetupError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, Health, Source
-from orchestrator.submission.submit import Submission, submit
 from orchestrator.system.private_files import make_private
 
 PHONES = ("galaxy_s7", "nexus_6p", "pixel_7", "sd888_hdk")
@@ -99,15 +100,14 @@ class Demo:
             say(f"{virtual} of {len(self.phones)} virtual phones, {own} workstation")
             time.sleep(0.2)
 
-    def submit(
-        self, settings: Settings, ledger: Ledger, inventory: Inventory, devices: Sequence[Device]
-    ) -> tuple[Submission, Submission]:
+    def submit(self, settings: Settings, ledger: Ledger, devices: Sequence[Device]) -> tuple[Submission, Submission]:
         """Submit the long load, then the first experiment; resume what was interrupted, repeat what is over."""
+        site, user = site_of(settings, ledger), user_by(COMMAND_LINE)
         known = {device.serial for device in devices}
         for row in ledger.experiments():
             if not row.finished and not _possible(ledger, row.id, known):
-                ledger.cancel(row.id)  # its phones have got other ports: nobody would ever run it
-        energy, first = (submit(settings, ledger, inventory, spec.load(each), FOLDER) for each in (ENERGY, SPEC))
+                acts.cancel(site, user, row.id)  # its phones have got other ports: nobody would ever run it
+        energy, first = (acts.submit(site, user, spec.load(each), FOLDER) for each in (ENERGY, SPEC))
         return energy, first
 
     def follow(

@@ -15,14 +15,15 @@ from starlette.applications import Starlette
 from dashboards.web import Pages, make_app
 from dashboards.web.access import LOOPBACK, Access, token_of
 from farm import endpoints
+from farm.access import OwnPhones
 from farm.reach.certificates import Certificate
+from orchestrator.acts import Site
 from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
 from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
 from orchestrator.system.process import begin
 
-from .deeds import Deeds
 from .patience import Patient
 
 CONNECTIONS = 400
@@ -54,9 +55,8 @@ def app_of(state: Path, listening: Listening) -> Starlette:
     names = LOOPBACK | own
     private = bool(listening.name) or settings().pages_private
     access = Access(token_of(state), names=names, private=private, secure=bool(listening.name))
-    deeds = Deeds(endpoints.settings_for(state), sources.ledger, sources.redis)
     given = settings().prometheus_url
-    return make_app(Pages(sources.ledger, sources.redis, access, deeds, state, sources.exporter, given))
+    return make_app(Pages(sources.ledger, sources.redis, access, sources.site, state, sources.exporter, given))
 
 
 def serve(state: Path, listening: Listening) -> None:
@@ -108,6 +108,11 @@ class Sources:
             if self._client is None or self._client[0] != key:
                 self._client = (key, client_of(found, reply_s=REPLY_S))
             return self._client[1]
+
+    def site(self) -> Site:
+        """The farm on which acts are done. Raises ServiceDown where there is no ledger."""
+        found = self._settings()
+        return Site(found, self.ledger(), self.redis, OwnPhones(found))
 
     def exporter(self) -> str:
         """Its address; empty where no farm runs."""

@@ -20,13 +20,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Sampling
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
 
-from .figures import BlockFigures
 from .statistics import block_value_ms, relative_half_width
 
 LEAST_BLOCKS = 12

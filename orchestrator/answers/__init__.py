@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .ending import Ending, when_it_ends
-from .standing import Problem, Standing, how_far, problems_of
+from .standing import Problem, Standing, all_in_brief, how_far, problems_of, unfinished
 from .story import Story, story_of
 from .waiting import Wait, explain, reason_lines, wait_data, why_jobs_wait
 
@@ -13,11 +13,13 @@ __all__ = [
     "Standing",
     "Story",
     "Wait",
+    "all_in_brief",
     "explain",
     "how_far",
     "problems_of",
     "reason_lines",
     "story_of",
+    "unfinished",
     "wait_data",
     "when_it_ends",
     "why_jobs_wait",

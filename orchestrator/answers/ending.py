@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.block_times import BlockTimes, Drawn
+from orchestrator.figures.block_times import BlockTimes, Drawn
 from orchestrator.model.device import Device, Health
 
 from .remaining_run import run

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from orchestrator.answers import Wait, why_jobs_wait
+from orchestrator.answers import Wait, reason_lines, why_jobs_wait
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Ledger
@@ -87,6 +87,17 @@ class Snapshot:
     @property
     def is_over(self) -> bool:
         return self.done == self.total
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Return the snapshot for programs."""
+        return {
+            "done": self.done,
+            "total": self.total,
+            "outcomes": {word: count for word, count in self.counts.items() if count and word not in OPEN},
+            "working": sum(lane.progress is not None for lane in self.lanes),
+            "waiting": "; ".join(reason_lines(self.waits)),
+        }
 
 
 @dataclass(frozen=True)

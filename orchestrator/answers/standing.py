@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,13 @@ from orchestrator.model.stopped import Stopped
 from orchestrator.model.waiting import WaitReason
 
 from .ending import Ending, when_it_ends
-from .waiting import Wait, why_jobs_wait
+from .waiting import Wait, wait_data, why_jobs_wait
 
 if TYPE_CHECKING:
-    from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.ledger import ExperimentRow, JobRow, Ledger
 
+MOST_TOLD = 1000
+"""Jobs that are not over, of those that are told one by one."""
 BAD = frozenset(each.value for each in Outcome if each is not Outcome.OK)
 
 
@@ -51,6 +54,46 @@ class Standing:
     problems: tuple[Problem, ...]
     stopped: tuple[Stopped, ...] = ()
     """Strategies that ended without what they were asked for."""
+
+    def data(self, unfinished: Sequence[JobRow] = ()) -> dict[str, Any]:
+        """Return the standing for programs."""
+        return {
+            **in_brief(self.row, self.waits, self.stopped),
+            "ends": self.ends and self.ends.data,
+            "exclusions": [vars(each) for each in self.row.exclusions],
+            "unfinished": [
+                {"job": each.job_id, "label": label(each.job), "state": each.state.value} for each in unfinished
+            ],
+            "not_ok": [each.data for each in self.problems],
+        }
+
+
+def unfinished(ledger: Ledger, experiment_id: str) -> list[JobRow]:
+    """The first jobs of an experiment that are not over."""
+    return ledger.jobs(experiment_id, ("waiting", "placed", "running"), most=MOST_TOLD)
+
+
+def in_brief(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stopped] = ()) -> dict[str, Any]:
+    """An experiment with what its jobs wait for, for programs."""
+    return {
+        "experiment": row.id,
+        "name": row.experiment.name,
+        "submitted_at": row.submitted_at,
+        "submitter": row.submitter,
+        "finished": row.finished,
+        "jobs": sum(row.counts.values()),
+        "counts": {word: count for word, count in row.counts.items() if count},
+        "waiting": wait_data(waits),
+        "stopped": [each.model_dump(mode="json") for each in stopped],
+    }
+
+
+def all_in_brief(ledger: Ledger, reasons: Mapping[str, WaitReason] | None) -> list[dict[str, Any]]:
+    """All experiments, for programs. Raises ServiceDown."""
+    waits, stopped = defaultdict[str, list[Wait]](list), ledger.stopped()
+    for wait in why_jobs_wait(ledger, reasons):
+        waits[wait.experiment_id].append(wait)
+    return [in_brief(row, waits[row.id], stopped.get(row.id, ())) for row in ledger.experiments()]
 
 
 def how_far(

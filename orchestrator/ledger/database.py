@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import logging
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
     BigInteger,
@@ -49,6 +50,8 @@ from .tables import ATTEMPTS, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS
 
 log = logging.getLogger(__name__)
 V = TypeVar("V")
+Transaction: TypeAlias = Connection
+"""A transaction that rooms above the ledger hand on to its functions."""
 
 BUSY_MS = 10_000
 """The time for which a SQLite writer waits for another."""
@@ -62,6 +65,13 @@ CONNECT_S = 10
 """The time that PostgreSQL may take to answer at first, unless the URL says `connect_timeout`."""
 
 
+class _Together(threading.local):
+    """The transaction that this thread has begun, and what ends it."""
+
+    stack: ExitStack | None = None
+    connection: Connection | None = None
+
+
 class Database:
     """Transactions on the ledger's tables. Threads may share it."""
 
@@ -72,6 +82,7 @@ class Database:
         """Rows that were left out so far, each as often as it was asked for."""
         guard(self._engine, self._left_out)
         self._writer = self._engine.execution_options(farm_write=True)
+        self._together = _Together()
         try:
             self._prepare()
         except BaseException:
@@ -84,14 +95,36 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that only reads. Raises ServiceDown where the database is away."""
+        if self._together.connection is not None:
+            yield self._together.connection
+            return
         with self._translated(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that writes, alone on SQLite from its start. Raises ServiceDown where the database is away."""
-        with self._begun(self._writer) as connection:
-            yield connection
+        mine = self._together
+        if mine.stack is None:
+            with self._begun(self._writer) as connection:
+                yield connection
+            return
+        if mine.connection is None:
+            mine.connection = mine.stack.enter_context(self._begun(self._writer))
+        yield mine.connection
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Make one transaction of all that this thread writes meanwhile, and reads after its first write: it is stored
+        whole when it is left, or not at all where that raises."""
+        mine = self._together
+        if mine.stack is not None:
+            raise RuntimeError("a transaction inside another one")
+        with ExitStack() as mine.stack:
+            try:
+                yield
+            finally:
+                mine.stack = mine.connection = None
 
     @property
     def has_one_writer(self) -> bool:

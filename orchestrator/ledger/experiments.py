@@ -35,7 +35,11 @@ def is_there(connection: Connection, experiment_id: str) -> bool:
 
 
 def columns(
-    number: int, experiment_id: str, experiment: Experiment, exclusions: Iterable[Exclusion] = ()
+    number: int,
+    experiment_id: str,
+    experiment: Experiment,
+    exclusions: Iterable[Exclusion] = (),
+    by: str | None = None,
 ) -> dict[str, Any]:
     """The row of an experiment. `number`: in the order of submission."""
     return {
@@ -44,11 +48,11 @@ def columns(
         "spec": experiment.model_dump_json(),
         "exclusions": json.dumps([asdict(exclusion) for exclusion in exclusions]),
         "submitted_at": time.time(),
-        "submitted_by": _user(),
+        "submitted_by": user() if by is None else by[:100],
     }
 
 
-def _user() -> str:
+def user() -> str:
     """Return who runs this process; empty where the machine has no name for them."""
     try:
         return getpass.getuser()[:100]
@@ -67,12 +71,13 @@ def submit(
     experiment: Experiment,
     rows: NewJobs,
     exclusions: Iterable[Exclusion],
+    by: str | None = None,
 ) -> bool:
     """Store an experiment with its jobs; False, and nothing is changed, where it is there already."""
     if is_there(connection, experiment_id):
         return False
     number = count_up(connection, "experiment")
-    connection.execute(insert(EXPERIMENTS).values(**columns(number, experiment_id, experiment, exclusions)))
+    connection.execute(insert(EXPERIMENTS).values(**columns(number, experiment_id, experiment, exclusions, by)))
     templates.store(connection, number, rows)
     return True
 
@@ -184,6 +189,7 @@ def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:
             experiment=Experiment.model_validate_json(row.spec),
             exclusions=tuple(Exclusion(**fields) for fields in json.loads(row.exclusions)),
             submitted_at=row.submitted_at,
+            submitter=row.submitted_by,
             counts=counts,
         ),
     )

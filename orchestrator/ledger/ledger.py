@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError
 
-from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Brief
 from orchestrator.errors import Unreadable, Unstorable
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.brief import Brief
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell, Job
@@ -25,10 +25,10 @@ from orchestrator.model.stopped import Stopped
 from . import attempts, experiments, figures, queries, records, templates
 from .attempts import Note, Prepared, Start
 from .database import Database
-from .dead_records import DeadRecords
 from .figures import Apart, Energies, Renewed, Selector
 from .guard import unseen
 from .incoming import imports
+from .incoming.dead_records import DeadRecords
 from .incoming.imports import Imported
 from .queue import extension
 from .queue.groups import waiting_groups, waiting_in_brief
@@ -47,6 +47,7 @@ from .rows import (
 )
 from .runs.nights import Nights
 from .runs.queueing import QueueRuns
+from .said.audit import Audit
 from .said.standing import Standing
 from .tables import JOBS, LANES, number_of
 
@@ -76,7 +77,7 @@ class Ledger:
         self._left_out, self._look_at = -1, 0.0
         self._reader = NewsReader(self._spec, self._fail_choice)
         self.nights, self.queue_runs = Nights(self._database), QueueRuns(self._database)
-        self.listed = Listed(self._database)
+        self.listed, self.audit = Listed(self._database), Audit(self._database)
         self.standing = Standing(self._database, quarantine_after, quarantine_s, rest_s)
         self.dead = DeadRecords(self._database, self.offer, self._fail)
 
@@ -91,6 +92,10 @@ class Ledger:
     def close(self) -> None:
         self._database.close()
 
+    def together(self) -> AbstractContextManager[None]:
+        """Make one transaction of all calls of this thread meanwhile, from the first that writes: all or nothing."""
+        return self._database.together()
+
     # experiments
 
     def submit(
@@ -100,14 +105,17 @@ class Ledger:
         jobs: Sequence[Job],
         exclusions: Iterable[Exclusion] = (),
         reserve: Sequence[Job] = (),
+        *,
+        by: str | None = None,
     ) -> bool:
         """Store an experiment with its jobs, all or nothing; False where it is there already (nothing is changed).
 
-        A device runs its jobs in this order. `reserve`: jobs that are held until `extend` decides about them.
+        A device runs its jobs in this order. `reserve`: jobs that are held until `extend` decides about them. `by`: who
+        submits it; None: the user of this process.
         """
         rows = experiments.rows_of(jobs, reserve)
         with self._database.write() as connection:
-            return experiments.submit(connection, experiment_id, experiment, rows, exclusions)
+            return experiments.submit(connection, experiment_id, experiment, rows, exclusions, by)
 
     def experiments(self) -> list[ExperimentRow]:
         """All experiments in order of submission."""

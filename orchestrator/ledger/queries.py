@@ -11,8 +11,8 @@ from orchestrator.model.job import AnyJob, Job
 from orchestrator.model.lease import Assignment
 
 from .database import padded
-from .lanes import known_candidates
 from .queue.histories import attempt_rows, running_rows
+from .queue.lanes import known_candidates
 from .rows import OPEN, AnyRow, JobRow, JobState, RunningRow, readable_rows
 from .tables import ARCHIVES, CHOICES, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS, number_of
 from .templates import JOB_PARTS, ORDINARY, JobReader, Measured, measured

@@ -76,6 +76,8 @@ class ExperimentRow:
     experiment: Experiment
     exclusions: tuple[Exclusion, ...]
     submitted_at: float
+    submitter: str
+    """The name of who submitted it; empty: not known."""
     counts: Mapping[str, int]
     """Jobs by state (held, waiting, placed, running, cancelled) or, where done, by outcome."""
 
@@ -145,6 +147,40 @@ class DeadRecord:
     """Unix time."""
     size: int
     """Bytes."""
+
+
+class Door(StrEnum):
+    """The way by which an act came."""
+
+    COMMAND_LINE = "command line"
+    PAGE = "page"
+    NOTEBOOK = "notebook"
+    SCHEDULE = "schedule"
+    """The farm itself, by a suite that somebody has scheduled."""
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody who acts, by a door."""
+
+    who: str
+    """The name of the user of the machine; of a page, the name that its person gives."""
+    door: Door
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """An act that was done."""
+
+    at: float
+    """Unix time."""
+    who: str
+    door: Door
+    act: str
+    target: str
+    """The things that it was done to: an experiment, a job, devices, a host, a suite."""
+    said: str
+    """The sentences that it told its person."""
 
 
 class HostState(StrEnum):

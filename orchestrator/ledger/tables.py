@@ -29,9 +29,9 @@ from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 
 from .guard.column_types import Time, Word
-from .rows import HostState, JobState
+from .rows import Door, HostState, JobState
 
-SCHEMA_VERSION = 20
+SCHEMA_VERSION = 21
 
 METADATA = MetaData()
 
@@ -187,7 +187,7 @@ FIGURES = Table(
     Column("predictions", LargeBinary),
     Column("brief", Text),
 )
-"""A row a record, derived from it (`orchestrator/analysis/figures/`); `body` is null where that failed, as `error`
+"""A row a record, derived from it (`orchestrator/figures/`); `body` is null where that failed, as `error`
 says. `median_ms` is of a block's timed samples, null where it did not go well. `brief`, JSON, is what comparisons need
 of the body; null in a row from before it."""
 Index("figures_by_result", FIGURES.c.experiment_id, FIGURES.c.serial, FIGURES.c.cell_id, FIGURES.c.started_at)
@@ -254,6 +254,19 @@ HOLDS = Table(
 )
 """Devices that a person holds: they get no work but the holder's own until then, or until somebody releases them.
 `alone`: not even that."""
+
+AUDIT = Table(
+    "audit",
+    METADATA,
+    Column("id", Integer, primary_key=True),
+    Column("at", Time, nullable=False),
+    Column("who", String(100), nullable=False),
+    Column("door", Word(12, Door), nullable=False),
+    Column("act", String(40), nullable=False),
+    Column("target", Text, nullable=False),
+    Column("said", Text, nullable=False),
+)
+"""The acts of people, each stored in the transaction that did it (`orchestrator/acts/`)."""
 
 NIGHTS = Table(
     "nights",

@@ -14,9 +14,8 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from orchestrator.model.job import ANY_CELL, ANY_JOB, AnyJob, Cell, Job
 
-from . import lanes
 from .database import padded, parts
-from .queue import changes
+from .queue import changes, lanes
 from .rows import AnyRow, JobState, label, pack_json, read_row, readable, readable_rows, unpack
 from .tables import JOBS, TEMPLATES, number_of
 

@@ -7,15 +7,12 @@ import threading
 from collections.abc import Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
-from sqlalchemy import select
 
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
 from orchestrator.ledger.database import Database
-from orchestrator.ledger.rows import readable_rows, unpack
-from orchestrator.ledger.tables import NIGHTS
-from orchestrator.nightly import Night
-from orchestrator.nightly.past import MOST_NIGHTS, figures_of
+from orchestrator.ledger.runs.nights import Nights
+from orchestrator.nightly.past import MOST_NIGHTS, figures_of, readable_nights
 
 log = logging.getLogger(__name__)
 
@@ -61,15 +58,9 @@ class Changes:
 
 
 def _found(database: Database, suite: str) -> Found:
-    newest = select(NIGHTS.c.id, NIGHTS.c.body).where(NIGHTS.c.suite == suite, NIGHTS.c.over)
-    with database.read() as connection:
-        rows = connection.execute(newest.order_by(NIGHTS.c.due_at.desc()).limit(MOST_NIGHTS)).all()
-    nights = [night for night in readable_rows("night", rows, lambda row: _night(row.body)) if night.is_judged]
+    newest = Nights(database).of(suite, over=True, limit=MOST_NIGHTS)
+    nights = [night for night in readable_nights(newest) if night.is_judged]
     columns = [Column(id=night.night_id, at=night.due_at) for night in nights]
     past = history(suite, columns, [figure for night in nights for figure in figures_of(night)])
     settled = [change for _, change in reversed(past.changes) if change.settled]
     return {"worse" if change.worse else "better": change.at for change in settled}
-
-
-def _night(body: bytes) -> Night:
-    return Night.model_validate_json(unpack(body))

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily, Metric
-from sqlalchemy import Connection, select
 
-from orchestrator.ledger.rows import readable, unpack
-from orchestrator.ledger.tables import NIGHTS, SCHEDULES
+from orchestrator.ledger.aggregates import nights as stored
+from orchestrator.ledger.database import Transaction
+from orchestrator.ledger.rows import readable
 from orchestrator.nightly import Night, NightRow
 from orchestrator.nightly.schedule import following
 
@@ -31,12 +31,11 @@ class Nights:
         self._known: dict[str, tuple[_Version, Night | None]] = {}
         self._due: dict[str, float] = {}
 
-    def update(self, connection: Connection) -> None:
+    def update(self, connection: Transaction) -> None:
         """Read what is new. A night that cannot be read is left out, and logged."""
-        columns = select(NIGHTS.c.suite, NIGHTS.c.id, NIGHTS.c.version, NIGHTS.c.due_at, NIGHTS.c.over)
         begun: dict[str, float] = {}
         newest: dict[str, _Version] = {}
-        for suite, night_id, version, due_at, over in connection.execute(columns.order_by(NIGHTS.c.due_at)):
+        for suite, night_id, version, due_at, over in stored.keys(connection):
             begun[suite] = due_at
             if over:
                 newest.pop(suite, None)  # the suites whose nights are newest stand last
@@ -48,7 +47,7 @@ class Nights:
             else (version, _read(connection, version.night_id))
             for suite, version in wanted
         }
-        schedules = connection.execute(select(SCHEDULES.c.suite, SCHEDULES.c.cron, SCHEDULES.c.since))
+        schedules = stored.schedules(connection)
         self._due = {suite: following(cron, max(since, begun.get(suite, 0.0))) for suite, cron, since in schedules}
 
     @property
@@ -80,9 +79,8 @@ class Nights:
         yield from (outcome, rows)
 
 
-def _read(connection: Connection, night_id: str) -> Night | None:
-    body = connection.execute(select(NIGHTS.c.body).where(NIGHTS.c.id == night_id)).scalar_one()
-    return readable(f"night {night_id}", lambda: Night.model_validate_json(unpack(body)))
+def _read(connection: Transaction, night_id: str) -> Night | None:
+    return readable(f"night {night_id}", lambda: Night.model_validate_json(stored.body(connection, night_id)))
 
 
 def _gauge(name: str, text: str, values: dict[str, float] | dict[str, int]) -> Metric:

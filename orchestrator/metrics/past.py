@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import QUANTITIES, newest_attempts, summarise
+from orchestrator.figures import BlockFigures
 from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.model.record import Outcome
 

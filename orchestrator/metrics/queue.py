@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from sqlalchemy import Connection, func, select
 
 from orchestrator.answers import Wait, explain
+from orchestrator.ledger.aggregates import queue
 from orchestrator.ledger.attempts import counted
-from orchestrator.ledger.database import padded
+from orchestrator.ledger.database import Transaction
 from orchestrator.ledger.queue.groups import waiting_in_brief
-from orchestrator.ledger.rows import OPEN, JobState, readable_rows
-from orchestrator.ledger.tables import (
-    ATTEMPTS,
-    CHOICE_DEVICES,
-    DEAD_RECORDS,
-    DEVICE_HEALTH,
-    EXPERIMENTS,
-    HOLDS,
-    HOST_HEALTH,
-    JOBS,
-    LANES,
-    RECORDS,
-)
+from orchestrator.ledger.rows import OPEN, JobState
 from orchestrator.model.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50
@@ -36,7 +22,7 @@ NIGHTLY, NIGHTLY_S, MAX_NIGHTLY = "nightly", 30 * 86_400.0, 200
 """Further ones, with this word in their name (alerts watch them), submitted so long ago at most, the newest."""
 
 
-def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
+def queue_families(connection: Transaction, reasons: Mapping[str, WaitReason] | None) -> Iterator[Metric]:
     """Yield what waits and why, runs and is done. `reasons`: what the scheduler says; None where it says nothing."""
     yield _jobs(connection)
     yield _waiting(explain(waiting_in_brief(connection, reasons or ()), reasons))
@@ -50,13 +36,11 @@ def queue_families(connection: Connection, reasons: Mapping[str, WaitReason] | N
     yield from _experiments(connection)
 
 
-def _jobs(connection: Connection) -> Metric:
+def _jobs(connection: Transaction) -> Metric:
     family = GaugeMetricFamily(
         "farm_jobs", "Jobs by state; those that are done also by outcome.", labels=("state", "outcome")
     )
-    grouped = select(JOBS.c.state, JOBS.c.outcome, func.count()).group_by(JOBS.c.state, JOBS.c.outcome)
-    counts = {(state.value, ""): 0 for state in OPEN}
-    counts |= {(state, outcome): count for state, outcome, count in connection.execute(grouped)}
+    counts = {(state.value, ""): 0 for state in OPEN} | queue.job_counts(connection)
     for (state, outcome), count in sorted(counts.items(), key=str):
         family.add_metric([state, outcome], count)
     return family
@@ -73,43 +57,31 @@ def _waiting(waits: Iterable[Wait]) -> Metric:
     return family
 
 
-def _oldest_waiting(connection: Connection) -> Metric:
+def _oldest_waiting(connection: Transaction) -> Metric:
     """Alert on its age: a queue may be long and well."""
     family = GaugeMetricFamily(
         "farm_jobs_oldest_waiting_timestamp_seconds", "When the oldest job that waits was submitted."
     )
-    waiting = select(JOBS.c.experiment).where(JOBS.c.state == JobState.WAITING)
-    oldest = connection.scalar(select(func.min(EXPERIMENTS.c.submitted_at)).where(EXPERIMENTS.c.sequence.in_(waiting)))
-    if oldest is not None:
+    if (oldest := queue.oldest_waiting(connection)) is not None:
         family.add_metric([], oldest)
     return family
 
 
-def _of_devices(connection: Connection) -> Metric:
+def _of_devices(connection: Transaction) -> Metric:
     """A device that has no job to do or to expect has no series."""
     family = GaugeMetricFamily(
         "farm_device_jobs",
         "Jobs that a device works on (placed, running), and those that it may be given (waiting).",
         labels=("serial", "state"),
     )
-    open_ = (ATTEMPTS.c.ended_at.is_(None), JOBS.c.state.in_((JobState.PLACED, JobState.RUNNING)))
-    at_work = select(ATTEMPTS.c.serial, JOBS.c.state, func.count()).join(JOBS, JOBS.c.id == ATTEMPTS.c.job_id)
-    counts = {
-        row[:2]: row[2] for row in connection.execute(at_work.where(*open_).group_by(ATTEMPTS.c.serial, JOBS.c.state))
-    }
-    of_lane = select(LANES.c.choice_id, func.count().label("jobs")).join(JOBS, JOBS.c.lane_id == LANES.c.id)
-    chosen = of_lane.where(JOBS.c.state == JobState.WAITING).group_by(LANES.c.choice_id).subquery()
-    waiting = select(CHOICE_DEVICES.c.serial, func.sum(chosen.c.jobs))
-    joined = waiting.join(chosen, chosen.c.choice_id == CHOICE_DEVICES.c.choice_id)
-    for serial, jobs in connection.execute(joined.group_by(CHOICE_DEVICES.c.serial)):
-        counts[serial, JobState.WAITING] = int(jobs)
+    counts = queue.device_jobs(connection)
     for serial in sorted({serial for serial, _ in counts}):
         for state in (JobState.WAITING, JobState.PLACED, JobState.RUNNING):
             family.add_metric([serial, state], counts.get((serial, state), 0))
     return family
 
 
-def _attempts(connection: Connection) -> Iterator[Metric]:
+def _attempts(connection: Transaction) -> Iterator[Metric]:
     counts = counted.count(connection, "attempts")
     yield CounterMetricFamily("farm_attempts_started", "Attempts that began.", value=counts.total())
     ended = CounterMetricFamily(
@@ -123,7 +95,7 @@ def _attempts(connection: Connection) -> Iterator[Metric]:
     yield ended
 
 
-def _records(connection: Connection) -> Metric:
+def _records(connection: Transaction) -> Metric:
     family = CounterMetricFamily(
         "farm_records", "Records that the ledger took in, by outcome and source.", labels=("outcome", "source")
     )
@@ -132,87 +104,52 @@ def _records(connection: Connection) -> Metric:
     return family
 
 
-def _dead_records(connection: Connection) -> Metric:
+def _dead_records(connection: Transaction) -> Metric:
     return GaugeMetricFamily(
         "farm_dead_letters",
         "Records that could not be stored and wait to be replayed or dropped.",
-        value=connection.scalar(select(func.count()).select_from(DEAD_RECORDS)) or 0,
+        value=queue.dead_records(connection),
     )
 
 
-def _quarantined(connection: Connection) -> Iterator[Metric]:
-    for what, label, name in (
-        ("device", "serial", DEVICE_HEALTH.c.serial),
-        ("host", "host", HOST_HEALTH.c.host),
-    ):
+def _quarantined(connection: Transaction) -> Iterator[Metric]:
+    for what, label in (("device", "serial"), ("host", "host")):
         family = GaugeMetricFamily(
             f"farm_{what}_quarantined_timestamp_seconds",
             f"Since when a {what} is in quarantine; absent where it is not.",
             labels=(label,),
         )
-        since = name.table.c.quarantined_at
-        for each, at in connection.execute(select(name, since).where(since.is_not(None))):
+        for each, at in queue.quarantined_since(connection, what):
             family.add_metric([each], at)
         yield family
 
 
-def _held(connection: Connection) -> Metric:
+def _held(connection: Transaction) -> Metric:
     family = GaugeMetricFamily(
         "farm_device_held_timestamp_seconds",
         "Since when a person holds a device; absent where nobody does.",
         labels=("serial",),
     )
-    lasting = HOLDS.c.until.is_(None) | (HOLDS.c.until > time.time())
-    for serial, since in connection.execute(select(HOLDS.c.serial, HOLDS.c.since).where(lasting)):
+    for serial, since in queue.held_since(connection):
         family.add_metric([serial], since)
     return family
 
 
-def _experiments(connection: Connection) -> Iterator[Metric]:
+def _experiments(connection: Transaction) -> Iterator[Metric]:
     """Progress and latest good result of the newest experiments, by name: runs of one name are one series."""
-    columns = (EXPERIMENTS.c.id, EXPERIMENTS.c.spec, EXPERIMENTS.c.submitted_at, EXPERIMENTS.c.sequence)
-    newest = select(*columns).order_by(EXPERIMENTS.c.sequence.desc())
-    nightly = EXPERIMENTS.c.spec.contains(NIGHTLY) & (EXPERIMENTS.c.submitted_at > time.time() - NIGHTLY_S)
-    open_job = select(JOBS.c.id).where(JOBS.c.experiment == EXPERIMENTS.c.sequence, JOBS.c.state.in_(OPEN))
-    every = [*connection.execute(newest.limit(MAX_EXPERIMENTS)),
-             *connection.execute(newest.where(open_job.exists()).limit(MAX_EXPERIMENTS))]  # fmt: skip
-    further = connection.execute(newest.where(nightly).limit(MAX_NIGHTLY)).all()
-    first = {row.id for row in every}
-    rows = {row.id: row for row in sorted((*every, *further), key=lambda row: -row.sequence)}
-    found = readable_rows("experiment", rows.values(), lambda row: (row.id, name_in(row.spec)))
-    names = {each: name for each, name in found if each in first or NIGHTLY in name}
-    states = _states(connection, names)
+    found = queue.watched(connection, MAX_EXPERIMENTS, NIGHTLY, time.time() - NIGHTLY_S, MAX_NIGHTLY)
+    names = {each.id: each.name for each in found}
+    states = queue.states_of(connection, names)
     yield _progress(states, names)
-    begun = {name: rows[experiment_id] for experiment_id, name in reversed(names.items())}
+    begun = {each.name: each for each in reversed(found)}
     yield _of_experiments("submitted", "When the newest experiment of a name was submitted.",
-                          {name: row.submitted_at for name, row in begun.items()})  # fmt: skip
+                          {name: each.submitted_at for name, each in begun.items()})  # fmt: skip
     yield _of_experiments("ended", "When the last job of the newest experiment of a name ended; absent before.",
-                          _ended(states, {row.id: name for name, row in begun.items()}))  # fmt: skip
+                          _ended(states, {each.id: name for name, each in begun.items()}))  # fmt: skip
     yield _latest_results(connection, names)
 
 
-def name_in(spec: str) -> str:
-    """Return the name in an experiment's stored specification."""
-    return str(json.loads(spec)["name"])
-
-
-class _State(NamedTuple):
-    """Jobs of one experiment in one state."""
-
-    experiment_id: str
-    state: str
-    jobs: int
-    ended_at: float | None
-
-
-def _states(connection: Connection, names: dict[str, str]) -> list[_State]:
-    of_experiment = JOBS.join(EXPERIMENTS, EXPERIMENTS.c.sequence == JOBS.c.experiment)
-    columns = (EXPERIMENTS.c.id, JOBS.c.state, func.count(), func.max(JOBS.c.ended_at))
-    named = select(*columns).select_from(of_experiment).where(EXPERIMENTS.c.id.in_(padded(names)))
-    return [_State(*row) for row in connection.execute(named.group_by(EXPERIMENTS.c.id, JOBS.c.state))]
-
-
-def _ended(states: list[_State], names: dict[str, str]) -> dict[str, float]:
+def _ended(states: list[queue.StateCount], names: dict[str, str]) -> dict[str, float]:
     """Return end times by name, of experiments without an open job."""
     ended: dict[str, float] = {}
     for each in states:
@@ -229,7 +166,7 @@ def _of_experiments(what: str, text: str, values: dict[str, float]) -> Metric:
     return family
 
 
-def _progress(states: list[_State], names: dict[str, str]) -> Metric:
+def _progress(states: list[queue.StateCount], names: dict[str, str]) -> Metric:
     family = GaugeMetricFamily(
         "farm_experiment_jobs", "Jobs of an experiment that is not over, by state.", labels=("experiment", "state")
     )
@@ -243,17 +180,14 @@ def _progress(states: list[_State], names: dict[str, str]) -> Metric:
     return family
 
 
-def _latest_results(connection: Connection, names: dict[str, str]) -> Metric:
+def _latest_results(connection: Transaction, names: dict[str, str]) -> Metric:
     family = GaugeMetricFamily(
         "farm_experiment_last_result_timestamp_seconds",
         "When the latest block of an experiment that went well was measured.",
         labels=("experiment",),
     )
-    good = select(RECORDS.c.experiment_id, func.max(RECORDS.c.started_at)).where(
-        RECORDS.c.experiment_id.in_(padded(names)), RECORDS.c.outcome == "ok"
-    )
     latest: dict[str, float] = {}
-    for experiment_id, at in connection.execute(good.group_by(RECORDS.c.experiment_id)):
+    for experiment_id, at in queue.latest_good(connection, names).items():
         name = names[experiment_id]
         latest[name] = max(at, latest.get(name, at))
     for name, at in sorted(latest.items()):

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from prometheus_client.core import GaugeMetricFamily, Metric
-from sqlalchemy import Connection, and_, func, select
 
+from orchestrator.ledger.aggregates import queue_runs
+from orchestrator.ledger.database import Transaction
 from orchestrator.ledger.rows import readable, unpack
-from orchestrator.ledger.tables import QUEUE_RUNS
 
 LABELS = ("experiment", "policy", "source")
 MOST_EXPERIMENTS = 50
@@ -30,7 +30,7 @@ FIGURES = {
 Runs = dict[tuple[str, str, str], dict[str, Any]]
 
 
-def queueing_families(connection: Connection) -> Iterator[Metric]:
+def queueing_families(connection: Transaction) -> Iterator[Metric]:
     """Yield the figures of each experiment's newest run; a figure that a run does not have has no sample."""
     runs = _newest(connection)
     began = GaugeMetricFamily("farm_queueing_timestamp_seconds", "When the newest run began.", labels=LABELS)
@@ -56,16 +56,10 @@ def queueing_families(connection: Connection) -> Iterator[Metric]:
         yield family
 
 
-def _newest(connection: Connection) -> Runs:
-    """Summaries alone: a run's requests stay where they are. One that cannot be read is left out, and logged."""
-    latest = func.max(QUEUE_RUNS.c.began_at).label("began_at")
-    by_name = select(QUEUE_RUNS.c.name, latest).group_by(QUEUE_RUNS.c.name).order_by(latest.desc())
-    newest = by_name.limit(MOST_EXPERIMENTS).subquery()
-    same = and_(QUEUE_RUNS.c.name == newest.c.name, QUEUE_RUNS.c.began_at == newest.c.began_at)
-    columns = [QUEUE_RUNS.c[each] for each in ("id", "name", "began_at", "source", "requests", "summary")]
-    wanted = select(*columns).join(newest, same).order_by(QUEUE_RUNS.c.name, QUEUE_RUNS.c.id)
+def _newest(connection: Transaction) -> Runs:
+    """Return the newest runs; one that cannot be read is left out, and logged."""
     runs: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {}
-    for row in connection.execute(wanted):
+    for row in queue_runs.newest(connection, MOST_EXPERIMENTS):
         found = readable(f"queueing run {row.id}", partial(_read, row.summary))
         if found is not None:
             told = {**found, "began_at": row.began_at, "requests": row.requests}

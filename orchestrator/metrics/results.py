@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
-from sqlalchemy import Connection, func, or_, select
 
 from orchestrator.analysis.statistics import Summary, summarise
 from orchestrator.ledger import figures, queries
+from orchestrator.ledger.aggregates import results as stored
+from orchestrator.ledger.aggregates.queue import name_in
+from orchestrator.ledger.database import Transaction
 from orchestrator.ledger.rows import readable
-from orchestrator.ledger.tables import EXPERIMENTS, RECORDS
 from orchestrator.model.record import Outcome
 
-from .queue import name_in
 from .result_families import ResultLabels, agents_family, labels_of, result_families
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Results:
         """Cells on devices that have news which the figures do not hold yet."""
         return len(self._due)
 
-    def update(self, connection: Connection) -> None:
+    def update(self, connection: Transaction) -> None:
         """Take in what the good records say that the ledger has kept since the last call, as far as time allows."""
         self._follow(connection)
         end = time.monotonic() + BUDGET_S
@@ -100,20 +100,11 @@ class Results:
                 del self._latest[labels]
                 self._families = None
 
-    def _follow(self, connection: Connection) -> None:
-        columns = (RECORDS.c.experiment_id, RECORDS.c.serial, RECORDS.c.cell_id, RECORDS.c.source)
-        newest, before = connection.scalar(select(func.max(EXPERIMENTS.c.sequence))) or 0, self._newest
-        of_new = select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.sequence > before)  # an import: all of it is there now
-        late = [RECORDS.c.experiment_id.in_(of_new)] if newest > before else []
-        self._newest = newest
-        fresh = (
-            select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.kept_at, *columns)
-            .join(EXPERIMENTS, EXPERIMENTS.c.id == RECORDS.c.experiment_id)
-            .where(RECORDS.c.outcome == Outcome.OK.value, or_(RECORDS.c.kept_at >= self._kept_at - OVERLAP_S, *late))
-            .order_by(RECORDS.c.kept_at.desc())
-            .limit(MAX_RECORDS)
-        )
-        for job_id, attempt, kept_at, *key in connection.execute(fresh):
+    def _follow(self, connection: Transaction) -> None:
+        newest, before = stored.newest_experiment(connection), self._newest
+        self._newest, after = newest, before if newest > before else None
+        fresh = stored.good_since(connection, self._kept_at - OVERLAP_S, after, MAX_RECORDS)
+        for job_id, attempt, kept_at, *key in fresh:
             if (job_id, attempt) not in self._seen:
                 self._due[Key(*key)] = max(kept_at, self._due.get(Key(*key), kept_at))
             self._seen[job_id, attempt] = kept_at
@@ -121,15 +112,15 @@ class Results:
         horizon = self._kept_at - OVERLAP_S
         self._seen = {key: at for key, at in self._seen.items() if at >= horizon}
 
-    def _renew(self, connection: Connection, key: Key, kept_at: float) -> None:
+    def _renew(self, connection: Transaction, key: Key, kept_at: float) -> None:
         """Summarise a cell on a device, unless something newer is known of the same result."""
         blocks = list(figures.read(connection, key._asdict(), most=MAX_BLOCKS))
         work = [block for block in blocks if block.role == "work" and block.outcome is Outcome.OK]
         if not work:
             return  # a canary is no result
         job = readable(f"job {work[0].job_id}", lambda: queries.job(connection, work[0].job_id))
-        spec = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == key.experiment_id))
-        name = readable(f"experiment {key.experiment_id}", lambda: name_in(spec or ""))
+        spec = stored.spec_of(connection, key.experiment_id)
+        name = readable(f"experiment {key.experiment_id}", lambda: name_in(spec))
         if job is None or name is None:
             return
         mode, watched = job.sampling.mode, job.sampling.is_watched

@@ -116,3 +116,8 @@ Rest = Annotated[float, BeforeValidator(parse_seconds, json_schema_input_type=fl
 Share = Annotated[float, BeforeValidator(parse_share, json_schema_input_type=float | str), Field(gt=0, lt=1)]
 Celsius = Annotated[float, BeforeValidator(parse_celsius, json_schema_input_type=float | str)]
 Bytes = Annotated[int, BeforeValidator(parse_bytes, json_schema_input_type=float | str), Field(ge=0)]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 cell`, `2 cells`, `1,000 jobs`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

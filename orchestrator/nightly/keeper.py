@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from orchestrator.config import Settings
+from orchestrator.acts import Actor, Site, begin_night
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError, ServiceDown
-from orchestrator.ledger import Ledger, NightText, Schedule
+from orchestrator.ledger import NightText, Schedule
 from orchestrator.ledger.rows import readable
 
 from .due import due
@@ -38,9 +38,11 @@ LOOKED_AT = 100
 class Keeper:
     """One turn a call. Raises ServiceDown where Redis or the ledger is away, and loses nothing by it."""
 
-    def __init__(self, farm: Settings, ledger: Ledger, inventory: Inventory, tell: Teller) -> None:
-        self._nights, self._artifacts, self._tell = ledger.nights, Artifacts(farm.state), tell
-        self._looks = NightLedger(ledger, inventory)
+    def __init__(self, site: Site, actor: Actor, inventory: Inventory, tell: Teller) -> None:
+        """`actor`: who begins nights, and submits and cancels their jobs."""
+        self._site, self._actor = site, actor
+        self._nights, self._artifacts, self._tell = site.ledger.nights, Artifacts(site.settings.state), tell
+        self._looks = NightLedger(site, actor, inventory)
 
     def turn(self, now: float) -> None:
         """Begin what is due; bring every night that is under way as far forward as it goes."""
@@ -62,7 +64,7 @@ class Keeper:
 
     def _store(self, night: Night) -> Night:
         body = night.model_dump_json().encode()
-        if self._nights.begin(night.night_id, night.suite.name, night.due_at, body):
+        if begin_night(self._site, self._actor, night.night_id, night.suite.name, night.due_at, body).is_new:
             log.info("event=night_begins night=%s outcome=%s", night.night_id, night.outcome or "")
         return night
 

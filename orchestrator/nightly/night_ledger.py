@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
+from orchestrator import acts
+from orchestrator.acts import Actor, Site
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError, ServiceDown, UnknownName
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import ExperimentRow, JobRow, Ledger
+from orchestrator.ledger import ExperimentRow, JobRow
 from orchestrator.ledger.rows import OPEN
 from orchestrator.model.device import Device, Health
 from orchestrator.model.job import Job
@@ -27,8 +29,9 @@ log = logging.getLogger(__name__)
 class NightLedger:
     """Every method raises ServiceDown where Redis or the ledger is away."""
 
-    def __init__(self, ledger: Ledger, inventory: Inventory) -> None:
-        self._ledger, self._inventory = ledger, inventory
+    def __init__(self, site: Site, actor: Actor, inventory: Inventory) -> None:
+        self._site, self._actor = site, actor
+        self._ledger, self._inventory = site.ledger, inventory
 
     def view(self, night: Night, now: float) -> View:
         """The night as `next_step` looks at it."""
@@ -65,15 +68,13 @@ class NightLedger:
         jobs = tuple(filter(partial(_wanted, wave), expansion.jobs))
         if not any(job.role == "work" for job in jobs):
             return "no device that is here can run any of its configurations"
-        self._ledger.submit(wave.experiment_id, experiment, jobs, expansion.exclusions)
-        with suppress(ServiceDown):  # it is accepted: the scheduler finds it by itself
-            self._inventory.tell_scheduler()
+        acts.submit_jobs(self._site, self._actor, wave.experiment_id, experiment, jobs, expansion.exclusions)
         log.info("event=night_submitted night=%s experiment=%s jobs=%d", night.night_id, wave.experiment_id, len(jobs))
         return ""
 
     def cancel(self, night: Night, targets: Iterable[str], why: str) -> None:
         """Cancel jobs, or the open ones of experiments."""
-        count = sum(len(self._ledger.cancel(target)) for target in targets)
+        count = len(acts.cancel(self._site, self._actor, *targets).cancelled)
         log.warning("event=night_cancelled night=%s jobs=%d why=%s", night.night_id, count, why.replace(" ", "_"))
 
     def judged(self, night: Night, now: float) -> Night:

@@ -9,11 +9,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator import spec
+from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import SpecError
 from orchestrator.model import problem
 from orchestrator.model.experiment import Experiment, Side, Sides
-from orchestrator.submission.prepare import prepare
 
 from .night import Night
 from .steps import first_waves

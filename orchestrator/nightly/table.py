@@ -9,8 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 from orchestrator.analysis.comparison import Compared, Rules, SideRow, alike, compare, excluded_rows, rows_of, sides_of
-from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import brief_of
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.brief import brief_of
 from orchestrator.model.axes import SIDE, axis_value_text
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import BASELINE, CANDIDATE

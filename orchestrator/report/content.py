@@ -10,11 +10,11 @@ from pydantic import Field
 from orchestrator.analysis.agreement import Agreement, agreements
 from orchestrator.analysis.comparison.backends import pays_from, side_by_side
 from orchestrator.analysis.comparison.one_thread import with_gains
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.limits import Limit, limits
 from orchestrator.analysis.reproduction import Reproduction, reproduce
 from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verdicts, newest_attempts, summarise
 from orchestrator.analysis.stopping_rule import StoppingDecision, decide_all
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.exclusion import Exclusion

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from orchestrator.analysis.figures import Stage
 from orchestrator.analysis.statistics import Interval, Told, told_of
+from orchestrator.figures import Stage
 from orchestrator.model.record import Record
 
 from . import wording

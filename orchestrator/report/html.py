@@ -13,8 +13,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import MIN_BLOCKS, SERIAL_BLOCKS, Summary, told_of
+from orchestrator.figures import BlockFigures
 from orchestrator.model.record import Outcome, Record
 
 from . import charts, wording

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from statistics import mean
 
-from orchestrator.analysis.block_times import BlockTimes
+from orchestrator.figures.block_times import BlockTimes
 from orchestrator.ledger.queue.outlook import Outlook
 
 LOOKED_AT = 16

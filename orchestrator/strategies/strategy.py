@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.expansion.run_order import Slot
+from orchestrator.figures import BlockFigures
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped

@@ -21,7 +21,9 @@ from pydantic import SecretStr
 from redis import Redis
 from redis.exceptions import RedisError
 
-from farm import endpoints, hosts
+from farm import endpoints
+from farm.access import COMMAND_LINE, site_of, user_by
+from orchestrator import acts
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
@@ -126,7 +128,7 @@ def _hostile_host(farm: RunningFarm, serial: str, lasts_s: float) -> None:
             with contextlib.suppress(RedisError, FarmError):
                 _be_evil(evil, farm, draw)
     with Ledger(settings.ledger) as ledger:
-        hosts.remove(ledger, farm.redis(), EVIL, force=True)
+        acts.remove_host(site_of(settings, ledger), user_by(COMMAND_LINE), EVIL, force=True)
 
 
 def _be_evil(evil: Redis, farm: RunningFarm, draw: random.Random) -> None:

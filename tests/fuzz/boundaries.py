@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from kernels.errors import CompileError
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
+from orchestrator.acts.submission.choices_file import read_choices
 from orchestrator.energy.perfetto_trace import rails_of_trace
 from orchestrator.errors import DeviceSick, ModelFileError, SpecError, TableError, Unsupported
 from orchestrator.exchange import baselines
@@ -27,7 +28,6 @@ from orchestrator.model.device import Device
 from orchestrator.model.lease import Assignment
 from orchestrator.model.live import Progress
 from orchestrator.model.record import Record
-from orchestrator.submission.choices_file import read_choices
 from tests.unit.comparison.made import measured
 from tests.unit.orchestrator import make
 from virtual_phones.adb.key import read_public_key

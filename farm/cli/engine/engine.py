@@ -11,8 +11,8 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
+from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.farm_access import settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 from kernels.options import Limits, Options
 from orchestrator.errors import Unsupported
@@ -181,7 +181,7 @@ def plan(
 
 
 def _facts_of(state: Path | None, serial: str) -> DeviceFacts:
-    from farm.cli.farm_access import open_inventory
+    from farm.access import open_inventory
 
     found = {device.serial: device for device in open_inventory(settings_of(state)).devices()}
     if serial not in found:

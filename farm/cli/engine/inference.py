@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from orchestrator.analysis.figures import NS_PER_MS
+from orchestrator.figures import NS_PER_MS
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
 

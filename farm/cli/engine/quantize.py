@@ -112,7 +112,7 @@ def _whole(count: int, batch: int) -> range:
 def _labels(path: Path | None, examples: Examples) -> np.ndarray[Any, Any] | None:
     import numpy as np
 
-    from orchestrator.submission.labels import read_labels
+    from orchestrator.acts.submission.labels import read_labels
 
     if path is None:
         return None

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from farm.cli.farm_access import settings_of
+from farm.access import settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 from kernels.options import Options
 

@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from typer.core import TyperGroup
 
-from farm.cli.farm_access import existing_settings, settings_of
+from farm.access import existing_settings, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 from kernels.options import Options
 from orchestrator.model.device import Api, Precision

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from farm.cli.output import out, print_json
-from orchestrator.answers import Standing, Wait, reason_lines, wait_data
+from farm.cli.output import out
+from orchestrator.answers import Standing, Wait, reason_lines
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
 
@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     from orchestrator.model.stopped import Stopped
 
 
-def row_data(row: ExperimentRow, waits: Iterable[Wait], stopped: Iterable[Stopped] = ()) -> dict[str, Any]:
-    """An experiment of the ledger, in short, with what its jobs wait for."""
-    return {
-        "experiment": row.id,
-        "name": row.experiment.name,
-        "submitted_at": row.submitted_at,
-        "finished": row.finished,
-        "jobs": sum(row.counts.values()),
-        "counts": present(row.counts),
-        "waiting": wait_data(waits),
-        "stopped": [each.model_dump(mode="json") for each in stopped],
-    }
-
-
 def table_of(rows: Iterable[ExperimentRow]) -> Listing:
     """A line each."""
     shown = []
@@ -43,21 +29,16 @@ def table_of(rows: Iterable[ExperimentRow]) -> Listing:
         submitted = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.submitted_at))
         word = "[green]finished[/]" if row.finished else "[cyan]open[/]"
         total = str(sum(row.counts.values()))
-        name = escape(row.experiment.name)
-        shown.append((row.id, name, submitted, total, word, wording.outcomes(present(row.counts))))
-    return Listing(("experiment", "name", "submitted", Head("jobs", True), "", "outcome"), shown)
+        name, by = escape(row.experiment.name), escape(row.submitter)
+        shown.append((row.id, name, submitted, by, total, word, wording.outcomes(present(row.counts))))
+    return Listing(("experiment", "name", "submitted", "by", Head("jobs", True), "", "outcome"), shown)
 
 
-def show_all(
-    rows: Sequence[ExperimentRow], waits: Iterable[Wait], stopped: Mapping[str, Sequence[Stopped]], *, as_json: bool
-) -> None:
+def show_all(rows: Sequence[ExperimentRow], waits: Iterable[Wait], stopped: Mapping[str, Sequence[Stopped]]) -> None:
     """Print all experiments, what their jobs wait for, and strategies that ended early."""
     own: dict[str, list[Wait]] = defaultdict(list)
     for wait in waits:
         own[wait.experiment_id].append(wait)
-    if as_json:
-        print_json([row_data(row, own[row.id], stopped.get(row.id, ())) for row in rows])
-        return
     out().print(table_of(rows))
     for experiment_id, found in own.items():
         show_waits(found, f"{experiment_id}: ")

@@ -6,32 +6,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from farm.cli import completion
-from farm.cli.farm_access import (
+from farm.access import (
+    COMMAND_LINE,
     LATEST,
     connect,
     devices_of,
+    experiment_or_job,
     find_experiment,
     open_inventory,
     open_ledger,
+    open_site,
     reasons_of,
     settings_of,
+    site_of,
+    user_by,
 )
-from farm.cli.output import Interrupted, JsonOption, StateOption, log, out, print_json, say
-from orchestrator.errors import ModelFileError, SpecError, UnknownName
+from farm.cli import completion
+from farm.cli.output import Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
+from orchestrator.errors import ModelFileError, SpecError
 
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
-from .submission import confirm_size, print_submission, submission_data
+from .submission import confirm_size, print_submission
 
 if TYPE_CHECKING:
-    from orchestrator.ledger import Ledger
-    from orchestrator.submission.submit import Submission
+    from orchestrator.acts import Submission
 
 PANEL = "Experiments"
-MOST_TOLD = 1000
-"""Jobs that are not over, of those that `farm status --json` names."""
 TimeoutOption = Annotated[
     str | None,
     typer.Option(
@@ -76,9 +77,9 @@ def run(
 
     Example: `farm run experiments/first.yaml --wait`
     """
+    from orchestrator import acts
     from orchestrator import spec as specs
     from orchestrator.report import wording
-    from orchestrator.submission.submit import submit
 
     from .waiting import end_data, follow_to_end, give_up, seconds_of
 
@@ -91,7 +92,9 @@ def run(
     confirm_size(experiment, len(inventory.devices()), yes=yes)
     with open_ledger(settings) as ledger:
         try:
-            submission = submit(settings, ledger, inventory, experiment, spec.parent, again=again)
+            submission = acts.submit(
+                site_of(settings, ledger), user_by(COMMAND_LINE), experiment, spec.parent, again=again
+            )
         except (SpecError, ModelFileError) as e:
             raise specs.located(e, spec) from e
         print_submission(submission)
@@ -117,7 +120,7 @@ def run(
 
 def _submitted(submission: Submission, *, as_json: bool) -> None:
     if as_json:
-        print_json(submission_data(submission))
+        print_json(submission.data)
     else:
         out().print(submission.experiment_id, markup=False)
         log().print(f"`farm watch {submission.experiment_id}` shows it live, `farm results` what is measured so far")
@@ -142,10 +145,9 @@ def status(
     Example: `farm status`, `farm status latest --json`
     """
     from farm.cli.fleet.hosts import closed_hosts
-    from orchestrator.answers import how_far, why_jobs_wait
-    from orchestrator.ledger.rows import label
+    from orchestrator.answers import all_in_brief, how_far, unfinished, why_jobs_wait
 
-    from .experiment_rows import row_data, show, show_all
+    from .experiment_rows import show, show_all
 
     settings = settings_of(state)
     with open_ledger(settings) as ledger:
@@ -154,18 +156,17 @@ def status(
         for why in closed_hosts(settings, ledger):
             say(why)
         if experiment is None:
-            waits = why_jobs_wait(ledger, reasons_of(settings))
-            show_all(ledger.experiments(), waits, ledger.stopped(), as_json=as_json)
+            reasons = reasons_of(settings)
+            if as_json:
+                print_json(all_in_brief(ledger, reasons))
+            else:
+                show_all(ledger.experiments(), why_jobs_wait(ledger, reasons), ledger.stopped())
             return
         row = find_experiment(ledger, experiment)
         found = how_far(ledger, row, reasons_of(settings), lambda: devices_of(settings, ledger))
-        left = ledger.jobs(row.id, ("waiting", "placed", "running"), most=MOST_TOLD) if as_json else []
+        left = unfinished(ledger, row.id) if as_json else []
     if as_json:
-        exclusions = [vars(each) for each in row.exclusions]
-        more = {"ends": found.ends and found.ends.data, "exclusions": exclusions}
-        not_ok = [each.data for each in found.problems]
-        unfinished = [{"job": each.job_id, "label": label(each.job), "state": each.state.value} for each in left]
-        print_json({**row_data(row, found.waits, found.stopped), **more, "unfinished": unfinished, "not_ok": not_ok})
+        print_json(found.data(left))
         return
     show(found)
 
@@ -229,16 +230,11 @@ def cancel(
 
     Example: `farm cancel latest`
     """
-    with open_ledger(settings_of(state)) as ledger:
-        found = _target(ledger, target)
-        cancelled = ledger.cancel(found)
-    if as_json:
-        print_json({"target": target, "cancelled": cancelled})
-    elif cancelled:
-        out().print(f"cancelled {len(cancelled)} jobs")
-    if not cancelled:
-        log().print(f"nothing was cancelled: no job of {escape(found)} is open")
-        raise typer.Exit(1)
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        done = acts.cancel(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
+    show_done(done, as_json=as_json, to=out(), target=target)
 
 
 def retry(
@@ -262,21 +258,8 @@ def retry(
 
     Example: `farm retry latest`
     """
-    with open_ledger(settings_of(state)) as ledger:
-        found = _target(ledger, target)
-        waiting = ledger.retry(found)
-    if as_json:
-        print_json({"target": target, "retried": waiting})
-    elif waiting:
-        out().print(f"{len(waiting)} jobs wait again")
-    if not waiting:
-        log().print(f"nothing to retry: no job of {escape(found)} is lost, failed or killed")
-        raise typer.Exit(1)
+    from orchestrator import acts
 
-
-def _target(ledger: Ledger, name: str) -> str:
-    """An experiment's id by its id or name; anything else is taken as a job's id."""
-    try:
-        return find_experiment(ledger, name).id
-    except UnknownName:
-        return name
+    with open_site(settings_of(state)) as site:
+        done = acts.retry(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
+    show_done(done, as_json=as_json, to=out(), target=target)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.farm_access import open_ledger, reasons_of, settings_of
+from farm.access import open_ledger, reasons_of, settings_of
 from farm.cli.output import JsonOption, StateOption, out, print_json
 
 from .experiments import PANEL

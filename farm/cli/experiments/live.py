@@ -16,7 +16,6 @@ from rich.text import Text
 
 from orchestrator.answers import reason_lines
 from orchestrator.answers.fleet import now_of
-from orchestrator.ledger.rows import OPEN
 from orchestrator.model.record import Outcome
 from orchestrator.model.waiting import WaitKind
 from orchestrator.report import wording
@@ -170,14 +169,7 @@ def stream() -> Iterator[Show]:
 
     def show(snapshot: Snapshot) -> None:
         nonlocal shown
-        now = {
-            "done": snapshot.done,
-            "total": snapshot.total,
-            "outcomes": {word: count for word, count in snapshot.counts.items() if count and word not in OPEN},
-            "working": sum(lane.progress is not None for lane in snapshot.lanes),
-            "waiting": "; ".join(reason_lines(snapshot.waits)),
-        }
-        if (line := json.dumps(now)) != shown:
+        if (line := json.dumps(snapshot.data)) != shown:
             shown = line
             print(line, flush=True)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from farm.cli.farm_access import connect, open_inventory
+from farm.access import connect, open_inventory
 from farm.cli.output import Interrupted, log, say
 from farm.following import follow
 from orchestrator.answers import reason_lines, wait_data

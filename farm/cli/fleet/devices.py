@@ -10,9 +10,9 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
+from farm.access import COMMAND_LINE, none_runs, open_inventory, open_ledger, open_site, settings_of, user_by
 from farm.cli import completion
-from farm.cli.farm_access import none_runs, open_inventory, open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_done
 from orchestrator.errors import Unsupported
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
 
@@ -91,14 +91,10 @@ def release(
 
     Example: `farm release R58M123ABC`
     """
-    from farm import holds
+    from orchestrator import acts
 
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        holds.release(ledger, settings.state, serial)
-    if as_json:
-        print_json({"released": serial})
-    log().print(f"{serial} is released")
+    with open_site(settings_of(state)) as site:
+        show_done(acts.release(site, user_by(COMMAND_LINE), serial), as_json=as_json)
 
 
 def _one(found: list[Device], serial: str) -> Device:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.farm_access import settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 from orchestrator.model.device import Api
 

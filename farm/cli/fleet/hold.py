@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from farm.access import COMMAND_LINE, open_site, settings_of, user_by
 from farm.cli import completion
-from farm.cli.farm_access import connect, open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, print_json, say
+from farm.cli.output import JsonOption, StateOption, show_done
 from orchestrator.model.quantity import parse_moment, parse_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from farm.holds import Running
 
 
 def register(app: typer.Typer) -> None:
@@ -55,31 +49,12 @@ def hold(
 
     Example: `farm hold R58M123ABC --until 17:00 --note "new battery"`
     """
-    from farm import holds
+    from orchestrator import acts
 
     end = _end(until, lasting)
-    settings = settings_of(state)
-    redis = connect(settings) if now or settings.redis_url else None
-    with open_ledger(settings) as ledger:
-        holds.check_known(serials, ledger, redis)
-        running = holds.hold(ledger, set(serials), getpass.getuser(), end, note, alone=alone or now)
-        if now and redis is not None:
-            holds.hand_back(ledger, redis, set(serials))
-        made = [each for each in ledger.standing.holds() if each.serial in serials]
-    if as_json:
-        handed_back = [vars(each) for each in running] if now else []
-        print_json({"holds": [vars(each) for each in made], "running": [vars(each) for each in running] * (not now),
-                    "handed_back": handed_back})  # fmt: skip
-        return
-    for each in made:
-        say(f"{each.serial} is held {each.text}")
-    _tell(running, now)
-
-
-def _tell(running: Sequence[Running], now: bool) -> None:
-    for each in running:
-        what = "goes back into the queue" if now else "is finished first"
-        say(f"{each.label} on {each.serial} {what}")
+    with open_site(settings_of(state)) as site:
+        done = acts.hold(site, user_by(COMMAND_LINE), serials, end, note, alone=alone, now=now)
+    show_done(done, as_json=as_json)
 
 
 def _end(until: str | None, lasting: str | None) -> float | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from farm.cli.farm_access import connect, open_inventory, open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
+from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, user_by
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_done
 from orchestrator.errors import ServiceDown
 
 if TYPE_CHECKING:
@@ -83,10 +83,9 @@ def add(
     """
     from farm import hosts
 
-    settings = settings_of(state)
     path = out_file or Path(f"{name}.join")
-    with open_ledger(settings) as ledger:
-        hosts.add(settings, ledger, connect(settings), name, path)
+    with open_site(settings_of(state)) as site:
+        hosts.add(site, user_by(COMMAND_LINE), name, path)
     if as_json:
         print_json({"host": name, "file": path})
     else:
@@ -100,7 +99,10 @@ def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = F
 
     Example: `farm host drain lab2`
     """
-    _say(name, "draining", state, as_json)
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.drain_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
 
 
 def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -108,7 +110,10 @@ def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
 
     Example: `farm host resume lab2`
     """
-    _say(name, "active", state, as_json)
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.resume_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
 
 
 def remove(
@@ -126,16 +131,10 @@ def remove(
 
     Example: `farm host remove lab2`
     """
-    from farm import hosts
+    from orchestrator import acts
 
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        hosts.check_known(name, _views(settings, ledger))
-        back = hosts.remove(ledger, connect(settings), name, force=force)
-    if as_json:
-        print_json({"host": name, "state": "removed", "handed_back": back})
-    else:
-        say(f"{name} is removed" + f"; {back} jobs are tried again elsewhere" * bool(back))
+    with open_site(settings_of(state)) as site:
+        show_done(acts.remove_host(site, user_by(COMMAND_LINE), name, force=force), as_json=as_json)
 
 
 def certificate(
@@ -162,22 +161,6 @@ def certificate(
         print_json({"certificate": made.certificate, "key": made.key, "ca": ca})
     else:
         say(f"wrote {made.certificate}, {made.key} and {ca}")
-
-
-def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:
-    from farm import hosts
-    from orchestrator.ledger import HostState
-
-    settings = settings_of(state)
-    with open_ledger(settings) as ledger:
-        hosts.check_known(name, _views(settings, ledger))
-        ledger.standing.say_of_host(name, HostState(word))
-        (now,) = (host for host in _views(settings, ledger) if host.name == name)
-    if as_json:
-        print_json(asdict(now))
-    else:
-        left = f", {now.running} sessions left" if now.state == "draining" else ""
-        say(f"{name} is {now.state}{left}")
 
 
 def _views(settings: Settings, ledger: Ledger) -> list[HostView]:

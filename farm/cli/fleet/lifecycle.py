@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from farm.cli.farm_access import existing_settings, none_runs, settings_of
+from farm.access import existing_settings, none_runs, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 from orchestrator.errors import SetupError
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
+from farm.access import COMMAND_LINE, existing_settings, has_ledger, open_site, site_of, user_by
 from farm.cli import completion
-from farm.cli.farm_access import existing_settings
-from farm.cli.output import JsonOption, StateOption, log, print_json
-from orchestrator.errors import UnknownName
-
-REMEDY = "`farm restore` alone puts back all that is left; `farm devices` lists the devices"
+from farm.cli.output import JsonOption, StateOption, show_done
 
 
 def register(app: typer.Typer) -> None:
@@ -39,20 +36,9 @@ def restore(
 
     Example: `farm restore`, `farm restore R58M123ABC --json`
     """
-    from workers.discovery.crash_recovery import left_behind, restore_devices
+    from orchestrator import acts
 
     settings = existing_settings(state)
-    left, named = left_behind(settings.state), () if everything else tuple(serials or ())
-    if unknown := [serial for serial in named if serial not in left]:
-        known = f"something is left on {', '.join(left)}" if left else "nothing is left on any device"
-        raise UnknownName(f"nothing is left to put back on {', '.join(unknown)}; {known}", remedy=REMEDY)
-    done = restore_devices(settings, named or left)
-    if as_json:
-        print_json({"restored": [vars(each) for each in done]})
-    for each in done:
-        put_back = ", ".join((*("supply switched on",) * each.supply, *each.settings)) or "nothing was put back"
-        log().print(f"{escape(each.serial)}: {put_back}" + f"; [red]left: {escape(each.left)}[/]" * bool(each.left))
-    if not done:
-        log().print("nothing is left to put back")
-    if any(each.left for each in done):
-        raise typer.Exit(1)
+    with open_site(settings) if has_ledger(settings) else nullcontext(site_of(settings, None)) as site:
+        done = acts.restore(site, user_by(COMMAND_LINE), () if everything else tuple(serials or ()))
+    show_done(done, as_json=as_json)

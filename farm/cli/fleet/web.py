@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.farm_access import of_a_host, settings_of
+from farm.access import of_a_host, settings_of
 from farm.cli.output import JsonOption, StateOption, out, print_json, say
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from farm.cli.farm_access import find_experiment, open_database, open_ledger, settings_of
+from farm.access import find_experiment, open_database, open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
 from orchestrator.errors import SetupError
 
@@ -56,7 +56,7 @@ def archive(
 
     Example: `farm ledger archive 2026.parquet --older-than 90d`
     """
-    from orchestrator.upkeep import archives
+    from orchestrator.ledger.upkeep import archives
 
     settings, age_s = settings_of(state), _seconds(older_than)
     names = _ids(settings, experiments)
@@ -86,7 +86,7 @@ def adopt(
 
     Example: `farm ledger adopt 2026.parquet`
     """
-    from orchestrator.upkeep import archives
+    from orchestrator.ledger.upkeep import archives
 
     settings = settings_of(state)
     with open_ledger(settings, new=True), open_database(settings) as database, log().status("taking in"):
@@ -124,8 +124,8 @@ def prune(
     Example: `farm ledger prune --older-than 90d --dry-run`
     """
     from farm.endpoints import holder
+    from orchestrator.ledger.upkeep import archives
     from orchestrator.model.quantity import parse_bytes
-    from orchestrator.upkeep import archives
     from workers.spool import old_dead, remove_dead
 
     settings, age_s = settings_of(state), _seconds(older_than)

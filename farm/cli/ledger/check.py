@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from farm.cli.farm_access import open_database, settings_of
+from farm.access import open_database, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 
 if TYPE_CHECKING:
-    from orchestrator.upkeep.check import Fault
+    from orchestrator.ledger.upkeep.check import Fault
 
 SHOWN = 20
 """Rows with the same fault that are named one by one."""
@@ -25,7 +25,7 @@ def check(state: StateOption = None, as_json: JsonOption = False) -> None:
 
     Example: `farm ledger check`, `farm ledger check --json`
     """
-    from orchestrator.upkeep.check import check as run
+    from orchestrator.ledger.upkeep.check import check as run
 
     rows: Counter[str] = Counter()
     faults: list[Fault] = []

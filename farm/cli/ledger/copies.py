@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.farm_access import find_ledger, settings_of
+from farm.access import find_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 
 
@@ -25,7 +25,7 @@ def backup(
 
     Example: `farm ledger backup /backups/ledger-monday.sqlite`
     """
-    from orchestrator.upkeep import copies
+    from orchestrator.ledger.upkeep import copies
 
     settings = settings_of(state)
     find_ledger(settings)
@@ -54,7 +54,7 @@ def restore(
     Example: `farm ledger restore /backups/ledger-2026-11-22.sqlite`
     """
     from farm.endpoints import StateLock
-    from orchestrator.upkeep import copies
+    from orchestrator.ledger.upkeep import copies
 
     settings = settings_of(state)
     lock = StateLock(settings.state)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from farm.access import find_experiment, open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL
-from farm.cli.farm_access import find_experiment, open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 
 from .archives import adopt, archive, prune

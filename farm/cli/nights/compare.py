@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
+from farm.access import settings_of
 from farm.cli import completion
 from farm.cli.experiments.experiments import PANEL
 from farm.cli.explain import hint
-from farm.cli.farm_access import settings_of
 from farm.cli.output import JsonOption, StateOption, describe, out, print_json, print_rows, say, show_error
 from farm.cli.results.pairs import WhereOption, pair, where_of
 from farm.cli.results.results import write_whole

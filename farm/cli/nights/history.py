@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from farm.access import open_ledger, settings_of
 from farm.cli import completion
 from farm.cli.experiments.experiments import PANEL
 from farm.cli.explain import hint
-from farm.cli.farm_access import open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, out, print_json, say
 from farm.cli.results.results import write_whole
 

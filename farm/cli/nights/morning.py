@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farm.access import open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL
 from farm.cli.explain import hint
-from farm.cli.farm_access import open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, out, print_json, say
 from farm.cli.results.results import write_whole
 from orchestrator.errors import NoData

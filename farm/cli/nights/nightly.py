@@ -11,10 +11,10 @@ import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
+from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, site_of, user_by
 from farm.cli.experiments.experiments import PANEL
-from farm.cli.farm_access import connect, open_inventory, open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
-from orchestrator.errors import FarmError, NoData, SpecError, UnknownName
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_done
+from orchestrator.errors import FarmError, NoData, SpecError
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
@@ -81,10 +81,10 @@ def run(
     if test_tell:
         _test_tell(asked, settings, as_json=as_json)
         return
-    connect(settings)
     with open_ledger(settings) as ledger:
         now = time.time()
-        night = keeper_of(settings, ledger).begin(asked, suite.absolute(), now, now, scheduled=False)
+        keeper = keeper_of(site_of(settings, ledger), user_by(COMMAND_LINE))
+        night = keeper.begin(asked, suite.absolute(), now, now, scheduled=False)
         log().print(f"night [bold]{escape(night.night_id)}[/] begins: {_extent(night)}")
         if follow:
             night = _followed(settings, ledger, night.night_id)
@@ -99,19 +99,17 @@ def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOptio
 
     Example: `farm nightly schedule experiments/suites/nightly.yaml`
     """
+    from orchestrator import acts
     from orchestrator.nightly.schedule import FORM, following
 
     asked = _asked(suite, settings_of(state))
     if asked.schedule is None:
         raise SpecError(f"{suite}: it has no `schedule`", remedy=f"give one: {FORM}")
-    with open_ledger(settings_of(state), new=True) as ledger:
-        body = asked.model_dump_json().encode()
-        ledger.nights.schedule(asked.name, str(suite.absolute()), asked.schedule, body)
-    first = following(asked.schedule, time.time())
-    if as_json:
-        print_json({"suite": asked.name, "file": suite.absolute(), "cron": asked.schedule, "next": first})
-        return
-    say(f"{asked.name} runs from now on by itself ({asked.schedule}), first at {_moment(first)}")
+    body, first = asked.model_dump_json().encode(), following(asked.schedule, time.time())
+    with open_site(settings_of(state), new=True) as site:
+        file = str(suite.absolute())
+        done = acts.schedule_suite(site, user_by(COMMAND_LINE), asked.name, file, asked.schedule, body, first)
+    show_done(done, as_json=as_json)
 
 
 def unschedule(
@@ -123,13 +121,10 @@ def unschedule(
 
     Example: `farm nightly unschedule nightly`
     """
-    with open_ledger(settings_of(state)) as ledger:
-        if not ledger.nights.unschedule(name):
-            known = ", ".join(each.suite for each in ledger.nights.schedules()) or "none"
-            raise UnknownName(f"no suite {name!r} runs by itself", remedy=f"those that do: {known}")
-    if as_json:
-        print_json({"suite": name})
-    say(f"{name} does not run by itself any more")
+    from orchestrator import acts
+
+    with open_site(settings_of(state)) as site:
+        show_done(acts.unschedule_suite(site, user_by(COMMAND_LINE), name), as_json=as_json)
 
 
 def status(

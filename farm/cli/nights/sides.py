@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from farm.cli.farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of
+from farm.access import LATEST, labels_of, open_ledger, settings_of
+from farm.cli.measured import find_measured
 from orchestrator.errors import NoData, UnknownName
 
 if TYPE_CHECKING:

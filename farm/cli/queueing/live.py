@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm.cli.farm_access import open_ledger, settings_of
+from farm.access import open_ledger, settings_of
 from farm.cli.output import say
 
 from .tables import capacity_line, curve, show_kept

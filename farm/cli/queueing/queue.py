@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from farm.access import open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL
-from farm.cli.farm_access import find_measured, open_ledger, settings_of
+from farm.cli.measured import find_measured
 from farm.cli.output import JsonOption, StateOption, out, print_json, say
 from farm.cli.results.results import write_whole
 from orchestrator.errors import Unsupported

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL, ExperimentArgument
 from farm.cli.explain import hint
-from farm.cli.farm_access import LATEST, find_measured, open_ledger, settings_of
+from farm.cli.measured import find_measured
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
 from orchestrator.errors import NoData
 

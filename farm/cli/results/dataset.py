@@ -82,7 +82,7 @@ def dataset(
 def _chosen(folder: Path, labels: Path | None) -> Iterator[tuple[Path, int | None]]:
     """Images with their classes, in order."""
     from kernels.frontend.image_sets import images_in
-    from orchestrator.submission.labels import read_listing
+    from orchestrator.acts.submission.labels import read_listing
 
     if not folder.is_dir():
         raise ModelFileError(f"{folder} is no folder", remedy="give the folder that holds the images")

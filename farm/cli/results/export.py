@@ -10,8 +10,9 @@ from typing import IO, Annotated, Literal
 
 import typer
 
+from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL, ExperimentArgument
-from farm.cli.farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
+from farm.cli.measured import find_measured, tell_pruned
 from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
 from orchestrator.errors import SetupError
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from farm.access import open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL
-from farm.cli.farm_access import open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 
 group = typer.Typer(

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farm.access import open_database, settings_of
 from farm.cli.experiments.experiments import PANEL
-from farm.cli.farm_access import open_database, settings_of
 from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
 from orchestrator.errors import SetupError
 

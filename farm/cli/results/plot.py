@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from farm.access import LATEST, open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL, ExperimentArgument
-from farm.cli.farm_access import LATEST, find_measured, open_ledger, settings_of
+from farm.cli.measured import find_measured
 from farm.cli.output import JsonOption, StateOption, log, print_json
 
 from .results import gather

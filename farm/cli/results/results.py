@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.experiments.experiments import PANEL, ExperimentArgument
 from farm.cli.explain import hint
-from farm.cli.farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
+from farm.cli.measured import find_measured, tell_pruned
 from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, out, print_json, say
 from orchestrator.errors import ModelFileError, SetupError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import UnknownName
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Precision
 from orchestrator.model.experiment import Experiment

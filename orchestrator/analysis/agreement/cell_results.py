@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.expansion.expand import cells_of
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Workload

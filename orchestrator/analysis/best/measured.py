@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from orchestrator.analysis.comparison.ratio import Block
 from orchestrator.analysis.comparison.rows import nights_of
-from orchestrator.analysis.figures import BlockFigures, Mean
 from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts
+from orchestrator.figures import BlockFigures, Mean
 from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome

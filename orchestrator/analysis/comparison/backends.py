@@ -11,8 +11,9 @@ from itertools import combinations, starmap
 from statistics import median
 from typing import Literal, NamedTuple
 
-from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
-from orchestrator.analysis.statistics import Mode, Summary, block_value_ms, first_result_ms
+from orchestrator.analysis.statistics import Mode, Summary, block_value_ms
+from orchestrator.figures import NS_PER_MS, BlockFigures
+from orchestrator.figures.one_block import first_result_ms
 from orchestrator.model.device import Api, Source
 
 from .cell_blocks import Ratio, blocks_by_cell, quotient

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Interval, newest_attempts
+from orchestrator.figures import BlockFigures
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Summary, frames_per_s
+from orchestrator.analysis.statistics import Summary
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.one_block import frames_per_s
 from orchestrator.model.device import Api
 from orchestrator.model.job import Cell
 

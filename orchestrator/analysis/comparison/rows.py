@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from pydantic import FiniteFloat
 
-from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import Brief, Mode, newest_attempts
+from orchestrator.analysis.statistics import Mode, newest_attempts
 from orchestrator.analysis.statistics.setup import start_kind
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.brief import Brief
 from orchestrator.model.base import STRICT
 from orchestrator.model.device import Source
 from orchestrator.model.exclusion import Exclusion

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from orchestrator.analysis.comparison import METRICS, SideRow
 from orchestrator.analysis.comparison.matching import pairs_of
-from orchestrator.analysis.statistics.brief import BATTERY_CYCLES
+from orchestrator.figures.brief import BATTERY_CYCLES
 from orchestrator.model.base import Model
 
 Cause = Literal["candidate", "baseline", "device", "farm", "unknown"]

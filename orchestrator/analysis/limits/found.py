@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import prod
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, LimitSearch, Workload

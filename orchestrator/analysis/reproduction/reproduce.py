@@ -8,9 +8,9 @@ from math import exp
 
 from orchestrator.analysis.agreement import Agreement
 from orchestrator.analysis.comparison.backends import PaysFrom
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Finding, Published

@@ -8,7 +8,6 @@ blocks, and says how often such intervals hold the truth; its percentiles are me
 
 from __future__ import annotations
 
-from .brief import Brief, brief_of
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
 from .effect import Effect, detectable
 from .energies import TOO_SHORT, EnergyPerInference, EnergyUse, Figure, energy_of, energy_uses, reported_energy
@@ -32,11 +31,11 @@ from .resources import (
 )
 from .runs import MOST_RUNS, between_runs
 from .serial import SERIAL_BLOCKS, serial_correlation
-from .setup import SetupKind, SetupUse, first_result_ms, setup_uses, total_setup_ms
+from .setup import SetupKind, SetupUse, setup_uses
 from .spread import Spread
 from .stability import Stability, Verdict, stability
 from .summary import InvalidReason, Summary, newest_attempts, summarise
-from .throughput import Throughput, frames_per_s, throughput
+from .throughput import Throughput, throughput
 
 __all__ = [
     "MIN_BLOCKS",
@@ -44,7 +43,6 @@ __all__ = [
     "QUANTITIES",
     "SERIAL_BLOCKS",
     "TOO_SHORT",
-    "Brief",
     "CanaryVerdict",
     "CanaryWord",
     "ColdStart",
@@ -72,14 +70,11 @@ __all__ = [
     "Verdict",
     "between_runs",
     "block_value_ms",
-    "brief_of",
     "canary_verdicts",
     "cold_start",
     "detectable",
     "energy_of",
     "energy_uses",
-    "first_result_ms",
-    "frames_per_s",
     "latency",
     "layer_medians",
     "median_interval",
@@ -97,6 +92,5 @@ __all__ = [
     "throttling",
     "throughput",
     "told_of",
-    "total_setup_ms",
     "unresolved",
 ]

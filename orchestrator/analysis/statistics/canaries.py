@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import groupby
 from statistics import median
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.record import Outcome

@@ -8,11 +8,12 @@ from math import exp, hypot, log, sqrt
 from statistics import median
 from typing import Literal
 
-from orchestrator.analysis.figures import BlockFigures, Energy, Value
 from orchestrator.energy.doubts import SHORTEST_LOAD_S
+from orchestrator.figures import BlockFigures, Energy, Value
+from orchestrator.figures.one_block import is_short, uncertainty
 from orchestrator.model.base import Model
 from orchestrator.model.power import PowerSource, Scope
-from orchestrator.model.record import Doubt, DoubtCode
+from orchestrator.model.record import Doubt
 
 from .intervals import Interval, Method, median_interval, range_coverage
 from .resolution import Unresolved, unresolved
@@ -130,17 +131,6 @@ def _combine(energies: Sequence[Energy], *, watched: bool) -> EnergyUse:
         idle_power_w=over_blocks(lambda each: each.idle_power_w, energies, positive=True),
         net_blocks_j=tuple(each.per_inference_j.value for each in long if each.per_inference_j is not None),
     )
-
-
-def uncertainty(estimate: Value, gain: float) -> tuple[float, float]:
-    """The standard uncertainty of a block's energy without the gain's: what repetition makes smaller, and what not."""
-    random = sqrt(max(0.0, estimate.std**2 - (gain * estimate.value) ** 2 - estimate.systematic**2))
-    return random, estimate.systematic
-
-
-def is_short(energy: Energy) -> bool:
-    """Return whether the energy is void; under longer loads a slow gauge's doubt is told, but intervals hold."""
-    return energy.load_s < SHORTEST_LOAD_S and any(doubt.code is DoubtCode.SHORT_LOAD for doubt in energy.doubts)
 
 
 def _figure(found: Sequence[tuple[Value, float]], *, watched: bool, positive: bool) -> Figure:

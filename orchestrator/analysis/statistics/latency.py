@@ -7,7 +7,7 @@ from statistics import median
 
 from pydantic import Field
 
-from orchestrator.analysis.figures import Times
+from orchestrator.figures import Times
 from orchestrator.model.base import Model
 
 from .intervals import Interval

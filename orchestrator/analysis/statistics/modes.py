@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.one_block import first_result_ms, total_setup_ms
 from orchestrator.model.base import Model
 
 from .intervals import Interval
 from .resolution import Unresolved, median_of
-from .setup import first_result_ms, total_setup_ms
 
 Mode = Literal["steady", "cold", "sustained"]
 

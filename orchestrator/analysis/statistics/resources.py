@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from orchestrator.analysis.figures import BlockFigures, LayerTime
+from orchestrator.figures import BlockFigures, LayerTime
 from orchestrator.model.base import Model
 from orchestrator.model.record import LayerMemory
 

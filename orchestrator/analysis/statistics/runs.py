@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from math import log, sqrt
 from statistics import fmean, median, variance
 
+from orchestrator.figures.brief import Brief
 from orchestrator.model.record import Outcome
-
-from .brief import Brief
 
 FEWEST_RUNS = 3
 MOST_RUNS = 10

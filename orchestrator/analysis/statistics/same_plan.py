@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.figures import BlockFigures
 from orchestrator.model.axes import AXES
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Doubt, DoubtCode

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Literal, get_args
 
-from orchestrator.analysis.figures import NS_PER_MS, BlockFigures
+from orchestrator.figures import NS_PER_MS, BlockFigures
+from orchestrator.figures.one_block import first_result_ms, setup_steps_ms, total_setup_ms
 from orchestrator.model.base import Model
 from orchestrator.model.job import Cell
 
@@ -32,10 +33,6 @@ STEPS: dict[str, tuple[str, ...]] = {
 _OF_EVENT = {event: name for name, events in STEPS.items() for event in events}
 
 
-NOT_BEFORE_FIRST = ("slot", "readback")
-"""Events that are no set-up: the engine's slot is waited for because of others, and outputs are read afterwards."""
-
-
 class SetupUse(Model):
     """Starts of one kind, ms."""
 
@@ -50,22 +47,6 @@ class SetupUse(Model):
     readback_ms: float
     first_result_ms: float
     """Median over blocks of the time from a fresh process to its first result: set-up, first inference, read-back."""
-
-
-def setup_steps_ms(block: BlockFigures) -> dict[str, float]:
-    """Time that a block spent in each step of the agent before its first inference, in order of first appearance."""
-    return {name: spent / NS_PER_MS for name, spent in block.setup_ns.items() if name not in NOT_BEFORE_FIRST}
-
-
-def total_setup_ms(block: BlockFigures) -> float:
-    """Set-up time of a block: all that it did before its first inference."""
-    return sum(setup_steps_ms(block).values())
-
-
-def first_result_ms(block: BlockFigures) -> float:
-    """Return the time from a fresh process to its first result: set-up, first inference, read-back."""
-    after_ns = (block.first_ns or 0) + block.setup_ns.get("readback", 0)
-    return total_setup_ms(block) + after_ns / NS_PER_MS
 
 
 def median_block(blocks: Sequence[Mapping[str, float]]) -> dict[str, float]:

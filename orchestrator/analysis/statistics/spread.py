@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.incomplete_beta import f_tail
+from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.record import Doubt, DoubtCode
 

@@ -21,8 +21,8 @@ from statistics import correlation, fmean, median, stdev
 
 import numpy as np
 
-from orchestrator.analysis.figures import Times
 from orchestrator.analysis.student_t import t_quantile
+from orchestrator.figures import Times
 from orchestrator.model.base import Model
 
 from .intervals import range_coverage

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from pydantic import Field
 
-from orchestrator.analysis.figures import BlockFigures, LayerTime, Times, times_of
+from orchestrator.figures import BlockFigures, LayerTime, Times, times_of
+from orchestrator.figures.brief import Brief
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.job import Cell
 from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcome, Record, RunsOn
 
-from .brief import Brief
 from .effect import Effect, detectable
 from .energies import EnergyPerInference, EnergyUse, energy_doubts, energy_uses, reported_energy
 from .latency import Latency, latency

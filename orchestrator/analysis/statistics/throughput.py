@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.one_block import frames_per_s
 from orchestrator.model.base import Model
 from orchestrator.model.job import Cell
 
@@ -42,18 +43,6 @@ class Throughput(Model):
     def ms_per_frame(self) -> float | None:
         """Time of a sample, shared out over its frames."""
         return 1000 / self.frames_per_s if self.frames_per_s else None
-
-
-def frames_per_s(block: BlockFigures) -> float | None:
-    """A block's ratio of totals: all frames of its timed samples over all their time. None without a sample.
-
-    A ratio of two quantities is always so: the mean or median of the samples' ratios differs by per cents from it, and
-    weighs short samples like long ones. Blocks vary by everything that counts, so that the interval of the cell is over
-    them.
-    """
-    if block.rate is None or block.times is None or block.times.mean_ms <= 0:
-        return None
-    return 1000 * block.rate.frames / block.times.mean_ms
 
 
 def throughput(blocks: Sequence[BlockFigures], cell: Cell, *, watched: bool = False) -> Throughput | None:

@@ -13,9 +13,8 @@ from itertools import count
 from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, func, insert, select, update
 
 from orchestrator.errors import Unreadable
-from orchestrator.ledger import lanes
 from orchestrator.ledger.database import count_up, padded
-from orchestrator.ledger.queue import changes
+from orchestrator.ledger.queue import changes, lanes
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.said import holds
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS

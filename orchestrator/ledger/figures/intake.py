@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 from sqlalchemy.dialects import sqlite
 
-from orchestrator.analysis.figures import FIGURES_VERSION, BlockFigures, figures_of
 from orchestrator.errors import Unreadable
+from orchestrator.figures import FIGURES_VERSION, BlockFigures, figures_of
 from orchestrator.ledger.database import execute_many
 from orchestrator.ledger.tables import FIGURES
 from orchestrator.ledger.templates import Measured

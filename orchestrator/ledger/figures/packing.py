@@ -10,9 +10,8 @@ from isal import isal_zlib
 from pydantic import BaseModel
 from pydantic_core import from_json, to_json
 
-from orchestrator.analysis.figures import BlockFigures, PerLayer
-from orchestrator.analysis.statistics import Brief, brief_of
-from orchestrator.analysis.statistics.brief import COLUMNS
+from orchestrator.figures import BlockFigures, PerLayer
+from orchestrator.figures.brief import COLUMNS, Brief, brief_of
 from orchestrator.ledger.rows import PACK_LEVEL, AnyRow
 from orchestrator.model.record import Predictions
 

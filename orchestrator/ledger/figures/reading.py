@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, case, select
 
-from orchestrator.analysis.figures import FIGURES_VERSION, BlockFigures
-from orchestrator.analysis.statistics import Brief
-from orchestrator.analysis.statistics.brief import COLUMNS
+from orchestrator.figures import FIGURES_VERSION, BlockFigures
+from orchestrator.figures.brief import COLUMNS, Brief
 from orchestrator.ledger.rows import AnyRow, readable
 from orchestrator.ledger.tables import FIGURES
 

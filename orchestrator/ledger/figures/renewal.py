@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, select
 
-from orchestrator.analysis.figures import FIGURES_VERSION
+from orchestrator.figures import FIGURES_VERSION
 from orchestrator.ledger import records
 from orchestrator.ledger.queries import measured_by
 from orchestrator.ledger.tables import FIGURES, RECORDS

@@ -13,8 +13,8 @@ from functools import cache, partial
 from sqlalchemy import Connection, Integer, Select, bindparam, delete, func, select, update
 
 from orchestrator.ledger import templates
-from orchestrator.ledger.lanes import known_candidates
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
+from orchestrator.ledger.queue.lanes import known_candidates
 from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane, readable
 from orchestrator.ledger.tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 from orchestrator.model.job import Job

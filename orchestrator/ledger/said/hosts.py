@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
+from orchestrator.ledger.database import count_up
 from orchestrator.ledger.rows import HostRow, HostState
 from orchestrator.ledger.tables import HOSTS, OWNERS
 
@@ -27,7 +28,11 @@ def every(connection: Connection) -> list[HostRow]:
 
 
 def say(connection: Connection, name: str, state: HostState, secret_sha256: str | None = None) -> None:
-    """Replaces what was said before. `secret_sha256`: of its new secret; None: the one that it has."""
+    """Replaces what was said before. `secret_sha256`: of its new secret; None: the one that it has.
+
+    No attempt begins meanwhile: who begins one takes the counter of tokens first, too.
+    """
+    count_up(connection, "token", 0)
     secret = connection.scalar(select(HOSTS.c.secret_sha256).where(HOSTS.c.name == name)) or ""
     connection.execute(delete(HOSTS).where(HOSTS.c.name == name))
     row = {"name": name, "state": state, "since": time.time()}

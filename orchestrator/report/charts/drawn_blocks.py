@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.figures import BlockFigures
 
 from .rows import by_device, thin
 

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 
 from kernels.options import CONTRACTED
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Summary
+from orchestrator.figures import BlockFigures
 from orchestrator.model.record import Outcome
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, Look, backend_colours, looks

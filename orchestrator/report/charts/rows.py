@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from matplotlib.axes import Axes
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.analysis.statistics import Summary
+from orchestrator.figures import BlockFigures
 from orchestrator.model.device import Source
 from orchestrator.model.record import Record
 from orchestrator.report import wording

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from orchestrator.analysis.figures import NS_PER_MS, timed_ms
 from orchestrator.analysis.statistics import Summary, Throttling
+from orchestrator.figures import NS_PER_MS, timed_ms
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording
 from orchestrator.report.colours import Colours, Look, backend_colours, looks

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from orchestrator.analysis.figures import BlockFigures, Epoch
+from orchestrator.figures import BlockFigures, Epoch
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import FOREGROUND, Chart, bare, new_figure, style
 from orchestrator.report.heading import put_heading

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from orchestrator.analysis.figures import BlockFigures
+from orchestrator.figures import BlockFigures
 from orchestrator.model.record import Outcome
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from orchestrator.analysis.figures import BlockFigures, Trained
 from orchestrator.analysis.statistics import Summary
+from orchestrator.figures import BlockFigures, Trained
 from orchestrator.report import wording
 from orchestrator.report.section import Column, Section
 

@@ -1,5 +1,7 @@
 """Numbers, names and sources as text, the same in every form of report."""
 
+from orchestrator.model.quantity import counted
+
 from .energies import EnergyRow, energy, energy_basis, energy_groups, power_source, short_source
 from .exclusions import group_exclusions
 from .intervals import (
@@ -18,7 +20,7 @@ from .intervals import (
     told,
 )
 from .names import Naming, cell, few, naming, short_name, without
-from .quantities import counted, decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
+from .quantities import decimals, detects, joules, memory_size, ms, per_s, rounded, share, watts
 from .results import (
     MOST_REASONS,
     blocks,

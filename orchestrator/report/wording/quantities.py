@@ -8,11 +8,6 @@ NS_DECIMALS = 6
 PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"))
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 cell`, `2 cells`, `1,000 jobs`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def decimals(value: float, half_width: float | None = None, significant: int = 3) -> int:
     """Return the decimals for so many significant digits, but at most one past the first significant one of half an
     interval; negative where tens or hundreds are to be rounded."""

@@ -28,12 +28,12 @@ from pydantic import SecretStr
 from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 
-from farm import hosts
 from farm.join import joined, new_secret
 from farm.parts.part import free_port
 from farm.parts.redis_server import RedisServer
 from farm.parts.services import web
 from farm.reach import Reach, authority_of, certificates
+from orchestrator import acts
 from orchestrator.config import Settings
 from orchestrator.coordination import access, functions, keys
 from orchestrator.coordination.artifacts import Artifacts
@@ -50,6 +50,7 @@ from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.integration.orchestrator.hosts import Host
+from tests.integration.orchestrator.sites import ME, site
 from tests.servers import Server, required
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
@@ -245,7 +246,7 @@ def test_a_hostile_host_stops_nobody_else_and_gets_no_phone_of_theirs(
                 break
         else:
             pytest.fail(str(ledger.counts(experiment_id)))
-        hosts.remove(ledger, redis, "evil", force=True)
+        acts.remove_host(site(farm.settings, ledger, redis), ME, "evil", force=True)
         ledger.standing.admit_host("evil", hashlib.sha256(secret_of(farm, "evil")).hexdigest())
     assert [key for key in redis.keys("*evil*") if not key.startswith("_kombu")] == []
     assert not any("evil" in names for names in (redis.smembers(keys.SENDERS), redis.zrange(keys.HOSTS, 0, -1)))

@@ -17,6 +17,8 @@ import pytest
 from redis import Redis
 
 from farm.nightly import told_in
+from orchestrator import acts
+from orchestrator.acts import Door
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
@@ -28,6 +30,7 @@ from orchestrator.nightly import Night, Told, load
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.nightly.summary import summary
 from tests.integration.orchestrator.hosts import Host, answered
+from tests.integration.orchestrator.sites import by, site
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 
@@ -97,7 +100,7 @@ def teller() -> Teller:
 @pytest.fixture
 def keeper(settings: Settings, ledger: Ledger, redis: Redis, teller: Teller) -> Callable[[], Keeper]:
     """A new keeper each time: none remembers anything."""
-    return lambda: Keeper(settings, ledger, Inventory(redis), teller)
+    return lambda: Keeper(site(settings, ledger, redis), by("farm", Door.SCHEDULE), Inventory(redis), teller)
 
 
 def begun(keeper: Callable[[], Keeper], suite: Path) -> Night:
@@ -166,7 +169,7 @@ class Mortal:
     def __init__(self, ledger: Ledger, teller: Teller, patch: pytest.MonkeyPatch) -> None:
         self.acts: list[str] = []
         self._dead: set[tuple[str, int]] = set()
-        for owner, name in ((ledger, "submit"), (ledger.nights, "save"), (teller, "hear")):
+        for owner, name in ((acts, "submit_jobs"), (ledger.nights, "save"), (teller, "hear")):
             patch.setattr(owner, name, self._act(name, getattr(owner, name)))
 
     def _act(self, name: str, write: Callable[..., object]) -> Callable[..., object]:

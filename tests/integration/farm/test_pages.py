@@ -156,7 +156,7 @@ def addresses(pages: Farm) -> list[str]:
     return [
         "/", "/queue", "/experiments", f"/experiments/{pages.seen}", "/experiments/hostile-1", f"/jobs/{pages.job}",
         f"/jobs/{pages.hostile.job_id}", f"/devices/{pages.serial}", f"/devices/{hostile}", "/nights", "/hosts",
-        "/charts", "/glossary", "/sign-in", "/experiments/nothing", "/nowhere",
+        "/charts", "/audit", "/glossary", "/sign-in", "/experiments/nothing", "/nowhere",
     ]  # fmt: skip
 
 
@@ -312,7 +312,7 @@ def test_what_was_lost_or_failed_is_tried_again(pages: Farm, browser: Page) -> N
         browser.goto(address)
         assert browser.get_by_role("button", name="Retry").count() == 0
     signed_in(browser, pages)
-    for address, told in zip(addresses, ("1 job again in the queue", "1 job again in the queue"), strict=True):
+    for address, told in zip(addresses, ("1 job waits again", "1 job waits again"), strict=True):
         browser.goto(address)
         assert browser.locator(".said").count() == 0, "told twice"
         browser.get_by_role("button", name="Retry").click()

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from farm import holds
 from farm.parts.part import free_port
+from orchestrator.acts.holding import HOLD_S
 from orchestrator.ledger import Ledger
 from tests.source_tree import ROOT
 from tests.waiting import eventually
@@ -64,6 +64,6 @@ def test_a_killed_run_leaves_the_device_usable(tmp_path: Path, environment: dict
     eventually(lambda: not agents[0].is_running() or agents[0].status() == psutil.STATUS_ZOMBIE)
     with Ledger(f"sqlite:///{tmp_path / 'state' / 'ledger.sqlite'}") as ledger:
         (hold,) = ledger.standing.holds()
-        assert hold.until is not None and time.time() < hold.until <= time.time() + holds.HOLD_S
+        assert hold.until is not None and time.time() < hold.until <= time.time() + HOLD_S
     done = subprocess.run(command(tmp_path, 1), env=environment, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

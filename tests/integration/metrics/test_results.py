@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.analysis.figures import timed_ms, times_of
 from orchestrator.analysis.statistics import latency
+from orchestrator.figures import timed_ms, times_of
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.metrics import results

@@ -11,8 +11,8 @@ from orchestrator.errors import SetupError
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, RECORDS, TEMPLATES
-from orchestrator.upkeep import archives
-from orchestrator.upkeep.check import check
+from orchestrator.ledger.upkeep import archives
+from orchestrator.ledger.upkeep.check import check
 from tests.integration.orchestrator import ledgers
 
 NUMBERS = {"template_id", "lane_id", "changed", "kept_at"}

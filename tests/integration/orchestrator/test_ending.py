@@ -82,7 +82,7 @@ def test_the_end_is_in_the_range_and_near_the_middle() -> None:
 
 
 def test_many_blocks_cost_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    from orchestrator.analysis import block_times
+    from orchestrator.figures import block_times
 
     steps = []
     lasts = block_times.Drawn.lasts_s

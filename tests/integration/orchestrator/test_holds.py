@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from redis import Redis
 
-from farm import holds
+from orchestrator import acts
 from orchestrator.config import Settings
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
@@ -21,6 +21,7 @@ from tests.unit.orchestrator import make
 from tests.waiting import eventually
 
 from .hosts import Host, answered, send
+from .sites import by, site
 
 
 @pytest.fixture
@@ -98,7 +99,8 @@ def test_what_runs_on_a_held_device_is_finished(farm: Settings, redis: Redis, le
     scheduler = Scheduler(farm, ledger, redis)
     scheduler.tick()
     host.claim()
-    assert [each.serial for each in holds.hold(ledger, ["A"], "anna", None, "")] == ["A"]
+    done = acts.hold(site(farm, ledger, redis), by("anna"), ["A"])
+    assert [each.serial for each in done.running] == ["A"] and done.handed_back == []
     scheduler.tick()
     host.finish()
     scheduler.tick()
@@ -113,8 +115,8 @@ def test_what_is_handed_back_goes_elsewhere_and_pays_nothing(
     scheduler = Scheduler(farm, ledger, redis)
     (first,) = scheduler.tick().placed
     host.claim()
-    holds.hold(ledger, [first.serial], "anna", None, "")
-    holds.hand_back(ledger, redis, [first.serial])
+    done = acts.hold(site(farm, ledger, redis), by("anna"), [first.serial], now=True)
+    assert [each.serial for each in done.handed_back] == [first.serial] and done.running == []
     (second,) = scheduler.tick().placed
     assert {first.serial, second.serial} == {"A", "B"} and second.attempt == 2
     assert host.leases.standing(first.serial, first.token, host.worker) == "ended"

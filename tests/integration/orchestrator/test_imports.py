@@ -18,10 +18,10 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.incoming import pieces
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, LANES, RECORDS, TEMPLATES
+from orchestrator.ledger.upkeep import archives
+from orchestrator.ledger.upkeep.check import check
 from orchestrator.metrics.results import Results
 from orchestrator.model.device import Source
-from orchestrator.upkeep import archives
-from orchestrator.upkeep.check import check
 from tests.integration.orchestrator import ledgers
 from tests.servers import private_postgres
 

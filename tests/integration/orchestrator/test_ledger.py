@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Row, create_engine, text
 
-from orchestrator.analysis.figures import FIGURES_VERSION, figures_of
-from orchestrator.analysis.statistics import brief_of
 from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.expansion.expand import expand
+from orchestrator.figures import FIGURES_VERSION, figures_of
+from orchestrator.figures.brief import brief_of
 from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, blame
 from orchestrator.ledger.attempts import keep
 from orchestrator.ledger.tables import SCHEMA_VERSION

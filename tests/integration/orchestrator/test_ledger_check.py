@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.ledger import Ledger
+from orchestrator.ledger.upkeep.check import Fault, check
 from orchestrator.model.record import Outcome
-from orchestrator.upkeep.check import Fault, check
 from tests.integration.orchestrator import ledgers
 
 
@@ -40,7 +40,7 @@ def found(url: str) -> tuple[Counter[str], list[Fault]]:
 
 
 def test_a_whole_ledger_has_no_fault_and_every_row_is_read(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.upkeep.check.steps.BATCH", 2)  # pages end within tables, and at their end
+    monkeypatch.setattr("orchestrator.ledger.upkeep.check.steps.BATCH", 2)  # pages end within tables, and at their end
     rows, faults = found(url)
     assert faults == []
     assert {name: rows[name] for name in ("experiments", "jobs", "attempts", "records", "figures", "dead_records")} == {

@@ -17,10 +17,10 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.errors import SetupError
 from orchestrator.ledger import KeepResult, Ledger
+from orchestrator.ledger.upkeep import copies
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
-from orchestrator.upkeep import copies
 from tests.integration.orchestrator import ledgers
 from tests.integration.orchestrator.test_migrations import of_version_1
 from workers.spool import Spool

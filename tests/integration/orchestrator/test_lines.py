@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from farm import holds
+from orchestrator import acts
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.expansion.expand import expand
@@ -25,6 +25,7 @@ from tests.unit.orchestrator import make
 from tests.waiting import eventually
 
 from .hosts import Host, answered, send
+from .sites import by, site
 
 
 @pytest.fixture
@@ -207,17 +208,20 @@ def test_a_job_in_line_that_is_cancelled_does_not_begin(ledger: Ledger, schedule
 
 
 @pytest.mark.usefixtures("brief")
-def test_no_further_attempt_begins_on_a_held_device(ledger: Ledger, scheduler: Scheduler, host: Host) -> None:
+def test_no_further_attempt_begins_on_a_held_device(
+    farm: Settings, ledger: Ledger, scheduler: Scheduler, host: Host
+) -> None:
     submit(ledger, blocks=3)
     placed(scheduler)
     ours = claimed(host)
-    holds.hold(ledger, ["A"], "anna", None, "")
+    anna = site(farm, ledger, host.redis), by("anna")
+    acts.hold(*anna, ["A"])
     scheduler.tick()
     assert go_on(host, ours, 1) == "recalled"
     ledger.standing.end_hold("A")
     scheduler.tick()
     assert go_on(host, ours, 1) == "held"
-    holds.hand_back(ledger, host.redis, ["A"])
+    acts.hold(*anna, ["A"], now=True)
     assert go_on(host, ours, 2) == "ended" and {row.cause for row in ledger.jobs("e-1")} == {"device_held"}
 
 

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from orchestrator import acts
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.news import News
 from orchestrator.ledger import Ledger
 from orchestrator.scheduling.scheduler import run
-from orchestrator.submission.submit import submit
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 
 from .hosts import Host, HostThread
+from .sites import ME, site
 
 TICK_S = 3600.0
 """A farm that waits for its tick once does not end within the test."""
@@ -50,7 +51,7 @@ def test_submissions_records_and_free_devices_begin_a_turn(
     at_work.start()
     try:
         with Ledger(slow_farm.ledger) as ledger:
-            found = submit(slow_farm, ledger, host.inventory, make.many(4), tmp_path)
+            found = acts.submit(site(slow_farm, ledger, redis), ME, make.many(4), tmp_path)
             counts = {"ok": len(found.expansion.jobs)}
             eventually(
                 lambda: ledger.counts(found.experiment_id) == counts, what=lambda: ledger.counts(found.experiment_id)

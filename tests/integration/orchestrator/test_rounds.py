@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from orchestrator import acts
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
@@ -28,6 +29,7 @@ from orchestrator.scheduling.scheduler import Scheduler
 from tests.unit.orchestrator import make
 
 from .hosts import Host, answered
+from .sites import ME, site
 
 NO_FILES = Artifacts(Path("/nowhere"))
 NETWORKS = ("lenet", "cifar10_quick", "autoencoder_784", "squeezenet_v1_0")
@@ -279,12 +281,9 @@ def test_rounds_of_an_older_ledger_count_the_blocks_that_have_no_figures_yet(far
 def test_submitting_keeps_the_reserve_and_resuming_finds_it(
     farm: Settings, redis: Redis, ledger: Ledger, tmp_path: Path
 ) -> None:
-    from orchestrator.submission.submit import submit as hand_in
-
-    inventory = Inventory(redis)
-    inventory.announce_device(make.device("A"))
+    Inventory(redis).announce_device(make.device("A"))
     wanted = experiment(blocks=2, target_interval=0.1)
-    first = hand_in(farm, ledger, inventory, wanted, tmp_path)
-    resumed = hand_in(farm, ledger, inventory, wanted, tmp_path)
+    first = acts.submit(site(farm, ledger, redis), ME, wanted, tmp_path)
+    resumed = acts.submit(site(farm, ledger, redis), ME, wanted, tmp_path)
     assert resumed.resumed and resumed.expansion.jobs == first.expansion.jobs
     assert len(first.expansion.reserve) == 1 and resumed.expansion.reserve == first.expansion.reserve

@@ -17,9 +17,8 @@ from redis import Redis
 from typer.testing import CliRunner
 
 from farm.cli.app import application
-from orchestrator import spec
+from orchestrator import acts, spec
 from orchestrator.config import Settings
-from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import SpecError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api
@@ -30,11 +29,11 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.report.gathering import gather
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.strategies import Place, Result, foreign_process, own
-from orchestrator.submission.submit import submit
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 
 from .hosts import Host, answered
+from .sites import ME, site
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "strategies"
 MOST_FRAMES_PER_S = {"A": 100.0, "B": 200.0}
@@ -65,7 +64,7 @@ def run(
     """An experiment to its end, each turn by a scheduler that has never seen it."""
     host = Host(farm, redis, [make.device(serial, make.api(Api.CPU)) for serial in "AB"], answer)
     host.announce()
-    experiment_id = submit(farm, ledger, Inventory(redis), spec.load(file), file.parent).experiment_id
+    experiment_id = acts.submit(site(farm, ledger, redis), ME, spec.load(file), file.parent).experiment_id
     for _ in range(turns):
         host.announce()
         with closing(Scheduler(farm, ledger, redis)) as scheduler:
@@ -291,7 +290,7 @@ def test_a_turn_does_not_wait_for_a_strategy(
     host = Host(farm, redis, [make.device(serial, make.api(Api.CPU)) for serial in "AB"], measured)
     host.announce()
     file = EXAMPLE / "larger_batches.yaml"
-    mine = submit(farm, ledger, Inventory(redis), spec.load(file), file.parent).experiment_id
+    mine = acts.submit(site(farm, ledger, redis), ME, spec.load(file), file.parent).experiment_id
     with closing(Scheduler(farm, ledger, redis)) as scheduler:
         for _ in range(3):
             scheduler.tick()

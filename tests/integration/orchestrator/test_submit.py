@@ -11,6 +11,7 @@ import pytest
 from onnx import helper
 from redis import Redis
 
+from orchestrator.acts import Submission, submit
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
@@ -19,10 +20,11 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Range, Side, Sides, Workload
 from orchestrator.model.record import Outcome
-from orchestrator.submission.submit import Submission, submit
 from tests.unit.kernels.front.onnx_models import save_model
 from tests.unit.orchestrator import make
 from workers.plans.plan_store import Plans
+
+from .sites import ME, site
 
 
 @pytest.fixture
@@ -36,10 +38,11 @@ class Desk:
 
     def __init__(self, farm: Settings, redis: Redis, ledger: Ledger, base: Path) -> None:
         self.farm, self.ledger, self.base, self.inventory = farm, ledger, base, Inventory(redis)
+        self.site = site(farm, ledger, redis)
         self.inventory.announce_device(make.device("A"))
 
     def submit(self, experiment: Experiment, *, again: bool = False) -> Submission:
-        return submit(self.farm, self.ledger, self.inventory, experiment, self.base, again=again)
+        return submit(self.site, ME, experiment, self.base, again=again)
 
     def finish(self, submission: Submission) -> None:
         for job in submission.expansion.jobs:

@@ -8,7 +8,7 @@ import sqlite3
 import time
 import tracemalloc
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from redis import Redis
 from sqlalchemy import Engine, event
 
+from orchestrator.acts import ACTS, Actor, Door
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
+from orchestrator.errors import FarmError
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, JobRow, JobState, Ledger, Start
 from orchestrator.model.device import Health
@@ -34,6 +36,7 @@ from tests.unit.orchestrator import make
 from tests.waiting import eventually
 
 from .hosts import Host, answered, send
+from .sites import site
 
 LIMIT = 3
 """Sessions of a host."""
@@ -107,6 +110,19 @@ class Farm:
         self.served: dict[str, float] = {}
         self.sequence: dict[str, int] = {}
         self.submitted = 0
+        self.site = site(farm, ledger, redis)
+        self.audit: list[tuple[str, Door, str, str]] = []
+        """The acts that were done, as a person would write them down."""
+
+    def act(self, name: str, *given: object) -> bool:
+        """Have somebody act, by any door; return whether anything was done."""
+        who = "carol" if name == "submit jobs" else self.random.choice(["anna", "bob"])  # a hold lets its holder's in
+        actor = Actor(who, self.random.choice([*Door]))
+        with suppress(FarmError):  # it is held by the other one, or nobody announces it
+            done = ACTS[name](self.site, actor, *given)
+            self.audit += [(actor.who, actor.door, name, done.on)] * done.did
+            return done.did
+        return False
 
     def submit(self) -> None:
         """Jobs for any, for each or for one of the phones."""
@@ -115,12 +131,12 @@ class Farm:
         count = self.random.choice(["any", "all"])
         experiment = make.many(self.random.randint(1, 3), count=count, priority=self.random.choice([0, 0, 1]))
         jobs = expand(experiment, name, phones).jobs
-        self.ledger.submit(name, experiment, jobs)
+        self.act("submit jobs", name, experiment, jobs)
         self.sequence |= {job.job_id: index for index, job in enumerate(jobs)}
 
     def cancel(self) -> None:
         if rows := self.ledger.experiments():
-            self.ledger.cancel(self.random.choice(rows).id)
+            self.act("cancel", self.random.choice(rows).id)
 
     def claim(self) -> None:
         self.host.claim()
@@ -146,7 +162,7 @@ class Farm:
 
     def retry(self) -> None:
         if rows := self.ledger.experiments():
-            self.ledger.retry(self.random.choice(rows).id)
+            self.act("retry", self.random.choice(rows).id)
 
     def change(self) -> None:
         """A phone goes, comes back, cools."""
@@ -161,8 +177,8 @@ class Farm:
     def hold(self) -> None:
         """Somebody takes a phone for themselves, or has it back."""
         serial = self.random.choice("ABCDEF")
-        if not self.ledger.standing.end_hold(serial):
-            self.ledger.standing.hold([serial], "anna", self.random.choice([None, time.time() + 1000]))
+        if not self.act("release", serial):
+            self.act("hold", [serial], self.random.choice([None, time.time() + 1000]))
 
     def another(self) -> None:
         """A scheduler that starts beside, or instead."""
@@ -222,6 +238,8 @@ def test_following_changes_places_what_a_look_at_everything_does(
         for _ in range(steps):
             tried.random.choice(tried.acts)()
             tried.turn()
+        rows = reversed(ledger.audit.newest(len(tried.audit) + 1))
+        assert [(row.who, row.door, row.act, row.target) for row in rows] == tried.audit
 
 
 def test_a_job_that_waits_again_is_seen_though_nothing_else_happens(farm: Settings, redis: Redis) -> None:

@@ -22,7 +22,7 @@ from typer.main import get_command
 from dashboards.web.access import Access
 from dashboards.web.app import Pages, make_app
 from farm.cli.app import application
-from farm.web.deeds import Deeds
+from orchestrator import acts
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
@@ -33,15 +33,16 @@ from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.runs.queueing import QueueRunBody
 from orchestrator.ledger.tables import METADATA
+from orchestrator.ledger.upkeep.check import check
 from orchestrator.metrics.queue import queue_families
 from orchestrator.model.lease import Assignment
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
-from orchestrator.upkeep.check import check
 from tests.unit.orchestrator import make
 
 from .hosts import Host
+from .sites import ME, site
 
 
 @pytest.fixture
@@ -299,6 +300,8 @@ def test_any_column_of_any_row_costs_that_row_alone(
     scheduler.tick()
     ledger.standing.say_of_host("other", HostState.DRAINING)
     ledger.standing.hold(["C"], "me")
+    acts.release(site(farm, ledger, redis), ME, "C")
+    ledger.standing.hold(["C"], "me")
     ledger.dead.set_aside(b"x", "why", host="lab", name="n")
     ledger.nights.begin("night-1", "suite", 1.0, b"{}")
     ledger.nights.schedule("suite", "file", "0 0 * * *", b"{}")
@@ -318,14 +321,14 @@ def test_any_column_of_any_row_costs_that_row_alone(
                 lambda: fresh,
                 lambda: redis,
                 Access("token"),
-                Deeds(farm, lambda: fresh, lambda: redis),
+                lambda: site(farm, fresh, redis),
                 farm.state,
                 lambda: "",
             )
         )
         jobs = [job_id for number in range(3) for job_id in ids_of(farm, f"bad-{number}")]
         for path in ("/", "/queue", "/experiments", "/experiments/good-1", "/experiments/bad-1", "/nights", "/hosts",
-                     "/devices/A", "/devices/C", *(f"/jobs/{job_id}" for job_id in jobs[:2])):  # fmt: skip
+                     "/audit", "/devices/A", "/devices/C", *(f"/jobs/{job_id}" for job_id in jobs[:2])):  # fmt: skip
             status, text = asyncio.run(answer(pages, path))
             assert status < 500, (what, path, text)
     told = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url}
@@ -339,6 +342,7 @@ def test_any_column_of_any_row_costs_that_row_alone(
         ["devices"],
         ["host", "list"],
         ["nightly", "show"],
+        ["audit"],
     ):
         shown = CliRunner().invoke(farm_command(), command, env=told)
         assert "report it" not in shown.output and isinstance(shown.exception, SystemExit | FarmError | None), (

@@ -20,7 +20,9 @@ import yaml
 
 from benchmarks.farm.serving import spec_of
 from device_agent.build import binary
-from farm import holds, serving
+from farm import serving
+from farm.access import COMMAND_LINE, site_of, user_by
+from orchestrator.acts import held, holding
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.ledger import Ledger
@@ -208,15 +210,18 @@ def test_what_is_refused(lab: Wiring, lab_settings: Settings, ledger: Ledger) ->
     ledger.standing.hold(["local-cpu"], "somebody else")
     with pytest.raises(NoData, match="needs 1 devices, and 0 are free"):
         run(make(servers=[{"name": "s", "devices": 'kind == "workstation"'}]), lab_settings, ledger)
-    with pytest.raises(DeviceBusy, match="is held"), holds.held(ledger, ["local-cpu"], "n"):
+    with (
+        pytest.raises(DeviceBusy, match="is held"),
+        held(site_of(lab_settings, ledger), user_by(COMMAND_LINE), ["local-cpu"], "n"),
+    ):
         pass
 
 
 def test_a_hold_is_renewed_as_long_as_its_block_lasts(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holds, "HOLD_S", 0.4)
-    with holds.held(ledger, ["A", "B"], "n"):
-        first_end = time.time() + holds.HOLD_S
-        monkeypatch.setattr(holds, "HOLD_S", 60.0)  # what is renewed lasts, however busy this machine is
+    monkeypatch.setattr(holding, "HOLD_S", 0.4)
+    with held(site_of(Settings(), ledger), user_by(COMMAND_LINE), ["A", "B"], "n"):
+        first_end = time.time() + holding.HOLD_S
+        monkeypatch.setattr(holding, "HOLD_S", 60.0)  # what is renewed lasts, however busy this machine is
         found = ledger.standing.holds
         eventually(lambda: [hold.serial for hold in found() if (hold.until or 0.0) > first_end] == ["A", "B"])
     assert ledger.standing.holds() == []
@@ -225,11 +230,11 @@ def test_a_hold_is_renewed_as_long_as_its_block_lasts(ledger: Ledger, monkeypatc
 def test_a_hold_of_a_run_that_was_killed_is_taken_over(ledger: Ledger) -> None:
     """One that the same user has for longer than a run says that it lives stays as it is."""
     me, now = getpass.getuser(), time.time()
-    ledger.standing.hold(["A"], me, now + holds.HOLD_S, "killed")
+    ledger.standing.hold(["A"], me, now + holding.HOLD_S, "killed")
     ledger.standing.hold(["B"], me, now + 3600.0, "lent")
     ledger.standing.hold(["C"], me, None, "mine")
     before = {hold.serial: hold.since for hold in ledger.standing.holds()}
-    with holds.held(ledger, ["A", "B", "C"], "n"):
+    with held(site_of(Settings(), ledger), user_by(COMMAND_LINE), ["A", "B", "C"], "n"):
         assert [hold.note for hold in ledger.standing.holds()] == ["n", "lent", "mine"]
         assert {hold.serial: hold.since for hold in ledger.standing.holds()} == before
     assert [hold.serial for hold in ledger.standing.holds()] == ["B", "C"]
@@ -240,7 +245,7 @@ def test_a_hold_that_ended_by_itself_is_taken_again_and_a_released_one_is_not(le
     serials = ["A", "B", "C", "D"]
     ledger.standing.hold(serials, "me", time.time() + 60.0)
     since = {hold.serial: hold.since for hold in ledger.standing.holds()}
-    renewal = holds.Renewal(ledger, serials, "me", "n")
+    renewal = holding.Renewal(ledger, serials, "me", "n")
     ledger.standing.end_hold("A")
     ledger.standing.end_hold("D")
     ledger.standing.hold(["D"], "somebody else")
@@ -254,7 +259,7 @@ def test_a_hold_that_ended_by_itself_is_taken_again_and_a_released_one_is_not(le
     renewal.renew()
     found = [(hold.serial, hold.who) for hold in ledger.standing.holds()]
     assert found == [("B", "me"), ("C", "somebody else"), ("D", "somebody else")]
-    assert renewal.still_held() == ["B"] and renewal.until > time.time() + holds.HOLD_S / 2
+    assert renewal.still_held() == ["B"] and renewal.until > time.time() + holding.HOLD_S / 2
 
 
 def test_the_capacity_of_a_device(settings: Settings, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ import pytest
 
 from benchmarks.statistics.energy import judge
 from benchmarks.statistics.simulated_power import WORLDS, Block, World, block
-from orchestrator.analysis.figures import Value
 from orchestrator.analysis.statistics.energies import _figure
 from orchestrator.energy import BlockEnergy, block_energy
 from orchestrator.energy.refreshes import even_times, news_of
 from orchestrator.energy.sources import origins
 from orchestrator.energy.windows import integral, rest_windows
+from orchestrator.figures import Value
 from orchestrator.model.power import PowerSeries
 from orchestrator.model.record import DoubtCode
 

@@ -28,7 +28,7 @@ from farm.cli.demo import _all_measured
 from farm.endpoints import Endpoints, StateLock, write
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
-from orchestrator.upkeep.copies import JUMP
+from orchestrator.ledger.upkeep.copies import JUMP
 from tests.servers import required
 from tests.unit.orchestrator import make
 
@@ -38,7 +38,7 @@ COMMANDS = set(typer.main.get_command(application()).commands)  # type: ignore[a
 EXPECTED = {
     "up", "down", "doctor", "devices", "enrol", "networks", "run", "status", "watch", "results", "report", "cancel",
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
-    "tune", "dataset", "agreement", "records", "retry", "ledger", "host", "hold", "compare", "changes",
+    "tune", "dataset", "agreement", "audit", "records", "retry", "ledger", "host", "hold", "compare", "changes",
     "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics", "explain",
 }  # fmt: skip
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from orchestrator.analysis.figures import timed_ms
 from orchestrator.exchange import long_rows, row_files
 from orchestrator.exchange.power_traces import read_trace
+from orchestrator.figures import timed_ms
 from orchestrator.ledger import Ledger
 from orchestrator.model.experiment import Workload
 from orchestrator.model.power import GaugeCalibration, PowerSeries, PowerSource, Scope

@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import create_engine
 
-from orchestrator.analysis.figures import timed_ms
 from orchestrator.config import Settings
+from orchestrator.figures import timed_ms
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.results import Results
 from orchestrator.model.device import Source

@@ -12,10 +12,10 @@ import pytest
 
 from orchestrator.analysis.comparison import rows_of
 from orchestrator.analysis.comparison.verdict import share_of
-from orchestrator.analysis.figures import BlockFigures, times_of
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
-from orchestrator.analysis.statistics import brief_of
+from orchestrator.figures import BlockFigures, times_of
+from orchestrator.figures.brief import brief_of
 from orchestrator.model.device import Api, Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Side, Sides, Workload

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.analysis.statistics import Brief
+from orchestrator.figures.brief import Brief
 from orchestrator.ledger.figures import packing
 
 MARKS = st.text('a{},:"[]\\', max_size=6)

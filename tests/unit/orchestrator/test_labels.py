@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.acts.submission.labels import read_labels, read_listing
 from orchestrator.errors import ModelFileError
-from orchestrator.submission.labels import read_labels, read_listing
 
 
 def written(tmp_path: Path, text: str) -> Path:

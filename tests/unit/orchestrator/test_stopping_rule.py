@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.analysis.figures import BlockFigures, Energy, Value, times_of
 from orchestrator.analysis.statistics import median_interval, relative_half_width
 from orchestrator.analysis.stopping_rule import LEAST_BLOCKS, Need, decide, energy_values
+from orchestrator.figures import BlockFigures, Energy, Value, times_of
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.power import PowerSource, Scope

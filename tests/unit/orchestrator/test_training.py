@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from orchestrator.acts.submission.prepare import prepare
+from orchestrator.acts.submission.training_sets import enlarged, kept
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import ModelFileError
 from orchestrator.model.axes import unused
 from orchestrator.model.experiment import Experiment, Training
-from orchestrator.submission.prepare import prepare
-from orchestrator.submission.training_sets import enlarged, kept
 
 COUNT = 12
 

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import PrivateAttr
 
 from orchestrator.analysis.comparison.one_thread import with_gains
-from orchestrator.analysis.figures import BlockFigures, figures_of
 from orchestrator.analysis.statistics import Mode, Summary, newest_attempts, summarise
+from orchestrator.figures import BlockFigures, figures_of
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from orchestrator.model.event import Layer, Memory, Phase, Power, Sample, Setup
 from orchestrator.model.experiment import Experiment, Workload

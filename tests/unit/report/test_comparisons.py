@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.analysis.comparison import compare, rows_of, sides_of
-from orchestrator.analysis.statistics import brief_of
+from orchestrator.figures.brief import brief_of
 from orchestrator.model.device import Api, Source
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Experiment, Published

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.analysis.figures import BlockFigures, figures_of, mean_of, times_of
-from orchestrator.analysis.figures.times import QUANTILES
 from orchestrator.analysis.statistics import latency
+from orchestrator.figures import BlockFigures, figures_of, mean_of, times_of
+from orchestrator.figures.times import QUANTILES
 from orchestrator.report.charts.drawn_blocks import MAX_BLOCKS, drawn_blocks
 
 from . import everything

@@ -8,10 +8,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from orchestrator.analysis.figures import BlockFigures, times_of
-from orchestrator.analysis.statistics import MOST_RUNS, Spread, between_runs, brief_of
+from orchestrator.analysis.statistics import MOST_RUNS, Spread, between_runs
 from orchestrator.analysis.statistics.modes import block_value_ms
 from orchestrator.analysis.statistics.spread import sessions_doubt, spread
+from orchestrator.figures import BlockFigures, times_of
+from orchestrator.figures.brief import brief_of
 from orchestrator.model.device import Source
 from orchestrator.model.record import DoubtCode, Outcome
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.analysis.figures import times_of
 from orchestrator.analysis.statistics import Latency, latency
 from orchestrator.analysis.statistics.summary import _natural
+from orchestrator.figures import times_of
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
 from orchestrator.model.record import DoubtCode, Outcome, Record

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.analysis.statistics import Summary, brief_of, throughput
+from orchestrator.analysis.statistics import Summary, throughput
 from orchestrator.analysis.stopping_rule import decide
+from orchestrator.figures.brief import brief_of
 from orchestrator.metrics.result_families import ResultLabels, result_families
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Sampling

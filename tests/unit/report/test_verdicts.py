@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.analysis.figures import BlockFigures, times_of
 from orchestrator.analysis.statistics import (
     CanaryWord,
     Stability,
@@ -24,6 +23,7 @@ from orchestrator.analysis.statistics import (
     stability,
     throttling,
 )
+from orchestrator.figures import BlockFigures, times_of
 from orchestrator.model.event import Sample
 from orchestrator.model.record import Outcome, Record
 

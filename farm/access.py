@@ -1,19 +1,19 @@
-"""Open the farm's ledger, inventory and leases for a command."""
+"""Open the farm of a state folder: its settings, ledger, inventory and leases, and the site of acts on it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import ServiceDown, SetupError, UnknownName
 
-from .output import log, say
-
 if TYPE_CHECKING:
+    from orchestrator.acts import Actor, PutBack, Site
     from orchestrator.config import Settings
     from orchestrator.coordination.inventory import Inventory
     from orchestrator.coordination.leases import Leases
@@ -24,7 +24,31 @@ if TYPE_CHECKING:
     from orchestrator.model.waiting import WaitReason
 
 LATEST = "latest"
+COMMAND_LINE, PAGE, NOTEBOOK, SCHEDULE = "command line", "page", "notebook", "schedule"
 SHOWN_FARMS = 4
+
+
+@dataclass(frozen=True)
+class OwnPhones:
+    """`orchestrator.acts.Phones` over this machine's adb server and journals."""
+
+    settings: Settings
+
+    def left_behind(self) -> Sequence[str]:
+        from workers.discovery.crash_recovery import left_behind
+
+        return left_behind(self.settings.state)
+
+    def restore(self, serials: Iterable[str]) -> Sequence[PutBack]:
+        from orchestrator.acts import PutBack
+        from workers.discovery.crash_recovery import restore_devices
+
+        return [PutBack(**asdict(each)) for each in restore_devices(self.settings, serials)]
+
+    def let_be(self, serial: str) -> bool:
+        from workers.discovery.crash_recovery import let_be
+
+        return let_be(self.settings.state, serial)
 
 
 def settings_of(state: Path | None) -> Settings:
@@ -57,6 +81,30 @@ def open_ledger(settings: Settings, *, new: bool = False) -> Iterator[Ledger]:
 
 
 @contextmanager
+def open_site(settings: Settings, *, new: bool = False) -> Iterator[Site]:
+    """The site of acts on the farm; works whether or not it runs. `new`: make its ledger where there is none.
+
+    Raises SetupError, ServiceDown.
+    """
+    with open_ledger(settings, new=new) as ledger:
+        yield site_of(settings, ledger)
+
+
+def site_of(settings: Settings, ledger: Ledger | None) -> Site:
+    from orchestrator.acts import Site
+
+    return Site(settings, ledger, lambda: connect(settings), OwnPhones(settings))
+
+
+def user_by(door: str) -> Actor:
+    """The user of this process, who acts by a door."""
+    from orchestrator.ledger import Actor, Door
+    from orchestrator.ledger.experiments import user
+
+    return Actor(user(), Door(door))
+
+
+@contextmanager
 def open_database(settings: Settings) -> Iterator[Database]:
     """The database under the ledger, for its upkeep; the same."""
     from orchestrator.ledger.database import Database
@@ -66,9 +114,13 @@ def open_database(settings: Settings) -> Iterator[Database]:
         yield database
 
 
+def has_ledger(settings: Settings) -> bool:
+    return bool(settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
+
+
 def find_ledger(settings: Settings) -> None:
     """Raises SetupError where there is none, and would be made."""
-    missing = not (settings.ledger_url or settings.redis_url or settings.ledger_file.exists())
+    missing = not has_ledger(settings)
     if missing and (host := of_a_host(settings)):
         raise host
     if missing and not settings.state.is_file():
@@ -157,39 +209,13 @@ def labels_of(settings: Settings, experiment: Experiment) -> tuple[int, ...] | N
 
     Raises ModelFileError where they cannot be read.
     """
+    from orchestrator.acts.submission.labels import read_labels
     from orchestrator.coordination.artifacts import Artifacts
-    from orchestrator.submission.labels import read_labels
 
     dataset = experiment.workload.dataset
     if dataset is None or dataset.labels_sha256 is None:
         return None
     return read_labels(Artifacts(settings.state).path(dataset.labels_sha256))
-
-
-def find_measured(ledger: Ledger, name: str) -> ExperimentRow:
-    """The same for what shows results: says so where the one that is meant was cancelled and an older one has more."""
-    row = find_experiment(ledger, name)
-    older = ledger.experiments() if row.counts.get("cancelled") else []
-    same = [each for each in older if each.experiment.name == row.experiment.name]
-    more = [each for each in same if _measured(each) > _measured(row) and each.submitted_at < row.submitted_at]
-    if more:
-        log().print(
-            f"{row.id} was cancelled with {_measured(row)} jobs ok; before it {more[-1].id} had {_measured(more[-1])}: "
-            "give that id to see it",
-            markup=False,
-        )
-    return row
-
-
-def tell_pruned(ledger: Ledger, experiment_id: str) -> None:
-    """Say which raw records the ledger has no more, and how they come back."""
-    for file, count in ledger.pruned(experiment_id).items():
-        back = f"`farm ledger adopt {shlex.quote(file)}` brings them back" if file else "no archive holds them"
-        say(f"{count} raw records were pruned: {back}")
-
-
-def _measured(row: ExperimentRow) -> int:
-    return row.counts.get("ok", 0)
 
 
 def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
@@ -207,3 +233,11 @@ def find_experiment(ledger: Ledger, name: str) -> ExperimentRow:
     near = get_close_matches(name, [*names, *names.values()], n=3) or [*names][-3:]
     hint = f"did you mean {' or '.join(dict.fromkeys(near))}? `farm status` lists all"
     raise UnknownName(f"there is no experiment {name!r} in the ledger", remedy=hint)
+
+
+def experiment_or_job(ledger: Ledger, name: str) -> str:
+    """Return an experiment's id by its id or name; anything else is taken as a job's id."""
+    try:
+        return find_experiment(ledger, name).id
+    except UnknownName:
+        return name

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyarrow import parquet
 from sqlalchemy import Connection, func, insert, select
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import NoData, SetupError
+from orchestrator.figures import BlockFigures
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.experiments import one
 from orchestrator.ledger.figures.packing import unpacked

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from orchestrator.analysis.figures import BlockFigures, Value
 from orchestrator.model.record import Outcome
 
-from .energies import is_short, uncertainty
-from .setup import first_result_ms, total_setup_ms
-from .throughput import frames_per_s
+from .block import BlockFigures, Value
+from .one_block import first_result_ms, frames_per_s, is_short, total_setup_ms, uncertainty
 
 BATTERY_CYCLES = "battery cycles"
 _OK = Outcome.OK  # members of an enum are slow to look up

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from orchestrator.analysis.figures import BlockFigures
-from orchestrator.analysis.statistics import frames_per_s
+from orchestrator.figures import BlockFigures
+from orchestrator.figures.one_block import frames_per_s
 from orchestrator.model.job import AnyJob
 
 FORMAT = 1

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import Connection, delete, func, insert, select
 
 from orchestrator.errors import UnknownName
-
-from .database import Database
-from .rows import DeadRecord, KeepResult
-from .tables import ATTEMPTS, DEAD_RECORDS
+from orchestrator.ledger.database import Database
+from orchestrator.ledger.rows import DeadRecord, KeepResult
+from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS
 
 _COLUMNS = (
     *(DEAD_RECORDS.c[name] for name in ("id", "name", "reason", "host", "set_aside_at")),

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table
 
-from orchestrator.analysis.figures import FIGURES_VERSION
 from orchestrator.errors import Unreadable
+from orchestrator.figures import FIGURES_VERSION
 from orchestrator.ledger.figures import packing
 from orchestrator.ledger.guard.column_types import misfit
-from orchestrator.ledger.lanes import candidates_of
+from orchestrator.ledger.queue.lanes import candidates_of
 from orchestrator.ledger.records import stored
 from orchestrator.ledger.rows import AnyRow, read_row, unpack
 from orchestrator.ledger.templates import JobReader

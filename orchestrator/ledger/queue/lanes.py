@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select
 
-from .database import parts
-from .rows import readable
-from .tables import CHOICE_DEVICES, CHOICES, LANES
+from orchestrator.ledger.database import parts
+from orchestrator.ledger.rows import readable
+from orchestrator.ledger.tables import CHOICE_DEVICES, CHOICES, LANES
 
 _CANDIDATES_TEXT: TypeAdapter[tuple[str, ...]] = TypeAdapter(Annotated[tuple[str, ...], Field(min_length=1)])
 _THESE: BindParameter[int] = bindparam("these", expanding=True)

@@ -13,14 +13,14 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from orchestrator.analysis.figures import BlockFigures
 from orchestrator.errors import SetupError
-from orchestrator.ledger import lanes
+from orchestrator.figures import BlockFigures
 from orchestrator.ledger.attempts import record_columns
 from orchestrator.ledger.database import Database, count_up
 from orchestrator.ledger.experiments import is_there
 from orchestrator.ledger.figures import packing
 from orchestrator.ledger.incoming.pieces import Pieces, coming, pieces
+from orchestrator.ledger.queue import lanes
 from orchestrator.ledger.records import stored
 from orchestrator.ledger.rows import pack_json
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, RECORDS, TEMPLATES

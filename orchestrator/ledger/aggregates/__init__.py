@@ -1,0 +1,1 @@
+"""Aggregates for the exporter, of a transaction that only reads."""

@@ -1,0 +1,19 @@
+"""A farm on which tests act, and who acts."""
+
+from __future__ import annotations
+
+from redis import Redis
+
+from orchestrator.acts import Actor, Door, Site
+from orchestrator.config import Settings
+from orchestrator.ledger import Ledger
+
+ME = Actor("me", Door.COMMAND_LINE)
+
+
+def by(who: str, door: Door = Door.COMMAND_LINE) -> Actor:
+    return Actor(who, door)
+
+
+def site(farm: Settings, ledger: Ledger, redis: Redis) -> Site:
+    return Site(farm, ledger, lambda: redis)

@@ -1,0 +1,271 @@
+"""Every act by every door: the same words, one row in the audit; what is refused or cannot be stored leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from redis import Redis
+from sqlalchemy import MetaData, create_engine, select, text
+from sqlalchemy.exc import DBAPIError
+from starlette.requests import Request
+
+from dashboards.web import Pages, make_app, shown
+from dashboards.web.access import Access
+from dashboards.web.forms import DEEDS
+from farm import Farm
+from farm.access import OwnPhones, site_of
+from farm.cli import main
+from orchestrator import acts
+from orchestrator.acts import ACTS, Done, Door, Site
+from orchestrator.config import Settings
+from orchestrator.errors import FarmError, ServiceDown
+from orchestrator.ledger import HostState, Ledger
+from orchestrator.model.record import Outcome
+from orchestrator.scheduling.scheduler import Scheduler
+from tests.unit.orchestrator import make
+from workers.session.saved_settings import forget_changes
+
+from .hosts import Host, answered
+from .sites import ME, by
+
+Args = tuple[tuple[Any, ...], dict[str, Any]]
+CLOCK = time.time() + 3600.0
+
+
+@pytest.fixture
+def settings(farm: Settings, url: str) -> Settings:
+    return farm.model_copy(update={"ledger_url": url})
+
+
+@pytest.fixture
+def ledger(settings: Settings) -> Iterator[Ledger]:
+    with Ledger(settings.ledger, rest_s=0.0, retries=1) as opened:
+        yield opened
+
+
+class Stage:
+    """A farm on which every act has something to do: jobs that failed, run and wait, a held device, a host with work, a
+    suite with a schedule, a phone on which a crash left something."""
+
+    def __init__(self, settings: Settings, ledger: Ledger, redis: Redis) -> None:
+        self.settings, self.ledger, self.redis = settings, ledger, redis
+        host = Host(settings, redis, [make.device("A"), make.device("B")], lambda a: answered(a, Outcome.FAILED, "x"))
+        host.announce()
+        scheduler = Scheduler(settings, ledger, redis)
+        for experiment_id, blocks in (("failed", 1), ("running", 3)):
+            jobs = [make.job(experiment_id, block=block) for block in range(blocks)]
+            ledger.submit(experiment_id, make.many(blocks, name=experiment_id), jobs, by="me")
+            scheduler.tick()
+            host.claim()
+            if experiment_id == "failed":
+                host.finish()
+                scheduler.tick()
+        ledger.standing.hold(["B"], "me", None, "before")
+        ledger.standing.say_of_host("drained", HostState.DRAINING)
+        ledger.nights.schedule("scheduled", "s.yaml", "0 2 * * *", b"{}")
+        forget_changes(settings.state, "A")
+        self.site = Site(settings, ledger, lambda: redis, OwnPhones(settings))
+
+    def kept(self) -> dict[str, list[tuple[Any, ...]]]:
+        """All rows of the database but counters, from which numbers may be taken, and the audit; all leases."""
+        engine, found = create_engine(self.settings.ledger), MetaData()
+        with engine.connect() as connection:
+            found.reflect(connection)
+            tables = [table for name, table in found.tables.items() if name not in ("counters", "audit")]
+            rows = {each.name: sorted(map(repr, connection.execute(select(each)))) for each in tables}
+        engine.dispose()
+        return {**rows, "leases": sorted(map(repr, self.redis.keys("farm:lease*")))}  # type: ignore[dict-item]
+
+    def run(self, act: str, given: Args, actor: acts.Actor = ME) -> Done:
+        return ACTS[act](self.site, actor, *given[0], **given[1])
+
+
+@pytest.fixture
+def stage(settings: Settings, ledger: Ledger, redis: Redis) -> Stage:
+    return Stage(settings, ledger, redis)
+
+
+def of(*args: Any, **options: Any) -> Args:
+    return args, options
+
+
+FINE: dict[str, Args] = {
+    "submit": of(make.many(2, name="new"), Path()),
+    "submit jobs": of("chosen", make.many(1, name="chosen"), [make.job("chosen")]),
+    "cancel": of("running"),
+    "retry": of("failed"),
+    "hold": of(["A"], CLOCK, "new battery", now=True),
+    "release": of("B"),
+    "add host": of("lab3", "ab" * 32),
+    "drain host": of("lab"),
+    "resume host": of("drained"),
+    "remove host": of("lab", force=True),
+    "begin night": of("night-1", "s", 1.0, b"{}"),
+    "schedule suite": of("s", "s.yaml", "0 2 * * *", b"{}", CLOCK),
+    "unschedule suite": of("scheduled"),
+}
+"""What each act can do on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
+REFUSED: dict[str, Args] = {
+    "submit": of(make.experiment(name="new", devices=make.DeviceChoice(where='serial == "Z"')), Path()),
+    "cancel": of("running", "nothing"),
+    "retry": of("nothing"),
+    "hold": of(["A", "Z"]),
+    "release": of("A"),
+    "restore": of(["A"]),
+    "drain host": of("nothing"),
+    "resume host": of("nothing"),
+    "remove host": of("lab"),
+    "unschedule suite": of("s"),
+}
+NOTHING: dict[str, Args] = {"cancel": of("failed"), "retry": of("running"), "restore": of()}
+"""What is no error, and changes nothing."""
+
+
+@pytest.mark.parametrize("act", sorted(ACTS.keys() - {"restore"}))
+def test_an_act_leaves_one_row_with_its_actor_and_its_words(act: str, stage: Stage, seed: int) -> None:
+    chance = random.Random(f"{seed}:{act}")
+    actor, before = by(f"anna {chance.random()}", chance.choice([*Door])), stage.kept()
+    if act in ("hold", "release"):
+        actor = by("me", actor.door)
+    done = stage.run(act, FINE[act], actor)
+    (row,) = stage.ledger.audit.newest(9)
+    assert (row.who, row.door, row.act, row.said) == (actor.who, actor.door, act, done.text)
+    assert row.target == done.on and done.did
+    assert stage.kept() != before
+    submitters = {each.id: each.submitter for each in stage.ledger.experiments()}
+    if act.startswith("submit"):
+        assert submitters[row.target] == actor.who
+
+
+@pytest.mark.parametrize("act", sorted(ACTS.keys() - {"restore"}))
+def test_an_act_whose_row_cannot_be_stored_has_no_effect(act: str, stage: Stage) -> None:
+    before = stage.kept()
+    engine = create_engine(stage.settings.ledger)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE audit RENAME TO away"))
+    with pytest.raises((ServiceDown, DBAPIError)):
+        stage.run(act, FINE[act])
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE away RENAME TO audit"))
+    engine.dispose()
+    assert stage.kept() == before and stage.ledger.audit.count() == 0
+    assert stage.run(act, FINE[act]).did, "it can be done afterwards"
+
+
+@pytest.mark.parametrize("act", sorted(REFUSED))
+def test_what_is_refused_leaves_neither_effect_nor_row(act: str, stage: Stage) -> None:
+    before = stage.kept()
+    with pytest.raises(FarmError):
+        stage.run(act, REFUSED[act])
+    assert stage.kept() == before and stage.ledger.audit.count() == 0
+
+
+@pytest.mark.parametrize("act", sorted(NOTHING))
+def test_what_changes_nothing_says_so_and_leaves_no_row(act: str, stage: Stage) -> None:
+    before, done = stage.kept(), stage.run(act, NOTHING[act])
+    assert done.text.startswith("nothing") and not done.did
+    assert stage.kept() == before and stage.ledger.audit.count() == 0
+
+
+def test_all_acts_are_drawn() -> None:
+    assert FINE.keys() | {"restore"} == ACTS.keys() >= DEEDS.keys()
+    assert REFUSED.keys() == ACTS.keys() - {"submit jobs", "add host", "begin night", "schedule suite"}, "these replace"
+
+
+COMMANDS = {
+    "cancel": ["cancel", "running"],
+    "retry": ["retry", "failed"],
+    "hold": ["hold", "A", "--note", "new battery"],
+    "release": ["release", "B"],
+    "drain host": ["host", "drain", "lab"],
+    "resume host": ["host", "resume", "drained"],
+    "remove host": ["host", "remove", "lab", "--force"],
+    "unschedule suite": ["nightly", "unschedule", "scheduled"],
+}
+FIELDS = {
+    "cancel": {"target": "running"},
+    "retry": {"target": "failed"},
+    "hold": {"target": "A", "note": "new battery"},
+    "release": {"target": "B"},
+}
+CELLS: dict[str, Callable[[Farm], object]] = {
+    "cancel": lambda farm: farm.experiment("running").cancel(),
+    "retry": lambda farm: farm.experiment("failed").retry(),
+}
+
+
+@pytest.mark.parametrize("act", sorted(COMMANDS))
+def test_doors_have_the_same_words_and_each_names_its_actor(
+    act: str, settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each door on a stage of its own. A page's text goes back in a cookie."""
+    if not settings.ledger.startswith("sqlite"):
+        pytest.skip("doors do not know which database there is")
+    monkeypatch.setenv("LOGNAME", "me")
+    said = set[str]()
+    for door, does in (("command line", _by_command), ("page", _by_page), ("notebook", _by_notebook)):
+        if act not in {"command line": COMMANDS, "page": FIELDS, "notebook": CELLS}[door]:
+            continue
+        redis.flushall()
+        own = settings.model_copy(update={"state": settings.state / door.replace(" ", "-"), "ledger_url": ""})
+        with Ledger(own.ledger, rest_s=0.0, retries=1) as ledger:
+            stage = Stage(own, ledger, redis)
+            monkeypatch.setenv("FARM_STATE", str(own.state))
+            monkeypatch.setenv("FARM_REDIS_URL", own.redis_url)
+            told = does(stage, act, capsys)
+            (row,) = ledger.audit.newest(9)
+        capsys.readouterr()
+        assert main(["audit", "--json"]) == 0 and json.loads(capsys.readouterr().out) == [asdict(row)]
+        assert main(["audit"]) == 0 and row.said in capsys.readouterr().out
+        assert (row.act, row.door, row.who) == (act, door, "me")
+        assert told is None or row.said in told.strip().replace("\n", "; ")
+        said.add(row.said)
+    assert len(said) == 1 and "" not in said
+
+
+def _by_command(stage: Stage, act: str, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(COMMANDS[act]) == 0
+    found = capsys.readouterr()
+    return found.out + found.err
+
+
+def _by_page(stage: Stage, act: str, _: object) -> str:
+    access = Access("token")
+    site = site_of(stage.settings, stage.ledger)
+    app = make_app(
+        Pages(lambda: stage.ledger, lambda: stage.redis, access, lambda: site, stage.settings.state, lambda: "")
+    )
+    headers = [(b"host", b"127.0.0.1"), (b"cookie", f"{access.cookie}={access.enter('token', 'me')}".encode())]
+    session = access.session(Request({"type": "http", "headers": headers}))
+    assert session is not None
+    body = urlencode({**FIELDS[act], "form_token": session.form_token, "back": "/"}).encode()
+    asked = {"type": "http", "http_version": "1.1", "method": "POST", "path": f"/do/{act}", "raw_path": b"",
+             "query_string": b"", "scheme": "http", "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1),
+             "root_path": "", "headers": [*headers, (b"content-length", str(len(body)).encode())]}  # fmt: skip
+    sent = list[MutableMapping[str, Any]]()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(app(asked, receive, send))
+    cookie = next(value for name, value in sent[0]["headers"] if name == b"set-cookie").split(b";")[0]
+    told = shown.said(Request({"type": "http", "headers": [(b"cookie", cookie)]}))
+    assert told is not None and not told[1], told
+    return told[0]
+
+
+def _by_notebook(stage: Stage, act: str, _: object) -> None:
+    assert CELLS[act](Farm(stage.settings.state))
