@@ -1,24 +1,28 @@
-"""The Celery task: a wake-up that names a device and a token. Everything else is in the lease."""
+"""The Celery task: a session of a placed block, or of a line of them. The lease says what it is to do, and whether."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
-from orchestrator.coordination.queue import WAKE, queue_name
+from orchestrator.coordination.queue import MEASURE, Placed, queue_name, worker_name
+
+HEARTBEAT_S = 10.0
+"""The time between two signs of life for Celery's tools; hosts announce themselves to the farm by other means."""
 
 
-def register(app: Celery, on_wake: Callable[[str, int], None]) -> None:
-    """Give the app its one task."""
+def register(app: Celery, session: Callable[[Placed], None]) -> None:
+    """Give the app its one task: `session` runs in it."""
 
-    @app.task(name=WAKE, ignore_result=True)  # type: ignore[untyped-decorator]
-    def wake(serial: str, token: int) -> None:
+    @app.task(name=MEASURE, ignore_result=True, shared=False)  # type: ignore[untyped-decorator]
+    def measure(**placed: Any) -> None:
         """Lost, late or doubled: harmless. Who may work is decided where the lease is claimed."""
-        on_wake(serial, token)
+        session(Placed(**placed))
 
 
 def consume(app: Celery, host: str, sessions: int, on_stop: Callable[[], None]) -> int:
@@ -32,7 +36,7 @@ def consume(app: Celery, host: str, sessions: int, on_stop: Callable[[], None]) 
     warnings.simplefilter("ignore", SecurityWarning)  # about pickle for root; the farm's messages are JSON only
     try:
         worker = app.Worker(
-            hostname=f"farm@{host}",
+            hostname=worker_name(host),
             pool="threads",
             concurrency=sessions,
             queues=[queue_name(host)],
@@ -40,7 +44,8 @@ def consume(app: Celery, host: str, sessions: int, on_stop: Callable[[], None]) 
             quiet=True,
             without_gossip=True,
             without_mingle=True,
-            without_heartbeat=True,
+            without_heartbeat=not app.conf.worker_send_task_events,
+            heartbeat_interval=HEARTBEAT_S,
         )
         worker.start()
         return int(worker.exitcode or 0)

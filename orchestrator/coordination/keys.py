@@ -49,6 +49,13 @@ OWNERS = PREFIX + "owners"
 HOSTS = PREFIX + "hosts"
 WAITING = PREFIX + "waiting"
 EPOCH = PREFIX + "epoch"
+NOBODY = ".nobody"
+"""Stands for a host where keys are those of Celery's remote control that every host writes."""
+REPLIES = f"{'-'.join('?' * length for length in (8, 4, 4, 4, 12))}.reply.celery.pidbox"
+"""Replies of workers, in a list for each who asked."""
+REPLY_BYTES = 4 << 20
+REPLY_LIFE_S = 60
+"""Replies that nobody has fetched for this long go."""
 ANNOUNCE_S = 2.0
 """Period of announcements."""
 ANNOUNCE_TTL_S = 15

@@ -14,7 +14,7 @@ from redis import Redis
 
 from . import functions, keys
 from .client import translated
-from .queue import queue_name
+from .queue import queue_name, worker_name
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,12 @@ class Sweep:
 @translated
 def forget_host(redis: Redis, host: str) -> None:
     """Remove every key of a host's own: what it is to say again, it says again."""
+    if host == keys.NOBODY:
+        for key in redis.scan_iter(match="*.celery.pidbox", count=1000):
+            redis.unlink(key)
+        return
     for key in redis.scan_iter(match=f"{keys.PREFIX}*:{host}*", count=1000):
         _, word, *rest = key.split(":")
         if word in keys.KINDS and word != "lease" and rest[0] == host:
             redis.unlink(key)
-    redis.unlink(queue_name(host))
+    redis.unlink(queue_name(host), f"{worker_name(host)}.celery.pidbox")

@@ -1,4 +1,5 @@
-"""The scheduler's turn: take records in, reconcile, place waiting jobs, lease their devices, wake their hosts.
+"""The scheduler's turn: take records in, reconcile, place waiting jobs, lease their devices, send
+them to their hosts.
 
 `python -m orchestrator.scheduling.scheduler` runs it until SIGTERM. It keeps no state of its own that matters: another
 one may take over at any moment, and two at once do no harm (the ledger and the leases decide).
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
@@ -75,7 +76,8 @@ class TickReport:
     """Job -> why it waits."""
     restored: int
     lost: int
-    woken: int
+    resent: int
+    """Tasks that nobody had answered, sent again."""
     added: int = 0
     """Jobs that strategies asked for."""
     is_behind: bool = False
@@ -92,7 +94,9 @@ class Scheduler:
         self._queue, self._live = QueueView(ledger), LiveView(redis, ledger)
         self._lines = Lines(self._queue)
         self._intake = Intake(redis, ledger, self._lines.note)
-        self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic, ttl_s=farm.lease_ttl_s)
+        self._reconciler = Reconciler(
+            ledger, redis, self._send, self._revoke, clock=time.monotonic, ttl_s=farm.lease_ttl_s
+        )
         self._further = FurtherJobs(ledger, Artifacts(farm.state))
         self._placer = Placer(self._queue, POLICIES[farm.policy], ledger)
         self._devices: tuple[object, dict[str, Device]] = (None, {})
@@ -103,7 +107,7 @@ class Scheduler:
         self._news, self._hosts = News(redis), tuple[str, ...]()
 
     def tick(self) -> TickReport:
-        """One turn: records in, reconcile, ask for further jobs, place, lease, wake."""
+        """One turn: records in, reconcile, ask for further jobs, place, lease, send."""
         try:
             if self._down:
                 self._reconciler.redis_was_away(self._farm.lease_ttl_s)
@@ -162,7 +166,7 @@ class Scheduler:
             waiting=placement.waiting,
             restored=reconciled.restored,
             lost=reconciled.lost,
-            woken=reconciled.woken,
+            resent=reconciled.resent,
             added=added,
             is_behind=self._intake.is_behind or len(placed) >= BEGIN_PER_TURN,
         )
@@ -220,7 +224,7 @@ class Scheduler:
         return freed
 
     def _dispatch(self, placement: Placement, devices: Mapping[str, Device]) -> tuple[Assignment, ...]:
-        """Attempts, leases, wake-ups: in this order, so that whatever is interrupted can be reconciled."""
+        """Attempts, leases, tasks: in this order, so that whatever is interrupted can be reconciled."""
         if not placement.assignments:
             return ()
         starts = self._starts(placement, devices)
@@ -261,20 +265,29 @@ class Scheduler:
             return None
 
     def _announce(self, assignment: Assignment) -> None:
-        serial, host = assignment.serial, assignment.host
+        a = assignment
         log.info(
             "event=placed job=%s attempt=%d serial=%s host=%s token=%d in_line=%d",
-            assignment.job_id, assignment.attempt, serial, host, assignment.token, len(assignment.line),
+            a.job_id, a.attempt, a.serial, a.host, a.token, len(a.line),
         )  # fmt: skip
-        self._reconciler.note_woken(assignment.token)
-        self._wake(host, serial, assignment.token)
+        self._reconciler.note_sent(a.token)
+        self._send(a.host, queue.Placed(a.job_id, a.attempt, a.serial, a.token, len(a.line)))
 
-    def _wake(self, host: str, serial: str, token: int) -> None:
-        """A wake-up that fails is sent again by the reconciler."""
+    def _send(self, host: str, placed: queue.Placed) -> None:
+        """A task that cannot be sent is sent again by the reconciler."""
         try:
-            queue.wake(host, serial, token, by=self._app)
+            queue.send(host, placed, by=self._app)
         except ServiceDown as e:
-            log.warning("event=wake_failed serial=%s token=%d error=%s", serial, token, e)
+            log.warning("event=not_sent serial=%s token=%d error=%s", placed.device, placed.token, e)
+
+    def _revoke(self, task_ids: Collection[str]) -> None:
+        """Say to workers what was cancelled; what does not arrive is found out when it is claimed."""
+        if not self._farm.celery_events:
+            return
+        try:
+            queue.revoke(task_ids, by=self._app)
+        except ServiceDown as e:
+            log.warning("event=not_revoked tasks=%d error=%s", len(task_ids), e)
 
 
 def run(farm: Settings, stop: threading.Event) -> None:

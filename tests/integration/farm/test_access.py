@@ -15,6 +15,7 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -152,6 +153,7 @@ def test_a_host_can_do_all_that_its_worker_does(redis: Redis, host: Redis) -> No
     assert leases.renew("A", 7, "w", 60.0) == "superseded" and not leases.release("A", 7)
 
 
+REPLIES_TO = f"{uuid.UUID(int=7)}.reply.celery.pidbox"
 HOSTILE: dict[str, Callable[[Redis], Any]] = {
     "wipe": lambda r: r.flushall(),
     "look around": lambda r: r.scan(0),
@@ -169,7 +171,14 @@ HOSTILE: dict[str, Callable[[Redis], Any]] = {
     "out of the index of leases": lambda r: r.srem(keys.LEASED, "lab:A"),
     "read another's assignment": lambda r: r.get(keys.assignment("lab", "A")),
     "read another's queue": lambda r: r.lrange("farm.lab", 0, -1),
-    "wake another": lambda r: r.lpush("farm.lab", "x"),
+    "give another a task": lambda r: r.lpush("farm.lab", "x"),
+    "command workers": lambda r: r.publish("/0.celery.pidbox", "{}"),
+    "speak where farms may": lambda r: r.publish("/0.celery", "{}"),
+    "see events of others": lambda r: r.execute_command("PSUBSCRIBE", "/0.celeryev/*"),
+    "read replies of others": lambda r: r.lrange(REPLIES_TO, 0, -1),
+    "take replies of others": lambda r: r.rpop(REPLIES_TO),
+    "ask for replies": lambda r: r.sadd("_kombu.binding.reply.celery.pidbox", "x"),
+    "replies in the form of a lease": lambda r: r.lpush("farm:held:lab:A.reply.celery.pidbox", "x"),
     "send in another's name": lambda r: RecordStream(r, "lab").send(b"{}", "j:1"),
     "read another's records": lambda r: r.xrange(keys.records("lab")),
     "answer another's record": lambda r: r.set(keys.receipt("lab", "j:1"), "new"),
@@ -274,7 +283,7 @@ def test_a_host_with_more_than_its_share_loses_what_it_has(
 def test_a_hostile_host_is_refused(redis: Redis, host: Redis, evil: Redis, what: str) -> None:
     assert Leases(redis).acquire(assignment(7)) and Leases(host).claim("A", 7, "w") is not None
     assert Leases(redis).acquire(assignment(8, serial="B"))
-    redis.lpush("farm.lab", "wake-up")
+    redis.lpush("farm.lab", "task")
     before = {key: redis.dump(key) for key in redis.keys("*")}
     with pytest.raises(ResponseError, match=r"no permissions|can't access at least one of the keys"):
         HOSTILE[what](evil)

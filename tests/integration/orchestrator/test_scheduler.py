@@ -100,7 +100,7 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
     submit(ledger, host)
     report = scheduler.tick()
     assert {a.serial for a in report.placed} == {"A", "B"}
-    assert host.wake_ups() == 2
+    assert host.tasks() == 2
     assert {lease.token for lease in Leases(redis).all().values()} == {a.token for a in report.placed}
     assert len(host.claim()) == 2
     second = scheduler.tick()
@@ -134,20 +134,20 @@ def test_a_job_keeps_the_id_under_which_it_was_submitted(
     assert {(row.job_id, row.outcome) for row in ledger.jobs("e-1")} == {("of-before-0", "ok"), ("of-before-1", "ok")}
 
 
-def test_doubled_and_lost_wake_ups_do_no_harm(
+def test_doubled_and_lost_tasks_do_no_harm(
     farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = host_of(farm, redis, "A")
     submit(ledger, host, blocks=1)
     (assignment,) = scheduler.tick().placed
-    assert host.wake_ups() == 1  # and nobody answers it
-    assert scheduler.tick().woken == 0
-    monkeypatch.setattr(reconcile, "REWAKE_S", 0.0)
-    assert scheduler.tick().woken == 1 and scheduler.tick().woken == 1
-    assert host.wake_ups() == 2
+    assert host.tasks() == 1  # and nobody answers it
+    assert scheduler.tick().resent == 0
+    monkeypatch.setattr(reconcile, "RESEND_S", 0.0)
+    assert scheduler.tick().resent == 1 and scheduler.tick().resent == 1
+    assert host.tasks() == 2
     assert host.leases.claim("A", assignment.token, host.worker) == assignment
     assert host.leases.claim("A", assignment.token, host.worker) is None
-    assert scheduler.tick().woken == 0
+    assert scheduler.tick().resent == 0
 
 
 def expire(host: Host, assignment: Assignment) -> None:
@@ -441,7 +441,7 @@ def test_a_farm_that_was_suspended_lets_its_holders_renew_before_it_reaps(
     submit(ledger, host, blocks=1)
     Scheduler(farm, ledger, redis).tick()
     asleep, dead = host.claim()
-    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, clock=lambda: times["now"])
+    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, lambda _: None, clock=lambda: times["now"])
 
     def turn(after_s: float) -> int:
         times["now"] += after_s
@@ -486,7 +486,7 @@ def test_a_live_host_that_claims_nothing_loses_the_lease_and_its_good_name(
     host = host_of(farm, redis, "A")
     submit(ledger, host, blocks=1)
     Scheduler(farm, ledger, redis).tick()
-    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, clock=lambda: times["now"])
+    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, lambda _: None, clock=lambda: times["now"])
 
     def turn(after_s: float, running: int = 0) -> int:
         times["now"] += after_s
@@ -497,7 +497,7 @@ def test_a_live_host_that_claims_nothing_loses_the_lease_and_its_good_name(
         return passed(reconciler, ledger, redis, [announced]).lost
 
     assert turn(0.0) == 0
-    assert turn(reconcile.UNCLAIMED_S, running=2) == 0, "it is full: the wake-up waits for its turn"
+    assert turn(reconcile.UNCLAIMED_S, running=2) == 0, "it is full: the task waits for its turn"
     assert turn(1.0, running=1) == 0
     assert turn(reconcile.UNCLAIMED_S) == 0
     assert turn(1.0) == 1
@@ -537,7 +537,7 @@ def until_done(scheduler: Scheduler, ledger: Ledger) -> None:
 def test_chaos_loses_no_job_and_doubles_no_record(
     farm: Settings, redis: Redis, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wipes, dead workers, lost wake-ups and stale records in random order: every job ends once, and well.
+    """Wipes, dead workers, lost tasks and stale records in random order: every job ends once, and well.
 
     The budget is the smallest: no fault is the job's own.
     """
