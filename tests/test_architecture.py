@@ -80,7 +80,6 @@ FLOORS: dict[str, tuple[str, ...]] = {
 NAMES_ON_A_FLOOR = 20
 SHELVES = (
     "device_agent/virtual",
-    "farm/cli",
     "workers/session/conditions",
 )
 """Folders of many things of one kind."""

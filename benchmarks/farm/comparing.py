@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.command_line import run_command
 from benchmarks.farm.block_records import BLOCKS_A_ROUND, PHONES, jobs_of, night, record_of
-from farm.cli.compare import DIFFERENT
+from farm.cli.nights.compare import DIFFERENT
 from orchestrator.analysis.figures import BlockFigures, figures_of
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .experiments.submission import print_submission
 from .farm_access import open_inventory, open_leases, open_ledger, settings_of
 from .output import JsonOption, log, out, print_json
-from .results import gather, write_html
-from .submission import print_submission
+from .results.results import gather, write_html
 
 if TYPE_CHECKING:
     from farm.demo import Demo
@@ -64,7 +64,7 @@ def demo(
         _nightly(state if state != STATE else NIGHTLY_STATE, as_json=as_json)
         return
 
-    from .outcomes import outcomes
+    from .experiments.outcomes import outcomes
 
     started = time.monotonic()
     with _ended(session := Demo(state), "What is measured is kept: the next `farm demo` goes on from there."):
@@ -103,7 +103,7 @@ def _nightly(state: Path, *, as_json: bool) -> None:
     from farm.demo.night import SLOW, SLOWER, NightDemo, is_found
     from orchestrator.nightly.summary import summary
 
-    from .nightly import data_of
+    from .nights.nightly import data_of
 
     started = time.monotonic()
     with _ended(session := NightDemo(state), "The next `farm demo --nightly` begins another night."):
@@ -127,8 +127,8 @@ def _nightly(state: Path, *, as_json: bool) -> None:
 
 def _run_night(session: NightDemo, state: Path) -> Night:
     """Start, slow one phone down, begin the night, follow it."""
-    from .live import status_line
-    from .nightly import progress
+    from .experiments.live import status_line
+    from .nights.nightly import progress
 
     console_ = log()
     console_.print(f"[bold]pocketfarm {version('pocketfarm')}[/]: a night on three virtual phones, in {state}")
@@ -154,7 +154,7 @@ def _all_measured(content: Any) -> bool:
     disturbed is shown as invalid: that is what the farm is for, and no failure of the demo."""
     from orchestrator.model.record import InvalidCode, Outcome
 
-    from .outcomes import all_ok
+    from .experiments.outcomes import all_ok
 
     disturbed = [b for b in content.blocks if b.outcome == Outcome.INVALID and b.cause != InvalidCode.WRONG_OUTPUT]
     others = {
@@ -166,7 +166,7 @@ def _all_measured(content: Any) -> bool:
 
 def _run(session: Demo, state: Path) -> tuple[Any, Any, Path]:
     """Start, submit, follow, report."""
-    from . import live
+    from .experiments import live
 
     console_ = log()
     console_.print(f"[bold]pocketfarm {version('pocketfarm')}[/]: four virtual phones and this workstation, in {state}")

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from farm.cli.devices import table_of
+from farm.cli.fleet.devices import table_of
 from farm.cli.terminal import Terminal
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from farm.cli import experiments
+from farm.cli.experiments import experiments
 from orchestrator.config import Settings
 from orchestrator.metrics.parts import LedgerPart, RedisPart
 from orchestrator.model.lease import Assignment

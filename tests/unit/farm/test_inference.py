@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farm.cli.inference import describe, looks_like_scores, write_tensors
+from farm.cli.engine.inference import describe, looks_like_scores, write_tensors
 
 
 @pytest.mark.parametrize(

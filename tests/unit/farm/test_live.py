@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from farm.cli import live
+from farm.cli.experiments import live
 from orchestrator.answers import Wait, explain, reason_lines
 from orchestrator.answers.fleet import Lane, Snapshot
 from orchestrator.answers.waiting import QUEUED, UNKNOWN

@@ -6,7 +6,7 @@ from io import StringIO
 
 from rich.console import Console
 
-from farm.cli.plan_summary import render
+from farm.cli.engine.plan_summary import render
 from kernels.compile import compile_graph
 from kernels.options import Limits, Options
 from tests.unit.kernels.back.test_split_weights import LARGEST, SMALL, classifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from farm.cli import submission
+from farm.cli.experiments import submission
 from orchestrator.errors import StableError
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 

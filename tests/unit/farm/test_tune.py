@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from farm.cli import tuning
-from farm.cli.tune import _Watch
+from farm.cli.engine import tuning
+from farm.cli.engine.tune import _Watch
 from kernels.tuning import Database, Found
 from workers.tuning.plan_comparison import Change, Comparison
 

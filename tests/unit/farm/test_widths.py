@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from rich.console import RenderableType
 from rich.text import Text
 
-from farm.cli import live, plan_summary, profile, tuning
-from farm.cli.devices import table_of, value_text
-from farm.cli.lifecycle import table_of as checks
+from farm.cli.engine import plan_summary, profile, tuning
+from farm.cli.experiments import live
+from farm.cli.fleet.devices import table_of, value_text
+from farm.cli.fleet.lifecycle import table_of as checks
 from farm.doctor import examine
 from kernels.compile import compile_graph
 from kernels.frontend.networks import NETWORKS

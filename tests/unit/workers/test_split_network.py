@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from farm.cli import split as cli
+from farm.cli.engine import split as cli
 from kernels.frontend.load import load_workload
 from kernels.ir.placement import NOTHING, Placement, owners, words_of
 from kernels.segments import divide

@@ -1,0 +1,1 @@
+"""Commands on models and plans: no device needed, but to tune."""

@@ -1,0 +1,1 @@
+"""Commands on experiments and their jobs."""

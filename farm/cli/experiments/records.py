@@ -1,0 +1,132 @@
+"""`farm records`: records that the ledger could not store."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from farm.cli.farm_access import open_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, out, print_json
+
+from .experiments import PANEL
+
+if TYPE_CHECKING:
+    from orchestrator.ledger import DeadRecord
+
+group = typer.Typer(
+    name="records",
+    help="List dead records: records that the ledger could not store. Each is kept unchanged until it is replayed or "
+    "dropped. Needs no running farm.\n\n"
+    "Example: `farm records`, `farm records show ID`, `farm records replay` (`--state DIR`, `--json`)",
+    invoke_without_command=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    for command in (show, replay, drop):
+        group.command()(command)
+    app.add_typer(group, rich_help_panel=PANEL)
+
+
+@group.callback()
+def listed(context: typer.Context, state: StateOption = None, as_json: JsonOption = False) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    from orchestrator.report.listing import Head, Listing
+
+    with open_ledger(settings_of(state)) as ledger:
+        found = ledger.dead.every()
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    if not found:
+        out().print("no record is set aside")
+        return
+    rows = [
+        (each.id, escape(each.name), escape(each.host), _clock(each.set_aside_at), str(each.size), _first_line(each))
+        for each in found
+    ]
+    out().print(Listing(("id", "job:attempt", "host", "set aside", Head("bytes", True), "why"), rows))
+
+
+def show(
+    dead_id: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `farm records` lists it.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the unchanged bytes of a dead record to standard output; with `--json`, facts about it.
+
+    Example: `farm records show 1f2e3d4c5b6a7980 > record.json`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        body = ledger.dead.body(dead_id)
+        (known,) = (each for each in ledger.dead.every() if each.id == dead_id)
+    if as_json:
+        print_json({**asdict(known), "body": body.decode(errors="replace")})
+        return
+    sys.stdout.buffer.write(body)
+    sys.stdout.buffer.flush()
+
+
+def replay(
+    dead_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="ID", help="Ids of dead records; default: all.", show_default=False)
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try again to store dead records, for example after an update. Exit status 1 if one cannot be stored.
+
+    A record that is stored now is no longer listed, and its job gets the outcome of the record.
+
+    Example: `farm records replay`
+    """
+    from orchestrator.errors import Unstorable
+
+    words: dict[str, str] = {}
+    with open_ledger(settings_of(state)) as ledger:
+        for dead_id in dead_ids or [each.id for each in ledger.dead.every()]:
+            try:
+                words[dead_id] = str(ledger.dead.replay(dead_id))
+            except Unstorable as e:
+                words[dead_id] = f"dead: {str(e).partition(chr(10))[0]}"
+    left = [dead_id for dead_id, word in words.items() if word not in ("new", "duplicate")]
+    if as_json:
+        print_json({"replayed": words, "left": left})
+    else:
+        for dead_id, word in words.items():
+            out().print(f"{dead_id} {word}", markup=False, soft_wrap=True)
+    if left:
+        raise typer.Exit(1)
+
+
+def drop(
+    dead_ids: Annotated[
+        list[str], typer.Argument(metavar="ID", help="Ids of dead records, as `farm records` lists them.")
+    ],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete dead records for good: all that you name, or none.
+
+    Example: `farm records drop 1f2e3d4c5b6a7980`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        ledger.dead.drop(dead_ids)
+    if as_json:
+        print_json({"dropped": dead_ids})
+        return
+    out().print(f"dropped {len(dead_ids)}")
+
+
+def _first_line(dead: DeadRecord) -> str:
+    return escape(dead.reason.partition("\n")[0])
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

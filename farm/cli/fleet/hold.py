@@ -1,0 +1,96 @@
+"""`farm hold`: a person takes devices for themselves."""
+
+from __future__ import annotations
+
+import getpass
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli import completion
+from farm.cli.farm_access import connect, open_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, print_json, say
+from orchestrator.model.quantity import parse_moment, parse_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from farm.holds import Running
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(hold)
+
+
+def hold(
+    serials: Annotated[
+        list[str], typer.Argument(metavar="SERIAL...", help="Devices to hold.", autocompletion=completion.serials)
+    ],
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="When the hold ends: `17:00`, `2026-12-01 08:00`."),
+    ] = None,
+    lasting: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="How long the hold lasts: `3h`, `30 min`.")
+    ] = None,
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Reason, shown to other people.")] = "",
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now",
+            help="Stop the blocks that run there; their jobs are tried again and keep their budget.",
+        ),
+    ] = False,
+    alone: Annotated[
+        bool, typer.Option("--alone", help="Keep your own experiments out, too. --now does the same.")
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reserve devices for yourself and what you submit, until the hold ends or somebody runs `farm release`.
+
+    Without --now, blocks that run on the devices are finished first. Only --now needs a running farm. A new hold
+    replaces your own hold, but not the hold of another person.
+
+    Example: `farm hold R58M123ABC --until 17:00 --note "new battery"`
+    """
+    from farm import holds
+
+    end = _end(until, lasting)
+    settings = settings_of(state)
+    redis = connect(settings) if now or settings.redis_url else None
+    with open_ledger(settings) as ledger:
+        holds.check_known(serials, ledger, redis)
+        running = holds.hold(ledger, set(serials), getpass.getuser(), end, note, alone=alone or now)
+        if now and redis is not None:
+            holds.hand_back(ledger, redis, set(serials))
+        made = [each for each in ledger.standing.holds() if each.serial in serials]
+    if as_json:
+        handed_back = [vars(each) for each in running] if now else []
+        print_json({"holds": [vars(each) for each in made], "running": [vars(each) for each in running] * (not now),
+                    "handed_back": handed_back})  # fmt: skip
+        return
+    for each in made:
+        say(f"{each.serial} is held {each.text}")
+    _tell(running, now)
+
+
+def _tell(running: Sequence[Running], now: bool) -> None:
+    for each in running:
+        what = "goes back into the queue" if now else "is finished first"
+        say(f"{each.label} on {each.serial} {what}")
+
+
+def _end(until: str | None, lasting: str | None) -> float | None:
+    """Unix time. Raises UsageError."""
+    if until is not None and lasting is not None:
+        raise typer.BadParameter("give either --until or --for", param_hint="--until")
+    try:
+        end = parse_moment(until) if until is not None else None
+        end = time.time() + parse_seconds(lasting) if lasting is not None else end
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint="--until" if until is not None else "--for") from e
+    if end is not None and end <= time.time():
+        raise typer.BadParameter("it is over already", param_hint="--until" if until is not None else "--for")
+    return end

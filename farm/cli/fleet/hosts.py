@@ -1,0 +1,197 @@
+"""`farm host`: the machines of the farm."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from farm.cli.farm_access import connect, open_inventory, open_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
+from orchestrator.errors import ServiceDown
+
+if TYPE_CHECKING:
+    from orchestrator.answers.hosts import HostView
+    from orchestrator.config import Settings
+    from orchestrator.ledger import Ledger
+
+group = typer.Typer(
+    name="host",
+    help="List the machines of the farm; drain, remove or take back one. The ledger stores the state of a host."
+    "\n\nExample: `farm host list`, `farm host drain lab2` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+STYLES = {"ready": "green", "unfit": "red", "silent": "red"}
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Its name, as `farm host list` says it.")]
+
+
+def register(app: typer.Typer) -> None:
+    group.command("list")(listed)
+    for command in (add, drain, resume, remove, certificate):
+        group.command()(command)
+    app.add_typer(group, rich_help_panel="The farm")
+
+
+def listed(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """List the hosts: whether each gets work, if not why, its version, and its open sessions.
+
+    Example: `farm host list --json`
+    """
+    from orchestrator.report.listing import Head, Listing
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        found = _views(settings, ledger)
+    if as_json:
+        print_json([asdict(host) for host in found])
+        return
+    rows = [
+        (
+            escape(host.name), f"[{STYLES.get(host.state, 'yellow')}]{host.state}[/]",
+            f"{host.running} of {host.sessions}" if host.sessions else str(host.running),
+            str(host.spooled), f"{host.version or '?'} ({host.protocol})", escape(host.why),
+        )
+        for host in found
+    ]  # fmt: skip
+    heads = (
+        "host",
+        "state",
+        Head("sessions", True),
+        Head("spooled", True),
+        "version",
+        "why it gets no work",
+    )
+    out().print(Listing(heads, rows) if rows else "no host is known")
+
+
+def add(
+    name: NameArgument,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where to write it.", show_default="NAME.join")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let another machine join this farm, which must run with `farm up --listen`: write the file for `farm up --join`.
+
+    The file holds a secret. Adding a host again makes a new secret, and the old one no longer works.
+
+    Example: `farm host add lab2`
+    """
+    from farm import hosts
+
+    settings = settings_of(state)
+    path = out_file or Path(f"{name}.join")
+    with open_ledger(settings) as ledger:
+        hosts.add(settings, ledger, connect(settings), name, path)
+    if as_json:
+        print_json({"host": name, "file": path})
+    else:
+        log().print(
+            f"bring {path} to {name} (it holds a secret), and run there: farm up --join {path.name}", markup=False
+        )
+
+
+def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Give a host no new work; it finishes its sessions. `farm host list` says how many are left.
+
+    Example: `farm host drain lab2`
+    """
+    _say(name, "draining", state, as_json)
+
+
+def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Give a drained or removed host work again.
+
+    Example: `farm host resume lab2`
+    """
+    _say(name, "active", state, as_json)
+
+
+def remove(
+    name: NameArgument,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Remove it even while it runs sessions; their jobs are tried again on other hosts."
+        ),
+    ] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a host out of the farm. Without --force this is refused while the host runs a session.
+
+    Example: `farm host remove lab2`
+    """
+    from farm import hosts
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        hosts.check_known(name, _views(settings, ledger))
+        back = hosts.remove(ledger, connect(settings), name, force=force)
+    if as_json:
+        print_json({"host": name, "state": "removed", "handed_back": back})
+    else:
+        say(f"{name} is removed" + f"; {back} jobs are tried again elsewhere" * bool(back))
+
+
+def certificate(
+    address: Annotated[list[str], typer.Argument(metavar="ADDRESS", help="Names and IP addresses of the server.")],
+    out_dir: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where to write key and certificates.")
+    ] = Path(),
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a certificate for another server of this farm (such as PostgreSQL), signed by the farm's own authority.
+
+    Writes server.key, server.crt and ca.crt; an existing certificate is renewed 30 days before it expires.
+
+    Example: `farm host certificate db.lab --out postgres-tls`
+    """
+    from farm.reach import authority_of
+
+    authority = authority_of(settings_of(state).state)
+    made = authority.issue("server", address, folder=out_dir)
+    ca = out_dir / "ca.crt"
+    ca.write_bytes(authority.certificate.read_bytes())
+    if as_json:
+        print_json({"certificate": made.certificate, "key": made.key, "ca": ca})
+    else:
+        say(f"wrote {made.certificate}, {made.key} and {ca}")
+
+
+def _say(name: str, word: str, state: StateOption, as_json: bool) -> None:
+    from farm import hosts
+    from orchestrator.ledger import HostState
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        hosts.check_known(name, _views(settings, ledger))
+        ledger.standing.say_of_host(name, HostState(word))
+        (now,) = (host for host in _views(settings, ledger) if host.name == name)
+    if as_json:
+        print_json(asdict(now))
+    else:
+        left = f", {now.running} sessions left" if now.state == "draining" else ""
+        say(f"{name} is {now.state}{left}")
+
+
+def _views(settings: Settings, ledger: Ledger) -> list[HostView]:
+    """Works without a running farm: then nobody announces anything."""
+    from orchestrator.answers import hosts
+
+    try:
+        announced = open_inventory(settings).hosts()
+    except ServiceDown:
+        announced = []
+    return hosts.views(announced, ledger.standing.hosts(), ledger.running())
+
+
+def closed_hosts(settings: Settings, ledger: Ledger) -> list[str]:
+    """A line for each host that gets no work: why, and what to do. One that is silent is no news: its devices are."""
+    found = [host for host in _views(settings, ledger) if host.why and host.state != "silent"]
+    return [f"host {host.name} gets no work: {host.state}; {host.why}" for host in found]

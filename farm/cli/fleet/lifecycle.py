@@ -1,0 +1,172 @@
+"""`farm up`, `farm down`, `farm doctor`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from farm.cli.farm_access import existing_settings, none_runs, settings_of
+from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from orchestrator.errors import SetupError
+
+STYLES = {
+    "ready": "green",
+    "died": "bold red",
+    "stopped": "dim",
+    "stopping": "dim",
+    "left over": "yellow",
+    "waiting": "yellow",
+}
+DOWN_LIMIT_S = 60.0
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from farm import endpoints
+    from farm.doctor import Finding
+    from orchestrator.config import Settings
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel="The farm")(up)
+    app.command(rich_help_panel="The farm")(down)
+    app.command(rich_help_panel="The farm")(doctor)
+
+
+def up(
+    virtual: Annotated[
+        int, typer.Option("--virtual", "-n", min=0, max=400, metavar="N", help="Number of virtual phones to start.")
+    ] = 0,
+    profile: Annotated[
+        list[str] | None,
+        typer.Option("--profile", metavar="NAME", help="Profile of a virtual phone, or `replay:FILE`; repeatable."),
+    ] = None,
+    usb: Annotated[
+        bool, typer.Option("--usb", help="With --virtual: use the phones of this machine's adb server, too.")
+    ] = False,
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen",
+            metavar="ADDRESS",
+            help="Let other machines join as hosts; they reach this machine at this name or IP address.",
+        ),
+    ] = "",
+    join: Annotated[
+        str,
+        typer.Option(
+            "--join",
+            metavar="FILE|URL",
+            help="Join the farm of another machine as a host; the file comes from `farm host add`.",
+        ),
+    ] = "",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the farm in the foreground: Redis, adb server, scheduler, host worker, nights, exporter, pages.
+
+    Without --virtual it uses the phones of this machine's adb server. Ctrl-C ends everything that it started; the next
+    `farm up` resumes the jobs that were running.
+
+    With --join it runs only an adb server and a worker, for the farm that wrote the file.
+
+    Example: `farm up --virtual 4`
+    """
+    from farm.up import run_farm
+
+    if listen and join:
+        raise typer.BadParameter("a host of another farm lets no hosts in", param_hint="--listen")
+    run_farm(
+        settings_of(state),
+        virtual,
+        profile or [],
+        usb=usb,
+        listen=listen,
+        join=join,
+        say=_say,
+        ready=lambda found: _ready(found, as_json),
+    )
+
+
+def _say(part: str, what: str, detail: str) -> None:
+    log().print(f"[bold]{part:<10}[/bold] [{STYLES.get(what, 'default')}]{what:<8}[/] {detail}", soft_wrap=True)
+
+
+def _ready(found: endpoints.Endpoints, as_json: bool) -> None:
+    if as_json:
+        print_json({"ready": True, "endpoints": public(found)})
+    if found.joined:
+        from orchestrator.coordination.client import shown_url
+
+        log().print(
+            f"[bold green]Host {found.host} is up[/] (pid {found.pid}) for {shown_url(found.joined)}. Ctrl-C ends it."
+        )
+        return
+    log().print(f"[bold green]The farm is up[/] (pid {found.pid}): {found.pages_url}. Ctrl-C ends it.")
+
+
+def public(found: endpoints.Endpoints) -> dict[str, Any]:
+    """Endpoints without the secret."""
+    urls = {"exporter_url": found.exporter_url, "pages_url": found.pages_url}
+    return {**found.model_dump(mode="json", exclude={"redis_password"}), **urls}
+
+
+def down(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """End the farm that uses a state folder, and wait until it has ended. Exit status 1 if no farm runs there.
+
+    Example: `farm down --state .farm`
+    """
+    from farm import endpoints
+
+    settings = existing_settings(state)
+    pid = endpoints.holder(settings.state)
+    if not pid:
+        raise none_runs(settings)
+    os.kill(pid, signal.SIGTERM)
+    _wait_until_down(settings, pid)
+    if as_json:
+        print_json({"state": settings.state.absolute(), "ended": pid})
+    log().print(f"farm on {settings.state} ended (pid {pid})")
+
+
+def _wait_until_down(settings: Settings, pid: int) -> None:
+    from farm import endpoints
+
+    limit = time.monotonic() + DOWN_LIMIT_S
+    while endpoints.holder(settings.state) == pid:
+        if time.monotonic() > limit:
+            raise SetupError(f"the farm (pid {pid}) has not ended after {DOWN_LIMIT_S:.0f} s", remedy=f"kill -9 {pid}")
+        time.sleep(0.1)
+
+
+def doctor(state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Check what this machine has, and print the command that fixes each problem.
+
+    Exit status 1 if something that the farm needs is missing. A missing optional part is only a warning.
+
+    Example: `farm doctor --json`
+    """
+    from farm.doctor import Verdict, examine
+
+    findings = examine(settings_of(state))
+    well = all(finding.verdict is not Verdict.MISSING for finding in findings)
+    if as_json:
+        print_json({"ok": well, "checks": [finding.as_dict() for finding in findings]})
+    else:
+        out().print(table_of(findings))
+    if not well:
+        raise typer.Exit(1)
+
+
+def table_of(findings: Iterable[Finding]) -> RenderableType:
+    """A line for each check."""
+    from orchestrator.report.listing import Listing
+
+    rows = [(found.name, found.verdict.mark, escape(found.found), escape(found.remedy)) for found in findings]
+    return Listing(("check", "", "found", "mend it with"), rows)

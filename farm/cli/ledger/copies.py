@@ -1,0 +1,72 @@
+"""`farm ledger backup`, `farm ledger restore`: copies of the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farm.cli.farm_access import find_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, log, out, print_json
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; its folder must exist.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the ledger into a file that only this user can read; the farm may run meanwhile.
+
+    The copy shows one moment in time. It is written to a temporary file, flushed to the disk and checked, and only then
+    renamed to FILE. For PostgreSQL it is a dump by pg_dump.
+
+    Example: `farm ledger backup /backups/ledger-monday.sqlite`
+    """
+    from orchestrator.upkeep import copies
+
+    settings = settings_of(state)
+    find_ledger(settings)
+    with log().status("copying"):
+        made = copies.backup(settings.ledger, file, force=force)
+    if as_json:
+        print_json({"file": made.file, "bytes": made.size, **asdict(made.facts)})
+        return
+    facts = made.facts
+    known = (
+        "" if facts.jobs is None else f": {facts.experiments} experiments, {facts.jobs} jobs, {facts.records} records"
+    )
+    out().print(f"{made.file}, {made.size} bytes, is whole{known}", markup=False, soft_wrap=True)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `farm ledger backup`.", exists=True)],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Restore the ledger from a copy, while no farm runs on the state folder. The present ledger is kept beside it.
+
+    Blocks that were measured after the copy are measured again. New fencing tokens are far above all earlier ones, so
+    the ledger refuses records of older sessions. A copy of an older version is upgraded.
+
+    Example: `farm ledger restore /backups/ledger-2026-11-22.sqlite`
+    """
+    from farm.endpoints import StateLock
+    from orchestrator.upkeep import copies
+
+    settings = settings_of(state)
+    lock = StateLock(settings.state)
+    try:
+        with log().status("putting back"):
+            done = copies.restore(settings.ledger, file, settings.state)
+    finally:
+        lock.close()
+    if as_json:
+        print_json(asdict(done))
+        return
+    out().print(f"the ledger is that of {file}; fencing tokens go on from {done.token}", markup=False, soft_wrap=True)
+    if done.before is not None:
+        out().print(f"the one that was there is kept: {done.before}", markup=False, soft_wrap=True)
+    out().print("next: `farm ledger check`, then `farm up`", markup=False, soft_wrap=True)

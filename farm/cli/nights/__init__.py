@@ -1,0 +1,1 @@
+"""Commands on nights and comparisons."""

@@ -1,0 +1,296 @@
+"""`farm nightly`: suites that compare two sides, once or every night."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from typer.core import TyperGroup
+
+from farm.cli.experiments.experiments import PANEL
+from farm.cli.farm_access import connect, open_inventory, open_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
+from orchestrator.errors import FarmError, NoData, SpecError, UnknownName
+
+if TYPE_CHECKING:
+    from orchestrator.config import Settings
+    from orchestrator.ledger import Ledger
+    from orchestrator.nightly import Night, Suite
+
+NOT_WELL = 1
+SHOWN = 30
+LOOK_S = 0.5
+DAY_S = 86400.0
+
+
+class _Nightly(TyperGroup):
+    """`farm nightly SUITE` is `farm nightly run SUITE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["run", *args] if args[:1] == ["--test-tell"] else args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+group = typer.Typer(
+    name="nightly",
+    cls=_Nightly,
+    help="Compare two sides of a suite on the same phones, once (`farm nightly SUITE.yaml`) or every night by its "
+    "schedule.\n\nExample: `farm nightly suite.yaml`, `farm nightly schedule suite.yaml` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+TestTellOption = Annotated[
+    bool, typer.Option("--test-tell", help="Only send a test message to the addresses that the suite names.")
+]
+SuiteArgument = Annotated[Path, typer.Argument(metavar="SUITE.yaml", help="A suite file.")]
+
+
+def register(app: typer.Typer) -> None:
+    for command in (run, schedule, unschedule, status):
+        group.command()(command)
+    group.command("list")(listed)
+    app.add_typer(group, rich_help_panel=PANEL)
+
+
+def run(
+    suite: SuiteArgument,
+    follow: Annotated[
+        bool, typer.Option("--follow/--no-follow", help="Wait until it is over, and print what it says.")
+    ] = True,
+    test_tell: TestTellOption = False,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a suite once, now, on the running farm. Ctrl-C only stops following it (see `farm nightly status`).
+
+    Exit status 0: the night is complete, and nothing is worse or missing; 1: otherwise, or if it cannot run.
+
+    Example: `farm nightly experiments/suites/nightly.yaml`, `farm nightly --test-tell experiments/suites/nightly.yaml`
+    """
+    from farm.nightly import keeper_of
+
+    settings = settings_of(state)
+    asked = _asked(suite, settings)
+    if test_tell:
+        _test_tell(asked, settings, as_json=as_json)
+        return
+    connect(settings)
+    with open_ledger(settings) as ledger:
+        now = time.time()
+        night = keeper_of(settings, ledger).begin(asked, suite.absolute(), now, now, scheduled=False)
+        log().print(f"night [bold]{escape(night.night_id)}[/] begins: {_extent(night)}")
+        if follow:
+            night = _followed(settings, ledger, night.night_id)
+    _show(night, as_json=as_json)
+    if follow and not _is_well(night):
+        raise typer.Exit(NOT_WELL)
+
+
+def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
+    """Let the farm run a suite by the `schedule` in its file. The farm reads the file again before each night. Whom the
+    suite tells is checked now.
+
+    Example: `farm nightly schedule experiments/suites/nightly.yaml`
+    """
+    from orchestrator.nightly.schedule import FORM, following
+
+    asked = _asked(suite, settings_of(state))
+    if asked.schedule is None:
+        raise SpecError(f"{suite}: it has no `schedule`", remedy=f"give one: {FORM}")
+    with open_ledger(settings_of(state), new=True) as ledger:
+        body = asked.model_dump_json().encode()
+        ledger.nights.schedule(asked.name, str(suite.absolute()), asked.schedule, body)
+    first = following(asked.schedule, time.time())
+    if as_json:
+        print_json({"suite": asked.name, "file": suite.absolute(), "cron": asked.schedule, "next": first})
+        return
+    say(f"{asked.name} runs from now on by itself ({asked.schedule}), first at {_moment(first)}")
+
+
+def unschedule(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a suite.")],
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop running a suite by its schedule. The results of its nights are kept.
+
+    Example: `farm nightly unschedule nightly`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        if not ledger.nights.unschedule(name):
+            known = ", ".join(each.suite for each in ledger.nights.schedules()) or "none"
+            raise UnknownName(f"no suite {name!r} runs by itself", remedy=f"those that do: {known}")
+    if as_json:
+        print_json({"suite": name})
+    say(f"{name} does not run by itself any more")
+
+
+def status(
+    night: Annotated[
+        str | None, typer.Argument(metavar="[SUITE|NIGHT]", help="Name of a suite (its newest night), or a night's id.")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a night found, or its progress; default: the newest night. Needs no running farm.
+
+    Example: `farm nightly status nightly --json`
+    """
+    with open_ledger(settings_of(state)) as ledger:
+        _show(_found(ledger, night), as_json=as_json)
+
+
+def listed(
+    suite: Annotated[str | None, typer.Argument(metavar="[SUITE]", help="Only nights of this suite.")] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List nights, the newest first, and the suites that run by themselves.
+
+    Example: `farm nightly list`
+    """
+    from orchestrator.nightly.schedule import following
+    from orchestrator.report.listing import Listing
+
+    with open_ledger(settings_of(state)) as ledger:
+        nights = [_read(text.body) for text in ledger.nights.of(suite, limit=SHOWN)]
+        schedules = [each for each in ledger.nights.schedules() if suite in (None, each.suite)]
+    told = [
+        {"suite": each.suite, "file": each.file, "cron": each.cron, "next": following(each.cron, time.time())}
+        for each in schedules
+    ]
+    if as_json:
+        print_json({"nights": [data_of(night) for night in nights], "schedules": told})
+        return
+    rows = [(escape(night.night_id), _word(night), escape(_tail(night))) for night in nights]
+    out().print(Listing(("night", "outcome", "found"), rows) if rows else "no night was run yet")
+    for each in told:
+        out().print(f"{each['suite']} runs by itself ({each['cron']}), next at {_moment(float(str(each['next'])))}")
+
+
+def _asked(suite: Path, settings: Settings) -> Suite:
+    """The suite of a file. Raises SpecError, also where it tells somebody who cannot be told."""
+    from orchestrator.nightly import load
+
+    asked = load(suite)
+    if asked.tell:
+        from orchestrator.report.nights.tell import check_addresses  # loads matplotlib
+
+        check_addresses(asked.tell, _addresses(settings))
+    return asked
+
+
+def _addresses(settings: Settings) -> dict[str, str]:
+    return {name: address.get_secret_value() for name, address in settings.tell.items()}
+
+
+def _test_tell(asked: Suite, settings: Settings, *, as_json: bool) -> None:
+    from orchestrator.report.nights.tell import send_test
+
+    if not asked.tell:
+        raise NoData(f"the suite {asked.name} tells nobody", remedy="give it `tell: [ADDRESS]`")
+    told = send_test(asked.name, asked.tell, _addresses(settings))
+    if as_json:
+        print_json({"suite": asked.name, "told": told})
+    for each in told:
+        say(f"{each.to}: {each.error or 'told'}")
+    if any(each.error for each in told):
+        raise typer.Exit(NOT_WELL)
+
+
+def _followed(settings: Settings, ledger: Ledger, night_id: str) -> Night:
+    """The night when it is over. Raises ServiceDown where the farm ends before it."""
+    from farm.cli.experiments.live import status_line
+
+    inventory = open_inventory(settings)
+    with status_line(log()) as show:
+        while True:
+            night = _read(ledger.nights.one(night_id).body)
+            if night.ended_at is not None:
+                return night
+            inventory.hosts()
+            show(progress(ledger, night))
+            time.sleep(LOOK_S)
+
+
+def progress(ledger: Ledger, night: Night) -> str:
+    """Return what the night's newest experiments are doing."""
+    turn = max((wave.number for wave in night.waves), default=0)
+    parts = []
+    for wave in (each for each in night.waves if each.number == turn):
+        try:
+            counts = ledger.counts(wave.experiment_id)
+        except FarmError:
+            continue
+        left = sum(counts.get(word, 0) for word in ("waiting", "placed", "running"))
+        if total := sum(counts.values()):  # else its jobs are not stored yet
+            parts.append(f"{wave.part}, {wave.kind}: {total - left} of {total} blocks")
+    return "; ".join(parts)
+
+
+def _extent(night: Night) -> str:
+    names = ", ".join(part.name for part in night.parts)
+    return f"{names} on two sides, {night.suite.rounds} rounds, {night.suite.budget:g} s at most"
+
+
+def _found(ledger: Ledger, name: str | None) -> Night:
+    if name is not None and "@" in name:
+        return _read(ledger.nights.one(name).body)
+    nights = ledger.nights.of(name, limit=1)
+    if not nights:
+        raise NoData("no night was run yet" + (f" of {name!r}" if name else ""), remedy="farm nightly SUITE.yaml")
+    return _read(nights[0].body)
+
+
+def _read(body: bytes) -> Night:
+    from orchestrator.nightly import Night
+
+    return Night.model_validate_json(body)
+
+
+def _show(night: Night, *, as_json: bool) -> None:
+    from orchestrator.nightly.summary import summary
+
+    if as_json:
+        print_json(data_of(night))
+        return
+    out().print(summary(night), markup=False, soft_wrap=True)
+
+
+def data_of(night: Night) -> dict[str, Any]:
+    """Return the night as it is stored, for programs, without the experiments in full."""
+    from orchestrator.nightly.summary import counts
+
+    return {**night.model_dump(mode="json", exclude={"parts"}), "counts": counts(night)}
+
+
+def _is_well(night: Night) -> bool:
+    from orchestrator.nightly.summary import counts
+
+    found = counts(night)
+    bad = sum(count for word, count in found.items() if word.startswith("worse") or word == "missing")
+    return night.outcome == "complete" and not bad
+
+
+def _word(night: Night) -> str:
+    if night.outcome is None:
+        return "[yellow]under way[/]"
+    style = "green" if _is_well(night) else "red"
+    return f"[{style}]{night.outcome.replace('_', ' ')}[/]"
+
+
+def _tail(night: Night) -> str:
+    from orchestrator.nightly.summary import headline
+
+    return headline(night).partition(": ")[2] + "".join(f"; {text}" for text in night.problems[:1])
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at).isoformat(" ", "minutes")

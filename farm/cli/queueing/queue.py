@@ -1,0 +1,209 @@
+"""`farm queue`: queueing experiments with phones as servers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from farm.cli.experiments.experiments import PANEL
+from farm.cli.farm_access import find_measured, open_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, out, print_json, say
+from farm.cli.results.results import write_whole
+from orchestrator.errors import Unsupported
+
+from .tables import runs_table, show_kept
+
+if TYPE_CHECKING:
+    from orchestrator.queueing.kept import Read
+    from orchestrator.queueing.learnt import Body
+    from orchestrator.queueing.measured import TimesUsed
+    from orchestrator.queueing.spec import QueueingSpec
+
+SHOWN = 30
+MOST_LOAD = 10.0
+
+
+class _Queue(TyperGroup):
+    """`farm queue SPEC` is `farm queue run SPEC`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and Path(args[0]).suffix in (".yaml", ".yml"):
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+group = typer.Typer(
+    name="queue",
+    cls=_Queue,
+    help="Queueing experiments with phones as servers: in virtual time (`farm queue SPEC.yaml --simulate`), or on the "
+    "devices of this host (`farm queue SPEC.yaml`), whose runs are kept.\n\nExample: "
+    "`farm queue rack.yaml --simulate`, `farm queue list`, `farm queue show latest` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="Id of a run, the name of an experiment (its newest), or `latest`.")
+]
+
+
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML report with figures and charts.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    group.command()(run)
+    group.command("list")(listed)
+    group.command()(show)
+    app.add_typer(group, rich_help_panel=PANEL)
+
+
+def run(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="Queueing spec, a YAML file.")],
+    simulate: Annotated[bool, typer.Option("--simulate", help="Run in virtual time, with modelled servers.")] = False,
+    rates: Annotated[
+        str | None,
+        typer.Option("--rates", metavar="SHARES", help="Run a load curve: shares of the capacity, e.g. 0.3,0.5,0.9."),
+    ] = None,
+    capacity: Annotated[
+        bool, typer.Option("--capacity", help="Search for the largest rate that meets the `target` of the spec.")
+    ] = False,
+    policies: Annotated[
+        str | None, typer.Option("--policies", metavar="NAMES", help="Run under each of these policies: fifo,jsq,edf.")
+    ] = None,
+    html: HtmlOption = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a queueing experiment: requests arrive, a policy says which server serves which, and latency is measured.
+
+    Latency counts from the intended arrival. Figures have 95 % intervals, without the warm-up. Needs no running farm.
+
+    Example: `farm queue examples/queueing/rack.yaml --simulate`
+    """
+    from orchestrator.queueing.spec import load
+
+    from .live import run_live
+    from .simulated import simulate as run_simulation
+    from .simulated import write_report
+
+    if (rates is not None) + capacity + (policies is not None) > 1:
+        raise typer.BadParameter("give one of --rates, --capacity and --policies", param_hint="--rates")
+    if capacity and html is not None:
+        raise typer.BadParameter("the report has no search for the capacity", param_hint="--html")
+    loaded = load(spec)
+    used: list[TimesUsed] = []
+    bodies: list[Body] = []
+    if loaded.asks_the_ledger:
+        loaded, used, bodies = _from_ledger(loaded, state, learn=simulate)
+    loads = _shares(rates) if rates is not None else []
+    names = [name.strip() for name in policies.split(",")] if policies is not None else []
+    if not simulate:
+        if names or html is not None:
+            raise Unsupported("--policies and --html are of simulations", remedy="add --simulate")
+        run_live(loaded, state, as_json, loads=loads, capacity=capacity)
+    elif html is not None:
+        write_report(loaded, html, as_json, loads=loads, policies=names)
+    else:
+        run_simulation(loaded, (used, bodies), as_json, loads=loads, policies=names, capacity=capacity)
+
+
+def listed(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only runs of this experiment.")] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the queueing experiments that ran on devices, the newest first.
+
+    Example: `farm queue list`
+    """
+    from orchestrator.queueing.kept import list_runs
+
+    with open_ledger(settings_of(state)) as ledger:
+        runs = list_runs(ledger, name, None if as_json else SHOWN)
+    if as_json:
+        print_json({"runs": runs})
+    else:
+        out().print(runs_table(runs) if runs else "no queueing experiment ran on devices yet")
+
+
+def show(
+    run_id: RunArgument = "latest",
+    html: HtmlOption = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Write all requests, one per row.")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a queueing experiment that ran on devices: figures from its requests, servers, warnings.
+
+    Example: `farm queue show latest --json`
+    """
+    from farm import endpoints
+    from orchestrator.queueing.kept import as_parquet, read_run
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        if html is None and parquet is None:
+            show_kept(ledger, run_id, as_json)
+            return
+        read = read_run(ledger, run_id)
+    files = []
+    if html is not None:
+        files.append(write_whole(html, _page(read, endpoints.pages_of(settings.state)), "--html"))
+    if parquet is not None:
+        files.append(write_whole(parquet, as_parquet(read), "--parquet"))
+    if as_json:
+        print_json({"id": read.row.id, "files": files})
+    for path in files:
+        say(f"written: {path}")
+
+
+def _page(read: Read, pages: str) -> str:
+    from orchestrator.queueing.measures import measure
+    from orchestrator.report.queueing import Told, queueing_page
+
+    kept = read.kept
+    servers = [
+        (each.server, each.device.serial, each.device.model, str(each.device.source), each.ended_by)
+        for each in kept.servers
+    ]
+    told = Told(kept.spec, read.row.source, measure(kept.spec, read.runs), read.runs, servers=servers)
+    return queueing_page(told, pages)
+
+
+def _from_ledger(
+    spec: QueueingSpec, state: Path | None, *, learn: bool
+) -> tuple[QueueingSpec, list[TimesUsed], list[Body]]:
+    """The spec with measured times, and where it is to `learn` with what its servers learn; says whose they are."""
+    from orchestrator.queueing.learnt import fill_bodies
+    from orchestrator.queueing.measured import fill_times
+
+    bodies: list[Body] = []
+    with open_ledger(settings_of(state)) as ledger:
+        filled, used = fill_times(spec, ledger, partial(find_measured, ledger))
+        if learn:
+            filled, bodies = fill_bodies(filled, ledger, partial(find_measured, ledger))
+    for each in used:
+        of = each.of_class if each.server is None else f"{each.of_class} on {each.server}"
+        told = f"{each.samples} latencies of {each.cell} on {each.device} ({each.source}), {each.experiment}"
+        say(f"service of {of}: {told}")
+    for body in bodies:
+        say(f"learnt of {body.server}: {body.text}")
+    return filled, used, bodies
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        found = [float(each) for each in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < each <= MOST_LOAD for each in found):
+        raise typer.BadParameter(
+            f"{text!r}: expected shares up to {MOST_LOAD:g}, such as 0.3,0.5", param_hint="--rates"
+        )
+    return found

@@ -1,0 +1,83 @@
+"""`farm import samples`: import measurements of others into the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farm.cli.experiments.experiments import PANEL
+from farm.cli.farm_access import open_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, log, out, print_json
+
+group = typer.Typer(
+    name="import",
+    help="Import measurements of others into the ledger, marked as imports.\n\n"
+    "Example: `farm import samples logs.csv` (`--state DIR`, `--json`)",
+    no_args_is_help=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    group.command()(samples)
+    app.add_typer(group, rich_help_panel=PANEL)
+
+
+@group.callback()
+def _group() -> None:
+    """Keep `samples` a command of its own."""
+
+
+def samples(
+    table: Annotated[
+        Path, typer.Argument(metavar="FILE.csv", help="Columns device, network, layer, backend, precision, sample_ms.")
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the experiment.", show_default="the file's")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Import time samples that were measured elsewhere, one per row; needs no running farm.
+
+    A row with an empty `layer` is a whole inference. The column `block` numbers independent repetitions; every other
+    column is an axis. Either all rows are stored or none. Importing the same content twice changes nothing.
+
+    Example: `farm import samples logs.csv --name study-s`
+    """
+    from orchestrator.exchange.samples import import_samples
+    from orchestrator.report.wording import counted
+
+    with open_ledger(settings_of(state), new=True) as ledger:
+        found = import_samples(ledger, table, _checked(name))
+    if as_json:
+        data = asdict(found)
+        print_json({"experiment": data.pop("experiment_id"), **data})
+        return
+    verb = "imported" if found.created else "is there already, nothing changed:"
+    out().print(f"{verb} [bold]{found.experiment_id}[/]", soft_wrap=True)
+    axes = f", axes {', '.join(found.axes)}" if found.axes else ""
+    log().print(
+        f"{counted(found.rows, 'row')}: {counted(found.samples, 'inference')} and "
+        f"{counted(found.layers, 'layer time')} in {counted(found.blocks, 'block')} of "
+        f"{counted(found.cells, 'configuration')} on {counted(len(found.devices), 'device')}{axes}",
+        soft_wrap=True,
+    )
+
+
+def _checked(name: str | None) -> str | None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from orchestrator.model import problem
+    from orchestrator.model.experiment import Name, why_taken
+
+    if name is None:
+        return None
+    if why := why_taken(name):
+        raise typer.BadParameter(f"{why}: choose another name", param_hint="--name")
+    try:
+        return TypeAdapter(Name).validate_python(name)
+    except ValidationError as e:
+        raise typer.BadParameter(problem.describe(e.errors()[0]), param_hint="--name") from None

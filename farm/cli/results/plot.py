@@ -1,0 +1,51 @@
+"""`farm plot`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farm.cli.experiments.experiments import PANEL, ExperimentArgument
+from farm.cli.farm_access import LATEST, find_measured, open_ledger, settings_of
+from farm.cli.output import JsonOption, StateOption, log, print_json
+
+from .results import gather
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(plot)
+
+
+def plot(
+    experiment: ExperimentArgument = LATEST,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .pdf, .svg or .png.")
+    ] = Path("figure.pdf"),
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="latency, p90, energy, memory, setup or throughput.")
+    ] = "latency",
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw a figure for a paper: a dot with its whole interval for each device, by backend. Needs no running farm.
+
+    What is seen is the file's caption, in its metadata and in --json.
+
+    Example: `farm plot latest -o fig.pdf`, `farm plot first --metric energy -o energy.svg`
+    """
+    from farm.api.experiment import row_of
+    from orchestrator.report import export
+    from orchestrator.report.charts import paper
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        content = gather(settings, ledger, find_measured(ledger, experiment), layers=False)
+    summaries = json.loads(json.dumps(export.as_data(content)["summaries"]))
+    drawn = paper.draw([row_of(each) for each in summaries], metric, content.experiment.name)
+    written = paper.save(drawn, output)
+    if as_json:
+        print_json({"experiment": content.experiment_id, "file": written, "metric": metric, "caption": drawn.caption})
+    log().print(f"drawn into {written}: {drawn.caption}", markup=False)

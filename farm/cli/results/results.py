@@ -1,0 +1,130 @@
+"""`farm results`, `farm report`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from farm.cli.experiments.experiments import PANEL, ExperimentArgument
+from farm.cli.explain import hint
+from farm.cli.farm_access import LATEST, find_measured, labels_of, open_ledger, settings_of, tell_pruned
+from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, out, print_json, say
+from orchestrator.errors import ModelFileError, SetupError
+
+if TYPE_CHECKING:
+    from orchestrator.config import Settings
+    from orchestrator.ledger import ExperimentRow, Ledger
+    from orchestrator.report.content import Content
+
+
+def register(app: typer.Typer) -> None:
+    app.command(rich_help_panel=PANEL)(results)
+    app.command(rich_help_panel=PANEL)(report)
+
+
+def results(
+    experiment: ExperimentArgument = LATEST,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="With --json: also every record with all samples, those of lost attempts included."),
+    ] = False,
+    setup: Annotated[bool, typer.Option("--setup", help="Show the steps of set-up: cold, warm, cached.")] = False,
+    svg: Annotated[
+        Path | None, typer.Option("--svg", metavar="FILE", help="Draw the table into this SVG file instead.")
+    ] = None,
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print an experiment's results: medians, intervals, memory, exclusions, warnings. Needs no running farm.
+
+    Example: `farm results`, `farm results first --json --raw > records.json`
+    """
+    from orchestrator.report import console, export
+
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        content = gather(settings, ledger, find_measured(ledger, experiment), layers=as_json)
+        records = list(ledger.records(content.experiment_id)) if raw else None
+        if raw:
+            tell_pruned(ledger, content.experiment_id)
+    if svg is not None:
+        write_whole(svg, console.as_svg(content, f"farm results {content.experiment.name}"), "--svg")
+        log().print(f"drawn into {svg}")
+    if as_json:
+        print_json(export.as_data(content, records))
+    elif svg is None:
+        out().print(console.render(content, setup=setup))
+        hint("warning", "interval", "gross", "net")
+
+
+def report(
+    experiment: ExperimentArgument = LATEST,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="HTML file to write; `-` is standard output.")
+    ] = Path("report.html"),
+    state: StateOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a self-contained HTML report with plots. Needs no running farm, and the file needs no server.
+
+    Example: `farm report latest -o report.html`
+    """
+    settings = settings_of(state)
+    with open_ledger(settings) as ledger:
+        content = gather(settings, ledger, find_measured(ledger, experiment))
+        tell_pruned(ledger, content.experiment_id)
+        if str(output) == STANDARD_OUTPUT:
+            sys.stdout.write(_page(settings, content, ledger))
+            return
+        written = write_whole(output, _page(settings, content, ledger), "-o")
+    if as_json:
+        print_json({"experiment": content.experiment_id, "file": written, "results": len(content.summaries)})
+    log().print(f"report of {content.experiment_id} written to {written}")
+
+
+def gather(settings: Settings, ledger: Ledger, row: ExperimentRow, *, layers: bool = True) -> Content:
+    """An experiment's report content, with what its set says is right."""
+    from orchestrator.report import gathering
+
+    return gathering.gather(ledger, row, _labels(settings, row), layers=layers)
+
+
+def _labels(settings: Settings, row: ExperimentRow) -> tuple[int, ...] | None:
+    """Return the set's labels; where they cannot be read, say so and return None: the rest is told without them."""
+    try:
+        return labels_of(settings, row.experiment)
+    except ModelFileError as e:
+        say(f"the shares that are right are left out: {e}")
+        return None
+
+
+def _page(settings: Settings, content: Content, ledger: Ledger) -> str:
+    """It leads to the pages of a farm that runs now."""
+    from farm import endpoints
+    from orchestrator.report.gathering import report_page
+
+    return report_page(content, ledger, endpoints.pages_of(settings.state))
+
+
+def write_html(content: Content, ledger: Ledger, path: Path) -> Path:
+    """Write the HTML report, whole or not at all. Raises SetupError where it cannot be written."""
+    from orchestrator.report.gathering import report_page
+
+    return write_whole(path, report_page(content, ledger), "-o")
+
+
+def write_whole(path: Path, content: str | bytes, option: str) -> Path:
+    """Write a file, whole or not at all. Raises SetupError where it cannot be written."""
+    if not path.parent.is_dir():
+        raise SetupError(f"{path}: there is no folder {path.parent}", remedy=f"mkdir -p {path.parent}")
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_bytes(content.encode() if isinstance(content, str) else content)
+        new.replace(path)
+    except OSError as e:
+        new.unlink(missing_ok=True)
+        raise SetupError(f"{path}: cannot be written: {e.strerror}", remedy=f"give another file with {option}") from e
+    return path
