@@ -94,8 +94,8 @@ DESKTOP_IS_MET_IN = (
 """Modules that import `kernels.catalog.desktop`, beside the lowering of operators on GPUs."""
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "celery": ("orchestrator.coordination.queue", "orchestrator.nightly.schedule", "workers.tasks"),
-    "kombu": ("orchestrator.coordination.queue", "workers.tasks"),
+    "celery": ("orchestrator.coordination", "orchestrator.nightly.schedule", "workers.tasks", "farm.beat"),
+    "kombu": ("orchestrator.coordination.queue",),
     "adbutils": ("workers.connection.adb",),
     "typer": ("farm",),
     "click": ("farm",),

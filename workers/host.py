@@ -17,10 +17,11 @@ from redis.exceptions import RedisError
 
 from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
+from orchestrator.coordination.consumer import consume
 from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import Placed, make_app
+from orchestrator.coordination.queue import Placed, make_app, queue_name, worker_name
 from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
 from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
@@ -39,7 +40,7 @@ from .plans.files import HostFiles
 from .plans.outbox import Outbox
 from .plans.plan_store import Plans
 from .spool import Spool
-from .tasks import consume, register
+from .tasks import register
 
 log = logging.getLogger(__name__)
 JOIN_S = 10.0
@@ -90,7 +91,8 @@ class Host:
         for thread in threads:
             thread.start()
         try:
-            return consume(app, self._farm.host, self._farm.sessions, self._stopping.set)
+            name, queue = worker_name(self._farm.host), queue_name(self._farm.host)
+            return consume(app, name, queue, self._farm.sessions, self._stopping.set)
         finally:
             self._stopping.set()
             self._stop.set()

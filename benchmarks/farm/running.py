@@ -27,7 +27,7 @@ PARTS = {
     "worker": "timed_worker",
     "scheduler": "orchestrator.scheduling.scheduler",
     "exporter": "orchestrator.metrics",
-    "nightly": "farm.nightly",
+    "beat": "farm.beat",
     "pages": "farm.web.pages",
     "phones": "device_agent.virtual",
     "adb": "nodaemon",

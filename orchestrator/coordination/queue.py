@@ -19,6 +19,9 @@ from redis.exceptions import RedisError
 from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
 
+from . import keys
+from .periodic import WORKS, Work
+
 MEASURE = "farm.measure"
 """Name of the task, called with what a `Placed` says; workers/tasks.py implements it."""
 
@@ -79,6 +82,15 @@ def configuration(farm: Settings) -> dict[str, Any]:
         "task_default_queue": queue_name(farm.host),
         "task_create_missing_queues": True,
         "task_publish_retry": False,
+        "result_expires": None,
+        "beat_schedule": {
+            work.name: {
+                "task": work.task,
+                "schedule": work.period_s,
+                "options": {"queue": keys.WORK, "expires": work.period_s, "retry": False},
+            }
+            for work in WORKS
+        },
         "worker_pool": "threads",
         "worker_prefetch_multiplier": 1,
         "worker_enable_remote_control": farm.celery_events,
@@ -125,6 +137,14 @@ def send(host: str, placed: Placed, *, by: Celery) -> None:
             MEASURE, kwargs=placed._asdict(), task_id=placed.task_id, argsrepr="", kwargsrepr=_said(placed),
             queue=queue_name(host), ignore_result=True, retry=False,
         )  # fmt: skip
+    except (KombuError, RedisError, OSError) as e:
+        raise ServiceDown(f"the broker does not take tasks: {e}") from e
+
+
+def send_work(work: Work, *, by: Celery) -> None:
+    """Send the task of a periodic work, as beat does. Raises ServiceDown where the broker is away."""
+    try:
+        by.send_task(work.task, queue=keys.WORK, expires=work.period_s, ignore_result=True, retry=False)
     except (KombuError, RedisError, OSError) as e:
         raise ServiceDown(f"the broker does not take tasks: {e}") from e
 

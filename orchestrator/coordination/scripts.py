@@ -97,3 +97,12 @@ local sizes = {}
 for host, size in pairs(bytes) do sizes[#sizes + 1] = host; sizes[#sizes + 1] = size end
 return {answer[1], gone, sizes}
 """
+# KEYS: the mark of a work. ARGV: seconds until it is due again, seconds for which it has to be due by now (empty:
+# mark it anyway). A mark of later than in a minute is from before the clock was set back.
+TAKE = """
+local time = redis.call('TIME')
+local now, mark = time[1] + time[2] / 1e6, tonumber(redis.call('GET', KEYS[1])) or 0
+if ARGV[2] ~= '' and now < mark + ARGV[2] and mark < now + 60 then return 0 end
+redis.call('SET', KEYS[1], string.format('%.3f', now + ARGV[1]), 'EX', 3600)
+return 1
+"""

@@ -7,7 +7,6 @@ It is as if Redis had lost it, which the farm survives. A look costs Redis about
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 
 from redis import Redis
@@ -18,7 +17,6 @@ from .queue import queue_name, worker_name
 
 log = logging.getLogger(__name__)
 
-PERIOD_S = 1.0
 AT_ONCE = 1000
 """Keys of one look."""
 
@@ -29,14 +27,10 @@ class Sweep:
     def __init__(self, redis: Redis) -> None:
         self._redis, self._cursor = redis, 0
         self._bytes: Counter[str] = Counter()
-        self._due_at = float("-inf")
 
     @translated
     def look(self, *, at_once: bool = False) -> None:
-        """Look at the next keys where a look is due; `at_once`: now, at all of them."""
-        if not at_once and time.monotonic() < self._due_at:
-            return
-        self._due_at = time.monotonic() + PERIOD_S
+        """Look at the next keys; `at_once`: at all of them."""
         self._step()
         while at_once and self._cursor:
             self._step()

@@ -25,6 +25,7 @@ from orchestrator.coordination.client import WrongType, translated
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.news import News
+from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.errors import FarmError, ServiceDown
@@ -59,8 +60,8 @@ GATHER_MOST_S = 0.05
 """A turn that lasted longer waited for a disk or a core: meanwhile enough has come."""
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
-ENTER_S = 2.0
-"""The time after which hosts that are let in are put into the indices again, which Redis may have lost."""
+LOOK_S = 1.0
+"""The time between two looks for periodic work that is late."""
 DECIDE_S = 1.0
 """The time between questions to strategies where no attempt has ended and no lane has run dry."""
 
@@ -103,7 +104,10 @@ class Scheduler:
         self._held: dict[str, tuple[str, Device]] = {}
         self._decided_at = float("-inf")
         self._down = False
-        self._begun, self._sweep, self._entered_at = False, Sweep(redis), float("-inf")
+        self._begun, self._sweep = False, Sweep(redis)
+        self._periodic, self._looked_at = Periodic(redis), float("-inf")
+        self._late_s = dict.fromkeys((SWEEP, ADMIT), LATE_S)
+        """How late each periodic work has to be for us to do it; after we did, not at all, until somebody else did."""
         self._news, self._hosts = News(redis), tuple[str, ...]()
 
     def tick(self) -> TickReport:
@@ -179,10 +183,22 @@ class Scheduler:
             self._sweep.look(at_once=True)
             forget_receipts(self._redis, self._ledger.restored())
             self._begun = True
-        self._sweep.look()
-        if time.monotonic() >= self._entered_at + ENTER_S:
-            access.enter(self._redis, [row.name for row in self._ledger.standing.hosts() if row.secret_sha256])
-            self._entered_at = time.monotonic()
+        if time.monotonic() >= self._looked_at + LOOK_S:
+            self._looked_at = time.monotonic()
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Do the periodic work that is late, since no beat sends it or nobody does it; of nights send the task."""
+        for work, act in ((SWEEP, self._sweep.look), (ADMIT, self._admit)):
+            is_ours = self._periodic.take(work, work.period_s / 2, self._late_s[work])
+            self._late_s[work] = 0.0 if is_ours else LATE_S
+            if is_ours:
+                act()
+        if self._periodic.take(NIGHTS, 0.0, LATE_S):
+            queue.send_work(NIGHTS, by=self._app)
+
+    def _admit(self) -> None:
+        access.enter(self._redis, self._ledger.standing.admitted())
 
     def _decide(self) -> int:
         """Jobs that strategies ask for. Where nothing has ended there is hardly anything to ask."""

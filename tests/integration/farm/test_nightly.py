@@ -220,7 +220,7 @@ def test_the_commands_follow_schedule_and_show_and_a_killed_keeper_is_no_loss(
     suite: Path, settings: Settings, cli: Cli, ledger: Ledger
 ) -> None:
     def kept() -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-m", "farm.nightly"], stderr=subprocess.DEVNULL)
+        return subprocess.Popen([sys.executable, "-m", "farm.beat"], stderr=subprocess.DEVNULL)
 
     processes = [kept()]
 
