@@ -94,7 +94,7 @@ DESKTOP_IS_MET_IN = (
 """Modules that import `kernels.catalog.desktop`, beside the lowering of operators on GPUs."""
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "celery": ("orchestrator.coordination", "orchestrator.nightly.schedule", "workers.tasks", "farm.beat"),
+    "celery": ("orchestrator.coordination", "orchestrator.nightly.schedule", "workers.tasks", "farm.tasks.beat"),
     "kombu": ("orchestrator.coordination.queue",),
     "adbutils": ("workers.connection.adb",),
     "typer": ("farm",),

@@ -27,7 +27,7 @@ PARTS = {
     "worker": "timed_worker",
     "scheduler": "orchestrator.scheduling.scheduler",
     "exporter": "orchestrator.metrics",
-    "beat": "farm.beat",
+    "beat": "farm.tasks.beat",
     "pages": "farm.web.pages",
     "phones": "device_agent.virtual",
     "adb": "nodaemon",

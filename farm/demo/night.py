@@ -17,7 +17,7 @@ from random import Random
 from device_agent import build
 from device_agent.virtual.faults import SlowBuild
 from device_agent.virtual.launch import read_phones
-from farm.nightly import keeper_of
+from farm.tasks.nightly import keeper_of
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, load

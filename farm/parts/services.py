@@ -45,7 +45,7 @@ def beat(state: Path) -> Part:
     turned = state / "beat.turned"
     return Part(
         name="beat",
-        command=(sys.executable, "-m", "farm.beat"),
+        command=(sys.executable, "-m", "farm.tasks.beat"),
         is_ready=turned.exists,
         before_start=lambda: turned.unlink(missing_ok=True),
     )

@@ -1,7 +1,7 @@
 """The Celery app. A placed block, or line of blocks, is a task on its host's queue; it may be lost, late or doubled,
 since the lease decides who works and the ledger what was done.
 
-One queue per host, early acknowledgement, no results, no ETA, JSON only (docs/architecture/scheduling.md says why).
+One queue per host, early acknowledgement, no results, no ETA, JSON only (docs/architecture/tasks.md says why).
 Events and remote control use channels of Redis, which keep nothing for a reader that is not there.
 """
 
@@ -166,5 +166,6 @@ def revoke(task_ids: Collection[str], *, by: Celery) -> None:
         raise ServiceDown(f"the broker does not take tasks: {e}") from e
 
 
-def _said(placed: Placed) -> str:
-    return ", ".join(f"{name}={value}" for name, value in placed._asdict().items())
+def _said(p: Placed) -> str:
+    """Return the arguments as tools show them: the device first, since some cut the rest off."""
+    return f"device={p.device}, job={p.job}, attempt={p.attempt}, token={p.token}, in_line={p.in_line}"

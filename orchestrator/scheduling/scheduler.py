@@ -107,7 +107,7 @@ class Scheduler:
         self._begun, self._sweep = False, Sweep(redis)
         self._periodic, self._looked_at = Periodic(redis), float("-inf")
         self._late_s = dict.fromkeys((SWEEP, ADMIT), LATE_S)
-        """How late each periodic work has to be for us to do it; after we did, not at all, until somebody else did."""
+        """The lateness from which we do a periodic work; none after we did, until somebody else does."""
         self._news, self._hosts = News(redis), tuple[str, ...]()
 
     def tick(self) -> TickReport:

@@ -33,7 +33,7 @@ LEASE_TTL_S = 4.0
 PARTS = {
     "worker": "workers.host",
     "scheduler": "orchestrator.scheduling.scheduler",
-    "beat": "farm.beat",
+    "beat": "farm.tasks.beat",
     "redis": "redis-server",
     "adb": "adb",
     "phones": "device_agent.virtual",

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 from redis import Redis
 
-from farm import beat
+from farm.tasks import beat
 from orchestrator.config import Settings
 from orchestrator.coordination import consumer, keys
 from orchestrator.coordination.inventory import Inventory
@@ -107,7 +107,7 @@ def test_two_beats_do_all_the_work_and_one_that_is_stopped_holds_up_nothing(
     settings: Settings, ledger: Ledger, redis: Redis
 ) -> None:
     ledger.standing.admit_host("lab", "0" * 64)
-    beats = [subprocess.Popen([sys.executable, "-m", "farm.beat"], stderr=subprocess.DEVNULL) for _ in range(2)]
+    beats = [subprocess.Popen([sys.executable, "-m", "farm.tasks.beat"], stderr=subprocess.DEVNULL) for _ in range(2)]
     try:
         for each in (None, *beats):
             if each is not None:

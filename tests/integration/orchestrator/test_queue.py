@@ -115,7 +115,7 @@ def test_messages_are_json_acknowledged_early_and_without_eta(farm: Settings, re
 
 
 def test_the_app_of_celery_s_commands_is_configured_at_its_first_use(farm: Settings) -> None:
-    script = "from farm.tasks import app; print(app.conf.broker_url, app.conf.task_acks_late)"
+    script = "from farm.tasks.celery import app; print(app.conf.broker_url, app.conf.task_acks_late)"
     environment = {**os.environ, "FARM_REDIS_URL": farm.redis_url}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [queue.broker_url(farm), "False"]

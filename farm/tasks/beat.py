@@ -1,4 +1,4 @@
-"""`python -m farm.beat`: Celery's beat, and the worker that does the periodic work whose tasks it sends, until SIGTERM.
+"""`python -m farm.tasks.beat`: Celery's beat, and the worker that does the periodic work whose tasks it sends.
 
 Several may run: a work is begun by one of them (orchestrator/coordination/periodic.py). Where none does, the scheduler
 sees to Redis itself, and asks for nights.
