@@ -41,6 +41,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of, connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
@@ -50,6 +51,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
+from tests.celery_worker import events_of, worker_of
 from tests.integration.orchestrator.hosts import Host
 from tests.servers import Server, required
 from tests.unit.orchestrator import make
@@ -277,6 +279,42 @@ def test_a_host_with_more_than_its_share_loses_what_it_has(
         evil.xadd(keys.records("evil"), {"record": "x" * 40_000, "name": "n"})
     Sweep(redis).look(at_once=True)
     assert sorted(redis.keys("*")) == sorted(before)
+
+
+def test_replies_that_are_large_many_or_old_go(redis: Redis, evil: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any host writes where another's answers to remote control are; what is asked and fetched at once stays."""
+
+    def reply(size: int) -> str:
+        key = f"{uuid.uuid4()}.reply.celery.pidbox"
+        evil.lpush(key, "x" * size)
+        return key
+
+    fresh, large, old = reply(100), reply(keys.REPLY_BYTES), reply(100)
+    redis.restore(old, 0, redis.dump(old), replace=True, idletime=2 * keys.REPLY_LIFE_S)
+    evil.sadd("_kombu.binding.celery.pidbox", *(f"{number:1000}" for number in range(5000)))
+    Sweep(redis).look(at_once=True)
+    assert redis.exists(fresh) and not redis.exists(large, old, "_kombu.binding.celery.pidbox")
+    monkeypatch.setattr(keys, "HOST_BYTES", 1 << 20)
+    for _ in range(20):
+        reply(100_000)
+    Sweep(redis).look(at_once=True)
+    assert redis.keys("*.reply.celery.pidbox") == []
+
+
+def test_a_host_s_worker_is_seen_and_obeys_by_its_own_rights(farm: Farm, redis: Redis) -> None:
+    worker, asking, began = make_app(farm.hosts["lab"]), make_app(farm.settings), threading.Event()
+
+    @worker.task(name=MEASURE, shared=False)  # type: ignore[untyped-decorator]
+    def measure(**_: object) -> None:
+        began.set()
+
+    with events_of(asking) as seen, worker_of(worker, queue_name("lab"), worker_name("lab")):
+        send("lab", Placed("j", 1, "A", 7), by=asking)
+        assert began.wait(60)
+        eventually(lambda: asking.control.inspect().active() == {"farm@lab": []})
+        revoke(["k-1"], by=asking)
+        eventually(lambda: "k-1" in asking.control.inspect().revoked()["farm@lab"])
+        eventually(lambda: {"task-received", "task-started", "task-succeeded"} <= {event["type"] for event in seen})
 
 
 @pytest.mark.parametrize("what", HOSTILE)

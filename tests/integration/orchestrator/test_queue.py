@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import queue as stdlib_queue
 import subprocess
@@ -11,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 from celery import Celery, Task
-from celery.contrib.testing.worker import start_worker
 from pydantic import SecretStr
 from redis import Redis
 
 from orchestrator.config import Settings
 from orchestrator.coordination import queue
 from orchestrator.errors import ServiceDown, SetupError
+from tests.celery_worker import events_of, worker_of
 from tests.waiting import eventually
 
 Calls = stdlib_queue.Queue[dict[str, object]]
@@ -38,15 +37,8 @@ def consumer(app: Celery, calls: Calls) -> Celery:
 @pytest.fixture
 def calls(farm: Settings, redis: Redis) -> Iterator[Calls]:
     received: Calls = stdlib_queue.Queue()
-    app = consumer(queue.make_app(farm), received)
-    root, queues = logging.getLogger(), [queue.queue_name("lab")]
-    level, handlers = root.level, list(root.handlers)
-    try:
-        with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, queues=queues):
-            yield received
-    finally:  # Celery sets up the process's logging, which later tests read
-        root.setLevel(level)
-        root.handlers[:] = handlers
+    with worker_of(consumer(queue.make_app(farm), received), queue.queue_name("lab"), queue.worker_name("lab")):
+        yield received
 
 
 def test_a_task_says_what_was_placed(farm: Settings, calls: Calls, redis: Redis) -> None:
@@ -65,12 +57,42 @@ def test_a_task_says_what_was_placed(farm: Settings, calls: Calls, redis: Redis)
 
 def test_what_was_revoked_does_not_begin(farm: Settings, calls: Calls) -> None:
     app = queue.make_app(farm)
-    queue.revoke([queue.task_id("j", 1)], by=app)
-    eventually(lambda: any("j-1" in ids for ids in (app.control.inspect().revoked() or {}).values()))
-    queue.send("lab", placed(7), by=app)
-    queue.send("lab", queue.Placed("j", 2, "A", 8), by=app)
-    assert calls.get(timeout=60)["id"] == "j-2", "the first one is dropped, another attempt is not"
+
+    def is_known() -> bool:
+        queue.revoke([queue.task_id("gone", 1)], by=app)  # lost, where nobody listens yet
+        return "gone-1" in (app.control.inspect().revoked() or {}).get("farm@lab", ())
+
+    eventually(is_known)
+    queue.send("lab", queue.Placed("gone", 1, "A", 7), by=app)
+    queue.send("lab", queue.Placed("gone", 2, "A", 8), by=app)
+    assert calls.get(timeout=60)["id"] == "gone-2", "the first one is dropped, another attempt is not"
     assert calls.empty()
+
+
+def test_events_tell_what_runs_and_keep_nothing(farm: Settings, redis: Redis, calls: Calls) -> None:
+    app = queue.make_app(farm)
+    for token in range(50):
+        queue.send("lab", placed(token), by=app)
+        calls.get(timeout=60)
+    assert {str(key).partition(".")[0] for key in redis.scan_iter()} == {"_kombu"}, "nobody reads them"
+    with events_of(app) as seen:
+        queue.send("lab", placed(7), by=app)
+        eventually(lambda: [each["uuid"] for each in seen if each["type"] == "task-succeeded"] == ["j-1"])
+        told = next(each for each in seen if each["type"] == "task-received")
+    assert (told["hostname"], told["name"]) == ("farm@lab", "farm.measure")
+    assert told["kwargs"] == "device=A, job=j, attempt=1, token=7, in_line=0"
+
+
+def test_events_and_remote_control_are_off_together(farm: Settings, redis: Redis) -> None:
+    off, calls = queue.make_app(farm.model_copy(update={"celery_events": False})), Calls()
+    with (
+        events_of(off) as seen,
+        worker_of(consumer(off, calls), queue.queue_name("lab"), queue.worker_name("lab")),
+    ):
+        queue.send("lab", placed(7), by=off)
+        calls.get(timeout=60)
+        assert off.control.ping(timeout=1.0) == []
+    assert {str(each["type"]).partition("-")[0] for each in seen} <= {"worker"}
 
 
 def test_a_password_reaches_the_broker(farm: Settings, redis: Redis) -> None:
