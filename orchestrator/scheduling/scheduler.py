@@ -182,6 +182,9 @@ class Scheduler:
             functions.load(self._redis)
             self._sweep.look(at_once=True)
             forget_receipts(self._redis, self._ledger.restored())
+            for host in self._ledger.standing.hosts():
+                if host.secret_sha256:  # by the rights of this version, also where Redis has lost its users
+                    access.admit(self._redis, host.name, host.secret_sha256)
             self._begun = True
         if time.monotonic() >= self._looked_at + LOOK_S:
             self._looked_at = time.monotonic()

@@ -362,6 +362,15 @@ def test_users_outlive_redis_and_a_removed_one_is_gone(farm: Farm, redis: Redis,
         assert again.ping()
 
 
+def test_a_scheduler_lets_hosts_in_by_the_rights_of_its_version(farm: Farm, redis: Redis) -> None:
+    redis.execute_command("ACL", "SETUSER", access.user_of("lab"), "clearselectors")
+    with Ledger(farm.settings.ledger) as ledger:
+        ledger.standing.admit_host("lab", hashlib.sha256(secret_of(farm, "lab")).hexdigest())
+        Scheduler(farm.settings, ledger, redis).tick()
+    with connect(farm.hosts["lab"]) as again:
+        assert again.publish("/0.celeryev/worker.online", "{}") == 0
+
+
 def test_who_has_no_secret_or_trusts_another_authority_does_not_get_in(farm: Farm, tmp_path: Path) -> None:
     lab = farm.hosts["lab"]
     with pytest.raises(SetupError, match="refuses us"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import random
 import signal
@@ -20,7 +22,7 @@ from sqlalchemy import select
 
 from orchestrator import spec
 from orchestrator.config import Settings
-from orchestrator.coordination import keys
+from orchestrator.coordination import keys, queue
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import ServiceDown, SpecError
 from orchestrator.expansion.expand import expand
@@ -373,6 +375,26 @@ def test_a_device_rests_after_a_loss(farm: Settings, redis: Redis) -> None:
         assert all(r.text.startswith("resting after a lost attempt, ready at about") for r in report.waiting.values())
     with Ledger(farm.ledger, rest_s=0.0) as ledger:
         assert len(Scheduler(farm, ledger, redis).tick().placed) == 1
+
+
+@pytest.mark.parametrize("events", [True, False])
+def test_cancelling_revokes_the_tasks_that_are_under_way(
+    farm: Settings, redis: Redis, ledger: Ledger, events: bool
+) -> None:
+    host = host_of(farm, redis, "AB")
+    scheduler = Scheduler(farm.model_copy(update={"celery_events": events}), ledger, redis)
+    submit(ledger, host, blocks=2)
+    placed = scheduler.tick().placed
+    with redis.pubsub() as heard:
+        heard.psubscribe("*.celery.pidbox")
+        assert heard.get_message(timeout=60)
+        ledger.cancel("e-1")
+        for _ in range(2):  # told once
+            scheduler.tick()
+        told = [message["data"] for message in iter(lambda: heard.get_message(timeout=0.2), None)]
+    wanted = sorted(queue.task_id(each.job_id, each.attempt) for one in placed for each in one.every)
+    bodies = [json.loads(base64.b64decode(json.loads(each)["body"])) for each in told]
+    assert [each["arguments"]["task_id"] for each in bodies] == ([wanted] if events else [])
 
 
 def test_cancelling_reaches_the_session(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
