@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -44,7 +43,7 @@ class Upkeep:
 
     def __init__(self, farm: Settings, ledger: Ledger, redis: Redis, *, clock: Callable[[], float] = time.time) -> None:
         self._farm, self._ledger, self._redis, self._clock = farm, ledger, redis, clock
-        self._periodic, self._sweep, self._is_down = Periodic(redis), Sweep(redis), threading.Event()
+        self._periodic, self._sweep, self._down = Periodic(redis), Sweep(redis), set[Work]()
         self._acts: Mapping[Work, Callable[[], None]] = {
             NIGHTS: self._nights, SWEEP: self._sweep.look, ADMIT: self._admit,
         }  # fmt: skip
@@ -55,11 +54,11 @@ class Upkeep:
             with self._periodic.turn(work) as is_due:
                 if is_due:
                     self._acts[work]()
-            self._is_down.clear()
+            self._down.discard(work)
         except ServiceDown as e:
-            if not self._is_down.is_set():
-                log.error("event=service_down error=%s", str(e).replace("\n", " "))
-            self._is_down.set()
+            if work not in self._down:
+                log.error("event=service_down work=%s error=%s", work.name, str(e).replace("\n", " "))
+            self._down.add(work)
 
     @cached_property
     def _keeper(self) -> Keeper:
@@ -88,6 +87,9 @@ def _register(app: Celery, work: Work, do: Callable[[Work], None]) -> None:
 def run(farm: Settings) -> int:
     """Send and do the periodic work until SIGTERM or SIGINT; exit status."""
     logging.getLogger("celery").setLevel(logging.WARNING)  # else some lines for each task
+    logging.getLogger("celery.beat").setLevel(
+        logging.CRITICAL
+    )  # else some for each that an outage holds up
     with Ledger(farm.ledger) as ledger, client_of(farm) as redis:
         app = make_app(farm)
         register(app, Upkeep(farm, ledger, redis).do)

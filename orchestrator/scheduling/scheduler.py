@@ -1,5 +1,4 @@
-"""The scheduler's turn: take records in, reconcile, place waiting jobs, lease their devices, send
-them to their hosts.
+"""The scheduler's turn: take records in, reconcile, place waiting jobs, lease their devices, send tasks.
 
 `python -m orchestrator.scheduling.scheduler` runs it until SIGTERM. It keeps no state of its own that matters: another
 one may take over at any moment, and two at once do no harm (the ledger and the leases decide).
