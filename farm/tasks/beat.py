@@ -87,9 +87,7 @@ def _register(app: Celery, work: Work, do: Callable[[Work], None]) -> None:
 def run(farm: Settings) -> int:
     """Send and do the periodic work until SIGTERM or SIGINT; exit status."""
     logging.getLogger("celery").setLevel(logging.WARNING)  # else some lines for each task
-    logging.getLogger("celery.beat").setLevel(
-        logging.CRITICAL
-    )  # else some for each that an outage holds up
+    logging.getLogger("celery.beat").setLevel(logging.CRITICAL)  # else some for each that an outage holds up
     with Ledger(farm.ledger) as ledger, client_of(farm) as redis:
         app = make_app(farm)
         register(app, Upkeep(farm, ledger, redis).do)

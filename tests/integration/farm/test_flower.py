@@ -68,7 +68,8 @@ def flower(farm: RunningFarm) -> Iterator[str]:
         except OSError:
             return False
 
-    options = ["flower", "--address=127.0.0.1", f"--port={port}"]
+    columns = "--tasks-columns=name,uuid,state,kwargs,worker,started,runtime"
+    options = ["flower", "--address=127.0.0.1", f"--port={port}", columns]
     open_to_all = {"FLOWER_UNAUTHENTICATED_API": "true"}
     server = Server(celery(farm, *options), farm.state / "flower.log", answers, env={**of(farm), **open_to_all})
     server.start()
