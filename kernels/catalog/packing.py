@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from kernels.ir.graph import Array
 
@@ -29,13 +30,13 @@ def pack_depthwise(weight: Array) -> Array:
     return np.ascontiguousarray(full.reshape(c // 4, 4, kh, kw).transpose(0, 2, 3, 1))
 
 
-def ungroup(weight: Array, groups: int, channels: int) -> Array:
-    """Write a grouped convolution's weights as those of an ungrouped one, zero outside the groups."""
+def ungroup(weight: Array, groups: int, channels: int, first: npt.NDArray[np.int64] | int = 0) -> Array:
+    """Write a grouped convolution's weights as those of an ungrouped one that reads `channels` of the inputs, from
+    `first` on (of all outputs, or of each), zero outside the groups."""
     k, per_group, kh, kw = weight.shape
-    out = np.zeros((k, channels, kh, kw), np.float32)
-    for group in range(groups):
-        rows = slice(group * k // groups, (group + 1) * k // groups)
-        out[rows, group * per_group : (group + 1) * per_group] = weight[rows]
+    out, outputs = np.zeros((k, channels, kh, kw), np.float32), np.arange(k)
+    place = outputs // (k // groups) * per_group - first
+    out[outputs[:, None], place[:, None] + np.arange(per_group)] = weight
     return out
 
 

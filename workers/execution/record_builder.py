@@ -46,8 +46,8 @@ from orchestrator.model.record import (
     TrainedModel,
 )
 from workers.claim import JobCancelled
+from workers.connection.host_faults import blamed
 from workers.devices.agent_journal import Garbage
-from workers.host_faults import blamed
 from workers.measure.agent_process import AgentRun
 from workers.measure.runs_on import runs_on
 from workers.plans.plan_store import StoredPlan

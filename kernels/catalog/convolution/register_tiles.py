@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import pack_filters, padded, ungroup
@@ -14,8 +18,10 @@ from kernels.source.kernel import Kernel
 from .output_tile import OutputTile, choose_tile, parse_tile, tile_words
 from .sizes import Convolution
 
+GROUPS = ("group_outputs", "group_inputs", "last_in_first")
+"""Scalars that tell which stacks of inputs a tile of outputs reads."""
 _UNGROUPED = 2**30
-"""`group_stacks` where every output reads every input."""
+"""Outputs of a group, where every output reads every input."""
 
 
 def register_tiles(conv: Convolution, options: Options, limits: Limits) -> list[str]:
@@ -40,24 +46,49 @@ def register_call(
     kernel: Kernel, conv: Convolution, constants: Constants, tile: OutputTile, group: int, ints: Mapping[str, int]
 ) -> Call:
     """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K)."""
-    whole, weight = _whole(conv), constants["weight"]
-    if conv.groups > 1 and not whole:  # written as one group
-        weight = ungroup(weight, conv.groups, conv.c)
+    weight, read = constants["weight"], _Read.by(conv, tile)
+    if conv.groups > 1:
+        first = np.repeat(read.first, 4 * tile.stacks)[: conv.k]
+        weight = ungroup(weight, conv.groups, 4 * read.stacks, 4 * first)
     return Call(
         kernel,
         _work_items(conv, tile),
         tile,
         conv.padding,
         {
-            "in_stacks": conv.in_stacks // conv.groups if whole else conv.in_stacks,
+            "in_stacks": read.stacks,
             "out_stacks": conv.out_stacks,
-            "group_stacks": whole or _UNGROUPED,
+            "group_outputs": read.outputs,
+            "group_inputs": conv.c // conv.groups,
+            "last_in_first": conv.in_stacks - read.stacks,
             **ints,
         },
         group,
         weight=pack_filters(weight, tile.vectors, tile.lanes),
         bias=padded(constants["bias"], 0, 4 * tile.stacks),
     )
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The stacks of inputs that tiles of outputs read: those of their groups, which need not be whole stacks."""
+
+    stacks: int
+    """The most that a tile needs: each reads so many."""
+    first: npt.NDArray[np.int64]
+    """The first one of each tile."""
+    outputs: int
+    """Outputs of a group."""
+
+    @classmethod
+    def by(cls, conv: Convolution, tile: OutputTile) -> _Read:
+        """Return what tiles of this size read."""
+        inputs, outputs = conv.c // conv.groups, conv.k // conv.groups if conv.groups > 1 else _UNGROUPED
+        begin = np.arange(0, conv.k, 4 * tile.stacks)
+        end = np.minimum(begin + 4 * tile.stacks, conv.k)
+        first = begin // outputs * inputs // 4
+        stacks = int((-(-((end - 1) // outputs + 1) * inputs // 4) - first).max())
+        return cls(stacks, np.minimum(first, conv.in_stacks - stacks), outputs)
 
 
 def _whole(conv: Convolution) -> int:

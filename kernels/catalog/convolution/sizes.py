@@ -49,8 +49,13 @@ class Convolution:
         return f"conv {sizes} s{sh}x{sw} p{pads} d{dh}x{dw} g{self.groups}{' reflect' if self.mirrored else ''}"
 
     @property
+    def own_filters(self) -> int:
+        """Filters of each channel, where every channel has its own (its depth multiplier); else 0."""
+        return self.k // self.c if self.groups == self.c > 1 else 0
+
+    @property
     def is_depthwise(self) -> bool:
-        return self.groups > 1 and self.groups == self.c == self.k
+        return self.own_filters == 1
 
     @property
     def has_whole_groups(self) -> bool:

@@ -68,7 +68,7 @@ def draw(seed: int) -> np.random.Generator:
 def test_another_ratio_is_never_taken_for_the_published_one(
     spread: float, paired: bool, draw: np.random.Generator
 ) -> None:
-    """Half a decade passed once: 1.26 for 2.11. With much noise it is 1 in 3000, which six in one draw all but exclude."""
+    """Half a decade passed once: 1.26 for 2.11. With much noise 1 in 3000 does, never six in a thousand."""
     found = judged(around(2.11, 1.25), 1.26, spread, draw, paired=paired)
     assert found["reproduced"] <= (0 if spread < 0.1 else 5)
     assert found["different"] >= 0.9 * RUNS or spread > 0.1

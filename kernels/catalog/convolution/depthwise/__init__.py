@@ -1,4 +1,4 @@
-"""Depthwise convolution: one filter a channel."""
+"""Depthwise convolution: each channel has filters of its own, one or more."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Depthwise:
     """Four channels at a time, lane by lane; on a CPU behind a GPU interface each row is loaded once."""
 
     name = "depthwise"
-    summary = "one filter a channel: groups = input channels = output channels"
+    summary = "filters of its own for each channel: as many groups as input channels"
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
         del options, limits, tile
-        return None if conv.is_depthwise else "it does not have one filter a channel"
+        return None if conv.own_filters else "its channels do not have filters of their own"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first: pixels of a work-item, and those in other work-groups."""
@@ -90,7 +90,7 @@ class Depthwise:
     def lower(
         self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
-        """The dispatch; constants: weight (C, 1, kh, kw), bias (C). Raises OptionError."""
+        """The dispatch; constants: weight (K, 1, kh, kw), bias (K). Raises OptionError."""
         words, group = split_group(tile)
         pixels = _pixels(words or _by_device(conv, limits)[0])
         rows = limits.cpu_device and options.layout == "buffer" and _fits_rows(conv)
@@ -98,11 +98,12 @@ class Depthwise:
             (ROWS, RowTile(pixels, conv.kernel[1], conv.strides[1])) if rows else (KERNEL, PixelTile(pixels))
         )
         ints = {**conv.window, **conv.dilation}
+        several = {"FILTERS": conv.own_filters} if conv.own_filters > 1 else {}
         call = Call(
             kernel,
             (_work_items(conv, pixels), conv.out_stacks, conv.n),
             shape,
-            conv.padding,
+            conv.padding | several,
             {name: value for name, value in ints.items() if name in kernel.ints},
             group,
             weight=pack_depthwise(constants["weight"]),

@@ -1,4 +1,4 @@
-// One filter a channel: PIXELS adjacent outputs of a row x one stack of four channels a work-item.
+// A filter a channel, or FILTERS of them: PIXELS adjacent outputs of a row x one stack of four channels a work-item.
 // Weights: [stacks][kh][kw] vectors of four channels.
 {
     INCLUDE row_block
@@ -7,13 +7,13 @@
         const int iy = oy * sh - pad_t + ky * dh;
         const bool row_inside = INSIDE(iy, h);
         const int row = plane + CLAMPED(iy, h) * w;
-        const int image_row = (picture * src_stacks + src_stack0 + stack) * h + CLAMPED(iy, h);
+        const int image_row = (picture * src_stacks + src_stack0 + source) * h + CLAMPED(iy, h);
         for (int kx = 0; kx < kw; ++kx) {
             const FLOAT4 weights = LOAD_weight((stack * kh + ky) * kw + kx);
             UNROLL for (int p = 0; p < PIXELS; ++p) {
                 const int ix = (ox + p) * sw - pad_l + kx * dw;
                 const FLOAT4 loaded = LOAD_src_AT(row + CLAMPED(ix, w), CLAMPED(ix, w), image_row);
-                const FLOAT4 value = row_inside && INSIDE(ix, w) ? loaded : SPLAT(0.0f);
+                const FLOAT4 value = row_inside && INSIDE(ix, w) ? OWN(loaded) : SPLAT(0.0f);
                 chunk[p] = MAD(value, weights, chunk[p]);
             }
         }

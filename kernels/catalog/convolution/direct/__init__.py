@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, VIEWS, WINDOW
 from kernels.catalog.convolution.output_tile import OutputTile
-from kernels.catalog.convolution.register_tiles import register_call, register_tile, register_tiles
+from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile, register_tiles
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.options import Limits, Options
@@ -17,7 +17,7 @@ KERNEL = Kernel(
     "conv_direct",
     Path(__file__).with_name("kernel.c"),
     OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", "group_stacks", *WINDOW, *DILATION, *ENDING),
+    (*VIEWS, "in_stacks", "out_stacks", *GROUPS, *WINDOW, *DILATION, *ENDING),
     BOUNDS,
     OutputTile,
     computes_in_half=True,

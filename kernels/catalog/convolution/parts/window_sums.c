@@ -1,6 +1,6 @@
     const int first = GROUP_ID(1) * STACKS;
     const int picture = GROUP_ID(2);
-    const int in_first = src_stack0 + (first / group_stacks) * in_stacks;
+    const int in_first = src_stack0 + IMIN(first * 4 / group_outputs * group_inputs / 4, last_in_first);
 
     WIDEV sums[SUMS];
     UNROLL for (int t = 0; t < VECTORS; ++t) {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS, ENDING, OPERANDS, VIEWS, WINDOW
 from kernels.catalog.convolution.output_tile import OutputTile
-from kernels.catalog.convolution.register_tiles import register_call, register_tile, register_tiles
+from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile, register_tiles
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.options import Limits, Options
@@ -33,7 +33,7 @@ KERNEL = Kernel(
     "conv_window",
     Path(__file__).with_name("kernel.c"),
     OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", "group_stacks", *_INTS, "dh", *ENDING),
+    (*VIEWS, "in_stacks", "out_stacks", *GROUPS, *_INTS, "dh", *ENDING),
     BOUNDS,
     WindowTile,
     computes_in_half=True,
