@@ -119,11 +119,11 @@ _CROWDED = {
         *("dashboards/web", "farm", "kernels/frontend/onnx/operators", "kernels/ir", "kernels/passes", "orchestrator"),
         *(f"orchestrator/{room}" for room in ("energy", "ledger", "ledger/migrations/versions", "model", "queueing")),
     ),
-    19: ("kernels", "orchestrator/report"),
+    19: ("kernels", "orchestrator/coordination", "orchestrator/report"),
     18: ("kernels/lower/gpu", "orchestrator/analysis", "orchestrator/analysis/statistics", "workers/power"),
     17: (
         *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution"),
-        *(f"orchestrator/{room}" for room in ("coordination", "exchange/power_traces", "scheduling")),
+        *(f"orchestrator/{room}" for room in ("exchange/power_traces", "scheduling")),
     ),
     16: (
         *("device_agent/src/backends/cpu/nc16", "device_agent/src/system"),

@@ -103,6 +103,6 @@ TAKE = """
 local time = redis.call('TIME')
 local now, mark = time[1] + time[2] / 1e6, tonumber(redis.call('GET', KEYS[1])) or 0
 if ARGV[2] ~= '' and now < mark + ARGV[2] and mark < now + 60 then return 0 end
-redis.call('SET', KEYS[1], string.format('%.3f', now + ARGV[1]), 'EX', 3600)
+redis.call('SET', KEYS[1], string.format('%.6f', now + ARGV[1]), 'EX', 3600)
 return 1
 """
