@@ -63,7 +63,7 @@ def compose(
     parts += [
         services.scheduler(server),
         services.host_worker(server.client, settings.host),
-        services.nightly(settings.state),
+        services.beat(settings.state),
         *([services.web(reach)] if reach else []),
         services.exporter(exporter_port, settings.state, note),
         services.pages(pages_port, settings.state, pages_note),

@@ -75,6 +75,8 @@ class Settings(BaseSettings):
     tell: dict[str, SecretStr] = Field(default_factory=dict)
     """Addresses by name, as JSON, that suites may name under `tell`: `{"team": "slack://TOKEN/#nights"}`; so that no
     secret stands in a suite's file."""
+    celery_events: bool = True
+    """True if workers send Celery's events and obey its remote control, for Flower, `celery inspect` and the like."""
     tick_s: float = 0.25
     """Period of the scheduler."""
     attempts: int = 3

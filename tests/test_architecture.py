@@ -130,11 +130,11 @@ _CROWDED = {
         *("dashboards/web", "farm", "kernels/frontend/onnx/operators", "kernels/ir", "orchestrator"),
         *(f"orchestrator/{room}" for room in ("energy", "ledger", "model", "queueing")),
     ),
-    19: ("orchestrator/report",),
+    19: ("orchestrator/coordination", "orchestrator/report"),
     18: ("kernels/lower/gpu", "orchestrator/analysis", "orchestrator/analysis/statistics", "workers/power"),
     17: (
         *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution", "kernels/passes"),
-        *(f"orchestrator/{room}" for room in ("coordination", "exchange/power_traces", "scheduling")),
+        *(f"orchestrator/{room}" for room in ("exchange/power_traces", "scheduling")),
     ),
     16: (
         *("device_agent/src/backends/cpu/nc16", "device_agent/src/system"),
@@ -154,8 +154,8 @@ DESKTOP_IS_MET_IN = (
 """Modules that import `kernels.catalog.desktop`, beside the lowering of operators on GPUs."""
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
-    "celery": ("orchestrator.coordination.queue", "orchestrator.nightly.schedule", "workers.tasks"),
-    "kombu": ("orchestrator.coordination.queue", "workers.tasks"),
+    "celery": ("orchestrator.coordination", "orchestrator.nightly.schedule", "workers.tasks", "farm.tasks.beat"),
+    "kombu": ("orchestrator.coordination.queue",),
     "adbutils": ("workers.connection.adb",),
     "typer": ("farm",),
     "click": ("farm",),

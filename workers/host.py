@@ -17,10 +17,11 @@ from redis.exceptions import RedisError
 
 from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
+from orchestrator.coordination.consumer import consume
 from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import make_app
+from orchestrator.coordination.queue import Placed, make_app, queue_name, worker_name
 from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
 from orchestrator.model.device import Device, Health
 from orchestrator.model.lease import Assignment
@@ -39,7 +40,7 @@ from .plans.files import HostFiles
 from .plans.outbox import Outbox
 from .plans.plan_store import Plans
 from .spool import Spool
-from .tasks import consume, register
+from .tasks import register
 
 log = logging.getLogger(__name__)
 JOIN_S = 10.0
@@ -54,7 +55,7 @@ class HostStopping(TransientError):
 
 
 class Host:
-    """One host: its fleet, its spool, and the sessions that wake-ups ask for."""
+    """One host: its fleet, its spool, and the sessions that tasks ask for."""
 
     def __init__(self, farm: Settings, redis: Redis) -> None:
         self._farm, self._redis = farm, redis
@@ -81,7 +82,7 @@ class Host:
         """Run until SIGTERM or SIGINT; sessions then stop their agents and put phones back. Returns the exit status."""
         restore_supplies(self._farm)
         app = make_app(self._farm)
-        register(app, self.wake)
+        register(app, self.measure)
         threads = [
             threading.Thread(target=self._discovery.run, args=(self._stop, self._announce), name="discovery"),
             threading.Thread(target=self._spool.run, args=(self._redis, self._stop), name="spool"),
@@ -90,7 +91,8 @@ class Host:
         for thread in threads:
             thread.start()
         try:
-            return consume(app, self._farm.host, self._farm.sessions, self._stopping.set)
+            name, queue = worker_name(self._farm.host), queue_name(self._farm.host)
+            return consume(app, name, queue, self._farm.sessions, self._stopping.set)
         finally:
             self._stopping.set()
             self._stop.set()
@@ -98,14 +100,14 @@ class Host:
             for thread in threads:
                 thread.join(JOIN_S)
 
-    def wake(self, serial: str, token: int) -> None:
+    def measure(self, placed: Placed) -> None:
         """Claim the lease of a device and run what it says. Nothing to claim: nothing to do."""
         if self._stopping.is_set() or self._trouble():
             return
         try:
-            assignment = self._leases.claim(serial, token, self._worker)
-        except FarmError as e:  # the sweeper will wake again
-            log.warning("%s: not claimed: %s", serial, e)
+            assignment = self._leases.claim(placed.device, placed.token, self._worker)
+        except FarmError as e:  # the scheduler sends it again
+            log.warning("%s: not claimed: %s", placed.device, e)
             return
         if assignment is not None:
             self._serve(assignment)

@@ -27,7 +27,7 @@ PARTS = {
     "worker": "timed_worker",
     "scheduler": "orchestrator.scheduling.scheduler",
     "exporter": "orchestrator.metrics",
-    "nightly": "farm.nightly",
+    "beat": "farm.tasks.beat",
     "pages": "farm.web.pages",
     "phones": "virtual_phones",
     "adb": "nodaemon",

@@ -16,7 +16,7 @@ from random import Random
 
 from device_agent import build
 from farm.access import COMMAND_LINE, site_of, user_by
-from farm.nightly import keeper_of
+from farm.tasks.nightly import keeper_of
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, load

@@ -1,4 +1,4 @@
-"""The farm's own processes: scheduler, host worker, nights, metrics exporter."""
+"""The farm's own processes: scheduler, host worker, beat, metrics exporter."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def scheduler(server: RedisServer) -> Part:
     )
 
 
-def nightly(state: Path) -> Part:
-    """Begins nights when they are due and brings them forward. It is ready when it has ended a turn."""
-    turned = state / "nightly.turned"
+def beat(state: Path) -> Part:
+    """Does the periodic work, nights among it. It is ready when it has looked for nights."""
+    turned = state / "beat.turned"
     return Part(
-        name="nightly",
-        command=(sys.executable, "-m", "farm.nightly"),
+        name="beat",
+        command=(sys.executable, "-m", "farm.tasks.beat"),
         is_ready=turned.exists,
         before_start=lambda: turned.unlink(missing_ok=True),
     )

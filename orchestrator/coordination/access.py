@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 
 from . import keys
 from .client import translated
-from .queue import queue_name
+from .queue import queue_name, worker_name
 from .sweep import forget_host
 
 _READS = "get mget strlen getrange exists type ttl hget hmget hgetall sismember smembers zrange xrange xlen llen lrange"
@@ -23,6 +23,14 @@ _COMMANDS = (
     *(f"+{command}" for command in f"{_READS} {_WRITES} memory|usage fcall".split()),
 )
 """Commands of its worker and Celery. No scripts of its own; nothing that makes a value grow in place, or takes long."""
+_CELERY = (
+    "+publish &/0.celeryev/*",  # its events
+    "+psubscribe +punsubscribe +subscribe +unsubscribe &/0.celery.pidbox",  # remote control: it obeys, and says nothing
+    "+sadd +srem ~_kombu.binding.celery.pidbox ~_kombu.binding_permanent.celery.pidbox",
+    "+smembers %R~_kombu.binding.reply.celery.pidbox",
+    f"+lpush ~{keys.REPLIES}",
+)
+"""Rights that are one apart from the other: who might publish where he listens could command all workers."""
 
 
 def user_of(host: str) -> str:
@@ -34,13 +42,14 @@ def rules(host: str, secret_sha256: str) -> list[str]:
     queue = queue_name(host)
     own = [keys.host(host), keys.devices(host), keys.lives(host), keys.records(host)]
     own += [keys.change(host), keys.changes(host), keys.news(host), queue]
-    own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}"]
+    own += [f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}", f"{worker_name(host)}.celery.pidbox"]
     own += [f"{queue}.{key}" for key in ("unacked", "unacked_index", "unacked_mutex")]  # of workers before 0140
     own += [make(host, "*") for make in (keys.held, keys.assignment, keys.device, keys.live, keys.sent)]
     read = [keys.lease("*"), keys.held("*", "*"), keys.receipt(host, "*")]
     read += [keys.CANCELLED, keys.ENDED, keys.FARM, keys.OWNERS]
     patterns = [*(f"~{key}" for key in own), *(f"%R~{key}" for key in read)]
-    return ["reset", "on", f"#{secret_sha256}", "resetchannels", *patterns, *_COMMANDS]
+    apart = [f"({rights})" for rights in _CELERY]
+    return ["reset", "on", f"#{secret_sha256}", "resetchannels", *patterns, *_COMMANDS, *apart]
 
 
 @translated

@@ -37,6 +37,7 @@ _BODIES = {
     "entries": scripts.ENTRIES,
     "acknowledge": scripts.ACKNOWLEDGE,
     "sweep": scripts.SWEEP,
+    "take": scripts.TAKE,
 }
 _GROWING = ("send",)
 """Functions that a Redis without memory refuses; the others are small, or make room."""

@@ -27,6 +27,8 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:restored | string, number | record_stream.py, for the scheduler | which put-back ledger the receipts are of |
 | farm:senders | set of hosts | record_stream.py, access.py | index of the streams |
 | farm:farm | string | leases.py | a random name of the farm whose tokens these are |
+| farm:periodic:WORK | string, Unix time, TTL 1 h | periodic.py | when it may be begun again |
+| farm:work | list, Celery's messages | queue.py | tasks of periodic work, sent by beat |
 | farm:waiting | string, JSON {job: `WaitReason`}, TTL 15 s | scheduler.py | why jobs wait |
 | farm:cancelled | set of job ids and device:SERIAL | reconcile.py | jobs and lines that must stop |
 | farm:ended | set of tokens | reconcile.py | attempts that hosts say they run, and that are over in the ledger |
@@ -48,7 +50,15 @@ LEASED = PREFIX + "leased"
 OWNERS = PREFIX + "owners"
 HOSTS = PREFIX + "hosts"
 WAITING = PREFIX + "waiting"
+WORK = PREFIX + "work"
 EPOCH = PREFIX + "epoch"
+NOBODY = ".nobody"
+"""Stands for a host where keys are those of Celery's remote control that every host writes."""
+REPLIES = f"{'-'.join('?' * length for length in (8, 4, 4, 4, 12))}.reply.celery.pidbox"
+"""Replies of workers, in a list for each who asked."""
+REPLY_BYTES = 4 << 20
+REPLY_LIFE_S = 60
+"""Replies that nobody has fetched for this long go."""
 ANNOUNCE_S = 2.0
 """Period of announcements."""
 ANNOUNCE_TTL_S = 15
@@ -76,7 +86,8 @@ KINDS = {
     "held": Kind("hash", ANNOUNCED_BYTES),
     **dict.fromkeys(("assignment", "waiting"), Kind("string")),
     **dict.fromkeys(("device", "host", "live"), Kind("string", 2 * ANNOUNCED_BYTES)),
-    **dict.fromkeys(("change", "sent", "kept", "epoch", "restored", "farm"), Kind("string", 4096)),
+    **dict.fromkeys(("change", "sent", "kept", "epoch", "restored", "farm", "periodic"), Kind("string", 4096)),
+    "work": Kind("list", 1 << 20),
     **dict.fromkeys(("devices", "lives", "hosts"), Kind("zset", 1 << 20)),
     "changes": Kind("zset", 4 << 20),
     "news": Kind("stream", 1 << 16),
@@ -99,6 +110,10 @@ def hosts_among(names: Collection[str]) -> tuple[list[str], list[str]]:
     """Return an index's names of hosts, as many as a farm may have, and what is to go."""
     kept = sorted(filter(is_host, names))[:MOST_OF_A_HOST]
     return kept, sorted(set(names) - set(kept))
+
+
+def periodic(work: str) -> str:
+    return f"{PREFIX}periodic:{work}"
 
 
 def recall(serial: str) -> str:

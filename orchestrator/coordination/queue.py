@@ -1,28 +1,59 @@
-"""The Celery app: wake-ups to hosts, nothing more. A wake-up may be lost, late or doubled: the lease decides.
+"""The Celery app. A placed block, or line of blocks, is a task on its host's queue; it may be lost, late or doubled,
+since the lease decides who works and the ledger what was done.
 
-One queue per host, early acknowledgement, no results, no ETA, JSON only (docs/architecture/scheduling.md says why).
+One queue per host, early acknowledgement, no results, no ETA, JSON only (docs/architecture/tasks.md says why).
+Events and remote control use channels of Redis, which keep nothing for a reader that is not there.
 """
 
 from __future__ import annotations
 
 import ssl
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from celery import Celery
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
-from orchestrator.config import Settings, settings
+from orchestrator.config import Settings
 from orchestrator.errors import ServiceDown, SetupError
 
-WAKE = "farm.wake"
-"""Name of the task, called with (serial, token); workers/tasks.py implements it."""
+from . import keys
+from .periodic import WORKS, Work
+
+MEASURE = "farm.measure"
+"""Name of the task, called with what a `Placed` says; workers/tasks.py implements it."""
+
+
+class Placed(NamedTuple):
+    """A placed block, as its task's arguments name it; with others in line behind it, the first of them."""
+
+    job: str
+    attempt: int
+    device: str
+    token: int
+    in_line: int = 0
+    """Further blocks that may follow it in the same session."""
+
+    @property
+    def task_id(self) -> str:
+        return task_id(self.job, self.attempt)
+
+
+def task_id(job: str, attempt: int) -> str:
+    """Return the id of an attempt's task: the same, however often it is sent."""
+    return f"{job}-{attempt}"
 
 
 def queue_name(host: str) -> str:
     """The queue that a host's worker consumes."""
     return f"farm.{host}"
+
+
+def worker_name(host: str) -> str:
+    """Return the name of a host's worker, as Celery's tools show it."""
+    return f"farm@{host}"
 
 
 def configuration(farm: Settings) -> dict[str, Any]:
@@ -37,7 +68,7 @@ def configuration(farm: Settings) -> dict[str, Any]:
         "broker_connection_max_retries": None,
         "broker_transport_options": {
             "priority_steps": [0],
-            # a wake-up that a killed worker takes along is sent again, like every other that was lost
+            # a task that a killed worker takes along is sent again, like every other that was lost
             "ack_emulation": False,
             "socket_connect_timeout": 2.0,
             "socket_timeout": 10.0,
@@ -51,10 +82,20 @@ def configuration(farm: Settings) -> dict[str, Any]:
         "task_default_queue": queue_name(farm.host),
         "task_create_missing_queues": True,
         "task_publish_retry": False,
+        "result_expires": None,
+        "beat_schedule": {
+            work.name: {
+                "task": work.task,
+                "schedule": work.period_s,
+                "options": {"queue": keys.WORK, "expires": work.period_s, "retry": False},
+            }
+            for work in WORKS
+        },
         "worker_pool": "threads",
         "worker_prefetch_multiplier": 1,
-        "worker_enable_remote_control": False,
-        "worker_send_task_events": False,
+        "worker_enable_remote_control": farm.celery_events,
+        "worker_send_task_events": farm.celery_events,
+        "control_queue_expires": None,  # kombu's scripts would see to it, and a host's user runs none
         "worker_hijack_root_logger": False,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         "enable_utc": True,
@@ -81,18 +122,50 @@ def make_app(farm: Settings) -> Celery:
     return made
 
 
-app = Celery("pocketfarm")
-app.add_defaults(lambda: configuration(settings()))
-"""The app of this process: configured at its first use, not at import."""
+def app_of(farm: Callable[[], Settings]) -> Celery:
+    """The same for Celery's own commands; it asks for settings at its first use."""
+    made = Celery("pocketfarm", set_as_current=False)
+    made.add_defaults(lambda: configuration(farm()))
+    return made
 
 
-def wake(host: str, serial: str, token: int, *, by: Celery = app) -> None:
-    """Tell a host that a lease waits for it. Raises ServiceDown where the broker is away."""
+def send(host: str, placed: Placed, *, by: Celery) -> None:
+    """Send a placed block to its host. Raises ServiceDown where the broker is away."""
     try:
-        # `argsrepr`: for Celery's log; its own takes longer than the rest
+        # `kwargsrepr`: for events and logs; Celery's own takes longer than the rest
         by.send_task(
-            WAKE, args=[serial, token], argsrepr=f"{serial} {token}", kwargsrepr="", queue=queue_name(host),
-            ignore_result=True, retry=False,
+            MEASURE, kwargs=placed._asdict(), task_id=placed.task_id, argsrepr="", kwargsrepr=_said(placed),
+            queue=queue_name(host), ignore_result=True, retry=False,
         )  # fmt: skip
     except (KombuError, RedisError, OSError) as e:
-        raise ServiceDown(f"the broker does not take wake-ups: {e}") from e
+        raise ServiceDown(f"the broker does not take tasks: {e}") from e
+
+
+def send_work(work: Work, *, by: Celery) -> None:
+    """Send the task of a periodic work, as beat does. Raises ServiceDown where the broker is away."""
+    try:
+        by.send_task(work.task, queue=keys.WORK, expires=work.period_s, ignore_result=True, retry=False)
+    except (KombuError, RedisError, OSError) as e:
+        raise ServiceDown(f"the broker does not take tasks: {e}") from e
+
+
+def revoke(task_ids: Collection[str], *, by: Celery) -> None:
+    """Tell all workers to drop these tasks where they have not begun. Raises ServiceDown where the broker is away.
+
+    This is `app.control.revoke`, which itself tries for ever where the broker is away.
+    """
+    mailbox = by.control.mailbox
+    said = {"method": "revoke", "arguments": {"task_id": sorted(task_ids)}, "destination": None}
+    try:
+        with by.producer_or_acquire() as producer:
+            producer.publish(
+                said, exchange=mailbox.exchange, declare=[mailbox.exchange], serializer="json",
+                headers={"clock": by.clock.forward(), "expires": 0}, retry=False,
+            )  # fmt: skip
+    except (KombuError, RedisError, OSError) as e:
+        raise ServiceDown(f"the broker does not take tasks: {e}") from e
+
+
+def _said(p: Placed) -> str:
+    """Return the arguments as tools show them: the device first, since some cut the rest off."""
+    return f"device={p.device}, job={p.job}, attempt={p.attempt}, token={p.token}, in_line={p.in_line}"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from . import keys
 
 _KINDS = ", ".join(f"['{word}'] = {{'{kind.type}', {kind.most_bytes}}}" for word, kind in keys.KINDS.items())
-HELPERS = f"local KINDS = {{{_KINDS}}}\n"
+HELPERS = f"""
+local KINDS = {{{_KINDS}}}
+local REPLY_BYTES, REPLY_LIFE_S, NOBODY = {keys.REPLY_BYTES}, {keys.REPLY_LIFE_S}, '{keys.NOBODY}'
+"""
 
 # ARGV: index, start of the keys, names: out of the index, unless somebody has announced them meanwhile.
 FORGET = """
@@ -69,8 +72,14 @@ for _, key in ipairs(answer[2]) do
   local kind, size = KINDS[word], redis.call('MEMORY', 'USAGE', key) or 0
   local is_right = not kind or redis.call('TYPE', key).ok == kind[1]
   if not word then
-    rest = string.match(key, '^farm%.([^.]+)$') or string.match(key, '^_kombu%.binding%.farm%.([^.]+)$')
-    is_right = not rest or redis.call('TYPE', key).ok == (string.sub(key, 1, 1) == '_' and 'set' or 'list')
+    local type = string.sub(key, 1, 1) == '_' and 'set' or 'list'
+    rest = string.match(key, '^farm%.([^.]+)$') or string.match(key, '^farm@([^.]+)%.celery%.pidbox$')
+      or string.match(key, '^_kombu%.binding[_a-z]*%.farm%.([^.]+)$')
+    if not rest and string.match(key, '%.celery%.pidbox$') then
+      local idle_s = type == 'list' and tonumber(redis.pcall('OBJECT', 'IDLETIME', key)) or 0
+      rest, is_right = NOBODY, size <= REPLY_BYTES and idle_s <= REPLY_LIFE_S
+    end
+    is_right = is_right and (not rest or redis.call('TYPE', key).ok == type)
   end
   if not is_right or (kind and size > kind[2]) then
     redis.call('UNLINK', key)
@@ -87,4 +96,13 @@ end
 local sizes = {}
 for host, size in pairs(bytes) do sizes[#sizes + 1] = host; sizes[#sizes + 1] = size end
 return {answer[1], gone, sizes}
+"""
+# KEYS: the mark of a work. ARGV: seconds until it is due again, seconds for which it has to be due by now (empty:
+# mark it anyway). A mark of later than in a minute is from before the clock was set back.
+TAKE = """
+local time = redis.call('TIME')
+local now, mark = time[1] + time[2] / 1e6, tonumber(redis.call('GET', KEYS[1])) or 0
+if ARGV[2] ~= '' and now < mark + ARGV[2] and mark < now + 60 then return 0 end
+redis.call('SET', KEYS[1], string.format('%.6f', now + ARGV[1]), 'EX', 3600)
+return 1
 """

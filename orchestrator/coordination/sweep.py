@@ -7,18 +7,16 @@ It is as if Redis had lost it, which the farm survives. A look costs Redis about
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 
 from redis import Redis
 
 from . import functions, keys
 from .client import translated
-from .queue import queue_name
+from .queue import queue_name, worker_name
 
 log = logging.getLogger(__name__)
 
-PERIOD_S = 1.0
 AT_ONCE = 1000
 """Keys of one look."""
 
@@ -29,14 +27,10 @@ class Sweep:
     def __init__(self, redis: Redis) -> None:
         self._redis, self._cursor = redis, 0
         self._bytes: Counter[str] = Counter()
-        self._due_at = float("-inf")
 
     @translated
     def look(self, *, at_once: bool = False) -> None:
-        """Look at the next keys where a look is due; `at_once`: now, at all of them."""
-        if not at_once and time.monotonic() < self._due_at:
-            return
-        self._due_at = time.monotonic() + PERIOD_S
+        """Look at the next keys; `at_once`: at all of them."""
         self._step()
         while at_once and self._cursor:
             self._step()
@@ -59,8 +53,12 @@ class Sweep:
 @translated
 def forget_host(redis: Redis, host: str) -> None:
     """Remove every key of a host's own: what it is to say again, it says again."""
+    if host == keys.NOBODY:
+        for key in redis.scan_iter(match="*.celery.pidbox", count=1000):
+            redis.unlink(key)
+        return
     for key in redis.scan_iter(match=f"{keys.PREFIX}*:{host}*", count=1000):
         _, word, *rest = key.split(":")
         if word in keys.KINDS and word != "lease" and rest[0] == host:
             redis.unlink(key)
-    redis.unlink(queue_name(host))
+    redis.unlink(queue_name(host), f"{worker_name(host)}.celery.pidbox")

@@ -59,7 +59,7 @@ class Lease(Model):
     last: int = 0
     """The newest token of a line; 0: there is none."""
     holder: str = ""
-    """Worker that claimed it; empty while the wake-up is under way."""
+    """Worker that claimed it; empty while its task is under way."""
     expires_at: float
 
     def covers(self, token: int) -> bool:

@@ -1,7 +1,7 @@
 """Reconcile the ledger's attempts with the leases in Redis, also after Redis was wiped.
 
 For each attempt that the ledger holds as under way there are four cases:
-- its lease lives: a claim is noted, a wake-up that nobody answered is sent again;
+- its lease lives: a claim is noted, a task that nobody answered is sent again;
 - its lease has run out: the lease is reaped and the attempt is lost;
 - its lease was released: its record is on the way, for which it is given time;
 - Redis knows nothing of it: restored if its host says that it runs, lost after a while if nobody does.
@@ -20,6 +20,7 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import translated
 from orchestrator.coordination.leases import Fence, Leases
+from orchestrator.coordination.queue import Placed, task_id
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.errors import Unreadable
 from orchestrator.ledger import JobState, Ledger, RunningRow
@@ -33,7 +34,7 @@ from .set_aside import SetAside
 
 log = logging.getLogger(__name__)
 
-REWAKE_S = 2.0
+RESEND_S = 2.0
 UNCLAIMED_S = 120.0
 """The time for which a host that is alive, and has room for another session, may leave a lease unclaimed."""
 LATE = 1 / 3
@@ -56,26 +57,27 @@ class Reconciled:
     """Live leases, and one for each device whose session may still run although Redis has forgotten it."""
     restored: int = 0
     lost: int = 0
-    woken: int = 0
+    resent: int = 0
 
 
 class Reconciler:
-    """Remembers since when something is missing, and when a host was last woken for a lease."""
+    """Remembers since when something is missing, and when the task of a lease was last sent."""
 
     def __init__(
         self,
         ledger: Ledger,
         redis: Redis,
-        wake: Callable[[str, str, int], None],
+        send: Callable[[str, Placed], None],
+        revoke: Callable[[Collection[str]], None],
         *,
         clock: Callable[[], float],
         ttl_s: float = 15.0,
     ) -> None:
         self._ledger, self._redis, self._leases = ledger, redis, Leases(redis)
-        self._wake, self._clock, self._late_s = wake, clock, LATE * ttl_s
+        self._send, self._revoke, self._clock, self._late_s = send, revoke, clock, LATE * ttl_s
         self._missing_since: dict[int, float] = {}
-        self._wakes: dict[int, tuple[float, int]] = {}
-        """Token -> when its host was woken last, and how often."""
+        self._sent: dict[int, tuple[float, int]] = {}
+        """Token -> when its task was sent last, and how often."""
         self._unclaimed_since: dict[int, float] = {}
         self._patient_until = 0.0
         self._turned_at = (clock(), 0.0)
@@ -123,14 +125,14 @@ class Reconciler:
             self._recalled = wanted
             self._publish({keys.CANCELLED: self._cancelled | self._recalled})
 
-    def note_woken(self, token: int) -> None:
-        self._wakes[token] = (self._clock(), self._wakes.get(token, (0.0, 0))[1] + 1)
+    def note_sent(self, token: int) -> None:
+        self._sent[token] = (self._clock(), self._sent.get(token, (0.0, 0))[1] + 1)
 
-    def _wake_is_due(self, row: RunningRow) -> bool:
+    def _is_due_again(self, row: RunningRow) -> bool:
         """Ever later, as far as the lease allows: a host with much to do is not to read the same again and again."""
-        woken_at, times = self._wakes.get(row.token, (float("-inf"), 0))
-        pause_s = min(REWAKE_S * 2.0 ** min(max(0, times - 1), 20), max(REWAKE_S, row.ttl_s / 3))
-        return self._clock() >= woken_at + pause_s
+        sent_at, times = self._sent.get(row.token, (float("-inf"), 0))
+        pause_s = min(RESEND_S * 2.0 ** min(max(0, times - 1), 20), max(RESEND_S, row.ttl_s / 3))
+        return self._clock() >= sent_at + pause_s
 
     def run(self, hosts: Sequence[HostAnnouncement], queue: QueueView, live: LiveView) -> Reconciled:
         """One pass over the attempts that are not settled: those that changed, whose lease changed or ran out, or that
@@ -207,7 +209,10 @@ class Reconciler:
         rows, seen = queue.running, (queue.version, live.lease_version)
         if seen != self._seen:
             self._seen = seen
-            self._cancelled = {row.job_id for row in rows.values() if row.state is JobState.CANCELLED}
+            cancelled = {row.job_id: row for row in rows.values() if row.state is JobState.CANCELLED}
+            if new := cancelled.keys() - self._cancelled:
+                self._revoke([task_id(job, cancelled[job].attempt) for job in new])
+            self._cancelled = set(cancelled)
             self._leftovers = [serial for serial, lease in live.leases.items() if lease.token not in rows]
             self._forget(rows.keys())
 
@@ -226,7 +231,7 @@ class Reconciler:
             self._lose(row, "lease_expired", done)
 
     def _unclaimed(self, row: RunningRow, alive: Mapping[str, HostAnnouncement], done: Reconciled) -> None:
-        """Nobody has answered the wake-up yet: send another; a host that is alive keeps the lease for its turn."""
+        """Nobody has answered the task yet: send another; a host that is alive keeps the lease for its turn."""
         if row.state is JobState.CANCELLED:
             if self._leases.withdraw(row.serial, row.token):
                 done.leases.pop(row.serial, None)
@@ -240,13 +245,14 @@ class Reconciler:
                 done.leases.pop(row.serial, None)
                 self._lose(row, "claim_overdue", done)
             return
-        if not self._wake_is_due(row):
+        if not self._is_due_again(row):
             return
         if host is not None:
             self._leases.renew(row.serial, row.token, "", row.ttl_s)
-        self.note_woken(row.token)
-        self._wake(row.host, row.serial, row.token)
-        done.woken += 1
+        self.note_sent(row.token)
+        in_line = max(0, done.leases[row.serial].last - row.token)  # tokens of a line are consecutive
+        self._send(row.host, Placed(row.job_id, row.attempt, row.serial, row.token, in_line))
+        done.resent += 1
 
     def _without_lease(self, row: RunningRow, hosts: Sequence[HostAnnouncement], done: Reconciled) -> None:
         missing_s = self._clock() - self._missing_since.setdefault(row.token, self._clock())
@@ -326,7 +332,7 @@ class Reconciler:
         self._over &= set(tokens)
         self._spared = {t: until for t, until in self._spared.items() if t in tokens}
         self._unclaimed_since = {t: since for t, since in self._unclaimed_since.items() if t in tokens}
-        self._wakes = {t: known for t, known in self._wakes.items() if t in tokens}
+        self._sent = {t: known for t, known in self._sent.items() if t in tokens}
 
 
 def _assumed(row: RunningRow) -> Lease:

@@ -1,4 +1,4 @@
-"""The scheduler's turn: take records in, reconcile, place waiting jobs, lease their devices, wake their hosts.
+"""The scheduler's turn: take records in, reconcile, place waiting jobs, lease their devices, send tasks.
 
 `python -m orchestrator.scheduling.scheduler` runs it until SIGTERM. It keeps no state of its own that matters: another
 one may take over at any moment, and two at once do no harm (the ledger and the leases decide).
@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from redis import Redis
@@ -24,6 +24,7 @@ from orchestrator.coordination.client import WrongType, translated
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.news import News
+from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.errors import FarmError, ServiceDown
@@ -58,8 +59,8 @@ GATHER_MOST_S = 0.05
 """A turn that lasted longer waited for a disk or a core: meanwhile enough has come."""
 LISTEN_S = 0.25
 """A stop is obeyed after this."""
-ENTER_S = 2.0
-"""The time after which hosts that are let in are put into the indices again, which Redis may have lost."""
+LOOK_S = 1.0
+"""The time between two looks for periodic work that is late."""
 DECIDE_S = 1.0
 """The time between questions to strategies where no attempt has ended and no lane has run dry."""
 
@@ -75,7 +76,8 @@ class TickReport:
     """Job -> why it waits."""
     restored: int
     lost: int
-    woken: int
+    resent: int
+    """Tasks that nobody had answered, sent again."""
     added: int = 0
     """Jobs that strategies asked for."""
     is_behind: bool = False
@@ -92,18 +94,23 @@ class Scheduler:
         self._queue, self._live = QueueView(ledger), LiveView(redis, ledger)
         self._lines = Lines(self._queue)
         self._intake = Intake(redis, ledger, self._lines.note)
-        self._reconciler = Reconciler(ledger, redis, self._wake, clock=time.monotonic, ttl_s=farm.lease_ttl_s)
+        self._reconciler = Reconciler(
+            ledger, redis, self._send, self._revoke, clock=time.monotonic, ttl_s=farm.lease_ttl_s
+        )
         self._further = FurtherJobs(ledger, Artifacts(farm.state))
         self._placer = Placer(self._queue, POLICIES[farm.policy], ledger)
         self._devices: tuple[object, dict[str, Device]] = (None, {})
         self._held: dict[str, tuple[str, Device]] = {}
         self._decided_at = float("-inf")
         self._down = False
-        self._begun, self._sweep, self._entered_at = False, Sweep(redis), float("-inf")
+        self._begun, self._sweep = False, Sweep(redis)
+        self._periodic, self._looked_at = Periodic(redis), float("-inf")
+        self._late_s = dict.fromkeys((SWEEP, ADMIT), LATE_S)
+        """The lateness from which we do a periodic work; none after we did, until somebody else does."""
         self._news, self._hosts = News(redis), tuple[str, ...]()
 
     def tick(self) -> TickReport:
-        """One turn: records in, reconcile, ask for further jobs, place, lease, wake."""
+        """One turn: records in, reconcile, ask for further jobs, place, lease, send."""
         try:
             if self._down:
                 self._reconciler.redis_was_away(self._farm.lease_ttl_s)
@@ -162,7 +169,7 @@ class Scheduler:
             waiting=placement.waiting,
             restored=reconciled.restored,
             lost=reconciled.lost,
-            woken=reconciled.woken,
+            resent=reconciled.resent,
             added=added,
             is_behind=self._intake.is_behind or len(placed) >= BEGIN_PER_TURN,
         )
@@ -174,11 +181,26 @@ class Scheduler:
             functions.load(self._redis)
             self._sweep.look(at_once=True)
             forget_receipts(self._redis, self._ledger.restored())
+            for host in self._ledger.standing.hosts():
+                if host.secret_sha256:  # by the rights of this version, also where Redis has lost its users
+                    access.admit(self._redis, host.name, host.secret_sha256)
             self._begun = True
-        self._sweep.look()
-        if time.monotonic() >= self._entered_at + ENTER_S:
-            access.enter(self._redis, [row.name for row in self._ledger.standing.hosts() if row.secret_sha256])
-            self._entered_at = time.monotonic()
+        if time.monotonic() >= self._looked_at + LOOK_S:
+            self._looked_at = time.monotonic()
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Do the periodic work that is late, since no beat sends it or nobody does it; of nights send the task."""
+        for work, act in ((SWEEP, self._sweep.look), (ADMIT, self._admit)):
+            is_ours = self._periodic.take(work, work.period_s / 2, self._late_s[work])
+            self._late_s[work] = 0.0 if is_ours else LATE_S
+            if is_ours:
+                act()
+        if self._periodic.take(NIGHTS, 0.0, LATE_S):
+            queue.send_work(NIGHTS, by=self._app)
+
+    def _admit(self) -> None:
+        access.enter(self._redis, self._ledger.standing.admitted())
 
     def _decide(self) -> int:
         """Jobs that strategies ask for. Where nothing has ended there is hardly anything to ask."""
@@ -220,7 +242,7 @@ class Scheduler:
         return freed
 
     def _dispatch(self, placement: Placement, devices: Mapping[str, Device]) -> tuple[Assignment, ...]:
-        """Attempts, leases, wake-ups: in this order, so that whatever is interrupted can be reconciled."""
+        """Attempts, leases, tasks: in this order, so that whatever is interrupted can be reconciled."""
         if not placement.assignments:
             return ()
         starts = self._starts(placement, devices)
@@ -261,20 +283,29 @@ class Scheduler:
             return None
 
     def _announce(self, assignment: Assignment) -> None:
-        serial, host = assignment.serial, assignment.host
+        a = assignment
         log.info(
             "event=placed job=%s attempt=%d serial=%s host=%s token=%d in_line=%d",
-            assignment.job_id, assignment.attempt, serial, host, assignment.token, len(assignment.line),
+            a.job_id, a.attempt, a.serial, a.host, a.token, len(a.line),
         )  # fmt: skip
-        self._reconciler.note_woken(assignment.token)
-        self._wake(host, serial, assignment.token)
+        self._reconciler.note_sent(a.token)
+        self._send(a.host, queue.Placed(a.job_id, a.attempt, a.serial, a.token, len(a.line)))
 
-    def _wake(self, host: str, serial: str, token: int) -> None:
-        """A wake-up that fails is sent again by the reconciler."""
+    def _send(self, host: str, placed: queue.Placed) -> None:
+        """A task that cannot be sent is sent again by the reconciler."""
         try:
-            queue.wake(host, serial, token, by=self._app)
+            queue.send(host, placed, by=self._app)
         except ServiceDown as e:
-            log.warning("event=wake_failed serial=%s token=%d error=%s", serial, token, e)
+            log.warning("event=not_sent serial=%s token=%d error=%s", placed.device, placed.token, e)
+
+    def _revoke(self, task_ids: Collection[str]) -> None:
+        """Say to workers what was cancelled; what does not arrive is found out when it is claimed."""
+        if not self._farm.celery_events:
+            return
+        try:
+            queue.revoke(task_ids, by=self._app)
+        except ServiceDown as e:
+            log.warning("event=not_revoked tasks=%d error=%s", len(task_ids), e)
 
 
 def run(farm: Settings, stop: threading.Event) -> None:

@@ -13,6 +13,7 @@ import resource
 import secrets
 import signal
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from orchestrator import acts
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.coordination.queue import queue_name
 from orchestrator.errors import FarmError
 from orchestrator.ledger import Ledger
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
@@ -112,6 +114,22 @@ def _spoil_keys(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
             pipe.execute()
 
 
+def _meddle_with_messages(farm: RunningFarm, _serial: str, lasts_s: float) -> None:
+    """Tasks on their way are dropped, doubled or delayed; as many are met as are taken before their reader does."""
+    redis, draw, late = farm.redis(), random.Random(lasts_s), list[tuple[float, str, str]]()
+    queues = [queue_name(endpoints.settings_for(farm.state).host), keys.WORK]
+    end = time.monotonic() + lasts_s
+    while time.monotonic() < end or late:
+        with contextlib.suppress(RedisError):
+            if time.monotonic() < end and (taken := redis.brpop(queues, timeout=0.1)):
+                delays = draw.choice([(), (0.0, 0.0), (draw.uniform(0.1, 4.0),), (0.0, draw.uniform(0.1, 4.0))])
+                late += [(time.monotonic() + delay, *taken) for delay in delays]
+            for each in [each for each in late if each[0] <= time.monotonic()]:
+                redis.lpush(*each[1:])
+                late.remove(each)
+        time.sleep(0.001)
+
+
 def _hostile_host(farm: RunningFarm, serial: str, lasts_s: float) -> None:
     """A host of the farm's own turns on it: it wants every phone, and floods and spoils what it may write."""
     secret, draw = secrets.token_hex(16), random.Random(lasts_s)
@@ -142,6 +160,8 @@ def _be_evil(evil: Redis, farm: RunningFarm, draw: random.Random) -> None:
     spoilt = draw.choice([keys.change(EVIL), keys.changes(EVIL), keys.news(EVIL), keys.lives(EVIL), keys.devices(EVIL)])
     evil.delete(spoilt)
     evil.set(spoilt, "x" * draw.choice([1, 1_000_000]))
+    evil.publish("/0.celeryev/task.multi", "x" * 100_000)
+    evil.lpush(f"{uuid.uuid4()}.reply.celery.pidbox", "x" * 100_000)
     for attack in (lambda: evil.eval("while true do end", 0), lambda: evil.function_flush(), lambda: evil.flushall()):
         with contextlib.suppress(RedisError):
             attack()
@@ -182,16 +202,19 @@ def _cut_power(farm: RunningFarm, _serial: str, _lasts_s: float) -> None:
 FARM: dict[str, tuple[Inflict, str, tuple[float, float]]] = {
     "kill_worker": (_kill("worker"), "worker", (0.0, 1.0)),
     "kill_scheduler": (_kill("scheduler"), "scheduler", (0.0, 1.0)),
+    "kill_beat": (_kill("beat"), "beat", (0.0, 1.0)),
     "kill_redis": (_kill("redis"), "redis", (0.0, 1.0)),
     "kill_adb": (_kill("adb"), "adb", (0.0, 1.0)),
     "wipe_redis": (_wipe_redis, "redis", (0.0, 0.0)),
     "lose_keys": (_lose_keys, "redis", (0.0, 1.0)),
     "spoil_keys": (_spoil_keys, "redis", (0.0, 1.0)),
+    "meddle_with_messages": (_meddle_with_messages, "all", (2.0, 8.0)),
     "hostile_host": (_hostile_host, "all", (1.0, 6.0)),
     "stop_worker": (_stop("worker"), "worker", (1.0, 8.0)),
     "stop_scheduler": (_stop("scheduler"), "scheduler", (1.0, 8.0)),
+    "stop_beat": (_stop("beat"), "beat", (1.0, 8.0)),
     "stop_redis": (_stop("redis"), "redis", (1.0, 8.0)),
-    "suspend": (_stop("worker", "scheduler", "redis"), "all", (1.0, 8.0)),
+    "suspend": (_stop("worker", "scheduler", "beat", "redis"), "all", (1.0, 8.0)),
     "full_disk_worker": (_fill_disk("worker"), "worker", (1.0, 6.0)),
     "full_disk_scheduler": (_fill_disk("scheduler"), "scheduler", (1.0, 6.0)),
     "cut_power": (_cut_power, "all", (0.0, 0.0)),
@@ -207,7 +230,7 @@ PHONE: dict[str, tuple[Inflict, tuple[float, float]]] = {
     "storage_full": (_phone(lambda s: phone_faults.StorageFull(seconds=s)), (0.5, 4.0)),
 }
 """Faults of a phone, and how long they last."""
-FIRST = ("kill_scheduler", "cut_power", "offline", "hang")
+FIRST = ("kill_scheduler", "cut_power", "offline", "hang", "meddle_with_messages")
 """Of a whole farm at work nothing else in the suite tries these: even the shortest run has them."""
 
 

@@ -33,6 +33,7 @@ LEASE_TTL_S = 4.0
 PARTS = {
     "worker": "workers.host",
     "scheduler": "orchestrator.scheduling.scheduler",
+    "beat": "farm.tasks.beat",
     "redis": "redis-server",
     "adb": "adb",
     "phones": "virtual_phones",

@@ -71,14 +71,14 @@ def farm(tmp_path: Path) -> Iterator[RunningFarm]:
 
 
 @contextmanager
-def second_host(state: Path, join: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`farm up --join` on a machine whose clock is slow."""
-    slow = {"LD_PRELOAD": str(slow_clock(state.parent))}
+def second_host(state: Path, join: Path, *, slow: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+    """`farm up --join` on a machine whose clock may be slow."""
+    clock = {"LD_PRELOAD": str(slow_clock(state.parent))} if slow else {}
     command = [sys.executable, "-m", "farm.cli", "up", "--state", str(state), "--join", str(join), "--virtual", "1"]
     log = state.with_suffix(".up")
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**environment(), **slow}
+            command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env={**environment(), **clock}
         )
         try:
             eventually(lambda: b"is up" in log.read_bytes() or process.poll() is not None, READY_S)

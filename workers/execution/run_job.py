@@ -49,7 +49,7 @@ from .verify_outputs import verify, wrong
 
 log = logging.getLogger(__name__)
 ENROL_WAIT_S = 20.0
-"""A worker that has just started may be woken before it knows its devices."""
+"""A worker that has just started may be given a task before it knows its devices."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def run(
 
     Example: `farm nightly experiments/suites/nightly.yaml`, `farm nightly --test-tell experiments/suites/nightly.yaml`
     """
-    from farm.nightly import keeper_of
+    from farm.tasks.nightly import keeper_of
 
     settings = settings_of(state)
     asked = _asked(suite, settings)

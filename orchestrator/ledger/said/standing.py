@@ -58,6 +58,10 @@ class Standing:
         with self._database.read() as connection:
             return hosts.every(connection)
 
+    def admitted(self) -> list[str]:
+        """Names of hosts that have a secret of their own."""
+        return [row.name for row in self.hosts() if row.secret_sha256]
+
     def say_of_host(self, name: str, state: HostState) -> None:
         """Drain a host, remove it, or give it work again."""
         with self._database.write() as connection:

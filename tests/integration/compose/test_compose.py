@@ -47,7 +47,7 @@ def test_brings_up_what_it_should() -> None:
         "alertmanager",
         "grafana",
         "scheduler",
-        "nightly",
+        "beat",
         "exporter",
         "worker",
         "web",

@@ -15,6 +15,7 @@ import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -40,6 +41,7 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of, connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
@@ -49,6 +51,7 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
+from tests.celery_worker import events_of, worker_of
 from tests.integration.orchestrator.hosts import Host
 from tests.integration.orchestrator.sites import ME, site
 from tests.servers import Server, required
@@ -153,6 +156,7 @@ def test_a_host_can_do_all_that_its_worker_does(redis: Redis, host: Redis) -> No
     assert leases.renew("A", 7, "w", 60.0) == "superseded" and not leases.release("A", 7)
 
 
+REPLIES_TO = f"{uuid.UUID(int=7)}.reply.celery.pidbox"
 HOSTILE: dict[str, Callable[[Redis], Any]] = {
     "wipe": lambda r: r.flushall(),
     "look around": lambda r: r.scan(0),
@@ -170,7 +174,14 @@ HOSTILE: dict[str, Callable[[Redis], Any]] = {
     "out of the index of leases": lambda r: r.srem(keys.LEASED, "lab:A"),
     "read another's assignment": lambda r: r.get(keys.assignment("lab", "A")),
     "read another's queue": lambda r: r.lrange("farm.lab", 0, -1),
-    "wake another": lambda r: r.lpush("farm.lab", "x"),
+    "give another a task": lambda r: r.lpush("farm.lab", "x"),
+    "command workers": lambda r: r.publish("/0.celery.pidbox", "{}"),
+    "speak where farms may": lambda r: r.publish("/0.celery", "{}"),
+    "see events of others": lambda r: r.execute_command("PSUBSCRIBE", "/0.celeryev/*"),
+    "read replies of others": lambda r: r.lrange(REPLIES_TO, 0, -1),
+    "take replies of others": lambda r: r.rpop(REPLIES_TO),
+    "ask for replies": lambda r: r.sadd("_kombu.binding.reply.celery.pidbox", "x"),
+    "replies in the form of a lease": lambda r: r.lpush("farm:held:lab:A.reply.celery.pidbox", "x"),
     "send in another's name": lambda r: RecordStream(r, "lab").send(b"{}", "j:1"),
     "read another's records": lambda r: r.xrange(keys.records("lab")),
     "answer another's record": lambda r: r.set(keys.receipt("lab", "j:1"), "new"),
@@ -271,11 +282,47 @@ def test_a_host_with_more_than_its_share_loses_what_it_has(
     assert sorted(redis.keys("*")) == sorted(before)
 
 
+def test_replies_that_are_large_many_or_old_go(redis: Redis, evil: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any host writes where another's answers to remote control are; what is asked and fetched at once stays."""
+
+    def reply(size: int) -> str:
+        key = f"{uuid.uuid4()}.reply.celery.pidbox"
+        evil.lpush(key, "x" * size)
+        return key
+
+    fresh, large, old = reply(100), reply(keys.REPLY_BYTES), reply(100)
+    redis.restore(old, 0, redis.dump(old), replace=True, idletime=2 * keys.REPLY_LIFE_S)
+    evil.sadd("_kombu.binding.celery.pidbox", *(f"{number:1000}" for number in range(5000)))
+    Sweep(redis).look(at_once=True)
+    assert redis.exists(fresh) and not redis.exists(large, old, "_kombu.binding.celery.pidbox")
+    monkeypatch.setattr(keys, "HOST_BYTES", 1 << 20)
+    for _ in range(20):
+        reply(100_000)
+    Sweep(redis).look(at_once=True)
+    assert redis.keys("*.reply.celery.pidbox") == []
+
+
+def test_a_host_s_worker_is_seen_and_obeys_by_its_own_rights(farm: Farm, redis: Redis) -> None:
+    worker, asking, began = make_app(farm.hosts["lab"]), make_app(farm.settings), threading.Event()
+
+    @worker.task(name=MEASURE, shared=False)  # type: ignore[untyped-decorator]
+    def measure(**_: object) -> None:
+        began.set()
+
+    with events_of(asking) as seen, worker_of(worker, queue_name("lab"), worker_name("lab")):
+        send("lab", Placed("j", 1, "A", 7), by=asking)
+        assert began.wait(60)
+        eventually(lambda: asking.control.inspect().active() == {"farm@lab": []})
+        revoke(["k-1"], by=asking)
+        eventually(lambda: "k-1" in asking.control.inspect().revoked()["farm@lab"])
+        eventually(lambda: {"task-received", "task-started", "task-succeeded"} <= {event["type"] for event in seen})
+
+
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_host_is_refused(redis: Redis, host: Redis, evil: Redis, what: str) -> None:
     assert Leases(redis).acquire(assignment(7)) and Leases(host).claim("A", 7, "w") is not None
     assert Leases(redis).acquire(assignment(8, serial="B"))
-    redis.lpush("farm.lab", "wake-up")
+    redis.lpush("farm.lab", "task")
     before = {key: redis.dump(key) for key in redis.keys("*")}
     with pytest.raises(ResponseError, match=r"no permissions|can't access at least one of the keys"):
         HOSTILE[what](evil)
@@ -314,6 +361,15 @@ def test_users_outlive_redis_and_a_removed_one_is_gone(farm: Farm, redis: Redis,
     )
     with connect(farm.hosts["evil"]) as again:
         assert again.ping()
+
+
+def test_a_scheduler_lets_hosts_in_by_the_rights_of_its_version(farm: Farm, redis: Redis) -> None:
+    redis.execute_command("ACL", "SETUSER", access.user_of("lab"), "clearselectors")
+    with Ledger(farm.settings.ledger) as ledger:
+        ledger.standing.admit_host("lab", hashlib.sha256(secret_of(farm, "lab")).hexdigest())
+        Scheduler(farm.settings, ledger, redis).tick()
+    with connect(farm.hosts["lab"]) as again:
+        assert again.publish("/0.celeryev/worker.online", "{}") == 0
 
 
 def test_who_has_no_secret_or_trusts_another_authority_does_not_get_in(farm: Farm, tmp_path: Path) -> None:

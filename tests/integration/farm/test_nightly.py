@@ -16,7 +16,7 @@ from random import Random
 import pytest
 from redis import Redis
 
-from farm.nightly import told_in
+from farm.tasks.nightly import told_in
 from orchestrator import acts
 from orchestrator.acts import Door
 from orchestrator.config import Settings
@@ -223,7 +223,7 @@ def test_the_commands_follow_schedule_and_show_and_a_killed_keeper_is_no_loss(
     suite: Path, settings: Settings, cli: Cli, ledger: Ledger
 ) -> None:
     def kept() -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-m", "farm.nightly"], stderr=subprocess.DEVNULL)
+        return subprocess.Popen([sys.executable, "-m", "farm.tasks.beat"], stderr=subprocess.DEVNULL)
 
     processes = [kept()]
 

@@ -292,7 +292,7 @@ def _down_leaves_nothing(up: Up) -> None:
     assert not (up.state / "farm.json").exists()
     lines = up.log.read_text().splitlines()
     ended = [line.split()[0] for line in lines if "stopped" in line]
-    assert ended == ["pages", "exporter", "nightly", "worker", "scheduler", "phones", "adb", "redis"]
+    assert ended == ["pages", "exporter", "beat", "worker", "scheduler", "phones", "adb", "redis"]
 
 
 def test_a_killed_farm_leaves_nothing(tmp_path: Path) -> None:

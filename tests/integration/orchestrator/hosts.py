@@ -1,4 +1,4 @@
-"""A host in the test's own process: announces devices, claims what it is woken for, answers with records."""
+"""A host in the test's own process: announces devices, claims what is placed there, answers with records."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answered(assignment: Assignment, outcome: Outcome, cause: str = "") -> Recor
 
 
 class Host:
-    """Wake-ups are read from the broker's own list, so that Celery's message is the real one."""
+    """Tasks are read from the broker's own list, so that Celery's message is the real one."""
 
     def __init__(self, farm: Settings, redis: Redis, devices: list[Device], answer: Answer = ok) -> None:
         self.farm, self.redis, self.devices, self.answer = farm, redis, devices, answer
@@ -60,7 +60,7 @@ class Host:
             )
         )
 
-    def wake_ups(self) -> int:
+    def tasks(self) -> int:
         """Messages that wait; taken away."""
         count = self.redis.llen(queue.queue_name("lab"))
         self.redis.delete(queue.queue_name("lab"))

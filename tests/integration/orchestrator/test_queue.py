@@ -1,8 +1,7 @@
-"""Wake-ups through a real Celery worker on a real Redis, over its unix socket."""
+"""Tasks through a real Celery worker on a real Redis, over its unix socket."""
 
 from __future__ import annotations
 
-import logging
 import os
 import queue as stdlib_queue
 import subprocess
@@ -10,22 +9,27 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from celery import Celery
-from celery.contrib.testing.worker import start_worker
+from celery import Celery, Task
 from pydantic import SecretStr
 from redis import Redis
 
 from orchestrator.config import Settings
 from orchestrator.coordination import queue
 from orchestrator.errors import ServiceDown, SetupError
+from tests.celery_worker import events_of, worker_of
+from tests.waiting import eventually
 
-Calls = stdlib_queue.Queue[tuple[str, int]]
+Calls = stdlib_queue.Queue[dict[str, object]]
+
+
+def placed(token: int, *, device: str = "A", in_line: int = 0) -> queue.Placed:
+    return queue.Placed("j", 1, device, token, in_line)
 
 
 def consumer(app: Celery, calls: Calls) -> Celery:
-    @app.task(name=queue.WAKE)
-    def wake(serial: str, token: int) -> None:
-        calls.put((serial, token))
+    @app.task(name=queue.MEASURE, bind=True, shared=False)
+    def measure(self: Task, **arguments: object) -> None:
+        calls.put({"id": self.request.id, **arguments})
 
     return app
 
@@ -33,47 +37,83 @@ def consumer(app: Celery, calls: Calls) -> Celery:
 @pytest.fixture
 def calls(farm: Settings, redis: Redis) -> Iterator[Calls]:
     received: Calls = stdlib_queue.Queue()
-    app = consumer(queue.make_app(farm), received)
-    root, queues = logging.getLogger(), [queue.queue_name("lab")]
-    level, handlers = root.level, list(root.handlers)
-    try:
-        with start_worker(app, pool="threads", concurrency=2, perform_ping_check=False, queues=queues):
-            yield received
-    finally:  # Celery sets up the process's logging, which later tests read
-        root.setLevel(level)
-        root.handlers[:] = handlers
+    with worker_of(consumer(queue.make_app(farm), received), queue.queue_name("lab"), queue.worker_name("lab")):
+        yield received
 
 
-def test_a_wake_up_arrives_at_its_host(farm: Settings, calls: Calls, redis: Redis) -> None:
+def test_a_task_says_what_was_placed(farm: Settings, calls: Calls, redis: Redis) -> None:
     app = queue.make_app(farm)
-    queue.wake("lab", "A", 7, by=app)
-    assert calls.get(timeout=60) == ("A", 7)
-    queue.wake("elsewhere", "B", 8, by=app)
+    queue.send("lab", placed(7, in_line=3), by=app)
+    assert calls.get(timeout=60) == {"id": "j-1", "job": "j", "attempt": 1, "device": "A", "token": 7, "in_line": 3}
+    queue.send("elsewhere", placed(8, device="B"), by=app)
     assert redis.llen("farm.elsewhere") == 1
     redis.flushall()
     redis.config_resetstat()
-    queue.wake("lab", "A", 9, by=app)
-    assert calls.get(timeout=60) == ("A", 9)
+    queue.send("lab", placed(9), by=app)
+    assert calls.get(timeout=60)["token"] == 9
     asked = {name.removeprefix("cmdstat_") for name in redis.info("commandstats")}
     assert not asked & {"hset", "hdel", "zadd", "zrem"}, f"nobody keeps books of what was not acknowledged: {asked}"
+
+
+def test_what_was_revoked_does_not_begin(farm: Settings, calls: Calls) -> None:
+    app = queue.make_app(farm)
+
+    def is_known() -> bool:
+        queue.revoke([queue.task_id("gone", 1)], by=app)  # lost, where nobody listens yet
+        return "gone-1" in (app.control.inspect().revoked() or {}).get("farm@lab", ())
+
+    eventually(is_known)
+    queue.send("lab", queue.Placed("gone", 1, "A", 7), by=app)
+    queue.send("lab", queue.Placed("gone", 2, "A", 8), by=app)
+    assert calls.get(timeout=60)["id"] == "gone-2", "the first one is dropped, another attempt is not"
+    assert calls.empty()
+
+
+def test_events_tell_what_runs_and_keep_nothing(farm: Settings, redis: Redis, calls: Calls) -> None:
+    app = queue.make_app(farm)
+    for token in range(50):
+        queue.send("lab", placed(token), by=app)
+        calls.get(timeout=60)
+    assert {str(key).partition(".")[0] for key in redis.scan_iter()} == {"_kombu"}, "nobody reads them"
+    with events_of(app) as seen:
+        queue.send("lab", placed(7), by=app)
+        eventually(lambda: [each["uuid"] for each in seen if each["type"] == "task-succeeded"] == ["j-1"])
+        told = next(each for each in seen if each["type"] == "task-received")
+    assert (told["hostname"], told["name"]) == ("farm@lab", "farm.measure")
+    assert told["kwargs"] == "device=A, job=j, attempt=1, token=7, in_line=0"
+
+
+def test_events_and_remote_control_are_off_together(farm: Settings, redis: Redis) -> None:
+    off, calls = queue.make_app(farm.model_copy(update={"celery_events": False})), Calls()
+    with (
+        events_of(off) as seen,
+        worker_of(consumer(off, calls), queue.queue_name("lab"), queue.worker_name("lab")),
+    ):
+        queue.send("lab", placed(7), by=off)
+        calls.get(timeout=60)
+        assert off.control.ping(timeout=1.0) == []
+    assert {str(each["type"]).partition("-")[0] for each in seen} <= {"worker"}
 
 
 def test_a_password_reaches_the_broker(farm: Settings, redis: Redis) -> None:
     secret = farm.model_copy(update={"redis_password": SecretStr("a/b:c@d?e %")})
     redis.config_set("requirepass", "a/b:c@d?e %")
     try:
-        queue.wake("lab", "A", 1, by=queue.make_app(secret))
+        queue.send("lab", placed(1), by=queue.make_app(secret))
         assert redis.llen("farm.lab") == 1
         fresh = farm.model_copy(update={"redis_url": f"{farm.redis_url}?db=5"})  # not a pooled, known connection
         with pytest.raises(ServiceDown):
-            queue.wake("lab", "A", 1, by=queue.make_app(fresh))
+            queue.send("lab", placed(1), by=queue.make_app(fresh))
     finally:
         redis.config_set("requirepass", "")
 
 
 def test_a_broker_that_is_away() -> None:
-    with pytest.raises(ServiceDown, match="does not take wake-ups"):
-        queue.wake("lab", "A", 1, by=queue.make_app(Settings(redis_url="redis://127.0.0.1:1/0")))
+    away = queue.make_app(Settings(redis_url="redis://127.0.0.1:1/0"))
+    with pytest.raises(ServiceDown, match="does not take tasks"):
+        queue.send("lab", placed(1), by=away)
+    with pytest.raises(ServiceDown, match="does not take tasks"):
+        queue.revoke(["j-1"], by=away)
     with pytest.raises(SetupError):
         queue.make_app(Settings(redis_url=""))
 
@@ -96,8 +136,8 @@ def test_messages_are_json_acknowledged_early_and_without_eta(farm: Settings, re
     assert conf.broker_transport_options["priority_steps"] == [0]
 
 
-def test_the_app_of_the_process_is_configured_at_its_first_use(farm: Settings) -> None:
-    script = "from orchestrator.coordination.queue import app; print(app.conf.broker_url, app.conf.task_acks_late)"
+def test_the_app_of_celery_s_commands_is_configured_at_its_first_use(farm: Settings) -> None:
+    script = "from farm.tasks.celery import app; print(app.conf.broker_url, app.conf.task_acks_late)"
     environment = {**os.environ, "FARM_REDIS_URL": farm.redis_url}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [queue.broker_url(farm), "False"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import random
 import signal
@@ -20,7 +22,7 @@ from sqlalchemy import select
 
 from orchestrator import spec
 from orchestrator.config import Settings
-from orchestrator.coordination import keys
+from orchestrator.coordination import keys, queue
 from orchestrator.coordination.leases import Leases
 from orchestrator.errors import ServiceDown, SpecError
 from orchestrator.expansion.expand import expand
@@ -100,7 +102,7 @@ def test_from_waiting_to_done(farm: Settings, redis: Redis, ledger: Ledger, sche
     submit(ledger, host)
     report = scheduler.tick()
     assert {a.serial for a in report.placed} == {"A", "B"}
-    assert host.wake_ups() == 2
+    assert host.tasks() == 2
     assert {lease.token for lease in Leases(redis).all().values()} == {a.token for a in report.placed}
     assert len(host.claim()) == 2
     second = scheduler.tick()
@@ -134,20 +136,20 @@ def test_a_job_keeps_the_id_under_which_it_was_submitted(
     assert {(row.job_id, row.outcome) for row in ledger.jobs("e-1")} == {("of-before-0", "ok"), ("of-before-1", "ok")}
 
 
-def test_doubled_and_lost_wake_ups_do_no_harm(
+def test_doubled_and_lost_tasks_do_no_harm(
     farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = host_of(farm, redis, "A")
     submit(ledger, host, blocks=1)
     (assignment,) = scheduler.tick().placed
-    assert host.wake_ups() == 1  # and nobody answers it
-    assert scheduler.tick().woken == 0
-    monkeypatch.setattr(reconcile, "REWAKE_S", 0.0)
-    assert scheduler.tick().woken == 1 and scheduler.tick().woken == 1
-    assert host.wake_ups() == 2
+    assert host.tasks() == 1  # and nobody answers it
+    assert scheduler.tick().resent == 0
+    monkeypatch.setattr(reconcile, "RESEND_S", 0.0)
+    assert scheduler.tick().resent == 1 and scheduler.tick().resent == 1
+    assert host.tasks() == 2
     assert host.leases.claim("A", assignment.token, host.worker) == assignment
     assert host.leases.claim("A", assignment.token, host.worker) is None
-    assert scheduler.tick().woken == 0
+    assert scheduler.tick().resent == 0
 
 
 def expire(host: Host, assignment: Assignment) -> None:
@@ -375,6 +377,26 @@ def test_a_device_rests_after_a_loss(farm: Settings, redis: Redis) -> None:
         assert len(Scheduler(farm, ledger, redis).tick().placed) == 1
 
 
+@pytest.mark.parametrize("events", [True, False])
+def test_cancelling_revokes_the_tasks_that_are_under_way(
+    farm: Settings, redis: Redis, ledger: Ledger, events: bool
+) -> None:
+    host = host_of(farm, redis, "AB")
+    scheduler = Scheduler(farm.model_copy(update={"celery_events": events}), ledger, redis)
+    submit(ledger, host, blocks=2)
+    placed = scheduler.tick().placed
+    with redis.pubsub() as heard:
+        heard.psubscribe("*.celery.pidbox")
+        assert heard.get_message(timeout=60)
+        ledger.cancel("e-1")
+        for _ in range(2):  # told once
+            scheduler.tick()
+        told = [message["data"] for message in iter(lambda: heard.get_message(timeout=0.2), None)]
+    wanted = sorted(queue.task_id(each.job_id, each.attempt) for one in placed for each in one.every)
+    bodies = [json.loads(base64.b64decode(json.loads(each)["body"])) for each in told]
+    assert [each["arguments"]["task_id"] for each in bodies] == ([wanted] if events else [])
+
+
 def test_cancelling_reaches_the_session(farm: Settings, redis: Redis, ledger: Ledger, scheduler: Scheduler) -> None:
     host = host_of(farm, redis, "AB")
     submit(ledger, host, blocks=2)
@@ -441,7 +463,7 @@ def test_a_farm_that_was_suspended_lets_its_holders_renew_before_it_reaps(
     submit(ledger, host, blocks=1)
     Scheduler(farm, ledger, redis).tick()
     asleep, dead = host.claim()
-    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, clock=lambda: times["now"])
+    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, lambda _: None, clock=lambda: times["now"])
 
     def turn(after_s: float) -> int:
         times["now"] += after_s
@@ -486,7 +508,7 @@ def test_a_live_host_that_claims_nothing_loses_the_lease_and_its_good_name(
     host = host_of(farm, redis, "A")
     submit(ledger, host, blocks=1)
     Scheduler(farm, ledger, redis).tick()
-    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, clock=lambda: times["now"])
+    reconciler = reconcile.Reconciler(ledger, redis, lambda *_: None, lambda _: None, clock=lambda: times["now"])
 
     def turn(after_s: float, running: int = 0) -> int:
         times["now"] += after_s
@@ -497,7 +519,7 @@ def test_a_live_host_that_claims_nothing_loses_the_lease_and_its_good_name(
         return passed(reconciler, ledger, redis, [announced]).lost
 
     assert turn(0.0) == 0
-    assert turn(reconcile.UNCLAIMED_S, running=2) == 0, "it is full: the wake-up waits for its turn"
+    assert turn(reconcile.UNCLAIMED_S, running=2) == 0, "it is full: the task waits for its turn"
     assert turn(1.0, running=1) == 0
     assert turn(reconcile.UNCLAIMED_S) == 0
     assert turn(1.0) == 1
@@ -537,7 +559,7 @@ def until_done(scheduler: Scheduler, ledger: Ledger) -> None:
 def test_chaos_loses_no_job_and_doubles_no_record(
     farm: Settings, redis: Redis, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wipes, dead workers, lost wake-ups and stale records in random order: every job ends once, and well.
+    """Wipes, dead workers, lost tasks and stale records in random order: every job ends once, and well.
 
     The budget is the smallest: no fault is the job's own.
     """

@@ -18,7 +18,7 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import make_app, wake
+from orchestrator.coordination.queue import Placed, make_app, send
 from orchestrator.model.device import Device, Health
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
@@ -88,7 +88,7 @@ class Farm:
         return eventually(look, limit_s, what=lambda: f"the host said:\n{self.log.read_text()[-3000:]}")
 
     def assign(self, *, samples: int = 5, ttl_s: float = 15.0) -> Assignment:
-        """Lease the device under the next token, and wake the host."""
+        """Lease the device under the next token, and send the host its task."""
         self.token += 1
         job = Job(
             experiment_id="e1",
@@ -109,11 +109,12 @@ class Farm:
             ttl_s=ttl_s,
         )
         self.until(lambda: self.leases.acquire(made))
-        self.wake(self.token)
+        self.send(made)
         return made
 
-    def wake(self, token: int) -> None:
-        wake(self.settings.host, CPU_SERIAL, token, by=self.app)
+    def send(self, made: Assignment, token: int = 0) -> None:
+        placed = Placed(made.job_id, made.attempt, made.serial, token or made.token)
+        send(self.settings.host, placed, by=self.app)
 
     def records(self) -> list[Record]:
         return [
@@ -153,14 +154,14 @@ def hosted(shared: Farm) -> Farm:
     return shared
 
 
-def test_a_wake_up_becomes_one_record(hosted: Farm) -> None:
+def test_a_task_becomes_one_record(hosted: Farm) -> None:
     (device,) = hosted.inventory.devices()
     assert device.state.health == Health.READY
     (announced,) = hosted.inventory.hosts()
     assert "port 1" in announced.adb
     made = hosted.assign()
-    hosted.wake(made.token)  # doubled: harmless
-    hosted.wake(made.token - 1)  # of a lease that never was
+    hosted.send(made)  # doubled: harmless
+    hosted.send(made, made.token - 1)  # of a lease that never was
     record = hosted.record(made)
     assert (record.outcome, record.job_id) == (Outcome.OK, made.job_id), record.reasons
     hosted.until(lambda: not hosted.leases.all())
@@ -187,7 +188,7 @@ def test_a_host_that_cannot_write_its_spool_claims_nothing(hosted: Farm) -> None
         if aside.exists():
             aside.rename(spool)
     hosted.until(lambda: (found := hosted.device()) and found.state.health == Health.READY)
-    hosted.wake(made.token)
+    hosted.send(made)
     assert hosted.record(made).outcome == Outcome.OK
 
 

@@ -240,7 +240,7 @@ def test_help_loads_nothing_that_it_does_not_need() -> None:
 
 
 def test_what_waits_for_nights_loads_what_draws_them_when_there_is_one() -> None:
-    program = "import sys, farm.nightly; sys.exit(str(sys.modules.keys() & {'matplotlib', 'jinja2'}))"
+    program = "import sys, farm.tasks.beat; sys.exit(str(sys.modules.keys() & {'matplotlib', 'jinja2'}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stderr == "set()\n"
 

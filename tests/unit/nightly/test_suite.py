@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.config import settings
 from orchestrator.coordination import queue
 from orchestrator.errors import SpecError
 from orchestrator.nightly import Suite, load
@@ -102,5 +103,5 @@ def test_each_day_has_one_night_when_clocks_are_put_forward_and_back() -> None:
 def test_a_schedule_asks_for_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another part of the process may have made an app of its own the current one, whose settings need a farm."""
     monkeypatch.delenv("FARM_REDIS_URL", raising=False)
-    queue.app.set_current()
+    queue.app_of(settings).set_current()
     assert following("30 2 * * *", 0.0) > 0

@@ -1,0 +1,8 @@
+"""The app for Celery's own commands: `celery -A farm.tasks inspect active`, `celery -A farm.tasks flower`."""
+
+from __future__ import annotations
+
+from farm.endpoints import settings_for
+from orchestrator.coordination.queue import app_of
+
+app = app_of(lambda: settings_for(None))
