@@ -52,8 +52,8 @@ FLOORS: dict[str, tuple[str, ...]] = {
             "devices",
             "power",
             "session",
-            "plans",
-            "measure",
+            "files",
+            "engines",
             "enrolment",
             "claim",
         ),
@@ -259,6 +259,31 @@ def test_what_only_desktops_run_is_met_in_registries_and_costs_alone() -> None:
     }
     in_catalog = {name for name in found if not name.startswith("kernels.lower.gpu.")}
     assert in_catalog == {*DESKTOP_IS_MET_IN}, "a name that is gone leaves the list, too"
+
+
+ENGINES, OURS = "workers.engines", "workers.engines.pocketfarm"
+USE_OUR_ENGINE = ("workers.tuning", "workers.serving", "workers.infer", "workers.enrolment", "farm.cli")
+"""They tune, serve, infer and enrol with our own engine, outside the queue's way."""
+
+
+def test_an_engine_is_met_at_its_door() -> None:
+    """Who runs, keeps and shows blocks knows `workers.engines` alone, and no engine knows another."""
+    wrong = [
+        f"{module.where}:{each.line} imports {each.target}"
+        for module in MODULES.values()
+        for each in module.imports
+        if (target := owner(each.target, MODULES)) and _under(target, (ENGINES,)) and target != ENGINES
+        if not _under(module.name, _may_meet(target))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _may_meet(target: str) -> tuple[str, ...]:
+    """The modules that may import this one of the engines' room."""
+    engine = ".".join(target.split(".")[:3])
+    if MODULES[engine].path.name != "__init__.py":
+        return (ENGINES,)
+    return (engine, *(USE_OUR_ENGINE if engine == OURS else ()))
 
 
 def test_a_slow_package_is_imported_where_it_is_used() -> None:

@@ -32,9 +32,9 @@ from orchestrator.model.record import Outcome, Record
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
+from workers.engines import Engines, Host
 from workers.execution import run_job
 from workers.execution.run_job import Workbench, run_line
-from workers.plans.plan_store import Plans
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def measured(in_lines: list[int], blocks: int, state: Path, network: str = NETWO
         settings = Settings(state=state / "farm", host="bench", adb_port=port)
         print(connect(port, phones.serials[0]), flush=True)
         connection = AdbConnection(phones.serials[0], AdbServer(port), serial=phones.phones[0].name)
-        bench = Workbench(settings, Fleet(), Plans(settings.state), "worker")
+        bench = Workbench(settings, Fleet(), Engines(Host.alone(settings.state)), "worker")
         member, device_state = enrol_phone(connection, settings)
         bench.fleet.enrol(member, device_state)
         device = Device(facts=member.facts, state=device_state)

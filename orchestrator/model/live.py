@@ -9,7 +9,7 @@ from pydantic import Field
 from .base import Model
 from .device import Reading
 
-PROTOCOL = 5
+PROTOCOL = 6
 """Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""
 OLDEST_PROTOCOL = 5
 """The oldest one that a scheduler of this version works with: hosts may be upgraded one after the other."""

@@ -23,9 +23,9 @@ from orchestrator.model.device import Api, Source
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
 from workers.devices.device_lock import device_lock
 from workers.devices.workstation import CPU_SERIAL
+from workers.engines.pocketfarm.plans.kernel_limits import KernelLimits
+from workers.engines.pocketfarm.plans.plan_store import Arrays
 from workers.infer import infer
-from workers.plans.kernel_limits import KernelLimits
-from workers.plans.plan_store import Arrays
 
 from .conftest import Wiring
 
