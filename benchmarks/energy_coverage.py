@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from benchmarks.command_line import run_command
-from device_agent.virtual.simulation import FaultKind
 from orchestrator.energy import find_invalid
 from orchestrator.model.record import InvalidCode
 from tests.unit.energy.scenarios import DISCHARGING, GAUGES, QUIET, course_of, fault_of, profile_of, run_block
+from virtual_phones.simulation import FaultKind
 
 FAULTS: dict[FaultKind, InvalidCode] = {
     "charging": InvalidCode.CHARGING,

@@ -1,1 +1,1 @@
-"""MEASURES: the native agent (C++), and virtual phones (Python) that run it."""
+"""MEASURES: the native agent (C++), and its build."""

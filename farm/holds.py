@@ -127,7 +127,7 @@ class Renewal:
 def release(ledger: Ledger, state: Path, name: str) -> None:
     """Give a held device work again, or a device or host in quarantine; or take a phone of this host as it is that is
     sick because settings cannot be put back. Raises Unsupported where it is none of these."""
-    from workers.crash_recovery import let_be
+    from workers.discovery.crash_recovery import let_be
 
     its = ledger.standing
     kept = [each.serial for each in (*its.quarantined(), *its.quarantined_hosts())]

@@ -26,5 +26,5 @@ install_system_packages $kinds
 make_python_environment
 ls device_agent/build/*/pocketfarm-agent >/dev/null 2>&1 || say "building the native agent: a minute or two"
 .venv/bin/python -m device_agent.build >/dev/null
-.venv/bin/python -m compileall -q farm orchestrator workers kernels dashboards device_agent tests
+.venv/bin/python -m compileall -q farm orchestrator workers kernels dashboards device_agent virtual_phones tests
 say "ready: .venv/bin/farm; after '. .venv/bin/activate' it is farm"

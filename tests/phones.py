@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from device_agent.virtual import launch
-from device_agent.virtual.control import ControlClient
-from device_agent.virtual.faults import Charging
-from device_agent.virtual.launch import VirtualPhones
 from orchestrator.errors import FarmError
 from tests.servers import PrivateAdb, adb_key, required
 from tests.waiting import LIMIT_S, eventually
+from virtual_phones import launch
+from virtual_phones.control import ControlClient
+from virtual_phones.faults import Charging
+from virtual_phones.launch import VirtualPhones
 from workers.connection.adb import AdbConnection, AdbServer
 
 

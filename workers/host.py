@@ -30,10 +30,10 @@ from orchestrator.system.process import begin
 
 from .claim import Claim
 from .connection.adb import server_of
-from .crash_recovery import restore_supplies, with_left_changed
 from .devices.device_lock import device_lock
 from .devices.fleet import Fleet
-from .discovery import Discovery
+from .discovery.crash_recovery import restore_supplies, with_left_changed
+from .discovery.watch import Discovery
 from .engines import Engines
 from .engines import Host as EngineHost
 from .execution.run_job import Workbench, run_line

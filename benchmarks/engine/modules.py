@@ -30,7 +30,7 @@ import torch
 from benchmarks.command_line import run_command
 from benchmarks.engine.agent_process import Agent, Ran, limits_of
 from benchmarks.engine.case import relative_error
-from benchmarks.engine.halves import FORMATS, WARMUP, graphed
+from benchmarks.engine.cuda_graph import FORMATS, WARMUP, graphed
 from benchmarks.engine.kept_rows import KeptRows, add_options, kept_rows
 from benchmarks.engine.machine import describe_machine
 from benchmarks.engine.ours import find_device

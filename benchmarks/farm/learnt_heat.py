@@ -30,10 +30,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.command_line import run_command
-from device_agent.virtual.physics import State, clock_cap, initial_state, step
-from device_agent.virtual.profile import Profile, load_profile
-from device_agent.virtual.simulation import Course
-from device_agent.virtual.simulation import simulate as block
 from orchestrator.model.event import Served
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.telemetry import Reading
@@ -43,6 +39,10 @@ from orchestrator.queueing.live import run_live
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.spec import Heat, QueueingSpec
 from tests.unit.energy.scenarios import record_of
+from virtual_phones.hardware.physics import State, clock_cap, initial_state, step
+from virtual_phones.profile import Profile, load_profile
+from virtual_phones.simulation import Course
+from virtual_phones.simulation import simulate as block
 
 LOADS = {"physics": np.arange(0.3, 0.96, 0.05), "live": (0.5, 0.65, 0.75)}
 """The loads, as shares of what the cool phone can serve."""

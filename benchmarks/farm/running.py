@@ -29,7 +29,7 @@ PARTS = {
     "exporter": "orchestrator.metrics",
     "nightly": "farm.nightly",
     "pages": "farm.web.pages",
-    "phones": "device_agent.virtual",
+    "phones": "virtual_phones",
     "adb": "nodaemon",
     "redis": "redis-server",
 }

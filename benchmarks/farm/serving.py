@@ -27,8 +27,7 @@ import numpy as np
 import yaml
 
 from benchmarks.command_line import run_command
-from benchmarks.farm.virtual_phones import adb_server, connect
-from device_agent.virtual.launch import start_phones
+from benchmarks.farm.adb import adb_server, connect
 from farm.serving import enrol_all
 from orchestrator.config import Settings
 from orchestrator.queueing.live import run_live
@@ -36,6 +35,7 @@ from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.spec import QueueingSpec, parse
+from virtual_phones.launch import start_phones
 from workers.serving import AgentWire, Serving
 
 A_PROCESS = 25

@@ -15,13 +15,13 @@ from pathlib import Path
 from random import Random
 
 from device_agent import build
-from device_agent.virtual.faults import SlowBuild
-from device_agent.virtual.launch import read_phones
 from farm.nightly import keeper_of
 from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, load
 from orchestrator.system.private_files import make_private
+from virtual_phones.faults import SlowBuild
+from virtual_phones.launch import read_phones
 
 from .session import FOLDER, Demo
 

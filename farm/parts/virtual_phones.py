@@ -40,7 +40,7 @@ class VirtualPhones:
             command=(
                 sys.executable,
                 "-m",
-                "device_agent.virtual",
+                "virtual_phones",
                 "--state",
                 str(self._folder),
                 "--key",

@@ -41,7 +41,7 @@ class Deeds:
         return f"{name} is released"
 
     def restore(self, serial: str) -> str:
-        from workers.crash_recovery import left_behind, restore_devices
+        from workers.discovery.crash_recovery import left_behind, restore_devices
 
         if serial not in left_behind(self._settings.state):
             raise Unsupported(

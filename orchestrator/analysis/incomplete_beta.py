@@ -1,6 +1,7 @@
 """The regularised incomplete beta function, and the tail of the F distribution.
 
-Without SciPy, whose import takes a fifth of a short command's time.
+Without SciPy: `import scipy.special` takes 0.18 s of the processor, beside the 0.57 s of all that `farm results`
+imports (medians of fifteen starts); its compiled part alone takes 0.15 s, and is no public module.
 """
 
 from __future__ import annotations

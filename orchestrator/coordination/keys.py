@@ -9,10 +9,10 @@ What a host writes has the host's name in it, in front of a device's: a host's u
 | farm:lease:SERIAL | hash token,last,host,ttl_s,reached | leases.py, for the scheduler | its newest tokens, and whose |
 | farm:held:HOST:SERIAL | hash token,last,job_id,attempt,holder,expires_at | leases.py | exclusive right to it |
 | farm:assignment:HOST:SERIAL | string, JSON `Assignment` | leases.py, with the lease | what to do under that lease |
-| farm:device:HOST:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery.py | its facts and state, every 2 s |
+| farm:device:HOST:SERIAL | string, JSON `Device`, TTL 15 s | workers/discovery/ | its facts and state, every 2 s |
 | farm:devices:HOST, :lives:HOST | sorted sets of serials, TTL 15 s | inventory.py | indices of these keys |
 | farm:owners | hash SERIAL -> HOST | owners.py, for the scheduler | the host that has a device |
-| farm:host:HOST | string, JSON `HostAnnouncement`, TTL 15 s | workers/discovery.py | a worker and what it runs |
+| farm:host:HOST | string, JSON `HostAnnouncement`, TTL 15 s | workers/discovery/ | a worker and what it runs |
 | farm:hosts | sorted set of hosts | inventory.py, access.py | index; admitted hosts do not write it themselves |
 | farm:live:HOST:SERIAL | string, JSON `Progress`, TTL 15 s | workers/execution/run_job.py | which phase, how far |
 | farm:records:HOST | stream: record (JSON `Record`), name | record_stream.py | records on their way to the ledger |

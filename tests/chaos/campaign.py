@@ -12,7 +12,6 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from device_agent.virtual.run_log import NAME as RUNS
 from farm import endpoints, processes
 from orchestrator.coordination import keys
 from orchestrator.ledger import Ledger
@@ -20,6 +19,7 @@ from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import OPEN
 from orchestrator.ledger.tables import ATTEMPTS
 from tests.waiting import eventually
+from virtual_phones.programs.run_log import NAME as RUNS
 
 from .history import Attempt, History, Hit, Job, Measured, Run
 from .nemesis import let_loose

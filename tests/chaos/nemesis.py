@@ -21,7 +21,6 @@ from pydantic import SecretStr
 from redis import Redis
 from redis.exceptions import RedisError
 
-from device_agent.virtual import faults as phone_faults
 from farm import endpoints, hosts
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of
@@ -29,6 +28,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.errors import FarmError
 from orchestrator.ledger import Ledger
 from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from virtual_phones import faults as phone_faults
 
 from .history import Hit
 from .running_farm import RunningFarm

@@ -15,9 +15,6 @@ from typing import Any, TypeVar
 import psutil
 from redis import Redis
 
-from device_agent.virtual.control import ControlClient
-from device_agent.virtual.faults import Throttle
-from device_agent.virtual.launch import read_phones
 from farm import endpoints, processes
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
@@ -25,6 +22,9 @@ from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
 from orchestrator.model.live import Progress
 from tests.waiting import eventually
+from virtual_phones.control import ControlClient
+from virtual_phones.faults import Throttle
+from virtual_phones.launch import read_phones
 
 from .power_cut import Durable
 
@@ -35,7 +35,7 @@ PARTS = {
     "scheduler": "orchestrator.scheduling.scheduler",
     "redis": "redis-server",
     "adb": "adb",
-    "phones": "device_agent.virtual",
+    "phones": "virtual_phones",
 }
 """Part -> the word of its command line that tells it."""
 READY_S = 240.0

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.faults import Fault, KillAgent, Reboot, Unplug
 from orchestrator.coordination.inventory import Inventory
 from tests.waiting import eventually
+from virtual_phones.faults import Fault, KillAgent, Reboot, Unplug
 
 from .running_farm import RunningFarm, running_farm
 

@@ -15,11 +15,6 @@ import onnx
 from onnx import TensorProto, helper
 from pydantic import ValidationError
 
-from device_agent.virtual.adb_key import read_public_key
-from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
-from device_agent.virtual.control import Request
-from device_agent.virtual.shell_grammar import parse as parse_shell
-from device_agent.virtual.shell_words import GrammarError
 from kernels.errors import CompileError
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
@@ -35,6 +30,11 @@ from orchestrator.model.record import Record
 from orchestrator.submission.choices_file import read_choices
 from tests.unit.comparison.made import measured
 from tests.unit.orchestrator import make
+from virtual_phones.adb.key import read_public_key
+from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
+from virtual_phones.control.client import Request
+from virtual_phones.shell.grammar import parse as parse_shell
+from virtual_phones.shell.words import GrammarError
 from workers.connection import batch
 from workers.connection.adb import parse_devices
 from workers.connection.base import ShellResult

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.launch import VirtualPhones
 from tests.phones import mend, start_phones
 from tests.servers import PrivateAdb, private_adb_server
+from virtual_phones.launch import VirtualPhones
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data" / "squeezenet_v1_0"

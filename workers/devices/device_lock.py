@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kernels.checkpoint import checkpoint
 from orchestrator.errors import DeviceBusy
-from workers.durable_files import file_name
+from orchestrator.system.durable_files import file_name
 
 LOOK_S = 0.02
 

@@ -1,6 +1,6 @@
 """Ask a phone once which commands it has: those without which nothing works, and those that some conditions need.
 
-`device_agent/virtual/commands/releases.py` has the first Android release of each; a test holds what we send against it.
+`virtual_phones/shell/releases.py` has the first Android release of each; a test holds what we send against it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.model.enrolment import Enrolment
-from workers.durable_files import file_name, write_durably
+from orchestrator.system.durable_files import file_name, write_durably
 
 log = logging.getLogger(__name__)
 KEPT = 5

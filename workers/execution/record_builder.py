@@ -39,9 +39,9 @@ from orchestrator.model.record import (
     SessionPlace,
 )
 from workers.claim import JobCancelled
+from workers.connection.host_faults import blamed
 from workers.devices.agent_journal import Garbage
 from workers.engines import Measured, Program, Verdict, runs_on, suspended_s
-from workers.host_faults import blamed
 from workers.session.preconditions import affinity_proof
 
 from .doubts import find_doubts

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 from orchestrator.errors import FileUnavailable, ModelFileError
-from workers.durable_files import write_durably
+from orchestrator.system.durable_files import write_durably
 
 from .host_files import HostFiles
 

@@ -10,7 +10,6 @@ from orchestrator.model.wiring import WiredDevice
 from workers.devices.fleet import Member
 
 from .base import Bench, MeterLost, PowerMeter, ReadingLost
-from .metered import metered, read_meter
 from .model import control_socket
 from .registry import choose_source, find_sources
 
@@ -22,8 +21,6 @@ __all__ = [
     "bench_of",
     "choose_source",
     "find_sources",
-    "metered",
-    "read_meter",
     "sources_for",
 ]
 

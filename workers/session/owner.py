@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from orchestrator.errors import DeviceBusy, DeviceSick, FarmError, LeaseLost
+from orchestrator.system.durable_files import write_durably
 from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote
 from workers.devices.tools import check_ran
-from workers.durable_files import write_durably
 
 log = logging.getLogger(__name__)
 FOLDER = "owner"

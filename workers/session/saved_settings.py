@@ -16,10 +16,10 @@ from kernels.checkpoint import checkpoint
 from orchestrator.errors import ConditionNotMet, DeviceSick, FarmError, StableError
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
+from orchestrator.system.durable_files import file_name, write_durably
 from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote
 from workers.devices.install import run
-from workers.durable_files import file_name, write_durably
 
 from .conditions import SETTINGS, awake
 from .conditions.awake import SWITCHING

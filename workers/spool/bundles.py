@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from workers.durable_files import write_durably
+from orchestrator.system.durable_files import write_durably
 
 log = logging.getLogger(__name__)
 SUFFIX = ".bundle"

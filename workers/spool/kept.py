@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from pathlib import Path
 
-from workers.durable_files import write_all_durably, write_durably
+from orchestrator.system.durable_files import write_all_durably, write_durably
 
 from .bundles import Bundles
 from .dead import old_dead, remove_dead

@@ -39,7 +39,7 @@ def restore(
 
     Example: `farm restore`, `farm restore R58M123ABC --json`
     """
-    from workers.crash_recovery import left_behind, restore_devices
+    from workers.discovery.crash_recovery import left_behind, restore_devices
 
     settings = existing_settings(state)
     left, named = left_behind(settings.state), () if everything else tuple(serials or ())

@@ -74,7 +74,7 @@ class _Read:
     """The stacks of inputs that tiles of outputs read: those of their groups, which need not be whole stacks."""
 
     stacks: int
-    """As many in each tile: the most that one needs."""
+    """The most that a tile needs: each reads so many."""
     first: npt.NDArray[np.int64]
     """The first one of each tile."""
     outputs: int

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from orchestrator.errors import SpecError
-from orchestrator.queueing.policies.policy import Later, Policy
 from orchestrator.queueing.requests import FULL, LATE, LOST
 
 from .line import Line
+from .policy import Later, Policy
 from .request import Request
 from .server import Server
 

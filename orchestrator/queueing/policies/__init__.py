@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .policy import Later, Policy
+from orchestrator.queueing.dispatch.policy import Later, Policy
+
 from .registry import POLICIES, make_policy
 
 __all__ = ["POLICIES", "Later", "Policy", "make_policy"]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .policy import Policy
-
-if TYPE_CHECKING:
-    from orchestrator.queueing.dispatch.request import Request
+from orchestrator.queueing.dispatch.policy import Policy
+from orchestrator.queueing.dispatch.request import Request
 
 
 class Edf(Policy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .policy import Policy
+from orchestrator.queueing.dispatch.policy import Policy
 
 
 class Fifo(Policy):

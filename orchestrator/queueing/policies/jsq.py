@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
-from .policy import Policy
-
-if TYPE_CHECKING:
-    from orchestrator.queueing.dispatch.request import Request
-    from orchestrator.queueing.dispatch.server import Server
+from orchestrator.queueing.dispatch.policy import Policy
+from orchestrator.queueing.dispatch.request import Request
+from orchestrator.queueing.dispatch.server import Server
 
 
 class Jsq(Policy):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.errors import SpecError
+from orchestrator.queueing.dispatch.policy import Policy
 from orchestrator.queueing.spec import PolicyChoice
 
 from .edf import Edf
@@ -20,7 +21,6 @@ from .fastest_first import FastestFirst
 from .fifo import Fifo
 from .jsq import Jsq
 from .least_expected_work import LeastExpectedWork
-from .policy import Policy
 from .power_of_d import PowerOfD
 from .round_robin import RoundRobin
 from .sjf import Sjf

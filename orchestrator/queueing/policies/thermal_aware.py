@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
-from .policy import Later, Policy
-
-if TYPE_CHECKING:
-    from orchestrator.queueing.dispatch.request import Request
-    from orchestrator.queueing.dispatch.server import Server
+from orchestrator.queueing.dispatch.policy import Later, Policy
+from orchestrator.queueing.dispatch.request import Request
+from orchestrator.queueing.dispatch.server import Server
 
 
 class ThermalAware(Policy):

@@ -24,13 +24,13 @@ import pytest
 import ziglang
 
 from device_agent import build
-from device_agent.virtual.commands.releases import FLOOR_SDK
 from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
 from kernels.plan.model import Bundle
 from tests.contract.kernels.test_agreement import check, every_case
 from tests.servers import missing, required
 from tests.unit.kernels.back.graphs import side_by_side
+from virtual_phones.shell.releases import FLOOR_SDK
 
 from .bionic import first_level
 from .driver import Agent

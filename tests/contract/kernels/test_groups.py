@@ -30,9 +30,8 @@ def drawn(rng: np.random.Generator, *, own: bool) -> Graph:
         window = tuple(map(int, rng.integers(1, 5, 2)))
         image = (int(rng.integers(1, 3)), groups * inputs, *map(int, rng.integers(5, 12, 2)))
         pads, strides = tuple(map(int, rng.integers(0, 2, 4))), tuple(map(int, rng.integers(1, 3, 2)))
-        made = build.conv(
-            build.input(*image, name=f"x{case}"), groups * filters, window, strides, pads, groups=groups, activation=("relu",)
-        )
+        x = build.input(*image, name=f"x{case}")
+        made = build.conv(x, groups * filters, window, strides, pads, groups=groups, activation=("relu",))
         outputs.append(build.conv(made, 5, (1, 1)) if rng.integers(2) else made)
     return build.outputs(*outputs)
 

@@ -21,7 +21,8 @@ from orchestrator.model.power import PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
 from tests.unit.energy.blocks import load_between, readings, record
 from tests.waiting import eventually
-from workers.power import Bench, ReadingLost, choose_source, find_sources, read_meter
+from workers.engines.powered import read_meter
+from workers.power import Bench, ReadingLost, choose_source, find_sources
 from workers.power.csv_file import _why, csv_file
 from workers.power.gauge import Gauge
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.control import ControlClient, PhoneStatus
-from device_agent.virtual.launch import VirtualPhones
 from tests.phones import mend, start_phones
 from tests.servers import PrivateAdb, private_adb_server, required
 from tests.waiting import LIMIT_S, eventually
+from virtual_phones.control import ControlClient, PhoneStatus
+from virtual_phones.launch import VirtualPhones
 
 PROFILES = ("galaxy_s7", "nexus_5", "pixel_7", "sd888_hdk")
 TMP = "/data/local/tmp"

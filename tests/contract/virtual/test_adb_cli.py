@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from device_agent.virtual.control import PhoneStatus
-from device_agent.virtual.launch import VirtualPhones
 from tests.waiting import LIMIT_S
+from virtual_phones.control import PhoneStatus
+from virtual_phones.launch import VirtualPhones
 
 from .conftest import TMP, Adb, eventually
 

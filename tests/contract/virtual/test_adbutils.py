@@ -8,8 +8,8 @@ from random import Random
 import adbutils
 import pytest
 
-from device_agent.virtual.control import PhoneStatus
 from tests.waiting import LIMIT_S
+from virtual_phones.control import PhoneStatus
 
 from .conftest import TMP, Adb
 

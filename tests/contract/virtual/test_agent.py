@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import kernels.compile
-from device_agent.virtual.control import ControlClient, PhoneStatus
-from device_agent.virtual.faults import KillAgent, Unplug
-from device_agent.virtual.launch import VirtualPhones
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
 from tests.waiting import LIMIT_S
+from virtual_phones.control import ControlClient, PhoneStatus
+from virtual_phones.faults import KillAgent, Unplug
+from virtual_phones.launch import VirtualPhones
 
 from .conftest import TMP, Adb, eventually
 

@@ -13,11 +13,12 @@ import pytest
 
 import kernels.compile
 from device_agent.build import binary
-from device_agent.virtual.control import ControlClient, PhoneStatus, main
-from device_agent.virtual.faults import BackgroundLoad, ClockCap, KillAgent, SlowBuild, StorageFull, Supply
-from device_agent.virtual.processes import ProcessTable
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
+from virtual_phones.control import ControlClient, PhoneStatus
+from virtual_phones.control.__main__ import main
+from virtual_phones.faults import BackgroundLoad, ClockCap, KillAgent, SlowBuild, StorageFull, Supply
+from virtual_phones.system.processes import ProcessTable
 
 from .conftest import TMP, Adb, eventually
 from .test_agent import ON_PHONE, installed

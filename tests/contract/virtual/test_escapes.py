@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.control import PhoneStatus
+from virtual_phones.control import PhoneStatus
 
 from .conftest import TMP, Adb, eventually
 

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.control import ControlClient, PhoneStatus, main
-from device_agent.virtual.faults import (
+from tests.waiting import LIMIT_S
+from virtual_phones.control import ControlClient, PhoneStatus
+from virtual_phones.control.__main__ import main
+from virtual_phones.faults import (
     BatteryLevel,
     Charging,
     FreezeGauge,
@@ -28,7 +30,6 @@ from device_agent.virtual.faults import (
     Unauthorized,
     Unplug,
 )
-from tests.waiting import LIMIT_S
 
 from .conftest import TMP, Adb, eventually
 
@@ -215,7 +216,7 @@ def test_the_phone_s_own_reboot_command(adb: Adb, phone: PhoneStatus) -> None:
 def test_the_control_command_line(
     control: ControlClient, phone: PhoneStatus, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [sys.executable, "-m", "device_agent.virtual.control", str(control.path), phone.name]
+    command = [sys.executable, "-m", "virtual_phones.control", str(control.path), phone.name]
     done = subprocess.run(
         [*command, "fault", "hang", "--seconds", "300"], capture_output=True, timeout=LIMIT_S, check=True
     )

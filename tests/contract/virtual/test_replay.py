@@ -13,13 +13,13 @@ import pytest
 
 import kernels.compile
 from device_agent.build import binary
-from device_agent.virtual.control import ControlClient
-from device_agent.virtual.faults import SlowBuild
-from device_agent.virtual.launch import VirtualPhones
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.options import Limits, Options
 from orchestrator.model.event import parse_event
 from tests.phones import start_phones
+from virtual_phones.control import ControlClient
+from virtual_phones.faults import SlowBuild
+from virtual_phones.launch import VirtualPhones
 
 from .conftest import TMP, Adb, eventually
 from .test_agent import ON_PHONE, events, installed

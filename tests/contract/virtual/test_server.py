@@ -99,7 +99,7 @@ def test_its_end_ends_what_runs_inside(tmp_path: Path, adb_port: int, number: in
 
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from pathlib import Path; from device_agent.virtual.launch import start_phones\n"
+        "import sys, time; from pathlib import Path; from virtual_phones.launch import start_phones\n"
         f"key = Path({str(adb_key().with_suffix('.pub'))!r})\n"
         f"with start_phones(Path({str(tmp_path)!r}), ['nexus_5'], key=key) as phones:\n"
         "    print(phones.pid, flush=True); time.sleep(60)\n"
@@ -135,7 +135,7 @@ def test_time_can_run_faster_for_the_body(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments_are_refused_in_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "device_agent.virtual", "--state", str(tmp_path), "--phones", "nokia_3310"]
+    command = [sys.executable, "-m", "virtual_phones", "--state", str(tmp_path), "--phones", "nokia_3310"]
     command += ["--key", str(adb_key().with_suffix(".pub"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 2

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.adb_key import read_public_key
-from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, encode_header
-from device_agent.virtual.control import ControlClient, PhoneStatus
-from device_agent.virtual.faults import Unauthorized
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, adb_key, required
+from virtual_phones.adb.key import read_public_key
+from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, encode_header
+from virtual_phones.control import ControlClient, PhoneStatus
+from virtual_phones.faults import Unauthorized
 
 from .conftest import Adb
 from .wire_host import PUBLIC_KEY, SIGNATURE, TOKEN, Host, sign

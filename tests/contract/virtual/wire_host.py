@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from device_agent.virtual.adb_message import MAX_PAYLOAD, VERSION, Message, encode_header
 from tests.servers import adb_key
 from tests.waiting import LIMIT_S
+from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, encode_header
 
 TOKEN, SIGNATURE, PUBLIC_KEY = 1, 2, 3
 _SHA1 = bytes.fromhex("3021300906052b0e03021a05000414")

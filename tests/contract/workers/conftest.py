@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.launch import VirtualPhones
 from tests.phones import mend, start_phones
 from tests.servers import PrivateAdb, private_adb_server
+from virtual_phones.launch import VirtualPhones
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.connection.base import DeviceConnection
 from workers.connection.local import LocalConnection

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.faults import SlowCommands
-from device_agent.virtual.launch import VirtualPhones
 from orchestrator.errors import DeviceSick, DeviceSlow, TransportLost, Unsupported
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, required
+from virtual_phones.faults import SlowCommands
+from virtual_phones.launch import VirtualPhones
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.connection.adb import connection as adb_connection
 from workers.connection.base import DeviceConnection, ShellResult

@@ -27,9 +27,9 @@ from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.record import Outcome
 from orchestrator.report.listing import Listing, Plain
+from orchestrator.system.durable_files import write_durably
 from tests.unit.orchestrator import make
 from workers.devices.device_lock import device_lock
-from workers.durable_files import write_durably
 from workers.session.saved_settings import FOLDER
 
 from .conftest import Cli

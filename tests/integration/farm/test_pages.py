@@ -38,9 +38,9 @@ from tests.servers import required
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 from workers.connection.adb import server_of
-from workers.crash_recovery import left_behind
 from workers.devices.device_lock import device_lock
 from workers.devices.lookup import find_phone
+from workers.discovery.crash_recovery import left_behind
 from workers.session.saved_settings import SavedSettings
 
 READY = Health.READY

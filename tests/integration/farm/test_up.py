@@ -19,7 +19,6 @@ import psutil
 import pytest
 import redis
 
-from device_agent.virtual.adb_message import VERSION, Message, encode_header
 from farm.endpoints import read, settings_for
 from farm.processes import marked
 from orchestrator.coordination.client import client_of
@@ -30,6 +29,7 @@ from orchestrator.model.device import Device, Health
 from orchestrator.model.record import Outcome, Record
 from tests.servers import required
 from tests.waiting import eventually
+from virtual_phones.adb.message import VERSION, Message, encode_header
 
 ROOT = Path(__file__).resolve().parents[3]
 READY_S = 240.0

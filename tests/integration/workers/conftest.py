@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from device_agent.build import binary
-from device_agent.virtual.launch import VirtualPhones
 from orchestrator.config import Settings
 from tests import phones as mending
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, private_adb_server, required
+from virtual_phones.launch import VirtualPhones
 from workers.connection.adb import FOLDER, AdbConnection, AdbServer
 from workers.session import owner
 from workers.session.saved_settings import ON_PHONE

@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from device_agent.virtual.control import PhoneStatus
-from device_agent.virtual.faults import BatteryLevel
 from orchestrator.config import Settings
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.enrolment import Enrolment
@@ -18,6 +16,8 @@ from orchestrator.model.lease import Assignment
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Outcome, Record
 from tests.waiting import eventually
+from virtual_phones.control import PhoneStatus
+from virtual_phones.faults import BatteryLevel
 from workers.devices.fleet import Member
 from workers.devices.probe import read_state
 from workers.enrolment import store

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import (
+from kernels.frontend.load import load_workload
+from kernels.options import Options
+from kernels.tuning import Database, Found, distinct
+from orchestrator.config import Settings
+from orchestrator.model.device import Api, DeviceState
+from orchestrator.model.live import Phase
+from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
+from tests.waiting import LIMIT_S, eventually
+from virtual_phones.faults import (
     Charging,
     CoresOffline,
     KernelLimit,
@@ -25,14 +33,6 @@ from device_agent.virtual.faults import (
     Throttle,
     Unplug,
 )
-from kernels.frontend.load import load_workload
-from kernels.options import Options
-from kernels.tuning import Database, Found, distinct
-from orchestrator.config import Settings
-from orchestrator.model.device import Api, DeviceState
-from orchestrator.model.live import Phase
-from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
-from tests.waiting import LIMIT_S, eventually
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
 from workers.devices.probe import read_adbd, read_state
@@ -221,7 +221,7 @@ def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Wiring) -
 
 def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.engines.pocketfarm.measure.block.SETUP_S", 4.0)
-    control = [sys.executable, "-m", "device_agent.virtual.control", str(lab.phones.control.path), lab.serial, "fault"]
+    control = [sys.executable, "-m", "virtual_phones.control", str(lab.phones.control.path), lab.serial, "fault"]
     words = {on: [*control, "supply", "--on", on, "--with-data", "on"] for on in ("on", "off")}
     switch_by(there, words["off"], words["on"])
     plug_in(lab)

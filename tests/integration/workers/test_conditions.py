@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.launch import VirtualPhones
 from orchestrator.errors import ConditionNotMet, FarmError, Unsupported
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
@@ -16,6 +15,7 @@ from orchestrator.model.wiring import WiredDevice
 from tests import phones as mending
 from tests.phones import start_phones
 from tests.servers import private_adb_server, required
+from virtual_phones.launch import VirtualPhones
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.fleet import Member
 from workers.devices.probe import Probed, phone_facts, read_properties, read_state
@@ -187,7 +187,7 @@ def test_clocks_locked_with_root(phone: AdbConnection, tmp_path: Path) -> None:
 def test_clocks_that_heat_holds_down_are_not_locked(
     several: tuple[AdbServer, VirtualPhones], phone: AdbConnection, tmp_path: Path
 ) -> None:
-    from device_agent.virtual.faults import ClockCap
+    from virtual_phones.faults import ClockCap
 
     several[1].control.fault(phone.serial, ClockCap(share=0.5))
     try:

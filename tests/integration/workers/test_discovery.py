@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import pytest
 
-from device_agent.virtual.faults import Unauthorized, Unplug
 from orchestrator.config import Settings
 from orchestrator.errors import Unsupported
 from orchestrator.ledger import blame
@@ -19,14 +18,15 @@ from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import Outcome
 from tests.phones import start_phones
 from tests.waiting import LIMIT_S
+from virtual_phones.faults import Unauthorized, Unplug
 from workers.connection.adb import AdbConnection, AdbServer
-from workers.crash_recovery import left_changed, let_be, with_left_changed
 from workers.devices.admit import enrol_phone
 from workers.devices.device_lock import device_lock
 from workers.devices.fleet import Fleet
 from workers.devices.lookup import find_phone
 from workers.devices.workstation import CPU_SERIAL
-from workers.discovery import Discovery
+from workers.discovery.crash_recovery import left_changed, let_be, with_left_changed
+from workers.discovery.watch import Discovery
 from workers.engines import Engines, Host
 from workers.execution.run_job import Workbench, run_job
 from workers.session.saved_settings import SavedSettings
@@ -80,7 +80,7 @@ class Watch:
 @pytest.fixture(autouse=True)
 def _watches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Impatient ones, which end with the test."""
-    monkeypatch.setattr("workers.discovery.ANNOUNCE_S", 0.2)
+    monkeypatch.setattr("workers.discovery.watch.ANNOUNCE_S", 0.2)
     yield
     while Watch.made:
         Watch.made.pop().end()
@@ -142,7 +142,7 @@ def test_a_phone_and_this_host_are_enrolled(lab: Wiring, lab_settings: Settings)
 
 
 def test_unplugged_and_back(lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.discovery.RETRY_S", 0.5)
+    monkeypatch.setattr("workers.discovery.watch.RETRY_S", 0.5)
     watch = Watch(lab_settings, lab.server)
     ready = watch.health(lab.serial, Health.READY)
     lab.phones.control.fault(lab.serial, Unplug())
@@ -170,7 +170,7 @@ def test_the_adb_server_dies_and_is_started_again(lab: Wiring, lab_settings: Set
 def test_a_phone_that_stays_away_is_forgotten(
     lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.discovery.GONE_S", 0.5)
+    monkeypatch.setattr("workers.discovery.watch.GONE_S", 0.5)
     watch = Watch(lab_settings, lab.server)
     watch.health(lab.serial, Health.READY)
     with disconnected(lab):
@@ -255,7 +255,7 @@ def brightness(lab: Wiring) -> str:
 def test_what_a_crashed_session_left_is_put_back_without_another_job(
     lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
+    monkeypatch.setattr("workers.discovery.watch.REFRESH_S", 0.2)
     lab.connection.shell(["settings", "put", "system", "screen_brightness", "77"])
     watch = Watch(lab_settings, lab.server)
 
@@ -280,7 +280,7 @@ def test_what_a_crashed_session_left_is_put_back_without_another_job(
 def test_a_phone_that_cannot_be_put_back_is_sick_and_its_jobs_pay_nothing(
     lab: Wiring, lab_settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
+    monkeypatch.setattr("workers.discovery.watch.REFRESH_S", 0.2)
     watch = Watch(lab_settings, lab.server)
     watch.health(lab.serial, Health.READY)
     lab.connection.shell(["settings", "put", "system", "screen_brightness", "77"])

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.faults import Charging
-from device_agent.virtual.launch import VirtualPhones
-from device_agent.virtual.profile import load_profile
 from orchestrator.config import Settings
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import PowerSource
@@ -19,6 +16,9 @@ from tests import phones as mending
 from tests.phones import start_phones
 from tests.servers import private_adb_server, required
 from tests.waiting import eventually
+from virtual_phones.faults import Charging
+from virtual_phones.launch import VirtualPhones
+from virtual_phones.profile import load_profile
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Member

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from device_agent.virtual.control import PhoneStatus
-from device_agent.virtual.faults import ThermalTrip
 from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
@@ -25,8 +23,10 @@ from tests.integration.orchestrator.hosts import send
 from tests.phones import connect, disconnect
 from tests.servers import private_redis
 from tests.waiting import LIMIT_S
+from virtual_phones.control import PhoneStatus
+from virtual_phones.faults import ThermalTrip
 from workers.devices.fleet import Fleet
-from workers.discovery import Discovery
+from workers.discovery.watch import Discovery
 from workers.engines import Engines, Host
 from workers.execution.run_job import Workbench, run_job
 
@@ -90,7 +90,7 @@ class Farm:
 
 @pytest.fixture
 def farm(lab_settings: Settings, lab: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
-    monkeypatch.setattr("workers.discovery.REFRESH_S", 0.2)
+    monkeypatch.setattr("workers.discovery.watch.REFRESH_S", 0.2)
     monkeypatch.setattr("orchestrator.ledger.blame.PAUSES_S", {})
     with private_redis(tmp_path / "redis") as url:
         settings = lab_settings.model_copy(update={"redis_url": url})

@@ -11,7 +11,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from device_agent.virtual.faults import KernelLimit
 from farm.cli import main
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
@@ -21,6 +20,7 @@ from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, TransportLost, Unsupported
 from orchestrator.model.device import Api, Source
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
+from virtual_phones.faults import KernelLimit
 from workers.devices.device_lock import device_lock
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines.pocketfarm.plans.kernel_limits import KernelLimits

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from device_agent.virtual.faults import Charging, Hang, Offline, Unauthorized, Unplug
+from virtual_phones.faults import Charging, Hang, Offline, Unauthorized, Unplug
 
 from .conftest import Wiring
 

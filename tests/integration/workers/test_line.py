@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import Garbage, KillAgent
 from orchestrator.config import Settings
 from orchestrator.errors import LeaseLost
 from orchestrator.model.experiment import Workload
 from orchestrator.model.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from tests.waiting import LIMIT_S, eventually
+from virtual_phones.faults import Garbage, KillAgent
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet

@@ -20,8 +20,8 @@ from tests.phones import connect
 from tests.servers import private_adb_server, required
 from tests.waiting import eventually
 from workers.connection.adb import AdbConnection, AdbServer
-from workers.crash_recovery import left_changed
 from workers.devices.device_lock import device_lock
+from workers.discovery.crash_recovery import left_changed
 from workers.session import owner
 from workers.session.owner import Claimant, HeldElsewhere, Ownership, claimant_of, keeper_of, owned
 from workers.session.saved_settings import ON_PHONE, SavedSettings
@@ -204,7 +204,7 @@ def test_what_a_dead_host_changed_another_puts_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first host's disk is gone with what it knew."""
-    monkeypatch.setattr("workers.discovery.ANNOUNCE_S", 0.2)
+    monkeypatch.setattr("workers.discovery.watch.ANNOUNCE_S", 0.2)
     phone.shell(["settings", "put", "system", "screen_brightness", "77"])
     first = lab_settings.model_copy(update={"host": "a", "state": tmp_path / "a"})
     worker = _worker(first, lab, lab.server, 1, tmp_path / "met")

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.faults import Charging, Unplug
 from farm.cli.app import main as farm
 from orchestrator.config import Settings
 from orchestrator.model.experiment import Conditions
 from tests.waiting import eventually
-from workers.crash_recovery import left_behind, restore_devices, restore_supplies
+from virtual_phones.faults import Charging, Unplug
 from workers.devices.device_lock import device_lock
+from workers.discovery.crash_recovery import left_behind, restore_devices, restore_supplies
 from workers.session.saved_settings import SavedSettings
 from workers.session.supply import SupplyJournal, cut_supplies
 from workers.session.supply.program import Program
@@ -105,7 +105,7 @@ def test_farm_restore_puts_back_what_a_killed_worker_left(
 
 @pytest.mark.usefixtures("charged")
 def test_the_next_worker_switches_the_supply_on_without_the_phone(lab: Wiring, lab_settings: Settings) -> None:
-    control = [sys.executable, "-m", "device_agent.virtual.control", str(lab.phones.control.path), lab.serial, "fault"]
+    control = [sys.executable, "-m", "virtual_phones.control", str(lab.phones.control.path), lab.serial, "fault"]
     cut, restore = ([*control, "supply", "--on", on, "--with-data", "on"] for on in ("off", "on"))
     SupplyJournal(lab_settings.state, lab.serial).cut(Program(lab.serial, "command", cut, restore))
     assert not lab.phones.control.phones(lab.serial)[0].charging

@@ -15,16 +15,6 @@ import pytest
 from onnx import helper
 
 from device_agent.build import binary
-from device_agent.virtual.faults import (
-    BatteryLevel,
-    Fault,
-    Garbage,
-    KillAgent,
-    Reboot,
-    StorageFull,
-    Throttle,
-    Unplug,
-)
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.errors import LeaseLost, Unsupported
@@ -36,6 +26,16 @@ from orchestrator.model.live import Phase
 from orchestrator.model.record import DoubtCode, Outcome, Record
 from tests.unit.kernels.front.onnx_models import save_model
 from tests.waiting import eventually
+from virtual_phones.faults import (
+    BatteryLevel,
+    Fault,
+    Garbage,
+    KillAgent,
+    Reboot,
+    StorageFull,
+    Throttle,
+    Unplug,
+)
 from workers.claim import JobCancelled
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone

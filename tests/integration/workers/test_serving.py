@@ -20,7 +20,6 @@ import yaml
 
 from benchmarks.farm.serving import spec_of
 from device_agent.build import binary
-from device_agent.virtual.faults import Unplug
 from farm import holds, serving
 from orchestrator.config import Settings
 from orchestrator.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
@@ -37,6 +36,7 @@ from orchestrator.queueing.simulation.simulate import _Simulation
 from orchestrator.queueing.spec import QueueingSpec, parse
 from tests import phones as mending
 from tests.waiting import eventually
+from virtual_phones.faults import Unplug
 from workers.connection.local import LocalConnection
 from workers.serving import AgentWire
 from workers.session import owner

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from device_agent.virtual.faults import KillAgent, Throttle
 from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
 from kernels.training.reference import train_reference
@@ -25,6 +24,7 @@ from orchestrator.model.live import Learnt
 from orchestrator.model.record import Outcome, Record
 from orchestrator.submission.prepare import prepare
 from tests.waiting import eventually
+from virtual_phones.faults import KillAgent, Throttle
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
 from workers.engines import Engines, Host, Report

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_agent.virtual.faults import PowerButton, Unplug
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import Choice, Options
@@ -24,6 +23,7 @@ from orchestrator.model.device import Api
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.live import Phase
+from virtual_phones.faults import PowerButton, Unplug
 from workers.devices.fleet import Member
 from workers.engines.pocketfarm.measure import Block, Measurement, measure
 from workers.engines.pocketfarm.plans.compiler_options import options_of

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from device_agent.virtual.profile import Profile, load_profile
-from device_agent.virtual.simulation import Course, Fault, FaultKind, Simulated, simulate
 from orchestrator.energy import BlockEnergy, block_energy
 from orchestrator.model.device import DeviceFacts, Source
 from orchestrator.model.event import EVENT, Event, Phase, Power, Sample, Sampler
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Outcome, Record
+from virtual_phones.profile import Profile, load_profile
+from virtual_phones.simulation import Course, Fault, FaultKind, Simulated, simulate
 
 Kind = TypeVar("Kind")
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from device_agent.virtual.profile import load_profile, profile_names
-from device_agent.virtual.simulation import Course, Fault, simulate
 from orchestrator.model.event import Phase, Power, Sample, parse_event
+from virtual_phones.profile import load_profile, profile_names
+from virtual_phones.simulation import Course, Fault, simulate
 
 pytestmark = pytest.mark.unit
 SHORT = Course(idle_s=5, warmup_s=1, load_s=6)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from device_agent.virtual.simulation import Course, simulate
 from orchestrator.energy import BlockEnergy, block_energy, find_invalid
+from virtual_phones.simulation import Course, simulate
 from workers.enrolment.calibrate import calibrate
 
 from .scenarios import DISCHARGING, GAUGES, POWERS, Run, course_of, profile_of, record_of, run_block

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.statistics import throttled
-from device_agent.virtual.simulation import Course, FaultKind, simulate
 from orchestrator.energy import block_energy, find_invalid, latency_change
 from orchestrator.energy.throttling import change_of
 from orchestrator.model.device import DeviceState, Health
@@ -17,6 +16,7 @@ from orchestrator.model.event import PhaseName, Power, Sampler
 from orchestrator.model.experiment import Conditions, Range, Sampling
 from orchestrator.model.power import ClockMap
 from orchestrator.model.record import DoubtCode, InvalidCode, Record
+from virtual_phones.simulation import Course, FaultKind, simulate
 
 from .blocks import EXACT, S, load_between, phases, readings, record, samples, series
 from .scenarios import DISCHARGING, GAUGES, QUIET, course_of, fault_of, profile_of, record_of, run_block

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 
 from benchmarks.farm.learnt_heat import INFERENCE_S, Phone, row
-from device_agent.virtual.profile import Profile, load_profile
-from device_agent.virtual.simulation import Course, simulate
 from orchestrator.ledger import Ledger
 from orchestrator.model.event import Setup
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome, Record
@@ -29,6 +27,8 @@ from tests.unit.imports.conftest import farm as farm
 from tests.unit.imports.conftest import ledger as ledger
 from tests.unit.orchestrator import make as orchestrated
 from tests.unit.queueing.make import make, run
+from virtual_phones.profile import Profile, load_profile
+from virtual_phones.simulation import Course, simulate
 
 pytestmark = [pytest.mark.unit, pytest.mark.slow]
 

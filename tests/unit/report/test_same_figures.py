@@ -9,8 +9,6 @@ from statistics import fmean, median
 
 import pytest
 
-from device_agent.virtual.profile import load_profile
-from device_agent.virtual.simulation import Course, simulate
 from orchestrator.energy import gauge_trace
 from orchestrator.exchange import long_rows
 from orchestrator.model.device import Api
@@ -21,6 +19,8 @@ from orchestrator.report import export, wording
 from orchestrator.report.html import render
 from orchestrator.report.sections import sections
 from tests.unit.energy.scenarios import record_of
+from virtual_phones.profile import load_profile
+from virtual_phones.simulation import Course, simulate
 
 from .records import Whole, built, cell, experiment, powered, record, summarised
 

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import ProcessTable
-from device_agent.virtual.profile import load_profile
-from device_agent.virtual.shell import Shell
-from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
+from virtual_phones.commands import COMMANDS
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_profile
+from virtual_phones.programs.streams import BytesSink, BytesSource, Io
+from virtual_phones.shell.interpreter import Shell
+from virtual_phones.system.processes import ProcessTable
 
 
 class Result(NamedTuple):
@@ -40,7 +41,7 @@ def sh(phone: Phone) -> Sh:
         out, err = BytesSink(), BytesSink()
 
         async def go() -> int:
-            shell = Shell(phone)
+            shell = Shell(phone, COMMANDS)
             code = await shell.run(script, Io(BytesSource(stdin), out, err))
             await shell.wait_for_background()
             return code

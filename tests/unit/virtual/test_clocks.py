@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from device_agent.virtual.clocks import Clocks
-from device_agent.virtual.profile import load_profile
+from virtual_phones.hardware.clocks import Clocks
+from virtual_phones.profile import load_profile
 
 S7 = load_profile("galaxy_s7")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from device_agent.virtual.phone import Phone
+from virtual_phones.phone import Phone
 
 from .conftest import Sh
 

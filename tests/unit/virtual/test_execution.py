@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from device_agent.virtual.execution import reap_orphans
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import _children, _state
-from device_agent.virtual.shell import Shell
-from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
 from tests.waiting import LIMIT_S, eventually
+from virtual_phones.commands import COMMANDS
+from virtual_phones.phone import Phone
+from virtual_phones.programs.execution import reap_orphans
+from virtual_phones.programs.streams import BytesSink, BytesSource, Io
+from virtual_phones.shell.interpreter import Shell
+from virtual_phones.system.processes import _children, _state
 
 PROGRAM = "/data/local/tmp/program"
 
@@ -39,7 +40,7 @@ def run(phone: Phone, script: str, meanwhile: Callable[[], None]) -> int:
 
     async def go() -> int:
         watcher = asyncio.create_task(watch())
-        code = await Shell(phone).run(PROGRAM, Io(BytesSource(), BytesSink(), BytesSink()))
+        code = await Shell(phone, COMMANDS).run(PROGRAM, Io(BytesSource(), BytesSink(), BytesSink()))
         watcher.cancel()
         with suppress(asyncio.CancelledError):
             await watcher
@@ -80,7 +81,7 @@ def test_what_a_program_reads_and_prints_passes_whole(phone: Phone, seed: int) -
         await out(data)
 
     install(phone, "tee /dev/stderr")
-    code = asyncio.run(Shell(phone).run(PROGRAM, Io(BytesSource(given), slowly, err)))
+    code = asyncio.run(Shell(phone, COMMANDS).run(PROGRAM, Io(BytesSource(given), slowly, err)))
     assert code == 0 and bytes(out.data) == bytes(err.data) == given and slow > 4
 
 
@@ -89,7 +90,9 @@ def test_who_is_hung_up_on_is_collected_all_the_same(phone: Phone) -> None:
     out = BytesSink()
 
     async def go() -> None:
-        task = asyncio.create_task(Shell(phone).run(PROGRAM, Io(BytesSource(b"never read"), out, BytesSink())))
+        task = asyncio.create_task(
+            Shell(phone, COMMANDS).run(PROGRAM, Io(BytesSource(b"never read"), out, BytesSink()))
+        )
         while b"on" not in out.data:
             await asyncio.sleep(0.01)
         task.cancel()

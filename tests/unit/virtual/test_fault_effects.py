@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.adb_key import PublicKey
-from device_agent.virtual.cable import Cable
-from device_agent.virtual.control import Controlled, PhoneStatus, Request, answer
-from device_agent.virtual.fault_injector import FaultInjector
-from device_agent.virtual.faults import (
+from virtual_phones.adb.cable import Cable
+from virtual_phones.adb.key import PublicKey
+from virtual_phones.control.client import PhoneStatus, Request
+from virtual_phones.control.injector import FaultInjector
+from virtual_phones.control.listener import Controlled, answer
+from virtual_phones.faults import (
     BackgroundLoad,
     Charging,
     ClockCap,
@@ -23,7 +24,7 @@ from device_agent.virtual.faults import (
     Supply,
     Throttle,
 )
-from device_agent.virtual.phone import Phone
+from virtual_phones.phone import Phone
 
 from .conftest import Sh
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.control import Request
-from device_agent.virtual.faults import FAULT, Slow, ThermalTrip, Unplug, load_script
+from virtual_phones.control.client import Request
+from virtual_phones.faults import FAULT, Slow, ThermalTrip, Unplug, load_script
 
 
 def test_a_script_is_read_in_the_order_of_time(tmp_path: Path) -> None:

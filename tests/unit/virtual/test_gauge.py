@@ -7,9 +7,9 @@ from statistics import fmean
 
 import pytest
 
-from device_agent.virtual.gauge import FuelGauge
-from device_agent.virtual.physics import State, initial_state, step
-from device_agent.virtual.profile import Profile, load_profile
+from virtual_phones.hardware.gauge import FuelGauge
+from virtual_phones.hardware.physics import State, initial_state, step
+from virtual_phones.profile import Profile, load_profile
 
 
 def discharging(profile: Profile) -> State:

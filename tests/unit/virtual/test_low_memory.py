@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from device_agent.virtual import low_memory
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import ProcessTable, limit_data, unshared_bytes
-from device_agent.virtual.profile import LowMemory, Profile, load_profile, profile_names
 from tests.waiting import LIMIT_S
+from virtual_phones.phone import Phone
+from virtual_phones.profile import LowMemory, Profile, load_profile, profile_names
+from virtual_phones.programs import low_memory
+from virtual_phones.system.processes import ProcessTable, limit_data, unshared_bytes
 
 from .conftest import Sh
 

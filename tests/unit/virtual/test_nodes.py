@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import Process, ProcessTable
-from device_agent.virtual.processor_time import HOST_CORES
-from device_agent.virtual.profile import load_profile
+from virtual_phones.hardware.processor_time import HOST_CORES
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_profile
+from virtual_phones.system.processes import Process, ProcessTable
 
 from .conftest import Sh
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import ProcessTable
-from device_agent.virtual.profile import load_profile
 from orchestrator.energy.perfetto_trace import rails_of_trace
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_profile
+from virtual_phones.system.processes import ProcessTable
 from workers.power.perfetto import CONFIG, TRACES
 
 from .conftest import Sh

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.garbage import Garbler
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import Process, ProcessTable
-from device_agent.virtual.profile import load_profile, profile_names
-from device_agent.virtual.sysfs import NodeWriter
+from virtual_phones.hardware.sysfs import NodeWriter
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_profile, profile_names
+from virtual_phones.system.garbage import Garbler
+from virtual_phones.system.processes import Process, ProcessTable
 
 CURRENT = "sys/class/power_supply/battery/current_now"
 
@@ -155,7 +155,7 @@ def test_garbage_has_the_length_and_the_lines_of_the_truth() -> None:
 
 def test_it_knows_when_the_gauge_has_news(phone: Phone, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = time.monotonic()
-    monkeypatch.setattr("device_agent.virtual.phone.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("virtual_phones.phone.time.monotonic", lambda: now_s)
     period_s = phone.profile.gauge.refresh_ms / 1000
     phone.advance([])
     first, reading = phone.gauge_news_s(), phone.reading()

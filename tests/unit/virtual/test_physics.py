@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from device_agent.virtual.physics import (
+from virtual_phones.hardware.physics import (
     State,
     battery_current_a,
     clock_cap,
@@ -18,7 +18,7 @@ from device_agent.virtual.physics import (
     step,
     thermal_status,
 )
-from device_agent.virtual.profile import Profile, load_profile, profile_names
+from virtual_phones.profile import Profile, load_profile, profile_names
 
 PROFILES = [load_profile(name) for name in profile_names()]
 

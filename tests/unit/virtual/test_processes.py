@@ -8,8 +8,8 @@ import subprocess
 import threading
 from pathlib import Path
 
-from device_agent.virtual.processes import ROOT_VARIABLE, ProcessTable, end_all, send_signal
 from tests.waiting import eventually
+from virtual_phones.system.processes import ROOT_VARIABLE, ProcessTable, end_all, send_signal
 
 
 def test_what_a_phone_runs_is_found_by_descent(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from device_agent.virtual.profile import PROFILE_DIR, Profile, PublishedCell, load_profile, profile_names
 from orchestrator import spec
 from orchestrator.analysis.reproduction import figures_of
 from orchestrator.analysis.reproduction.figure import OurDevice
 from orchestrator.model.experiment import Study
+from virtual_phones.profile import PROFILE_DIR, Profile, PublishedCell, load_profile, profile_names
 
 EXPERIMENTS = Path(__file__).parents[3] / "experiments"
 

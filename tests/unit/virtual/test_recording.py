@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import ProcessTable
-from device_agent.virtual.profile import load_model
-from device_agent.virtual.replay.player import Player
-from device_agent.virtual.replay.recording import load_recording
-from device_agent.virtual.replay.run import Run, is_stable
-from device_agent.virtual.replay.times import Times, times_of
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_model
+from virtual_phones.replay.player import Player
+from virtual_phones.replay.recording import load_recording
+from virtual_phones.replay.run import Run, is_stable
+from virtual_phones.replay.times import Times, times_of
+from virtual_phones.system.processes import ProcessTable
 
 TEXT = """
 profile: nexus_5

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.processes import ProcessTable
-from device_agent.virtual.profile import load_profile
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_profile
+from virtual_phones.system.processes import ProcessTable
 
 from .conftest import Sh
 

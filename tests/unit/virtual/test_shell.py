@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.commands import find_command
-from device_agent.virtual.commands.registry import COMMANDS
-from device_agent.virtual.commands.releases import ANDROID, MKSH, TOYBOX, USES, since, whose
-from device_agent.virtual.phone import Phone
-from device_agent.virtual.profile import load_profile
+from virtual_phones.commands import COMMANDS
+from virtual_phones.phone import Phone
+from virtual_phones.profile import load_profile
+from virtual_phones.shell.releases import ANDROID, MKSH, TOYBOX, USES, since, whose
 
 from .conftest import Sh
 
@@ -105,10 +104,10 @@ def test_what_a_real_phone_knows_is_there_or_said_to_be_lacking(sh: Sh, phone: P
         if since(name) > phone.profile.sdk:
             assert (result.code, result.out, result.err) == (127, "", "")
             assert sh(name).err == f"/system/bin/sh: {name}: inaccessible or not found\n"
-        elif find_command(phone, name):
+        elif COMMANDS.find(phone, name):
             place = name if name in MKSH else f"/system/bin/{name}"
             assert (result.code, result.out, result.err) == (0, f"{place}\n", "")
-        elif name not in COMMANDS:
+        elif name not in COMMANDS.handlers:
             lack = f"sh: {name}: a virtual phone lacks this command; real phones have it from {whose(name)}\n"
             assert (result.code, result.out, result.err) == (126, "", f"/system/bin/{lack}")
             assert lack in sh(f"'{name}' x").err
@@ -116,14 +115,14 @@ def test_what_a_real_phone_knows_is_there_or_said_to_be_lacking(sh: Sh, phone: P
 
 def test_every_command_of_a_virtual_phone_is_a_real_phones() -> None:
     """A command that no phone has would make scripts pass here that fail there."""
-    assert set(COMMANDS) - MKSH - set(TOYBOX) - set(ANDROID) == {"su"}  # of rooted phones
+    assert set(COMMANDS.handlers) - MKSH - set(TOYBOX) - set(ANDROID) == {"su"}  # of rooted phones
 
 
 def test_commands_and_options_are_those_of_the_release(sh: Sh, phone: Phone, seed: int) -> None:
     """Drawn from the table: what came later than a phone's release ends as on a phone, and what came before works."""
     draw = random.Random(seed)
-    dated = [(name, use) for name, found in USES.items() for use in found if use.startswith("-") and name in COMMANDS]
-    dated = [each for each in dated if each[0] != "env"]  # runs another command
+    tools = [name for name in USES if name in COMMANDS.handlers and name != "env"]  # which runs another command
+    dated = [(name, use) for name in tools for use in USES[name] if use.startswith("-")]
     for name, use in [("head", "-c"), ("sha256sum", ""), ("ps", "-A"), *draw.sample(dated, 10)]:
         first = since(name, use)
         for sdk in range(first - 2, first + 2):
@@ -137,7 +136,7 @@ def test_commands_and_options_are_those_of_the_release(sh: Sh, phone: Phone, see
 
 @pytest.mark.parametrize("status", [126, 127])
 def test_what_a_maker_left_out_ends_with_the_shells_status(sh: Sh, phone: Phone, seed: int, status: int) -> None:
-    for tool in random.Random(seed).sample(sorted({*TOYBOX, *ANDROID} & set(COMMANDS)), 5):
+    for tool in random.Random(seed).sample(sorted({*TOYBOX, *ANDROID} & set(COMMANDS.handlers)), 5):
         phone.lacking = {tool: status}
         if since(tool) <= phone.profile.sdk:
             told = sh(f"{tool} x")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_agent.virtual.shell_grammar import Command, parse
-from device_agent.virtual.shell_words import GrammarError
+from virtual_phones.shell.grammar import Command, parse
+from virtual_phones.shell.words import GrammarError
 
 
 def words(command: Command) -> list[str]:

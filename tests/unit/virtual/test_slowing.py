@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from device_agent.virtual.brake import CYCLE_S, MOST_DEBT_S, Pace
-from device_agent.virtual.slowing import Builds, Slowing
 from tests.waiting import eventually
+from virtual_phones.programs.brake import CYCLE_S, MOST_DEBT_S, Pace
+from virtual_phones.programs.slowing import Builds, Slowing
 
 SPIN = "import time\nwhile True: pass"
 HERTZ = os.sysconf("SC_CLK_TCK")
@@ -131,7 +131,7 @@ def test_its_end_leaves_nothing_stopped(idle: int, slowing: Slowing, number: sig
 def test_what_a_frozen_brake_has_stopped_is_let_go(
     idle: int, slowing: Slowing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("device_agent.virtual.slowing._END_S", 0.1)
+    monkeypatch.setattr("virtual_phones.programs.slowing._END_S", 0.1)
     slowing.hold(0.02, [idle])
     eventually(lambda: is_stopped(idle))
     assert slowing.pid

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from device_agent.virtual.wakefulness import LINGER_S, Wakefulness
+from virtual_phones.system.wakefulness import LINGER_S, Wakefulness
 
 pytestmark = pytest.mark.unit
 

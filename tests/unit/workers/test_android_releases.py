@@ -14,15 +14,16 @@ from pathlib import Path
 import pytest
 
 from device_agent import build
-from device_agent.virtual.commands.releases import ANDROID, FLOOR_SDK, MKSH, TOYBOX, USES, since, uses
-from device_agent.virtual.phone import SHELL_V2_SDK, Phone
-from device_agent.virtual.processes import ProcessTable
-from device_agent.virtual.profile import load_profile
-from device_agent.virtual.shell import Shell
-from device_agent.virtual.shell_io import BytesSink, BytesSource, Io
 from orchestrator.errors import DeviceSick, FarmError, Unsupported
 from orchestrator.model.experiment import Conditions
 from tests.source_tree import ROOT
+from virtual_phones.commands import COMMANDS
+from virtual_phones.phone import SHELL_V2_SDK, Phone
+from virtual_phones.profile import load_profile
+from virtual_phones.programs.streams import BytesSink, BytesSource, Io
+from virtual_phones.shell.interpreter import Shell
+from virtual_phones.shell.releases import ANDROID, FLOOR_SDK, MKSH, TOYBOX, USES, since, uses
+from virtual_phones.system.processes import ProcessTable
 from workers.connection.base import ShellResult
 from workers.connection.quote import quote
 from workers.devices import admit
@@ -135,7 +136,7 @@ class InProcess:
     def shell(self, argv: Sequence[str], *, deadline_s: float = 10.0) -> ShellResult:
         out, err = BytesSink(), BytesSink()
         before = len(self.ran)
-        code = asyncio.run(Shell(self.phone).run(quote(argv), Io(BytesSource(), out, err)))
+        code = asyncio.run(Shell(self.phone, COMMANDS).run(quote(argv), Io(BytesSource(), out, err)))
         if deadline_s < SLOWEST_S * sum(each[0] not in MKSH for each in self.ran[before:]):
             self.hasty.append(argv)
         return ShellResult(code, bytes(out.data), bytes(err.data))

@@ -9,8 +9,8 @@ import pytest
 
 from kernels.checkpoint import interruptible
 from orchestrator.errors import DeviceBusy, LeaseLost
+from orchestrator.system.durable_files import file_name
 from workers.devices.device_lock import device_lock
-from workers.durable_files import file_name
 
 
 def test_one_session_at_a_time(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from orchestrator.errors import AdbDown, DeviceSick, DeviceSlow, FarmError, Serv
 from workers.connection import batch
 from workers.connection.addresses import by_call
 from workers.connection.base import ShellResult
+from workers.connection.host_faults import is_of_host
 from workers.connection.quote import quote
 from workers.connection.stream import ShellStream, Stream
-from workers.host_faults import is_of_host
 
 from .server import AdbServer
 from .stream import CHUNK_BYTES, WENT_AWAY, AdbStream

@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from orchestrator.system.durable_files import file_name, write_durably
 from workers.connection.base import DeviceConnection
-from workers.durable_files import file_name, write_durably
 from workers.session.saved_settings import JournalUnreadable
 
 from .base import Switch

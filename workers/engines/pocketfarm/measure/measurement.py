@@ -22,7 +22,8 @@ from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import put_files, run
 from workers.engines.engine import Report, Trips
 from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
-from workers.power import PowerMeter, metered, read_meter
+from workers.engines.powered import metered, read_meter
+from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
 
 from .agent_process import AgentRun, Follower, has_turn, start_agent

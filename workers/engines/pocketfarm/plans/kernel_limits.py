@@ -14,7 +14,7 @@ from kernels.tuning import device_key
 from orchestrator.model.device import Api, DeviceFacts
 from orchestrator.model.event import Error
 from orchestrator.model.record import Replan
-from workers.durable_files import write_durably
+from orchestrator.system.durable_files import write_durably
 
 FILE = "kernel_limits.json"
 Known = dict[str, dict[str, int]]
