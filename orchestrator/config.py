@@ -85,6 +85,8 @@ class Settings(BaseSettings):
     """Sessions that this host holds at the same time."""
     agent_dir: Path | None = None
     """Folder with the built agents, `<abi>/pocketfarm-agent`; None: device_agent/build of the checkout."""
+    engines: Path | None = None
+    """Folder of engines of one's own, each a Python file, for this host's worker (docs/howto/add-an-engine.md)."""
     wiring: Path | None = None
     """Wiring file: supplies, meters and temperatures of this host's devices; None: `wiring.yaml` in the state folder,
     where it exists."""

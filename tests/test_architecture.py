@@ -34,7 +34,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         *("answers", "acts", "nightly", "queueing", "report", "metrics"),
     ),
     "workers": (
-        *("connection", "devices", "power", "session", "plans", "measure", "enrolment", "claim"),
+        *("connection", "devices", "power", "session", "files", "engines", "enrolment", "claim"),
         *("execution", "discovery", "spool", "tasks", "serving", "infer", "tuning", "host"),
     ),
     "kernels": (
@@ -109,6 +109,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "orchestrator.scheduling": ("eligible_devices",),
     "orchestrator.spec": ("", "validation", "wiring_file", "yaml_tree"),
     "orchestrator.strategies": ("",),
+    "workers.engines.wait": (),
     "workers.enrolment": ("", "load_steps", "nodes", "store"),
     "workers.spool": ("",),
     "workers.tuning": ("plan_comparison", "split_network", "tune_device"),
@@ -338,6 +339,31 @@ def test_people_act_in_one_place() -> None:
         for e in m.imports
         if _under(e.target, ("farm.cli",))
     ]
+
+
+ENGINES, OURS = "workers.engines", "workers.engines.pocketfarm"
+USE_OUR_ENGINE = ("workers.tuning", "workers.serving", "workers.infer", "workers.enrolment", "farm.cli")
+"""They tune, serve, infer and enrol with our own engine, outside the queue's way."""
+
+
+def test_an_engine_is_met_at_its_door() -> None:
+    """Who runs, keeps and shows blocks knows `workers.engines` alone, and no engine knows another."""
+    wrong = [
+        f"{module.where}:{each.line} imports {each.target}"
+        for module in MODULES.values()
+        for each in module.imports
+        if (target := owner(each.target, MODULES)) and _under(target, (ENGINES,)) and target != ENGINES
+        if not _under(module.name, _may_meet(target))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _may_meet(target: str) -> tuple[str, ...]:
+    """The modules that may import this one of the engines' room."""
+    engine = ".".join(target.split(".")[:3])
+    if MODULES[engine].path.name != "__init__.py":
+        return (ENGINES,)
+    return (engine, *(USE_OUR_ENGINE if engine == OURS else ()))
 
 
 def test_a_slow_package_is_imported_where_it_is_used() -> None:

@@ -35,10 +35,11 @@ from .devices.device_lock import device_lock
 from .devices.fleet import Fleet
 from .discovery.crash_recovery import restore_supplies, with_left_changed
 from .discovery.watch import Discovery
+from .engines import Engines
+from .engines import Host as EngineHost
 from .execution.run_job import Workbench, run_line
-from .plans.files import HostFiles
-from .plans.outbox import Outbox
-from .plans.plan_store import Plans
+from .files.host_files import HostFiles
+from .files.outbox import Outbox
 from .spool import Spool
 from .tasks import register
 
@@ -71,8 +72,8 @@ class Host:
         self._worker = f"{farm.host}-{os.getpid()}-{secrets.token_hex(2)}"
         files = HostFiles(farm.state, farm)
         self._outbox = Outbox(farm.state, files)
-        plans = Plans(farm.state, files)
-        self._bench = Workbench(farm, self._fleet, plans, self._worker, self._name, self._outbox.add)
+        self._engines = Engines(EngineHost(farm.state, files, self._outbox.add), farm.engines)
+        self._bench = Workbench(farm, self._fleet, self._engines, self._worker, self._name)
         self._stopping = threading.Event()
         """No new steps on any device."""
         self._stop = threading.Event()
@@ -203,6 +204,7 @@ class Host:
             ]
         in_session = {serial for serial, *_ in self._fleet.running()}
         for device in with_left_changed(devices, self._farm.state, in_session):
+            device = device.model_copy(update={"engines": self._engines.offered(device.facts)})
             self._note(device.serial, self._inventory.announce_device(device))
 
     def _note(self, serial: str, owner: str) -> None:

@@ -25,13 +25,13 @@ from orchestrator.model.record import RunsOn
 from .devices.device_lock import device_lock
 from .devices.fleet import Member
 from .devices.workstation import CPU_SERIAL, enrol_workstation
-from .measure import Block, Measurement, Report, measure, raise_for
-from .measure.replan import run_within_limits
-from .measure.runs_on import runs_on
-from .plans.compiler_options import limits_of
-from .plans.kernel_limits import KernelLimits
-from .plans.plan_store import Arrays, StoredPlan, store
-from .plans.tuned_choices import TunedChoices
+from .engines import Report, runs_on
+from .engines.pocketfarm.measure import Block, Measurement, measure, raise_for
+from .engines.pocketfarm.measure.replan import run_within_limits
+from .engines.pocketfarm.plans.compiler_options import limits_of
+from .engines.pocketfarm.plans.kernel_limits import KernelLimits
+from .engines.pocketfarm.plans.plan_store import Arrays, StoredPlan, store
+from .engines.pocketfarm.plans.tuned_choices import TunedChoices
 from .session.session import Session, session
 
 log = logging.getLogger(__name__)

@@ -74,7 +74,7 @@ def record_of(job: Job, attempt: int, token: int, seed: int) -> Record:
             ConditionProof(name="battery_temp", wanted="at most 38 C", before=f"{seed % 9 + 25} C", proven=True),
         ),
         provenance=Provenance(
-            plan_hash=job.cell.cell_id, agent_sha256=f"{1:064x}", agent_version="0.1.0", model_sha256=f"{2:064x}",
+            program_hash=job.cell.cell_id, agent_sha256=f"{1:064x}", agent_version="0.1.0", model_sha256=f"{2:064x}",
             fingerprint="samsung/o1sxxx/o1s:14/UP1A.231005.007/G991B:user/release-keys", farm_version="0.1.0",
         ),
         doubts=(Doubt(code=DoubtCode.RELATIVE_ENERGY, detail="gain known to 5%"),),

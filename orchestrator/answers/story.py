@@ -111,7 +111,7 @@ def _try(row: AttemptRow, record: Record | None) -> Try:
         cause=row.cause,
         reasons=record.reasons if record else (),
         invalid=tuple((each.code.value, each.detail) for each in record.invalid) if record else (),
-        doubts=tuple((each.code.value, each.detail, each.remedy) for each in record.doubts) if record else (),
+        doubts=tuple((str(each.code), each.detail, each.remedy) for each in record.doubts) if record else (),
         conditions=tuple((c.name, c.wanted, c.held, c.proven) for c in record.conditions) if record else (),
         steps=tuple((each.step, each.duration_ns / 1e9) for each in record.setup) if record else (),
         log=record.evidence if record else (),

@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestrator.errors import SpecError
 from orchestrator.model import axes
-from orchestrator.model.axes import AXES, FRAMES, SIDE
+from orchestrator.model.axes import AXES, ENGINE, FRAMES, SIDE
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
@@ -70,6 +70,8 @@ class _Point:
     def cell(self) -> Cell:
         """The cell that it comes to: options that make no difference fall away."""
         used = {name: value for name, value in self.options.items() if name not in self.unused}
+        if used.get(ENGINE.name) == ENGINE.default:  # cells of before there were others are the same
+            del used[ENGINE.name]
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
             driver=self.driver, driver_sha256=self.driver_sha256,
@@ -95,13 +97,17 @@ def size(experiment: Experiment) -> int:
     matrix, sampling = experiment.matrix, experiment.sampling
     fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
     sides = 1 if experiment.sides is None else 2
-    blocks = sides * fixed * sum(_choices(api, _options(experiment)) for api in matrix.backend)
+    listed = _options(experiment)
+    engines = listed.pop(ENGINE.name, (ENGINE.default,))
+    blocks = sides * fixed * sum(_choices(api, engine, listed) for api in matrix.backend for engine in engines)
     return blocks + run_order.canaries(blocks, sampling.canary)
 
 
-def _choices(api: Api, listed: dict[str, tuple[Any, ...]]) -> int:
-    """Number of distinct settings of a backend's options that can run."""
-    meant = {name: values for name, values in listed.items() if api in AXES[name].backends}
+def _choices(api: Api, engine: str, listed: dict[str, tuple[Any, ...]]) -> int:
+    """Number of distinct settings of a backend's options that can run with an engine."""
+    meant = {
+        name: values for name, values in listed.items() if api in AXES[name].backends and axes.has_axis(engine, name)
+    }
     bound = {name for name in meant if AXES[name].decides}.union(*(AXES[name].reads for name in meant)) & meant.keys()
     free = prod(len(values) for name, values in meant.items() if name not in bound)
     rest = {name: meant[name] for name in sorted(bound)}
@@ -226,9 +232,9 @@ def _workloads(experiment: Experiment) -> list[Workload]:
     workload, networks = experiment.workload, experiment.matrix.network
     if networks is None:
         return [workload]
-    if workload.onnx is not None:
+    if workload.kind != "network":
         raise SpecError(
-            "matrix.network: sweeps built-in networks, but `workload.onnx` names a file; remove one of them"
+            f"matrix.network: sweeps built-in networks, but the workload has `{workload.kind}`; remove one of them"
         )
     return [workload.model_copy(update={"network": network}) for network in networks]
 
@@ -286,6 +292,11 @@ def _capable(cell: Cell, devices: list[Device]) -> tuple[list[Device], list[Excl
 def _lacks(cell: Cell, device: Device) -> str:
     """Return what a cell needs and the device lacks; empty where it can run."""
     facts = device.facts.api(cell.backend)
+    engines = {each.name: each for each in device.engines}
+    if cell.engine not in engines:
+        return f"its host has no engine `{cell.engine}` for it (it has {', '.join(engines)})"
+    if cell.workload.kind not in (takes := engines[cell.engine].takes):
+        return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
     if cell.agent and device.facts.abi not in cell.agent:
         return f"the side has no agent for abi {device.facts.abi or '(unknown)'} (it has {', '.join(cell.agent)})"
     if cell.driver and device.facts.kind != "workstation":

@@ -111,7 +111,7 @@ def _provenance(block: BlockFigures) -> dict[str, str]:
         "agent": f"{of.agent_version} {of.agent_sha256[:12]}".strip(),
         "farm": of.farm_version,
         "model file": of.model_sha256[:12],
-        "plan": of.plan_hash,
+        "plan": of.program_hash,
         BATTERY_CYCLES: "" if block.battery_cycles is None else str(block.battery_cycles),
     }
     return {name: text for name, text in found.items() if text}

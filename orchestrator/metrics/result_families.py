@@ -100,7 +100,7 @@ def _trust(latest: Latest) -> Iterator[Metric]:
     doubted = GaugeMetricFamily(
         "farm_results_doubted", "Results whose latest figures have this warning.", labels=("doubt",)
     )
-    counted = Counter(dict.fromkeys(DoubtCode, 0))
+    counted = Counter[str](dict.fromkeys(DoubtCode, 0))
     for key, (summary, at) in latest.items():
         blocks.add_metric(key, summary.outcomes.get(Outcome.OK, 0))
         measured.add_metric(key, at)

@@ -9,6 +9,7 @@ from typing import Any
 from kernels.options import COMPILE_AXES, gpu_alone
 from kernels.options.axis import GPU, Axis
 
+from .device import ENGINE_NAME, OURS
 from .quantity import size_text
 
 
@@ -17,6 +18,10 @@ def cores_conflict(affinity: str) -> str:
     if affinity in ("any", "big", "little") or re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", affinity):
         return ""
     return "allowed: `any`, `big`, `little`, or a list of cores such as `0-3,6`"
+
+
+def _engine_conflict(engine: str) -> str:
+    return "" if re.fullmatch(ENGINE_NAME, engine) else "an engine's name is a word of small letters"
 
 
 def _thread_life_conflict(
@@ -162,6 +167,17 @@ trainings alone, and so no option of a command that compiles."""
 FRAMES = Axis(name="frames", help="frames of a sample", default=1, type=int, at_run=True)
 """`sampling.frames` as a cell keeps it: no axis of the matrix."""
 
+ENGINE = Axis(
+    name="engine",
+    help="what prepares and runs the program: `pocketfarm`, our own; `wait`, which runs nothing and takes the time "
+    "that `workload.wait` says; or another that the device's host has",
+    default=OURS.name,
+    refuse=_engine_conflict,
+    at_run=True,
+    page="add-an-engine.md",
+)
+"""An axis of the matrix beside those of the compiler and the run: it decides which of the others mean anything."""
+
 SIDE = Axis(
     name="side",
     help="side of a comparison",
@@ -171,10 +187,14 @@ SIDE = Axis(
 )
 """`sides` as a cell keeps it: no axis of the matrix. It tells cells apart that are otherwise the same."""
 
-MATRIX_AXES: dict[str, Axis] = {**COMPILE_AXES, **RUN_AXES}
+MATRIX_AXES: dict[str, Axis] = {**COMPILE_AXES, **RUN_AXES, ENGINE.name: ENGINE}
 """The optional axes of a matrix, by name."""
 AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES, SIDE.name: SIDE}
 """Everything that a cell's options may hold."""
+
+
+OF_EVERY_ENGINE = frozenset(("affinity", "batch", FRAMES.name, SIDE.name, ENGINE.name))
+"""Axes that mean something whatever the engine; the others are our own engine's."""
 
 
 def settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,13 +212,28 @@ def conflict(backend: str, options: Mapping[str, Any]) -> str:
 def unused(backend: str, options: Mapping[str, Any]) -> dict[str, str]:
     """Options that make no difference beside the others on a backend, each with its reason."""
     full = settings(_meant(backend, options))
-    reasons = {name: AXES[name].why_unused(backend, full) for name in options if name in AXES}
+    engine = options.get(ENGINE.name, ENGINE.default)
+    reasons = {
+        name: AXES[name].why_unused(backend, full) if has_axis(engine, name) else f"means nothing with engine {engine}"
+        for name in options
+        if name in AXES
+    }
     return {name: reason for name, reason in reasons.items() if reason}
 
 
+def has_axis(engine: str, name: str) -> bool:
+    """Return whether an axis means anything with an engine."""
+    return engine == ENGINE.default or name in OF_EVERY_ENGINE
+
+
 def _meant(backend: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that mean anything on a backend."""
-    return {name: value for name, value in options.items() if name in AXES and backend in AXES[name].backends}
+    """The options that mean anything on a backend, with the engine among them."""
+    engine = options.get(ENGINE.name, ENGINE.default)
+    return {
+        name: value
+        for name, value in options.items()
+        if name in AXES and backend in AXES[name].backends and has_axis(engine, name)
+    }
 
 
 def axis_value_text(name: str, value: object) -> str:

@@ -184,6 +184,21 @@ class DeviceState(Model):
     """Unix time of the announcement."""
 
 
+ENGINE_NAME = r"[a-z][a-z0-9_]{0,31}"
+
+
+class EngineFacts(Model):
+    """The facts of an engine, as its host announces them, that decide whether a cell can run on a device."""
+
+    name: str = Field(pattern=f"^{ENGINE_NAME}$")
+    takes: tuple[str, ...] = Field(min_length=1)
+    """The kinds of workload that it can run (`Workload.kind`)."""
+
+
+OURS = EngineFacts(name="pocketfarm", takes=("network", "onnx"))
+"""The farm's own engine: the compiler's plans, run by the agent."""
+
+
 class Device(Model):
     """One device of the farm as the inventory knows it."""
 
@@ -191,6 +206,8 @@ class Device(Model):
     state: DeviceState
     enrolment: Enrolment | None = None
     """The device profile; None until the device was enrolled."""
+    engines: tuple[EngineFacts, ...] = Field(default=(OURS,), exclude_if=lambda value: value == (OURS,))
+    """The engines that its host has for it."""
 
     @property
     def serial(self) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, TypeAdapter
 
-from .axes import AXES, axis_value_text
+from .axes import AXES, ENGINE, axis_value_text
 from .base import Model, canonical_json, content_hash, hash_of_text
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
@@ -51,6 +51,11 @@ class Cell(Model):
         name, _, place = dimension.partition(".")
         sizes = self.workload.parameters[name]
         return sizes if isinstance(sizes, int) else sizes[int(place)]
+
+    @property
+    def engine(self) -> str:
+        """Return the name of the engine that runs it."""
+        return str(self.options.get(ENGINE.name, ENGINE.default))
 
     @property
     def batch(self) -> int | None:
@@ -154,6 +159,10 @@ class Job(Model):
         """Have the other's cell, where it is the same: what is once known of it, as its hash, is known of both."""
         if self.cell is not other.cell and self.cell == other.cell:
             self.__dict__["cell"] = other.cell
+
+    @property
+    def measures_power(self) -> bool:
+        return "power" in self.measure.quantities
 
     @property
     def examples(self) -> range | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, model_validator
+from pydantic import AliasChoices, Field, FiniteFloat, model_validator
 
 from .base import Model
-from .device import Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
+from .device import ENGINE_NAME, OURS, Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
 from .event import Layer, Memory, Output, Phase, Power, Rails, Sample, Sampler, Setup
 from .job import Role
 from .power import ClockAnchor, GaugeCalibration, PowerSeries
@@ -115,13 +115,19 @@ REMEDIES: dict[DoubtCode, str] = {
 }
 
 
+OfEngine = Annotated[str, Field(pattern=rf"^{ENGINE_NAME}\.[a-z0-9_]{{1,64}}$")]
+"""A doubt that an engine declares: its name, a full stop, and the engine's word for it."""
+
+
 class Doubt(Model):
-    code: DoubtCode
+    code: DoubtCode | OfEngine
     detail: str = ""
+    advice: str = Field(default="", exclude_if=lambda value: not value)
+    """The remedy of a doubt that an engine declares."""
 
     @property
     def remedy(self) -> str:
-        return REMEDIES[self.code]
+        return REMEDIES[self.code] if isinstance(self.code, DoubtCode) else self.advice
 
 
 class InvalidCode(StrEnum):
@@ -191,7 +197,10 @@ class Replan(Model):
 class Provenance(Model):
     """The exact programs that ran, and what ran them."""
 
-    plan_hash: str = ""
+    engine: str = Field(default=OURS.name, exclude_if=lambda value: value == OURS.name)
+    """The engine that ran the program."""
+    program_hash: str = Field(default="", validation_alias=AliasChoices("program_hash", "plan_hash"))
+    """The hash of everything that shapes what ran: the plan's, of our own engine. Records of before call it so."""
     agent_sha256: str = ""
     agent_version: str = ""
     model_sha256: str = ""

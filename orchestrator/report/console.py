@@ -120,7 +120,7 @@ def exclusions(found: Iterable[Exclusion], known: Iterable[str]) -> RenderableTy
 def doubts(found: Sequence[DoubtCount], results: int) -> RenderableType:
     """Return what may be wrong with the results, by number."""
     rows = [
-        [str(number), doubt.code.value, "all" if doubt.results == results else str(doubt.results), escape(doubt.remedy)]
+        [str(number), doubt.code, "all" if doubt.results == results else str(doubt.results), escape(doubt.remedy)]
         for number, doubt in enumerate(found, 1)
     ]
     heads = (Head("", True), "warning", Head("results", True), "what to do")

@@ -20,14 +20,13 @@ from orchestrator.model.device import Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
-from orchestrator.model.record import DoubtCode
 from orchestrator.model.stopped import Stopped
 
 
 class DoubtCount(Model):
     """A doubt with the results that it touches."""
 
-    code: DoubtCode
+    code: str
     remedy: str
     results: int
     """Number of cells on devices that have it."""
@@ -147,9 +146,9 @@ def build(
 
 def count_doubts(summaries: Iterable[Summary]) -> tuple[DoubtCount, ...]:
     """Doubts of all results, the most frequent first, with up to three different details each."""
-    results: Counter[DoubtCode] = Counter()
-    details: dict[DoubtCode, dict[str, None]] = {}
-    remedies: dict[DoubtCode, str] = {}
+    results: Counter[str] = Counter()
+    details: dict[str, dict[str, None]] = {}
+    remedies: dict[str, str] = {}
     for summary in summaries:
         results.update({doubt.code for doubt in summary.doubts})
         for doubt in summary.doubts:

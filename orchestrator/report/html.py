@@ -164,6 +164,6 @@ def _provenance(blocks: Iterable[BlockFigures]) -> list[dict[str, Any]]:
             "farm": block.provenance.farm_version,
         }
         known = rows.setdefault(tuple(row.values()), {**row, "plans": {}, "models": {}})
-        known["plans"][block.provenance.plan_hash] = None
+        known["plans"][block.provenance.program_hash] = None
         known["models"][block.provenance.model_sha256[:12]] = None
     return list(rows.values())

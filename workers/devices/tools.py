@@ -19,7 +19,7 @@ REQUIRED = {
 """Tools that everything needs, each with arguments that do nothing: one that is there may still not be run."""
 HASHES = ("sha256sum", "sha1sum")
 """One of them is enough; Android 7 has the second alone."""
-OPTIONAL = ("am", "cmd", "dumpsys", "id", "input", "logcat", "pidof", "ps", "settings", "svc", "wm")
+OPTIONAL = ("am", "cmd", "dumpsys", "id", "input", "logcat", "pidof", "ps", "settings", "sleep", "svc", "wm")
 """Tools without which some conditions cannot be met, and some facts are unknown."""
 CANNOT_RUN, NOT_FOUND = 126, 127
 _ABSENT = re.compile(r"\bsh: (?:[^:\s]*\[?\d+\]?: )?([^:\s]+): (?:inaccessible or )?(?:not found|can't execute)")

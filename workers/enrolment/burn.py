@@ -10,9 +10,9 @@ from orchestrator.errors import DeviceSick, FarmError, LeaseLost
 from orchestrator.model.event import Event
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import run
-from workers.measure import raise_for, raise_if_slept
-from workers.measure.agent_process import AgentRun, Follower, Started, start_agent
-from workers.measure.run_request import RunRequest
+from workers.engines.pocketfarm.measure import raise_for, raise_if_slept
+from workers.engines.pocketfarm.measure.agent_process import AgentRun, Follower, Started, start_agent
+from workers.engines.pocketfarm.measure.run_request import RunRequest
 from workers.session.supply import PlannedCut
 
 FLOOR_PERIOD_MS = 20

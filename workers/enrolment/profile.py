@@ -13,7 +13,7 @@ from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import PowerSource
 from orchestrator.spec.wiring_file import load_wiring
 from workers.devices.fleet import Member
-from workers.plans.plan_store import Plans
+from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.power import bench_of, find_sources
 from workers.session.supply import supply_way
 

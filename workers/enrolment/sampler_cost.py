@@ -15,8 +15,8 @@ from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
 from workers.devices.fleet import Member
-from workers.measure import Block, measure, raise_for
-from workers.plans.plan_store import Plans
+from workers.engines.pocketfarm.measure import Block, measure, raise_for
+from workers.engines.pocketfarm.plans.plan_store import Plans
 
 NETWORK = "lenet"
 PAIRS = (4, 12)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from orchestrator.config import Settings
 from orchestrator.model.enrolment import Enrolment
-from workers.connection.base import DeviceConnection
-from workers.devices.probe import read_state
 from workers.enrolment import ensure_calibrated
 from workers.session.session import Session
-from workers.session.supply import Switch
-
-from .agent_block import DISCHARGING_S
+from workers.session.supply import DISCHARGING_S, Switch, await_discharging
 
 DATA_STAYS = ("root", "virtual", "wireless")
 """Ways to cut a supply that leave the phone connected; of a hub or a command nobody knows."""
@@ -33,11 +28,3 @@ def calibrated(
         return ensure_calibrated(member, settings, check)
     finally:
         held.supply.restore(member.connection)
-
-
-def await_discharging(connection: DeviceConnection, check: Callable[[], None], wait_s: float) -> None:
-    """Returns when the phone says that no supply is connected, or when the wait is over."""
-    end = time.monotonic() + wait_s
-    while time.monotonic() < end and read_state(connection, "phone").charging:
-        check()
-        time.sleep(0.5)

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from orchestrator.model.device import DeviceFacts, DeviceState, Source
-from orchestrator.model.event import Event, Output, Power, Sample, Warning
+from orchestrator.model.event import Event, Power, Sample, Warning
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Job
 from orchestrator.model.record import Doubt, DoubtCode
 
-OWN_DOUBTS = (DoubtCode.NOT_WARM, DoubtCode.LAYERS_MISSING)
-"""Doubts in the agent's words: a warm-up that never became stable; a recording of some layers."""
 FEW = 5
 """Fewer timed samples than this say little."""
 NOISY_SHARE = 0.05
@@ -29,8 +27,10 @@ def find_doubts(
     *,
     resumed: bool,
     metered: bool = False,
+    own: Sequence[Doubt] = (),
 ) -> tuple[Doubt, ...]:
-    """All doubts about one block, in a fixed order. `metered`: its power was measured by more than the gauge."""
+    """All doubts about one block, in a fixed order. `metered`: its power was measured by more than the gauge. `own`:
+    those of its engine."""
     known = [state for state in states if state is not None]
     timed = [e.duration_ns for e in events if isinstance(e, Sample) and e.phase == "timed"]
     return (
@@ -38,6 +38,7 @@ def find_doubts(
         *(_of_samples(timed) if _is_steady(job) else ()),
         *_of_states(known, job.conditions),
         *_of_events(events, power="power" in job.measure.quantities and not metered),
+        *own,
         *((Doubt(code=DoubtCode.RESUMED),) if resumed else ()),
     )
 
@@ -87,18 +88,7 @@ def _of_events(events: Sequence[Event], *, power: bool) -> Iterator[Doubt]:
     if len(clocks) > 1:
         detail = f"GPU between {min(clocks) // 10**6} and {max(clocks) // 10**6} MHz"
         yield Doubt(code=DoubtCode.FREQUENCY_CHANGED, detail=detail)
-    for event in events:
-        if isinstance(event, Output) and not event.finite:
-            yield Doubt(code=DoubtCode.NON_FINITE_OUTPUT, detail=event.name)
-    lost = next((event for event in events if isinstance(event, Sample) and event.stage and event.loss is None), None)
-    if lost is not None:
-        yield Doubt(code=DoubtCode.DIVERGED, detail=f"{lost.stage}, from epoch {(lost.epoch or 0) + 1} on")
-    warnings = [event for event in events if isinstance(event, Warning)]
     if power and not any(isinstance(e, Power) and e.current_ua is not None for e in events):
+        warnings = (event for event in events if isinstance(event, Warning))
         why = next((event.message for event in warnings if event.code == DoubtCode.NO_POWER_GAUGE), "")
         yield Doubt(code=DoubtCode.NO_POWER_GAUGE, detail=why[:500])
-    for event in warnings:
-        if event.code in OWN_DOUBTS:
-            yield Doubt(code=DoubtCode(event.code), detail=event.message[:500])
-        elif event.code != DoubtCode.NO_POWER_GAUGE:
-            yield Doubt(code=DoubtCode.AGENT_WARNING, detail=f"{event.code}: {event.message}"[:500])

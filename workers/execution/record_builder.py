@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -29,32 +29,22 @@ from orchestrator.model.event import (
     Setup,
 )
 from orchestrator.model.lease import Assignment
-from orchestrator.model.power import ClockAnchor, PowerSeries
+from orchestrator.model.power import ClockAnchor
 from orchestrator.model.record import (
     ConditionProof,
     Doubt,
-    DoubtCode,
-    LayerMemory,
     Outcome,
-    OutputCheck,
-    Predictions,
     Provenance,
-    Reconstruction,
     Record,
-    Replan,
     SessionPlace,
-    TrainedModel,
 )
 from workers.claim import JobCancelled
 from workers.connection.host_faults import blamed
 from workers.devices.agent_journal import Garbage
-from workers.measure.agent_process import AgentRun
-from workers.measure.runs_on import runs_on
-from workers.plans.plan_store import StoredPlan
+from workers.engines import Measured, Program, Verdict, runs_on, suspended_s
 from workers.session.preconditions import affinity_proof
 
 from .doubts import find_doubts
-from .verify_outputs import rounding_doubts
 
 Kind = TypeVar("Kind")
 
@@ -71,13 +61,9 @@ class RecordBuilder:
     session: SessionPlace | None = None
     state_before: DeviceState | None = None
     state_after: DeviceState | None = None
-    stored: StoredPlan | None = None
-    run: AgentRun = field(default_factory=AgentRun)
-    checks: tuple[OutputCheck, ...] = ()
-    predictions: Predictions | None = None
-    trained: TrainedModel | None = None
-    earlier: tuple[Sample, ...] = ()
-    reconstructions: tuple[Reconstruction, ...] = ()
+    program: Program | None = None
+    measured: Measured = field(default_factory=Measured)
+    verdict: Verdict = field(default_factory=Verdict)
     enrolment: Enrolment | None = None
     """The device profile that held for the block."""
     proofs: tuple[ConditionProof, ...] = ()
@@ -88,9 +74,6 @@ class RecordBuilder:
     supply_restored: bool | None = None
     clock: ClockAnchor | None = None
     """The anchor that puts times of sampled power onto this host's clock."""
-    series: tuple[PowerSeries, ...] = ()
-    replans: tuple[Replan, ...] = ()
-    layer_memory: tuple[LayerMemory, ...] = ()
     outcome: Outcome = Outcome.OK
     cause: str = ""
     reasons: tuple[str, ...] = ()
@@ -100,6 +83,13 @@ class RecordBuilder:
         """The first end counts."""
         if self.outcome == Outcome.OK:
             self.outcome, self.cause, self.reasons = outcome, cause, reasons
+
+    def judge(self) -> None:
+        """Have the program judge what its run came to. Raises its error where it failed."""
+        assert self.program is not None
+        self.verdict = self.program.judge()
+        if self.verdict.outcome is not Outcome.OK:
+            self.end(self.verdict.outcome, self.verdict.cause, *self.verdict.reasons)
 
     def fail(self, error: Exception) -> None:
         """Turn whatever ended the attempt into its outcome."""
@@ -113,7 +103,8 @@ class RecordBuilder:
 
     def record(self) -> Record:
         """The attempt as it will be kept."""
-        job, events = self.assignment.job, self.run.events
+        job, measured, program, verdict = self.assignment.job, self.measured, self.program, self.verdict
+        events = measured.events
         return Record(
             experiment_id=job.experiment_id,
             job_id=self.assignment.job_id,
@@ -135,7 +126,7 @@ class RecordBuilder:
             clock=self.clock,
             runs_on=runs_on(events),
             role=job.role,
-            suspended_s=self.run.suspended_s,
+            suspended_s=suspended_s(events),
             setup=_all(events, Setup),
             samples=_all(events, Sample),
             layers=_all(events, Layer),
@@ -144,47 +135,43 @@ class RecordBuilder:
             rails=_all(events, Rails),
             sampler=next(reversed(_all(events, Sampler)), None),
             gauge=self.enrolment.gauge if self.enrolment else None,
-            series=self.series,
+            series=measured.series,
             conditions=(*self.proofs, *self._affinity_proof(), *self._supply_proof()),
-            replans=self.replans,
-            layer_memory=self.layer_memory,
+            replans=program.replans if program else (),
+            layer_memory=program.layer_memory if program else (),
             memory=next(reversed(_all(events, Memory)), None),
             outputs=_all(events, Output),
-            checks=self.checks,
-            predictions=self.predictions,
-            trained=self.trained,
-            earlier=self.earlier,
-            reconstructions=self.reconstructions,
+            checks=verdict.checks,
+            predictions=verdict.predictions,
+            trained=verdict.trained,
+            earlier=measured.earlier,
+            reconstructions=verdict.reconstructions,
             provenance=self._provenance(),
             doubts=self._doubts(),
-            evidence=self.evidence or self.run.evidence,
+            evidence=self.evidence or measured.evidence,
         )
 
     def _doubts(self) -> tuple[Doubt, ...]:
         states = (self.state_before, self.state_after)
         if self.outcome not in (Outcome.OK, Outcome.INVALID):
             return ()
-        job, run = self.assignment.job, self.run
-        metered = bool(self.series) or any(isinstance(event, Rails) for event in run.events)
-        found = find_doubts(job, self.device, run.events, states, resumed=run.resumed, metered=metered)
-        return (*found, *rounding_doubts(self.checks), *self._refused())
-
-    def _refused(self) -> Iterator[Doubt]:
-        """Layers that the asked granularity does not fit, so that the network is not the one that was asked for."""
-        refused = [f"{each.layer}, {each.refused}" for each in self.layer_memory if each.refused]
-        if refused and "granularity" in self.assignment.job.cell.options:
-            yield Doubt(code=DoubtCode.LAYERS_REFUSED, detail="; ".join(refused)[:500])
+        measured = self.measured
+        metered = bool(measured.series) or any(isinstance(event, Rails) for event in measured.events)
+        return find_doubts(
+            self.assignment.job, self.device, measured.events, states,
+            resumed=measured.resumed, metered=metered, own=self.verdict.doubts,
+        )  # fmt: skip
 
     def _affinity_proof(self) -> tuple[ConditionProof, ...]:
-        bound, is_virtual = bound_to(self.run.events), self.device.source is Source.VIRTUAL
+        bound, is_virtual = bound_to(self.measured.events), self.device.source is Source.VIRTUAL
         return affinity_proof(self.assignment.job.conditions, self.cpus, bound, is_virtual=is_virtual)
 
     def _supply_proof(self) -> tuple[ConditionProof, ...]:
         """A supply that was cut: the agent began when the battery discharged; its readings tell whether that lasted."""
         if self.supply_way == "none":
             return ()
-        statuses = sorted({event.status for event in _all(self.run.events, Power) if event.status})
-        began = any(isinstance(event, Result) for event in self.run.events)
+        statuses = sorted({event.status for event in _all(self.measured.events, Power) if event.status})
+        began = any(isinstance(event, Result) for event in self.measured.events)
         return (
             ConditionProof(
                 name="supply",
@@ -197,10 +184,12 @@ class RecordBuilder:
         )
 
     def _provenance(self) -> Provenance:
-        hello = next((event for event in self.run.events if isinstance(event, Hello)), None)
+        program = self.program
+        hello = next((event for event in self.measured.events if isinstance(event, Hello)), None)
         return Provenance(
-            plan_hash=self.stored.plan_hash if self.stored else "",
-            agent_sha256=self.agent_sha256,
+            engine=self.assignment.job.cell.engine,
+            program_hash=program.program_hash if program else "",
+            agent_sha256=(program.agent_sha256 if program else "") or self.agent_sha256,
             agent_version=hello.agent_version if hello else "",
             model_sha256=self.assignment.job.cell.workload.onnx_sha256 or "",
             driver_file=self.assignment.job.cell.driver,
@@ -227,7 +216,7 @@ def cause_of(error: Exception) -> str:
     return "compile" if isinstance(error, CompileError) else "internal"
 
 
-def bound_to(events: list[Event]) -> tuple[int, ...]:
+def bound_to(events: Sequence[Event]) -> tuple[int, ...]:
     """Cores that the agent may use, as it read them back."""
     return next((event.cpus for event in events if isinstance(event, Device)), ())
 
@@ -250,5 +239,5 @@ def farm_version() -> str:
         return ""
 
 
-def _all(events: list[Event], kind: type[Kind]) -> tuple[Kind, ...]:
+def _all(events: Sequence[Event], kind: type[Kind]) -> tuple[Kind, ...]:
     return tuple(event for event in events if isinstance(event, kind))

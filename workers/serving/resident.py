@@ -17,10 +17,10 @@ from orchestrator.model.record import ConditionProof
 from workers.claim import JobCancelled
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import put_files
+from workers.engines.pocketfarm.measure.ports import push_inputs
+from workers.engines.pocketfarm.measure.request import device_option
+from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.enrolment import store
-from workers.measure.ports import push_inputs
-from workers.measure.request import device_option
-from workers.plans.plan_store import Plans
 from workers.session.session import Session, session
 
 from .wire import AgentWire

@@ -18,9 +18,9 @@ from kernels.options import Options
 from orchestrator.config import Settings
 from orchestrator.errors import AgentFault, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from workers.engines.pocketfarm.plans.compiler_options import limits_of
+from workers.engines.pocketfarm.plans.tuned_choices import TunedChoices
 from workers.infer import LOCK_WAIT_S, find_member
-from workers.plans.compiler_options import limits_of
-from workers.plans.tuned_choices import TunedChoices
 from workers.session.session import session
 
 from .bench import Bench, go_on

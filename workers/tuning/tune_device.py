@@ -22,9 +22,9 @@ from kernels.tuning import (
 )
 from orchestrator.config import Settings
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from workers.engines.pocketfarm.plans.compiler_options import limits_of
+from workers.engines.pocketfarm.plans.tuned_choices import FILE, key_of
 from workers.infer import LOCK_WAIT_S, find_member
-from workers.plans.compiler_options import limits_of
-from workers.plans.tuned_choices import FILE, key_of
 from workers.session.session import session
 
 from .bench import Bench, go_on

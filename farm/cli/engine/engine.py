@@ -147,8 +147,8 @@ def plan(
     limits = Limits()
     graph = load_graph(model, network, seed, size, batch)
     if device is not None:
-        from workers.plans.compiler_options import limits_of
-        from workers.plans.tuned_choices import TunedChoices
+        from workers.engines.pocketfarm.plans.compiler_options import limits_of
+        from workers.engines.pocketfarm.plans.tuned_choices import TunedChoices
 
         facts = _facts_of(state, device)
         limits = limits_of(facts, Api(options.backend), Precision(options.precision))

@@ -14,7 +14,7 @@ from kernels.plan.live_memory import live_memory
 from kernels.plan.model import Plan
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing
-from workers.plans.savings import Saving, savings
+from workers.engines.pocketfarm.plans.savings import Saving, savings
 
 
 def draw(plan: Plan, path: Path) -> None:

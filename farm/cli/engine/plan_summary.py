@@ -16,7 +16,7 @@ from kernels.plan.model import Copy, Dispatch, Plan, SwapIn, SwapOut, Transfer
 from kernels.plan.sides import TRANSFER, segments
 from orchestrator.report import wording
 from orchestrator.report.listing import Head, Listing, Row
-from workers.plans.layer_memory import layer_memory
+from workers.engines.pocketfarm.plans.layer_memory import layer_memory
 
 SHOWN = 3
 """Layers and tensors that are named where most memory is taken."""

@@ -226,6 +226,6 @@ def import_(
 
 def _database(settings: Settings) -> Any:
     from kernels.tuning import Database
-    from workers.plans.tuned_choices import FILE
+    from workers.engines.pocketfarm.plans.tuned_choices import FILE
 
     return Database(settings.state / FILE)

@@ -19,7 +19,7 @@ def same_plan_doubts(blocks: Iterable[BlockFigures], cells: Mapping[str, Cell]) 
     """Return a doubt for each cell that ran others' plan, in the same way on the same device: which ones."""
     ran: dict[Any, dict[Key, None]] = defaultdict(dict)
     for block in blocks:
-        if plan := block.provenance.plan_hash:
+        if plan := block.provenance.program_hash:
             key = block.serial, block.source.value, block.cell_id
             ran[*key[:2], plan, _at_run(cells[block.cell_id])][key] = None
     found: dict[Key, list[str]] = defaultdict(list)

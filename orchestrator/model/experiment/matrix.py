@@ -17,7 +17,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from kernels.options.axis import Axis
-from orchestrator.model.axes import MATRIX_AXES
+from orchestrator.model.axes import ENGINE, MATRIX_AXES
 from orchestrator.model.base import Model
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.quantity import Bytes
@@ -93,7 +93,12 @@ def _refused_by(axis: Axis) -> Any:
 def _field(axis: Axis) -> Any:
     description = f"{axis.help}; not given: {axis.otherwise}."
     values: Any = tuple.__class_getitem__((_type_of(axis), ...))
-    return (values | None, Field(default=None, description=description))
+    unwritten = _is_absent if axis is ENGINE else None  # experiments of before there were others keep their hash
+    return (values | None, Field(default=None, description=description, exclude_if=unwritten))
+
+
+def _is_absent(value: object) -> bool:
+    return value is None
 
 
 if TYPE_CHECKING:

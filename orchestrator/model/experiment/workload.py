@@ -7,13 +7,17 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from orchestrator.model.base import Model
+from orchestrator.model.quantity import Seconds
 
 from .dataset import Dataset
 from .training import Training
 
+KINDS = ("network", "onnx", "wait")
+"""The fields that say what runs."""
+
 
 class Workload(Model):
-    """A network by name with seeded weights, or an ONNX file; exactly one of the two."""
+    """A network by name with seeded weights, an ONNX file, or a time to wait; exactly one of them."""
 
     network: str | None = None
     """Name of a built-in network (`farm networks` lists them)."""
@@ -42,11 +46,15 @@ class Workload(Model):
     are compared (`farm agreement`)."""
     training: Training | None = Field(default=None, exclude_if=lambda value: value is None)
     """Train the network instead of running it."""
+    wait: Seconds | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The time that each sample takes, with a unit: `200 ms`. Nothing is computed; for `matrix.engine: wait`."""
 
     @model_validator(mode="after")
     def _one_of(self) -> Workload:
-        if (self.network is None) == (self.onnx is None):
-            raise ValueError("give exactly one of `network` (a built-in name) and `onnx` (a file)")
+        if sum(getattr(self, name) is not None for name in KINDS) != 1:
+            raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file) and `wait` (a time)")
+        if self.wait is not None and any((self.input, self.choices, self.dataset, self.training)):
+            raise ValueError("a workload that waits has no `input`, `choices`, `dataset` or `training`")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")
         if self.sizes and self.onnx is None:
@@ -60,7 +68,12 @@ class Workload(Model):
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.every_size.items()))
         model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256)
-        return hash((*model, self.input, self.dataset, self.training))
+        return hash((*model, self.input, self.dataset, self.training, self.wait))
+
+    @property
+    def kind(self) -> str:
+        """Return the field that says what runs; an engine takes some of them."""
+        return next(name for name in KINDS if getattr(self, name) is not None)
 
     @property
     def every_size(self) -> dict[str, int | tuple[int, ...]]:
@@ -69,6 +82,8 @@ class Workload(Model):
 
     @property
     def label(self) -> str:
+        if self.wait is not None:
+            return f"wait {1000 * self.wait:g} ms"
         name = self.network or str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
         return name + "".join(f" {size}={_sizes_text(value)}" for size, value in sorted(self.every_size.items()))
 

@@ -44,7 +44,7 @@ def cautions(summary: Summary) -> list[str]:
     missing = dict.fromkeys(
         f"no {told.metric}" for told in told_of(summary) if told.unresolved and told.metric not in FIRST
     )
-    codes = dict.fromkeys(doubt.code.value.replace("_", " ") for doubt in summary.doubts)
+    codes = dict.fromkeys(doubt.code.replace("_", " ") for doubt in summary.doubts)
     return [*verdict, *missing, *codes]
 
 

@@ -21,7 +21,7 @@ from orchestrator.model.power import PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
 from tests.unit.energy.blocks import load_between, readings, record
 from tests.waiting import eventually
-from workers.measure.measurement import _read
+from workers.engines.powered import read_meter
 from workers.power import Bench, ReadingLost, choose_source, find_sources
 from workers.power.csv_file import _why, csv_file
 from workers.power.gauge import Gauge
@@ -296,7 +296,7 @@ def test_a_sample_that_is_no_number_costs_the_energy_and_not_the_block() -> None
         def stop(self, _: object) -> tuple[PowerSeries, ...]:
             raise ReadingLost("/x/meter.csv, line 7: the meter says 'nan'", remedy="look at its range")
 
-    lost = _read(Meter(), [])  # type: ignore[arg-type]
+    lost = read_meter(Meter(), [])  # type: ignore[arg-type]
     block = record(readings(load_between(0.5, 2.5)), series=lost)
     kept = Record.model_validate_json(block.model_dump_json())
     assert len(kept.samples) == len(block.samples)

@@ -57,8 +57,8 @@ from tests.integration.orchestrator.sites import ME, site
 from tests.servers import Server, required
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
-from workers.plans.files import HostFiles
-from workers.plans.outbox import Outbox
+from workers.files.host_files import HostFiles
+from workers.files.outbox import Outbox
 
 
 @dataclass

@@ -11,7 +11,7 @@ from redis import Redis
 from orchestrator.config import Settings
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.model.live import PROTOCOL
+from orchestrator.model.live import OLDEST_PROTOCOL, PROTOCOL
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.integration.orchestrator.hosts import Host
 from tests.unit.orchestrator import make
@@ -65,7 +65,7 @@ def test_a_host_that_does_not_fit_gets_no_work_and_says_why(lab: Lab, cli: Cli) 
     assert lab.turn() == {"A"}
     lab.two.protocol = 0
     assert lab.turn() == set()
-    why = f"worker protocol 0, this farm works with {PROTOCOL}: update pocketfarm on two"
+    why = f"worker protocol 0, this farm works with {OLDEST_PROTOCOL} to {PROTOCOL}: update pocketfarm on two"
     (reason,) = lab.scheduler.tick().waiting.values()
     assert reason.kind == "busy" and why in reason.text
     unfit = {each["facts"]["serial"]: each["state"] for each in json.loads(cli("devices", "--json")[1])}["B"]

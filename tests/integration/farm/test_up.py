@@ -63,13 +63,19 @@ def farm(*arguments: str) -> subprocess.CompletedProcess[str]:
 class Up:
     """A `farm up` in the background."""
 
-    def __init__(self, state: Path, *options: str) -> None:
+    def __init__(self, state: Path, *options: str, **environment: str) -> None:
         self.state = state
         command = [sys.executable, "-m", "farm.cli", "up", "--json", "--state", str(state), *options]
         self.log = state.with_suffix(".up")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=CALM, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, umask=0
+                command,
+                cwd=ROOT,
+                env=CALM | environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                umask=0,
             )
 
     def wait_until_ready(self) -> None:

@@ -22,7 +22,7 @@ from orchestrator.model.experiment import Conditions, Experiment, Matrix, Range,
 from orchestrator.model.record import Outcome
 from tests.unit.kernels.front.onnx_models import save_model
 from tests.unit.orchestrator import make
-from workers.plans.plan_store import Plans
+from workers.engines.pocketfarm.plans.plan_store import Plans
 
 from .sites import ME, site
 

@@ -36,10 +36,11 @@ from virtual_phones.faults import (
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
 from workers.devices.probe import read_adbd, read_state
-from workers.execution.agent_block import DISCHARGING_S
+from workers.engines import Engines, Host
+from workers.engines.pocketfarm.agent_block import DISCHARGING_S
+from workers.engines.pocketfarm.plans.plan_store import Plans
+from workers.engines.pocketfarm.plans.tuned_choices import FILE, key_of
 from workers.execution.run_job import Workbench, run_job
-from workers.plans.plan_store import Plans
-from workers.plans.tuned_choices import FILE, key_of
 from workers.session.conditions.clock_nodes import read_node
 
 from .conftest import Wiring
@@ -53,9 +54,9 @@ SHORT = {"idle": "1 s", "load": "2 s", "warmup": 5, "samples": 5, "deadline": "4
 class Bench:
     """A worker with the lab's phone; `at` is called once when a phase is first reported."""
 
-    def __init__(self, settings: Settings, lab: Wiring, plans: Plans) -> None:
+    def __init__(self, settings: Settings, lab: Wiring, engines: Engines) -> None:
         self.settings, self.lab = settings, lab
-        self.bench = Workbench(settings, Fleet(), plans, "worker-1")
+        self.bench = Workbench(settings, Fleet(), engines, "worker-1")
         self.member, state = enrol_phone(lab.connection, settings)
         self.bench.fleet.enrol(self.member, state)
         self.at: dict[str, Callable[[], None]] = {}
@@ -85,14 +86,14 @@ class Bench:
 
 
 @pytest.fixture(scope="session")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> Plans:
-    return Plans(tmp_path_factory.mktemp("plans-of-blocks"))
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
+    return Engines(Host.alone(tmp_path_factory.mktemp("plans-of-blocks")))
 
 
 @pytest.fixture
-def there(lab_settings: Settings, lab: Wiring, plans: Plans) -> Iterator[Bench]:
+def there(lab_settings: Settings, lab: Wiring, engines: Engines) -> Iterator[Bench]:
     know_phones(lab_settings, lab)
-    bench = Bench(lab_settings, lab, plans)
+    bench = Bench(lab_settings, lab, engines)
     enrolled(lab_settings, bench.member)
     charge(lab, lab.phones.phones[0], lab.connection)
     yield bench
@@ -181,14 +182,14 @@ def test_the_agent_is_bound_to_a_cluster(there: Bench, affinity: str, cores: str
 
 
 def test_a_block_takes_what_was_tuned_for_its_cores(there: Bench, tmp_path: Path) -> None:
-    bench, facts = replace(there.bench, plans=Plans(tmp_path)), there.member.facts
+    bench, facts = replace(there.bench, engines=Engines(Host.alone(tmp_path))), there.member.facts
 
     def plan_of(affinity: str) -> str:
         """A thread for each core."""
         given = assignment_of(there.lab.serial, {"samples": 2}, {"affinity": affinity})
         job = given.job.model_copy(update={"cell": given.job.cell.model_copy(update={"options": {}})})
         record = run_job(given.model_copy(update={"job": job}), bench, lambda: None, lambda *_: None)
-        return ok(record).provenance.plan_hash
+        return ok(record).provenance.program_hash
 
     plain = plan_of("any")
     assert plan_of("0") == plain
@@ -219,7 +220,7 @@ def test_a_supply_is_cut_for_the_block_and_restored(there: Bench, lab: Wiring) -
 
 
 def test_a_hub_that_cuts_the_data_lines_too(there: Bench, lab: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.measure.block.SETUP_S", 4.0)
+    monkeypatch.setattr("workers.engines.pocketfarm.measure.block.SETUP_S", 4.0)
     control = [sys.executable, "-m", "virtual_phones.control", str(lab.phones.control.path), lab.serial, "fault"]
     words = {on: [*control, "supply", "--on", on, "--with-data", "on"] for on in ("on", "off")}
     switch_by(there, words["off"], words["on"])
@@ -316,22 +317,22 @@ def test_the_cable_is_pulled_while_the_phone_rests(there: Bench, lab: Wiring) ->
 def test_a_kernel_that_the_driver_refuses_is_planned_within_its_limit(
     there: Bench, lab: Wiring, tmp_path: Path
 ) -> None:
-    there.bench = replace(there.bench, plans=Plans(tmp_path))
+    there.bench = replace(there.bench, engines=Engines(Host.alone(tmp_path)))
     sampling = {"samples": 2}
     plain = ok(there(sampling, api=Api.OPENCL))
     assert plain.replans == ()
     cell = assignment_of(lab.serial, sampling, api=Api.OPENCL).job.cell
-    programs = there.bench.plans.plan(cell, there.member.facts).plan.programs
+    programs = Plans(tmp_path).plan(cell, there.member.facts).plan.programs
     kernel = next(program.kernel for program in programs if program.kernel.startswith("conv_"))
     lab.phones.control.fault(lab.serial, KernelLimit(kernel=kernel, work_group=5))
     record = ok(there(sampling, api=Api.OPENCL))
     (replan,) = record.replans
     assert (replan.kernel, replan.limit) == (kernel, 5) and replan.work_group > 5
     assert "this kernel allows 5 on this device" in replan.reason and "CL_INVALID_WORK_GROUP_SIZE" in replan.reason
-    assert record.provenance.plan_hash != plain.provenance.plan_hash
+    assert record.provenance.program_hash != plain.provenance.program_hash
     assert len([sample for sample in record.samples if sample.phase == "timed"]) == 2
     again = ok(there(sampling, api=Api.OPENCL))
-    assert (again.replans, again.provenance.plan_hash) == ((), record.provenance.plan_hash), "it is known by now"
+    assert (again.replans, again.provenance.program_hash) == ((), record.provenance.program_hash), "it is known by now"
 
 
 def test_a_run_survives_a_restart_of_adbd(there: Bench, lab: Wiring) -> None:

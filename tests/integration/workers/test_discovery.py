@@ -27,8 +27,8 @@ from workers.devices.lookup import find_phone
 from workers.devices.workstation import CPU_SERIAL
 from workers.discovery.crash_recovery import left_changed, let_be, with_left_changed
 from workers.discovery.watch import Discovery
+from workers.engines import Engines, Host
 from workers.execution.run_job import Workbench, run_job
-from workers.plans.plan_store import Plans
 from workers.session.saved_settings import SavedSettings
 
 from .conftest import Wiring
@@ -296,7 +296,7 @@ def test_a_phone_that_cannot_be_put_back_is_sick_and_its_jobs_pay_nothing(
     assert shown.state.left_changed == ("locked_clocks",)
     (busy,) = with_left_changed([sick], lab_settings.state, {lab.serial})
     assert busy.state.left_changed == ()
-    bench = Workbench(lab_settings, watch.fleet, Plans(lab_settings.state), "w")
+    bench = Workbench(lab_settings, watch.fleet, Engines(Host.alone(lab_settings.state)), "w")
     made = assignment_of(lab.serial, {"warmup": 0, "samples": 1})
     watch.discovery._watched[lab.address].due_at = float("inf")  # the session alone
     record = run_job(made, bench, lambda: None, lambda *_: None)

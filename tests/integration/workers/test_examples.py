@@ -14,10 +14,11 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Dataset, Sampling, Workload
 from orchestrator.model.record import Outcome, Record
 from workers.devices.workstation import CPU_SERIAL
+from workers.engines.pocketfarm.plans.plan_store import Plans
 
-from .test_run import Runner, assignment, here, plans
+from .test_run import Runner, assignment, engines, here
 
-__all__ = ["here", "plans"]
+__all__ = ["engines", "here"]
 
 EXAMPLES, SHARD = 14, 6
 ONCE = Sampling(warmup=0, samples=1, blocks=3, deadline="60 s")
@@ -97,7 +98,7 @@ def test_predictions_in_8_bits_are_compared_with_fp32(here: Runner, workload: Wo
 def test_a_wrong_shard_is_a_wrong_output(here: Runner, workload: Workload, raw: np.ndarray, tmp_path: Path) -> None:
     """The check looks at the shard's own first example: were it another's, the block would not count."""
     record = ran(here, workload, Api.CPU, 1)
-    plans = here.bench.plans
+    plans = Plans(here.bench.settings.state)
     own = plans.reference(workload, None, range(SHARD, 2 * SHARD))
     first = plans.reference(workload, None, range(SHARD))
     (name,) = own

@@ -27,8 +27,8 @@ from virtual_phones.control import PhoneStatus
 from virtual_phones.faults import ThermalTrip
 from workers.devices.fleet import Fleet
 from workers.discovery.watch import Discovery
+from workers.engines import Engines, Host
 from workers.execution.run_job import Workbench, run_job
-from workers.plans.plan_store import Plans
 
 from .conftest import Wiring
 
@@ -42,7 +42,7 @@ class Farm:
         self.scheduler = Scheduler(settings, ledger, redis)
         self.fleet = Fleet()
         self.discovery = Discovery(self.fleet, settings, lab.server)
-        self.bench = Workbench(settings, self.fleet, Plans(settings.state), "w")
+        self.bench = Workbench(settings, self.fleet, Engines(Host.alone(settings.state)), "w")
 
     def submit(self, name: str, where: str, thermal_status_max: int, count: str = "all") -> None:
         experiment = Experiment(

@@ -26,8 +26,8 @@ from tests.phones import connect, disconnect, start_phones
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
+from workers.engines import Engines, Host
 from workers.execution.run_job import Workbench, run_job
-from workers.plans.plan_store import Plans
 
 from .conftest import Wiring
 
@@ -121,7 +121,7 @@ class Search:
 def test_two_phones_have_limits_of_their_own(
     asked: Experiment, phones: list[AdbConnection], lab_settings: Settings
 ) -> None:
-    bench = Workbench(lab_settings, Fleet(), Plans(lab_settings.state), "worker-1")
+    bench = Workbench(lab_settings, Fleet(), Engines(Host.alone(lab_settings.state)), "worker-1")
     searches = []
     for phone in phones:
         member, state = enrol_phone(phone, lab_settings)

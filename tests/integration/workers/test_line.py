@@ -20,9 +20,9 @@ from virtual_phones.faults import Garbage, KillAgent
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
+from workers.engines import Engines, Host
 from workers.execution import run_job
 from workers.execution.run_job import Workbench, run_line
-from workers.plans.plan_store import Plans
 from workers.session import owner
 from workers.session.conditions.awake import Awake
 from workers.session.session import Session
@@ -37,7 +37,7 @@ class Bench:
     """Runs lines, and remembers in what order things happened."""
 
     def __init__(self, settings: Settings, lab: Wiring) -> None:
-        self.bench = Workbench(settings, Fleet(), Plans(settings.state), "worker-1")
+        self.bench = Workbench(settings, Fleet(), Engines(Host.alone(settings.state)), "worker-1")
         self.bench.fleet.enrol(*enrol_phone(lab.connection, settings))
         self.serial = lab.serial
         self.kept: list[Record] = []

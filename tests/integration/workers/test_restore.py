@@ -32,13 +32,13 @@ from orchestrator.model.lease import Assignment
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
-from workers.plans.plan_store import Plans
+from workers.engines import Engines, Host
 from workers.execution.run_job import Workbench, run_job
 
 settings = Settings.model_validate_json(sys.argv[1])
 assignment = Assignment.model_validate_json(sys.argv[2])
 server = AdbServer(settings.adb_port, settings.adb_path)
-bench = Workbench(settings, Fleet(), Plans(settings.state), "doomed")
+bench = Workbench(settings, Fleet(), Engines(Host.alone(settings.state)), "doomed")
 bench.fleet.enrol(*enrol_phone(AdbConnection(sys.argv[3], server, serial=assignment.serial), settings))
 run_job(assignment, bench, lambda: None, lambda phase, *_: print(phase, flush=True))
 """

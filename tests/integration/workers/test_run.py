@@ -44,8 +44,9 @@ from workers.devices.fleet import Fleet
 from workers.devices.install import file_sha256
 from workers.devices.probe import read_state
 from workers.devices.workstation import CPU_SERIAL, enrol_workstation
+from workers.engines import Engines, Host
+from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.execution.run_job import Workbench, run_job
-from workers.plans.plan_store import Plans
 
 from .conftest import Wiring
 from .jobs import ok
@@ -81,8 +82,8 @@ def assignment(
 class Runner:
     """A workbench, and what was reported while a job ran."""
 
-    def __init__(self, settings: Settings, plans: Plans) -> None:
-        self.bench = Workbench(settings, Fleet(), plans, "worker-1")
+    def __init__(self, settings: Settings, engines: Engines) -> None:
+        self.bench = Workbench(settings, Fleet(), engines, "worker-1")
         self.phases: list[Phase] = []
         self.done = 0
         self.reading: Reading | None = None
@@ -117,23 +118,23 @@ class Runner:
 
 
 @pytest.fixture(scope="session")
-def plans(tmp_path_factory: pytest.TempPathFactory) -> Plans:
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
     """Compiled once for all tests."""
-    return Plans(tmp_path_factory.mktemp("plans"))
+    return Engines(Host.alone(tmp_path_factory.mktemp("plans")))
 
 
 @pytest.fixture
-def here(settings: Settings, plans: Plans) -> Runner:
-    runner = Runner(settings, plans)
+def here(settings: Settings, engines: Engines) -> Runner:
+    runner = Runner(settings, engines)
     for member, state in enrol_workstation(settings):
         runner.bench.fleet.enrol(member, state)
     return runner
 
 
 @pytest.fixture
-def there(lab_settings: Settings, lab: Wiring, plans: Plans) -> Iterator[Runner]:
+def there(lab_settings: Settings, lab: Wiring, engines: Engines) -> Iterator[Runner]:
     """With the lab's phone."""
-    runner = Runner(lab_settings, plans)
+    runner = Runner(lab_settings, engines)
     runner.bench.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
     charge(lab, 80)
     yield runner
@@ -166,7 +167,7 @@ def test_a_block_on_this_host(here: Runner, api: Api) -> None:
     assert record.checks and all(check.ok for check in record.checks)
     assert {step.step for step in record.setup} >= {"allocate", "upload"}
     assert record.memory is not None and record.memory.device_peak_bytes > 0
-    assert record.provenance.plan_hash and record.provenance.agent_sha256 and record.provenance.boot_id
+    assert record.provenance.program_hash and record.provenance.agent_sha256 and record.provenance.boot_id
     assert DoubtCode.SHARED_HOST in codes(record)
     phases = ["compiling", "waiting", "preparing", "pushing", "waiting", "running", "collecting", "restoring"]
     assert here.phases == phases
@@ -208,7 +209,7 @@ def test_a_side_runs_its_own_build_of_the_agent(there: Runner, lab: Wiring, tmp_
     other = tmp_path / "pocketfarm-agent"
     other.write_bytes(binary().read_bytes() + b"another build")
     sha256 = Artifacts(tmp_path).put(other)
-    there.bench = replace(there.bench, plans=Plans(tmp_path))
+    there.bench = replace(there.bench, engines=Engines(Host.alone(tmp_path)))
     facts = there.bench.fleet.member(lab.serial).facts
     given = assignment(lab.serial, Api.CPU, side="candidate")
 
@@ -269,7 +270,7 @@ def test_a_cell_that_the_device_cannot_run_fails_for_good(here: Runner, tmp_path
     assert (unknown.outcome, unknown.cause) == (Outcome.FAILED, "spec")
     assert "colour" in unknown.reasons[0]
     file = save_model(tmp_path / "mine.onnx", [helper.make_node("Relu", ["x"], ["y"])], {"x": (1, 4, 2, 2)}, ["y"])
-    here.bench = replace(here.bench, plans=Plans(tmp_path))
+    here.bench = replace(here.bench, engines=Engines(Host.alone(tmp_path)))
     own = Workload(onnx="mine.onnx", onnx_sha256=Artifacts(tmp_path).put(file))
     unnamed = here(assignment(CPU_SERIAL, Api.OPENCL, workload=own, on_cpu="after none"))
     assert (unnamed.outcome, unnamed.cause) == (Outcome.FAILED, "compile")
@@ -284,7 +285,7 @@ def test_a_device_that_is_not_here_is_lost(here: Runner, monkeypatch: pytest.Mon
 
 def test_a_full_disk_of_the_host_is_not_blamed_on_the_device(here: Runner, tmp_path: Path) -> None:
     """No file of this process may grow: a plan that is compiled cannot be written, as on a full disk."""
-    here.bench = replace(here.bench, plans=Plans(tmp_path))
+    here.bench = replace(here.bench, engines=Engines(Host.alone(tmp_path)))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
@@ -296,7 +297,7 @@ def test_a_full_disk_of_the_host_is_not_blamed_on_the_device(here: Runner, tmp_p
 
 
 def test_a_wrong_answer_is_invalid(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = here.bench.plans.reference(LENET)
+    right = Plans(here.bench.settings.state).reference(LENET)
     monkeypatch.setattr(Plans, "reference", lambda *_: {name: array + 0.5 for name, array in right.items()})
     record = here(assignment(CPU_SERIAL))
     assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output")

@@ -11,13 +11,13 @@ from tests.unit.report.records import summarised
 from workers.devices.workstation import enrol_workstation
 
 from .conftest import Wiring
-from .test_run import Runner, assignment, here, plans, there
+from .test_run import Runner, assignment, engines, here, there
 
 FRAMES = 12
 STREAMS = Sampling(warmup=1, samples=3, frames=FRAMES, deadline="60 s")
 
 
-__all__ = ["here", "plans", "there"]
+__all__ = ["engines", "here", "there"]
 
 
 def ran(runner: Runner, serial: str, api: Api, **options: int | str | bool) -> Record:

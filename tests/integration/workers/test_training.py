@@ -27,11 +27,11 @@ from tests.waiting import eventually
 from virtual_phones.faults import KillAgent, Throttle
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet
+from workers.engines import Engines, Host, Report
+from workers.engines.pocketfarm.measure.checkpoints import epochs_in, left_by_attempts
+from workers.engines.pocketfarm.plans.compiler_options import training_options
 from workers.execution.run_job import Workbench, run_job
-from workers.measure import Report
-from workers.measure.checkpoints import epochs_in, left_by_attempts
-from workers.plans.compiler_options import training_options
-from workers.plans.plan_store import Plans
+from workers.files.host_files import HostFiles
 
 from .conftest import Wiring
 from .jobs import ok
@@ -51,7 +51,7 @@ def files(tmp_path: Path, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def bench(lab_settings: Settings, lab: Wiring) -> Iterator[Workbench]:
-    made = Workbench(lab_settings, Fleet(), Plans(lab_settings.state), "worker-1")
+    made = Workbench(lab_settings, Fleet(), Engines(Host.alone(lab_settings.state)), "worker-1")
     made.fleet.enrol(*enrol_phone(lab.connection, lab_settings))
     yield made
 
@@ -109,7 +109,9 @@ def test_a_training_is_a_job(
             told.append((done, total, learnt.text))
 
     given: list[str] = []
-    record = ok(run(replace(bench, give=given.append), one, report))
+    state = bench.settings.state
+    engines = Engines(Host(state, HostFiles(state), given.append))
+    record = ok(run(replace(bench, engines=engines), one, report))
     assert told[-1][:2] == (8, 8) and told[-1][2].startswith(f"train, epoch {EPOCHS}: loss ") and "wrong" in told[-1][2]
     workload, training = experiment.workload, experiment.workload.training
     assert training is not None and training.dataset.size == SAMPLES + HELD_OUT
@@ -177,7 +179,7 @@ def test_what_was_left_long_ago_is_removed(lab: Wiring, monkeypatch: pytest.Monk
     left = left_by_attempts(lab.connection, f"{folder}/own")
     assert left.checkpoint and left.journals == (f"{folder}/own.2.jsonl", f"{folder}/own.10.jsonl")
     assert len(lab.connection.shell(["ls", folder]).stdout.split()) == 5, "without what was half written"
-    monkeypatch.setattr("workers.measure.checkpoints.KEPT_S", -2)
+    monkeypatch.setattr("workers.engines.pocketfarm.measure.checkpoints.KEPT_S", -2)
     assert left_by_attempts(lab.connection, f"{folder}/own") == left
     assert sorted(lab.connection.shell(["ls", folder]).stdout.split()) == [b"own", b"own.10.jsonl", b"own.2.jsonl"]
     line = """{"event":"sample","seq":4,"t_ns":5,"index":0,"phase":"timed","start_ns":1,"duration_ns":2,"stage":"a","""

@@ -25,11 +25,11 @@ from orchestrator.model.job import Cell
 from orchestrator.model.live import Phase
 from virtual_phones.faults import PowerButton, Unplug
 from workers.devices.fleet import Member
+from workers.engines.pocketfarm.measure import Block, Measurement, measure
+from workers.engines.pocketfarm.plans.compiler_options import options_of
+from workers.engines.pocketfarm.plans.plan_store import Arrays, Plans, StoredPlan
+from workers.engines.pocketfarm.plans.tuned_choices import FILE
 from workers.infer import find_member, infer
-from workers.measure import Block, Measurement, measure
-from workers.plans.compiler_options import options_of
-from workers.plans.plan_store import Arrays, Plans, StoredPlan
-from workers.plans.tuned_choices import FILE
 from workers.tuning.tune_device import Tuned, tune_on
 
 from .conftest import Wiring

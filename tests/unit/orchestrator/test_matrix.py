@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kernels.options import gpu_alone
 from orchestrator.errors import SpecError
-from orchestrator.expansion.expand import expand, size
+from orchestrator.expansion.expand import cells_of, expand, size
 from orchestrator.model.axes import AXES as AXES_BY_NAME
 from orchestrator.model.base import content_hash
-from orchestrator.model.device import Api, Device, Precision
+from orchestrator.model.device import OURS, Api, Device, EngineFacts, Precision
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.report.wording import group_exclusions
 
@@ -30,6 +30,7 @@ def subsets(values: list) -> st.SearchStrategy[tuple]:
     return st.lists(st.sampled_from(values), min_size=1, max_size=len(values), unique=True).map(tuple)
 
 
+NAP = EngineFacts(name="nap", takes=("network",))
 GPU_ALONE = [name for name, axis in AXES_BY_NAME.items() if "cpu" not in axis.backends and name in VALUES]
 AXES = st.builds(
     Matrix,
@@ -49,6 +50,7 @@ AXES = st.builds(
     layout=st.none() | subsets(["buffer", "image"]),
     fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
+    engine=st.none() | subsets([OURS.name, NAP.name, "none_has_it"]),
 )
 APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
     lambda names: st.tuples(*(subsets(list(Precision)).map(lambda p, n=n: make.api(n, *p)) for n in names))
@@ -58,8 +60,12 @@ APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
 @st.composite
 def farms(draw: st.DrawFn) -> list[Device]:
     serials = draw(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=4, unique=True))
-    return [make.device(s).model_copy(update={"facts": make.device(s).facts.model_copy(update={"apis": draw(APIS)})})
-            for s in serials]  # fmt: skip
+    engines = subsets([OURS, NAP])
+    made = [make.device(serial) for serial in serials]
+    return [
+        Device(facts=each.facts.model_copy(update={"apis": draw(APIS)}), state=each.state, engines=draw(engines))
+        for each in made
+    ]
 
 
 def experiments(count: object = "all") -> st.SearchStrategy[Experiment]:
@@ -95,9 +101,11 @@ def test_jobs_and_exclusions_partition_the_matrix(experiment: Experiment, device
 @settings(max_examples=60, deadline=None)
 @given(experiments(), farms())
 def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[Device]) -> None:
-    facts = {d.serial: d.facts for d in devices}
+    known = {d.serial: d for d in devices}
     for job in expand(experiment, "e-1", devices).jobs:
-        offered = facts[job.candidates[0]].api(job.cell.backend)
+        device = known[job.candidates[0]]
+        offered = device.facts.api(job.cell.backend)
+        assert job.cell.engine in {each.name for each in device.engines}
         assert offered is not None and job.cell.precision in offered.precisions
         assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options)
 
@@ -105,7 +113,8 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
 @settings(max_examples=60, deadline=None)
 @given(experiments())
 def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
-    able = make.device("A", *(make.api(name, *Precision) for name in Api))
+    every = tuple(EngineFacts(name=name, takes=("network",)) for name in (OURS.name, NAP.name, "none_has_it"))
+    able = make.device("A", *(make.api(name, *Precision) for name in Api)).model_copy(update={"engines": every})
     expansion = expand(experiment, "e-1", [able])
     assert size(experiment) == len(expansion.jobs) == len(expansion.cells) * experiment.sampling.blocks
 
@@ -116,6 +125,25 @@ def test_the_order_of_devices_does_not_matter(experiment: Experiment, devices: l
     shuffled = list(devices)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert expand(experiment, "e", shuffled) == expand(experiment, "e", devices)
+
+
+def test_our_own_engine_by_name_is_the_cell_and_the_experiment_of_before() -> None:
+    """Histories go on, and files of yesterday have the identity of yesterday."""
+    plain, named = (make.experiment(matrix=Matrix(engine=each)) for each in (None, (OURS.name,)))
+    assert [*map(content_hash, cells_of(plain))] == [*map(content_hash, cells_of(named))]
+    assert "engine" not in plain.matrix.model_dump() and "wait" not in plain.workload.model_dump()
+
+
+def test_an_engine_runs_what_it_takes() -> None:
+    waits = make.experiment(workload=Workload(wait="200 ms"), matrix=Matrix(engine=("wait", OURS.name)))
+    device = make.device("A").model_copy(update={"engines": (OURS, EngineFacts(name="wait", takes=("wait",)))})
+    found = expand(waits, "e", [device])
+    assert {job.cell.engine for job in found.jobs} == {"wait"} and size(waits) == 2 * len(found.jobs)
+    assert [each.reason for each in found.exclusions] == [
+        "engine pocketfarm runs no `wait` of a workload (it runs: network, onnx)"
+    ]
+    with pytest.raises(SpecError, match="the workload has `wait`"):
+        expand(waits.model_copy(update={"matrix": Matrix(network=("a",))}), "e", [device])
 
 
 def test_size_of_a_million_is_counted_at_once() -> None:

@@ -77,7 +77,7 @@ def record(
         layers=(Layer(seq=0, t_ns=0, index=0, layer="conv1", program="conv_direct", duration_ns=3 * MS),),
         power=(Power(seq=0, t_ns=0, current_ua=-500_000, voltage_uv=4_000_000),) * 2,
         memory=Memory(seq=0, t_ns=0, device_bytes=1, device_peak_bytes=2**20, vm_hwm_bytes=2**22, vm_rss_bytes=1),
-        provenance=Provenance(plan_hash=of.cell_id, agent_sha256="f" * 64, fingerprint="brand/model:8.0"),
+        provenance=Provenance(program_hash=of.cell_id, agent_sha256="f" * 64, fingerprint="brand/model:8.0"),
         doubts=(Doubt(code=DoubtCode.VIRTUAL_DEVICE, detail=detail),),
     )
 

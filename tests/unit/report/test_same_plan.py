@@ -16,7 +16,7 @@ from .records import cell, record, summarised
 def results(plans: Mapping[str, str], cells: Mapping[str, Cell], serials: tuple[str, ...] = ("A",)) -> list[Summary]:
     """Of each cell on each device one block that ran the plan of that name."""
     records = [
-        made.model_copy(update={"provenance": made.provenance.model_copy(update={"plan_hash": plan})})
+        made.model_copy(update={"provenance": made.provenance.model_copy(update={"program_hash": plan})})
         for serial in serials
         for name, plan in plans.items()
         for made in (record(cells[name], [1.0, 1.0], serial=serial),)

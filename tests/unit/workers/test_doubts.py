@@ -16,6 +16,7 @@ from orchestrator.model.job import Cell, Job
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Record
 from tests.unit.energy.blocks import load_between, readings, record, series
+from workers.engines.pocketfarm.doubts import own_doubts
 from workers.execution.doubts import find_doubts
 from workers.execution.validity import with_validity
 
@@ -52,7 +53,9 @@ def codes(
     quantities: tuple[str, ...] = (),
     **options: bool,
 ) -> list[DoubtCode]:
-    found = find_doubts(job(*quantities), device, events, states or (COOL,), resumed=options.get("resumed", False))
+    asked = job(*quantities)
+    own = tuple(own_doubts(asked.cell, events, (), ()))
+    found = find_doubts(asked, device, events, states or (COOL,), resumed=options.get("resumed", False), own=own)
     return [doubt.code for doubt in found]
 
 

@@ -7,8 +7,8 @@ import pytest
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from workers.devices.probe import gpu_vendor
 from workers.devices.workstation import CPU_SERIAL, sort_devices
-from workers.measure import device_option
-from workers.plans.compiler_options import limits_of, opencl_c
+from workers.engines.pocketfarm.measure import device_option
+from workers.engines.pocketfarm.plans.compiler_options import limits_of, opencl_c
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from workers.connection.local import LocalConnection
 from workers.devices.install import MAX_CACHED, put_files
-from workers.measure.ports import CACHE, FILE, Inputs
+from workers.engines.pocketfarm.measure.ports import CACHE, FILE, Inputs
 
 
 @pytest.mark.parametrize("count", [2, MAX_CACHED + 4])

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Source
 from orchestrator.model.event import Error
-from workers.plans.kernel_limits import FILE, KernelLimits
+from workers.engines.pocketfarm.plans.kernel_limits import FILE, KernelLimits
 
 pytestmark = pytest.mark.unit
 

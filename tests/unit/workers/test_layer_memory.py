@@ -10,7 +10,7 @@ from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
 from kernels.plan.model import Buffer, Copy, Plan, Pool, Port, Requires, SwapIn, SwapOut
-from workers.plans.layer_memory import layer_memory
+from workers.engines.pocketfarm.plans.layer_memory import layer_memory
 
 
 def plan_of(*steps: Copy | SwapIn | SwapOut) -> Plan:

@@ -12,8 +12,8 @@ from orchestrator.model.device import DeviceFacts, Source
 from workers.connection.base import ShellResult
 from workers.connection.local import LocalConnection
 from workers.devices.fleet import Member
-from workers.measure.agent_process import Follower, start_agent
-from workers.measure.run_request import RunRequest
+from workers.engines.pocketfarm.measure.agent_process import Follower, start_agent
+from workers.engines.pocketfarm.measure.run_request import RunRequest
 
 AGENT = "/no/agent"
 

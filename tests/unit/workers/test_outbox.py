@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from workers.plans.files import HostFiles
-from workers.plans.outbox import Outbox
+from workers.files.host_files import HostFiles
+from workers.files.outbox import Outbox
 
 
 def test_two_phones_may_have_trained_the_same_model(tmp_path: Path) -> None:

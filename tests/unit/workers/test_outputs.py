@@ -13,9 +13,9 @@ from kernels.plan.model import Plan, Port
 from orchestrator.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.local import LocalConnection
-from workers.measure.ports import SMALL_BYTES, pull_outputs, small_outputs
-from workers.measure.run_request import RunRequest
-from workers.plans.plan_store import StoredPlan
+from workers.engines.pocketfarm.measure.ports import SMALL_BYTES, pull_outputs, small_outputs
+from workers.engines.pocketfarm.measure.run_request import RunRequest
+from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 NOW = np.array([[1, 2, 3]], dtype=np.float32)
 LATER = NOW + 3

@@ -10,8 +10,8 @@ from orchestrator.model.device import Api
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from tests.unit.orchestrator import make
-from workers.plans import plan_store
-from workers.plans.plan_store import Plans, StoredPlan
+from workers.engines.pocketfarm.plans import plan_store
+from workers.engines.pocketfarm.plans.plan_store import Plans, StoredPlan
 
 
 def planned(plans: Plans, **options: str) -> StoredPlan:

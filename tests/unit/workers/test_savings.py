@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernels.frontend.load import load_workload
 from kernels.options import Limits, Options
-from workers.plans.savings import savings
+from workers.engines.pocketfarm.plans.savings import savings
 
 
 def test_each_way_saves_and_the_budget_is_met() -> None:

@@ -15,8 +15,8 @@ from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
-from workers.plans.plan_store import Plans
-from workers.plans.tuned_choices import FILE, key_of
+from workers.engines.pocketfarm.plans.plan_store import Plans
+from workers.engines.pocketfarm.plans.tuned_choices import FILE, key_of
 
 CORES = 4
 OTHER = Choice("im2col")

@@ -13,6 +13,7 @@ from workers.devices.fleet import Member
 from workers.power.model import control_socket
 
 from .base import SupplyStuck, Switch
+from .discharging import DISCHARGING_S, PowerContaminated, await_discharging
 from .journal import SupplyJournal, cut_supplies
 from .planned import PlannedCut
 from .program import of_wiring
@@ -20,7 +21,10 @@ from .root_node import find_node
 from .virtual import VirtualPort
 from .wireless import NoCable
 
-__all__ = ["PlannedCut", "SupplyJournal", "SupplyStuck", "Switch", "cut_supplies", "find_switch", "supply_way"]
+__all__ = [
+    "DISCHARGING_S", "PlannedCut", "PowerContaminated", "SupplyJournal", "SupplyStuck", "Switch",
+    "await_discharging", "cut_supplies", "find_switch", "supply_way",
+]  # fmt: skip
 
 
 def find_switch(member: Member, wired: WiredDevice, state: Path) -> Switch:

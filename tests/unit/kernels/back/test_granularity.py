@@ -16,7 +16,7 @@ from kernels.frontend.load import load_workload
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Plan
-from workers.plans.layer_memory import layer_memory
+from workers.engines.pocketfarm.plans.layer_memory import layer_memory
 
 from .graphs import Builder
 

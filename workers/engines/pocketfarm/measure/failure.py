@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from orchestrator.energy.validity import has_slept
 from orchestrator.errors import AgentFault, DeviceSick, FarmError, TransientError
+from workers.session.supply import PowerContaminated
 
 from .agent_process import AgentRun
 
 _TRANSIENT = {"device_error", "io", "storage_full", "cancelled"}
 """Error codes of the agent that speak of the device, not of the workload; a `cancelled` not by us is a takeover."""
-
-
-class PowerContaminated(TransientError):
-    """The phone did not begin to run from its battery within the time that it had."""
-
-    cause = "power_contaminated"
-
-    def __init__(self, message: str, *, device: str) -> None:
-        remedy = "check that the supply is really cut: some hubs switch the data lines and leave the power on"
-        super().__init__(f"the agent saw no discharging battery: {message}", device=device, remedy=remedy)
 
 
 class DeviceSlept(TransientError):
@@ -44,9 +35,8 @@ def raise_for(run: AgentRun, serial: str) -> None:
         return
     step = f" in {error.step}" if error.step else ""
     if error.code == "power_contaminated":
-        raised: FarmError = PowerContaminated(error.message, device=serial)
-        raise raised
+        raise PowerContaminated(f"the agent saw no discharging battery: {error.message}", device=serial)
     kind: type[FarmError] = DeviceSick if error.code in _TRANSIENT else AgentFault
-    raised = kind(f"the agent reported {error.code}{step}: {error.message}", device=serial)
+    raised: FarmError = kind(f"the agent reported {error.code}{step}: {error.message}", device=serial)
     raised.cause = error.code
     raise raised

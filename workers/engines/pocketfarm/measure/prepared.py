@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from workers.connection.ahead import Ahead
 from workers.devices.fleet import Member
 from workers.devices.install import hash_command, place_of
-from workers.plans.plan_store import Arrays, StoredPlan
+from workers.engines.engine import Trips
+from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
 
 from .agent_process import preparing
 from .block import Block
@@ -57,33 +56,23 @@ class Prepared:
         return ["rm", "-rf", self.request.folder]
 
 
-@dataclass
-class Carried:
-    """The state that a session's blocks pass on: the trip after one prepares the next, and files that were compared for
-    one are not compared again."""
+def expect(trips: Trips, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
+    """Return the next block of a session; who calls asks the device for it through `trips.ahead`."""
+    known = trips.expected
+    if not (isinstance(known, Prepared) and known.is_of(stored, block)):
+        trips.expected = known = Prepared.of(member, stored, inputs, block)
+    return known
 
-    ahead: Ahead
-    verified: set[str] = field(default_factory=set)
-    coming: Callable[[Carried], Sequence[Sequence[str]]] = lambda _: ()
-    """The questions after the block that begins, in the trip that runs it: answered through `ahead`, if the run is over
-    by then. Called when that trip is near."""
-    _next: Prepared | None = None
 
-    def expect(self, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
-        """The next block; who calls asks the device for it through `ahead`."""
-        if self._next is None or not self._next.is_of(stored, block):
-            self._next = Prepared.of(member, stored, inputs, block)
-        return self._next
-
-    def begin(self, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
-        """This block, for which the device has been asked."""
-        expected, self._next = self._next, None
-        if expected is not None and expected.is_of(stored, block):
-            return expected
-        prepared = Prepared.of(member, stored, inputs, block)
-        if commands := prepared.commands(self.verified):
-            self.ahead.ask(commands, deadline_s=60.0)
-        return prepared
+def prepared_for(trips: Trips, member: Member, stored: StoredPlan, inputs: Arrays, block: Block) -> Prepared:
+    """Return the block that begins, for which the device has been asked."""
+    expected, trips.expected = trips.expected, None
+    if isinstance(expected, Prepared) and expected.is_of(stored, block):
+        return expected
+    prepared = Prepared.of(member, stored, inputs, block)
+    if commands := prepared.commands(trips.verified):
+        trips.ahead.ask(commands, deadline_s=60.0)
+    return prepared
 
 
 def fresh(folder: str) -> list[str]:

@@ -2,11 +2,9 @@
 
 from .block import Block, Setup
 from .failure import DeviceSlept, raise_for, raise_if_slept
-from .measurement import Measurement, Report, measure
-from .prepared import Carried, Prepared
+from .measurement import Measurement, measure
 from .request import device_option
 
 __all__ = [
-    "Block", "Carried", "DeviceSlept", "Measurement", "Prepared", "Report", "Setup", "device_option", "measure",
-    "raise_for", "raise_if_slept",
+    "Block", "DeviceSlept", "Measurement", "Setup", "device_option", "measure", "raise_for", "raise_if_slept",
 ]  # fmt: skip

@@ -35,9 +35,9 @@ from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.record import LayerMemory
+from workers.files.host_files import HostFiles
 
 from .compiler_options import limits_of, options_of, threads_a_layer, training_options
-from .files import HostFiles
 from .kernel_limits import KernelLimits
 from .layer_memory import layer_memory
 from .single_flight_cache import SingleFlightCache

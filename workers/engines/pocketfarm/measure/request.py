@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from orchestrator.model.device import Api, DeviceFacts
 from workers.devices.fleet import Member
-from workers.plans.plan_store import StoredPlan
+from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 from .block import Block
 from .run_request import RunRequest

@@ -12,7 +12,7 @@ from pathlib import Path
 from orchestrator.errors import FileUnavailable, ModelFileError
 from orchestrator.system.durable_files import write_durably
 
-from .files import HostFiles
+from .host_files import HostFiles
 
 log = logging.getLogger(__name__)
 RETRY_S = 10.0

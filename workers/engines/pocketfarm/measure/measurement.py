@@ -7,48 +7,34 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy.typing as npt
 
 from orchestrator.errors import LeaseLost, TransientError
 from orchestrator.model.device import Reading
 from orchestrator.model.event import Event, Power, Sample
-from orchestrator.model.live import Learnt, Phase
+from orchestrator.model.live import Learnt
 from orchestrator.model.power import PowerSeries
 from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import put_files, run
-from workers.plans.plan_store import Arrays, StoredPlan
-from workers.power import PowerMeter, ReadingLost
+from workers.engines.engine import Report, Trips
+from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
+from workers.engines.powered import metered, read_meter
+from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
 
 from .agent_process import AgentRun, Follower, has_turn, start_agent
 from .block import Block
 from .checkpoints import epochs_before, epochs_in, left_by_attempts, place_of_epoch, pull_checkpoint
 from .ports import pull_outputs, small_outputs
-from .prepared import PLANS, Carried, Prepared, fresh
+from .prepared import PLANS, Prepared, fresh, prepared_for
 from .request import priming
 from .run_request import RunRequest
 
 log = logging.getLogger(__name__)
-
-
-class Report(Protocol):
-    """Told how far a session is, what the device's sampler said last where it samples, and what a training came to."""
-
-    def __call__(
-        self,
-        phase: Phase,
-        done: int,
-        total: int,
-        last_ms: float | None,
-        reading: Reading | None = None,
-        learnt: Learnt | None = None,
-        /,
-    ) -> None:
-        """`done` samples of `total`; `last_ms` per inference of the latest; `learnt` in the latest epoch."""
 
 
 @dataclass(frozen=True)
@@ -80,26 +66,26 @@ def measure(
     meter: PowerMeter | None = None,
     cut: PlannedCut | None = None,
     tidy: list[Sequence[str]] | None = None,
-    carried: Carried | None = None,
+    trips: Trips | None = None,
 ) -> Measurement:
     """The caller holds a session. A run that failed or was killed is returned too: `raise_for` tells.
 
     `check` is called before each step on the device and stops the agent unless it raises LeaseLost. `meter` measures
     meanwhile; `cut` is begun when the agent runs and ended when it is done, or by the session where it is not. `tidy`
-    gets the commands that remove what it leaves on the device; None: they are run here. `carried`: of the session's
-    other blocks.
+    gets the commands that remove what it leaves on the device; None: they are run here. `trips`: those of the
+    session's blocks.
     """
     total = block.warmup + (sum(stage.epochs for stage in stored.plan.stages) or block.samples)
     check()
     report("pushing", 0, total, None)
-    carried = carried or Carried(Ahead(member.connection))
-    prepared = carried.begin(member, stored, inputs, block)
-    connection, request = carried.ahead, prepared.request
+    trips = trips or Trips(Ahead(member.connection))
+    prepared = prepared_for(trips, member, stored, inputs, block)
+    connection, request = trips.ahead, prepared.request
     member = replace(member, connection=connection)
     with _run_folder(connection, prepared, tidy):
-        put_files(connection, PLANS, stored.plan_hash, stored.files, verified=carried.verified)
+        put_files(connection, PLANS, stored.plan_hash, stored.files, verified=trips.verified)
         check()
-        prepared.inputs.push(connection, carried.verified)
+        prepared.inputs.push(connection, trips.verified)
         if block.is_primed:
             report("waiting", 0, total, None)
             primed = _drive(member, priming(request), check, lambda _: None, None)
@@ -115,11 +101,11 @@ def measure(
             run(connection, "rm", "-f", request.journal)  # of a plan that this attempt has given up
             request = replace(request, resume=left.checkpoint)
             told = epochs_in(connection, journals) if request.resume else ()
-        with _metered(meter) as series:
+        with metered(meter) as series:
             files = small_outputs(stored, request)
-            then = () if meter or cut else carried.coming(carried)
+            then = () if meter or cut else trips.coming(trips)
             done = _drive(member, request, check, _Counter(stored, total, report), cut, files, then)
-            series += _read(meter, done.events) if meter else ()
+            series += read_meter(meter, done.events) if meter else ()
         report("collecting", total, total, None)
         went_well = not (done.killed or done.error)
         outputs = pull_outputs(connection, stored, request, done.events, done.read) if went_well else {}
@@ -130,31 +116,6 @@ def measure(
             if went_well:
                 checkpoint = pull_checkpoint(connection, request.checkpoint, (*journals, request.journal))
     return Measurement(done, outputs, tuple(series), checkpoint, earlier)
-
-
-def _read(meter: PowerMeter, events: Sequence[Event]) -> tuple[PowerSeries, ...]:
-    """Return what the meter measured. A reading that is none costs the energy, not the block. Raises MeterLost."""
-    try:
-        return meter.stop(events)
-    except ReadingLost as e:
-        lost = f"{e.args[0]}; {e.remedy}"
-        fact = meter.fact
-        return (PowerSeries(source=fact.source, scope=fact.scope, name=fact.name, t_ns=(), power_w=(), lost=lost),)
-
-
-@contextmanager
-def _metered(meter: PowerMeter | None) -> Iterator[list[PowerSeries]]:
-    """The meter measures inside, and is free afterwards whatever happens. Raises MeterLost, TransportLost."""
-    series: list[PowerSeries] = []
-    if meter is None:
-        yield series
-        return
-    meter.start()
-    try:
-        yield series
-    except BaseException:
-        _quietly(meter.stop)
-        raise
 
 
 def _drive(

@@ -7,18 +7,14 @@ from typing import cast
 from orchestrator.model.device import Api
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.lease import Assignment
-from workers.measure import Block, Setup
-from workers.measure.run_request import CpuUse
-from workers.plans.compiler_options import options_of
+from workers.session.supply import DISCHARGING_S
+
+from .measure import Block, Setup
+from .measure.run_request import CpuUse
+from .plans.compiler_options import options_of
 
 LAYER_PASSES = 1
 """Profiled passes of a block: its repetitions are the other blocks."""
-DISCHARGING_S = {"any": 0.0, "discharging": 15.0, "cut": 30.0}
-"""The time that the agent waits until the battery says that it discharges; gauges are late by some seconds."""
-
-
-def measures_power(job: Job) -> bool:
-    return "power" in job.measure.quantities
 
 
 def threads_of(cell: Cell) -> int:
@@ -62,7 +58,7 @@ def block_of(assignment: Assignment, cpus: str = "", discharging_sign: int = 0) 
         cpu_use=cpu_use_of(job.cell),
         create_per_frame=creates_per_frame(job.cell),
         launch=str(job.cell.options.get("launch", "auto")),
-        power_period_ms=max(1, round(job.measure.power_period * 1000)) if measures_power(job) else 0,
+        power_period_ms=max(1, round(job.measure.power_period * 1000)) if job.measures_power else 0,
         idle_s=sampling.idle,
         load_s=sampling.load,
         warmup_stable=sampling.warmup_stable or 0.0,

@@ -23,7 +23,7 @@ from orchestrator.errors import DeviceSick
 from orchestrator.model.experiment import Training
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Reconstruction, TrainedModel
-from workers.plans.plan_store import Plans, StoredPlan
+from workers.engines.pocketfarm.plans.plan_store import Plans, StoredPlan
 
 MOST = 10_000
 """Samples that the host asks at most, the first of them."""

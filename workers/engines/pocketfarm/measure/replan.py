@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from orchestrator.model.device import Api, DeviceFacts
 from orchestrator.model.record import Replan
-from workers.plans.kernel_limits import KernelLimits
+from workers.engines.pocketfarm.plans.kernel_limits import KernelLimits
 
 from . import Measurement
 

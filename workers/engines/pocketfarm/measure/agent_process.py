@@ -13,6 +13,7 @@ from workers.devices.agent_journal import Journal, evidence
 from workers.devices.fleet import Member
 from workers.devices.install import succeeded
 from workers.devices.probe import ADBD, parse_adbd, read_adbd, read_boot_id
+from workers.engines.told import suspended_s
 from workers.session.supply import PlannedCut
 
 from .kill_log import who_killed
@@ -65,9 +66,7 @@ class AgentRun:
 
     @property
     def suspended_s(self) -> float | None:
-        """Time of the run in which the device was suspended; None where the agent did not come to tell."""
-        told = next((event.suspended_ns for event in self.events if isinstance(event, Result)), None)
-        return None if told is None else told / 1e9
+        return suspended_s(self.events)
 
 
 def has_turn(event: Event) -> bool:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from orchestrator.model.event import Sample, parse_event
 from workers.connection.base import DeviceConnection
 from workers.devices.install import run
-from workers.plans.plan_store import StoredPlan
+from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 KEPT_S = 14 * 24 * 3600
 """The age of a checkpoint on a device from which on nobody tries its job again."""

@@ -1,0 +1,220 @@
+"""What every engine keeps to, whoever wrote it: those that ship, and one of a user's own in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import LeaseLost, SetupError, Unsupported
+from orchestrator.model.device import OURS, Api, Device, DeviceFacts, Source
+from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from workers.claim import JobCancelled
+from workers.devices.workstation import CPU_SERIAL
+from workers.engines import Engine, Engines, Host, Work
+
+from .conftest import Wiring
+from .jobs import enrolled, know_phones
+from .test_run import Runner, agents, assignment, here, leftovers, there
+
+__all__ = ["here", "there"]
+
+OWN = Path(__file__).resolve().parents[2] / "own_engines"
+NAMES = ("pocketfarm", "wait", "nap")
+SHAPES: dict[str, tuple[Workload, Workload]] = {
+    "pocketfarm": (Workload(network="lenet"), Workload(network="lenet", seed=2)),
+    "wait": (Workload(wait=0.1), Workload(wait=0.2)),
+    "nap": (Workload(network="lenet"), Workload(network="alexnet")),
+}
+"""Two workloads of each engine that are to be two programs."""
+SAMPLES = 3
+ENDLESS = Sampling(warmup=0, samples=100_000, deadline="4 h")
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
+    return Engines(Host.alone(tmp_path_factory.mktemp("engines")), OWN)
+
+
+def block(name: str, serial: str, sampling: Sampling | None = None, which: int = 0) -> Assignment:
+    given = Sampling(warmup=0, samples=SAMPLES) if sampling is None else sampling
+    options: dict[str, Any] = {} if name == OURS.name else {"engine": name}
+    return assignment(serial, Api.CPU, sampling=given, workload=SHAPES[name][which], **options)
+
+
+def declared(engine: Engine, record: Record) -> None:
+    """Every word of a record is the farm's or its engine's."""
+    words = {str(doubt.code).removeprefix(f"{engine.name}.") for doubt in record.doubts if "." in str(doubt.code)}
+    assert words <= engine.doubts.keys() and all(doubt.remedy for doubt in record.doubts)
+    if record.outcome in (Outcome.KILLED, Outcome.INVALID):
+        assert engine.causes.get(record.cause) is record.outcome
+
+
+def test_a_host_has_these_engines(engines: Engines) -> None:
+    assert sorted(each.name for each in engines) == sorted(NAMES)
+    with pytest.raises(Unsupported, match="it has: pocketfarm, wait, nap"):
+        engines.engine("other", "x")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_block_becomes_a_record(name: str, there: Runner, lab: Wiring, engines: Engines) -> None:
+    """On a virtual phone, in a session: with its samples, its program, and the conditions that held."""
+    record = there(block(name, lab.serial))
+    assert record.outcome in (Outcome.OK, Outcome.INVALID), record.reasons
+    assert len([sample for sample in record.samples if sample.phase == "timed"]) == SAMPLES
+    assert record.provenance.engine == name and record.provenance.program_hash
+    assert {proof.name for proof in record.conditions} >= {"awake", "battery_temp"} and record.state_after
+    declared(engines.engine(name), record)
+    assert Record.model_validate_json(record.model_dump_json()) == record
+    assert leftovers(there, lab.serial) == []
+    told = json.loads(record.model_dump_json())
+    assert ("engine" in told["provenance"]) is (name != OURS.name)
+    told["provenance"]["plan_hash"] = told["provenance"].pop("program_hash")
+    assert Record.model_validate(told) == record, "records of before call it so"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_is_its_hash(name: str, here: Runner, engines: Engines, tmp_path: Path) -> None:
+    """Another host makes the same of the same, and what shapes it makes another."""
+    member = here.bench.fleet.member(CPU_SERIAL)
+
+    def hashed(own: Engines, which: int) -> str:
+        work = Work(block(name, CPU_SERIAL, which=which), member, lambda: None, lambda *_: None)
+        return own.engine(name).prepare(work).program_hash
+
+    one, other = hashed(engines, 0), hashed(engines, 1)
+    assert one and one == hashed(Engines(Host.alone(tmp_path), OWN), 0) and one != other
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cancelled_in_mid_run_nothing_goes_on(name: str, here: Runner) -> None:
+    cancelled = threading.Event()
+    here.at_sample = cancelled.set
+
+    def check() -> None:
+        if cancelled.is_set():
+            raise JobCancelled("cancelled")
+
+    record = here(block(name, CPU_SERIAL, ENDLESS), check)
+    assert (record.outcome, record.cause) == (Outcome.CANCELLED, "cancelled")
+    assert not running(here) and leftovers(here, CPU_SERIAL) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lost_lease_leaves_the_device_alone(name: str, here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command reaches the device once the lease is lost; the next session puts in order what was left."""
+    lost, after = threading.Event(), list[object]()
+    here.at_sample = lost.set
+    connection = type(here.bench.fleet.member(CPU_SERIAL).connection)
+    shell = connection.shell
+
+    def heard(self: Any, argv: Any, **how: Any) -> Any:
+        after.extend([argv] if told.is_set() else [])
+        return shell(self, argv, **how)
+
+    told = threading.Event()
+
+    def check() -> None:
+        if lost.is_set():
+            told.set()
+            raise LeaseLost("superseded", device=CPU_SERIAL)
+
+    monkeypatch.setattr(connection, "shell", heard)
+    with pytest.raises(LeaseLost):
+        here(block(name, CPU_SERIAL, ENDLESS), check)
+    assert told.is_set() and after == []
+    lost.clear()
+    told.clear()
+    assert here(block(name, CPU_SERIAL)).outcome in (Outcome.OK, Outcome.INVALID)
+    assert not running(here)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_killed_by_the_device_is_a_result(name: str, here: Runner, engines: Engines) -> None:
+    def kill() -> None:
+        def strike() -> None:
+            while not done.wait(0.02):
+                for pid in running(here):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+
+        threading.Thread(target=strike, daemon=True).start()
+
+    done = threading.Event()
+    here.at_sample = kill
+    try:
+        record = here(block(name, CPU_SERIAL, ENDLESS))
+    finally:
+        done.set()
+    assert (record.outcome, record.cause) == (Outcome.KILLED, "killed"), record.reasons
+    declared(engines.engine(name), record)
+
+
+def running(runner: Runner) -> list[int]:
+    """Pids of what this process, or an agent of its device, runs there."""
+    return [*agents(runner.bench.fleet.member(CPU_SERIAL).connection.folder), *_own_sleeps()]
+
+
+def _own_sleeps() -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                line = (entry / "cmdline").read_bytes()
+                parents = {os.getpid(), *_children()}
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                if line.startswith(b"sleep\0") and parent in parents:
+                    yield int(entry.name)
+
+
+def _children() -> list[int]:
+    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+def test_a_device_offers_what_can_run_there(engines: Engines) -> None:
+    facts = DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE)
+    known = Device.model_validate({"facts": facts, "state": {"health": "ready"}})
+    assert {each.name for each in engines.offered(facts)} == set(NAMES) and known.engines == (OURS,)
+    assert "engines" not in known.model_dump(), "hosts and farms of before understand each other"
+    lacking = facts.model_copy(update={"tools_missing": ("sleep",)})
+    assert {each.name for each in engines.offered(lacking)} == {*NAMES} - {"wait"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = 1", "has no `ENGINE`"),
+        ("import nothing_of_that_name", "ModuleNotFoundError"),
+        ("from workers.engines.wait.engine import ENGINE", "there is an engine 'wait' already"),
+    ],
+)
+def test_a_file_that_is_no_engine_is_named(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(SetupError, match=told):
+        Engines(Host.alone(tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_supply_is_cut_and_the_meter_measures(name: str, there: Runner, lab: Wiring) -> None:
+    """The record's times are of one clock, whoever measured: a load that the meter saw has an energy."""
+    know_phones(there.bench.settings, lab)
+    enrolled(there.bench.settings, there.bench.fleet.member(lab.serial))
+    given = block(name, lab.serial, Sampling(warmup=0, samples=10, load="2 s", idle="500 ms"))
+    measure = Measure.model_validate({"quantities": ["latency", "power"], "power_source": "model"})
+    conditions = Conditions.model_validate({"supply": "cut"})
+    job = given.job.model_copy(update={"measure": measure, "conditions": conditions})
+    record = there(given.model_copy(update={"job": job}))
+    assert record.outcome in (Outcome.OK, Outcome.INVALID), record.reasons
+    (supply,) = [proof for proof in record.conditions if proof.name == "supply"]
+    assert supply.restored and supply.held.startswith("cut by virtual")
+    (series,) = record.series
+    first, last = record.samples[0], record.samples[-1]
+    assert series.t_ns[0] < first.start_ns and last.start_ns + last.duration_ns < series.t_ns[-1] + 10**9

@@ -1,0 +1,73 @@
+"""Every engine of this host by its name: those of this folder, and those of a folder of one's own (`FARM_ENGINES`)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+
+from orchestrator.errors import SetupError, Unsupported
+from orchestrator.model.device import DeviceFacts, EngineFacts
+
+from .engine import Engine, Host
+
+
+class Engines:
+    """The engines of a host, made once."""
+
+    def __init__(self, host: Host, own: Path | None = None) -> None:
+        """`own`: folder of further engines, each a Python file with `ENGINE`. Raises SetupError."""
+        self._engines: dict[str, Engine] = {}
+        for module in (*_shipped(), *_of_folder(own)):
+            kind = getattr(module, "ENGINE", None)
+            if not (isinstance(kind, type) and issubclass(kind, Engine)):
+                raise SetupError(f"{module.__file__} has no `ENGINE`", remedy="see docs/howto/add-an-engine.md")
+            if kind.name in self._engines:
+                raise SetupError(f"{module.__file__}: there is an engine {kind.name!r} already", remedy="rename it")
+            self._engines[kind.name] = kind(host)
+
+    def __iter__(self) -> Iterator[Engine]:
+        return iter(self._engines.values())
+
+    def engine(self, name: str, serial: str = "") -> Engine:
+        """Raises Unsupported where this host has none of the name."""
+        if name not in self._engines:
+            raise Unsupported(f"its host has no engine `{name}`; it has: {', '.join(self._engines)}", device=serial)
+        return self._engines[name]
+
+    def offered(self, device: DeviceFacts) -> tuple[EngineFacts, ...]:
+        """Return the engines that can run on a device, as its host announces them."""
+        return tuple(EngineFacts(name=each.name, takes=each.takes) for each in self if not each.lacks(device))
+
+
+def _shipped() -> list[ModuleType]:
+    """The folders beside this file: each is an engine's."""
+    parent = __package__ or ""
+    return [
+        import_module(f"{parent}.{each.name}.engine")
+        for each in iter_modules([str(Path(__file__).parent)])
+        if each.ispkg
+    ]
+
+
+def _of_folder(folder: Path | None) -> list[ModuleType]:
+    """Raises SetupError: whatever goes wrong in a file is the file's fault."""
+    if folder is None:
+        return []
+    if not folder.is_dir():
+        raise SetupError(f"FARM_ENGINES: there is no folder {folder}", remedy="name a folder of Python files")
+    found = []
+    for path in sorted(folder.glob("*.py")):
+        spec = spec_from_file_location(f"engine_{path.stem}", path)
+        assert spec is not None and spec.loader is not None
+        module = sys.modules[spec.name] = module_from_spec(spec)  # dataclasses look their module up
+        try:
+            spec.loader.exec_module(module)
+        except Exception as e:
+            raise SetupError(f"{path}: {type(e).__name__}: {e}", remedy="mend the file, or take it away") from e
+        found.append(module)
+    return found

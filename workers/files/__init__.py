@@ -1,0 +1,1 @@
+"""Files by their hash: fetched from the farm, and given to it."""
