@@ -8,6 +8,8 @@ from sqlalchemy import Column, Connection, MetaData, String, Table, insert, insp
 
 from .tables import COUNTERS, METADATA, SCHEMA_VERSION
 
+FIRST_VERSION = 21
+"""The version of release 0.1.0, from which on tables are brought along."""
 REMEDY = "move it aside and start anew, or give another folder with --state (or database with FARM_LEDGER_URL)"
 
 
@@ -34,7 +36,7 @@ def fault(connection: Connection) -> Fault | None:
         return EMPTY
     if version is None and COUNTERS.name in found:
         version = _version(connection)
-    if version is not None and 0 < version < SCHEMA_VERSION:
+    if version is not None and FIRST_VERSION <= version < SCHEMA_VERSION:
         return OUTDATED
     if version != SCHEMA_VERSION:
         return _of_another_version(version)
@@ -95,4 +97,5 @@ def _of_another_version(version: int | None) -> Fault:
     versions = f"its tables have version {version}, this pocketfarm knows {SCHEMA_VERSION}"
     if version > SCHEMA_VERSION:
         return Fault(f"{versions}: a newer pocketfarm wrote it", f"update pocketfarm on this host, or {REMEDY}")
-    return Fault(f"{versions}: an older pocketfarm wrote it", f"read it with the one that wrote it; {REMEDY}")
+    way = "start a farm on it once with the last commit before release 0.1.0 (CHANGELOG.md), which brings it along"
+    return Fault(f"{versions}: a pocketfarm from before release 0.1.0 wrote it", f"{way}; or {REMEDY}")

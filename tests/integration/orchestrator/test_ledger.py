@@ -378,7 +378,10 @@ def changed(path: Path, statement: str) -> str:
     ("statement", "told"),
     [
         ("UPDATE counters SET value = 99 WHERE name = 'schema'", f"version 99, .* knows {SCHEMA_VERSION}: a newer"),
-        ("UPDATE counters SET value = 0 WHERE name = 'schema'", f"version 0, .* knows {SCHEMA_VERSION}: an older"),
+        (
+            "UPDATE counters SET value = 0 WHERE name = 'schema'",
+            f"version 0, .* knows {SCHEMA_VERSION}: a pocketfarm from before",
+        ),
         ("DELETE FROM counters WHERE name = 'schema'", "without a version"),
         ("DROP TABLE counters", "without a version"),
         ("ALTER TABLE device_health DROP COLUMN failed_at", r"lack device_health\.failed_at"),

@@ -1,23 +1,21 @@
-"""A ledger of any version that ever landed is opened, and keeps all that it held; SQLite and PostgreSQL."""
+"""A ledger of an older version is opened, and keeps all that it held, from the first release on; SQLite, PostgreSQL."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from alembic import autogenerate, command, script
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, MetaData, Table, create_engine, insert, select, text
+from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select, text
 
 from orchestrator.errors import SetupError
 from orchestrator.expansion.expand import expand
-from orchestrator.ledger import KeepResult, Ledger, migrations
-from orchestrator.ledger.attempts import record_columns
-from orchestrator.ledger.rows import JobState, block_label, label, pack
+from orchestrator.ledger import KeepResult, Ledger, migrations, schema
 from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
 from orchestrator.model.job import Job
 from tests.servers import private_postgres
@@ -61,109 +59,110 @@ def jobs_of(experiment_id: str, serials: tuple[str, ...], count: str = "all") ->
     return expand(make.many(2, count=count), experiment_id, [make.device(s) for s in serials]).jobs
 
 
-def of_version_1(url: str) -> list[Job]:
-    """A ledger as version 1 wrote it: an experiment with jobs of two devices, one job ended with its record."""
+def filled(url: str) -> list[Job]:
+    """A ledger of this version: an experiment with jobs of two devices, one job ended with its record."""
     every = [*jobs_of("old", ("A", "B"))]
-    with opened(url) as connection:
-        migrations.upgrade(connection, "1")
-        connection.execute(text("DROP TABLE alembic_version"))  # that version did not know it
-        found = MetaData()
-        found.reflect(connection)
-        tables = found.tables
-        spec = make.many(2).model_dump_json()
-        values = {"id": "old", "sequence": 1, "spec": spec, "exclusions": "[]", "submitted_at": 1.0, "served_at": 0.0}
-        connection.execute(insert(tables["experiments"]).values(values))
-        for index, job in enumerate(every):
-            _add_job(connection, tables["jobs"], job, index)
+    with Ledger(url) as ledger:
+        assert ledger.submit("old", make.many(2), tuple(every))
         first = every[0]
-        record = make.record(first, attempt=1, token=1, serial=first.candidates[0])
-        known = {"job_id": first.job_id, "attempt": 1, "token": 1, "serial": first.candidates[0], "host": "lab"}
-        ended = {"ttl_s": 1.0, "started_at": 1.0, "ended_at": 2.0, "outcome": "ok", "cause": ""}
-        connection.execute(insert(tables["attempts"]).values(known | ended))
-        connection.execute(insert(tables["records"]).values(record_columns(record)))
-        done = "UPDATE jobs SET state = 'done', outcome = 'ok', attempts = 1, token = 1 WHERE id = :id"
-        connection.execute(text(done), {"id": first.job_id})
-        connection.execute(text("UPDATE counters SET value = 1 WHERE name <> 'schema'"))
+        assignment = ledger.begin_attempt(first.job_id, first.candidates[0], "lab", 15.0)
+        assert assignment is not None
+        record = make.record(first, attempt=1, token=assignment.token, serial=first.candidates[0])
+        assert ledger.keep(record) is KeepResult.NEW
     return every
 
 
-def _add_job(connection: Connection, table: Table, job: Job, index: int) -> None:
-    start = {"outcome": "", "cause": "", "attempts": 0, "failures": 0, "token": 0, "not_before": 0.0}
-    lane = {"candidates": json.dumps(job.candidates), "candidate_count": len(job.candidates)}
-    names = {
-        "experiment_id": job.experiment_id,
-        "cell_id": job.cell.cell_id,
-        "label": block_label(label(job), job.block),
-    }
-    own = {"id": job.job_id, "sequence": index, "block": job.block, "priority": job.priority, "body": pack(job)}
-    columns = {**names, **own, **lane, **start, "experiment_sequence": 1, "state": JobState.WAITING}
-    connection.execute(insert(table).values(columns))
+NEXT = SCHEMA_VERSION + 1
+SCRIPT = f"""
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision = "{NEXT}", "{SCHEMA_VERSION}"
+def upgrade():
+    op.add_column("jobs", sa.Column("note", sa.String(9), nullable=False, server_default="none"))
+    op.execute("UPDATE counters SET value = {NEXT} WHERE name = 'schema'")
+"""
 
 
-def test_an_old_ledger_keeps_all_that_it_held_and_goes_on(url: str) -> None:
-    every = of_version_1(url)
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Installs a pocketfarm whose tables have one more column than this one's, with the script for it."""
+    scripts = tmp_path / "versions"
+    scripts.mkdir()
+    (scripts / "next.py").write_text(SCRIPT)
+    config_of = migrations.config_of
+
+    def with_next(connection: Connection) -> Config:
+        config = config_of(connection)
+        ours = Path(migrations.__file__).parent / "versions"
+        config.set_main_option("version_locations", f"{ours} {scripts}")
+        config.set_main_option("path_separator", "space")
+        return config
+
+    def install() -> None:
+        monkeypatch.setattr(migrations, "config_of", with_next)
+        monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
+
+    return install
+
+
+def test_an_old_ledger_keeps_all_that_it_held_and_goes_on(url: str, next_version: Callable[[], None]) -> None:
+    every = filled(url)
+    next_version()
     for _ in range(2):  # the second time there is nothing to upgrade
         with Ledger(url) as ledger:
             assert [row.job for row in ledger.jobs("old")] == every
             assert ledger.counts() == {"ok": 1, "waiting": len(every) - 1}
-            assert {w.job_id for w in ledger.waiting()} == {job.job_id for job in every[1:3]}
             assert [record.job_id for record in ledger.records("old")] == [every[0].job_id]
             assert [figures.job_id for figures in ledger.figures("old")] == [every[0].job_id]
             assert dict(ledger.device_counts("old")) == {"A": (1, 2), "B": (0, 2)}
     with Ledger(url) as ledger:
         assignment = ledger.begin_attempt(every[1].job_id, every[1].candidates[0], "lab", 15.0)
         assert assignment is not None and assignment.token == 2
-        record = make.record(assignment.job, attempt=1, token=2, serial=assignment.serial)
-        assert ledger.keep(record) is KeepResult.NEW
         assert ledger.submit("new", make.many(2), jobs_of("new", ("A",)))
     with opened(url) as connection:
-        assert connection.scalar(text("SELECT value FROM counters WHERE name = 'schema'")) == SCHEMA_VERSION
+        assert connection.scalar(text("SELECT value FROM counters WHERE name = 'schema'")) == NEXT
+        assert {*connection.scalars(text("SELECT note FROM jobs"))} == {"none"}
 
 
-@pytest.mark.parametrize("made", ["by_upgrades", "at_once"])
-def test_tables_are_those_that_the_code_declares(url: str, made: str) -> None:
-    if made == "by_upgrades":
-        of_version_1(url)
+def test_tables_are_those_that_the_code_declares(url: str) -> None:
     Ledger(url).close()
     with opened(url) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert autogenerate.compare_metadata(context, METADATA) == []
         assert context.get_current_revision() == str(SCHEMA_VERSION)
+        scripts = script.ScriptDirectory.from_config(migrations.config_of(connection))
+        assert scripts.get_heads() == [str(SCHEMA_VERSION)] and scripts.get_bases() == [str(schema.FIRST_VERSION)]
 
 
-def test_the_version_is_that_of_the_newest_script(tmp_path: Path) -> None:
-    with opened(f"sqlite:///{tmp_path / 'x'}") as connection:
-        assert script.ScriptDirectory.from_config(migrations.config_of(connection)).get_heads() == [str(SCHEMA_VERSION)]
+@pytest.mark.parametrize("version", [1, schema.FIRST_VERSION - 1])
+def test_a_ledger_of_before_the_release_is_refused_with_its_way(url: str, version: int) -> None:
+    filled(url)
+    with opened(url) as connection:
+        connection.execute(text("UPDATE counters SET value = :v WHERE name = 'schema'"), {"v": version})
+    with pytest.raises(SetupError, match=rf"version {version}.*before release 0\.1\.0") as caught:
+        Ledger(url)
+    assert "the last commit before release 0.1.0" in str(caught.value.remedy)
 
 
-def test_an_upgrade_that_is_interrupted_changes_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    every = of_version_1(url)
+def test_an_upgrade_that_is_interrupted_changes_nothing(
+    url: str, next_version: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = filled(url)
+    next_version()
     run = command.upgrade
 
     def broken(*arguments: object) -> None:
         run(*arguments)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "upgrade", broken)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(command, "upgrade", broken)
         Ledger(url)
-    monkeypatch.undo()
     with opened(url) as connection:
-        assert connection.scalar(text("SELECT value FROM counters WHERE name = 'schema'")) == 1
-        assert connection.scalar(text("SELECT count(candidates) FROM jobs")) == len(every)
+        assert connection.scalar(text("SELECT value FROM counters WHERE name = 'schema'")) == SCHEMA_VERSION
+        assert "note" not in {column["name"] for column in inspect(connection).get_columns("jobs")}
     with Ledger(url) as ledger:
         assert [row.job for row in ledger.jobs("old")] == every
-
-
-def test_a_job_that_could_not_be_read_is_still_one_after_the_upgrade(url: str) -> None:
-    every = of_version_1(url)
-    with opened(url) as connection:
-        damaged = {"id": every[1].job_id, "body": b"no zlib"}
-        connection.execute(text("UPDATE jobs SET body = :body WHERE id = :id"), damaged)
-    with Ledger(url) as ledger:
-        assert [row.job for row in ledger.jobs("old")] == [every[0], *every[2:]]
-        assert ledger.begin_attempt(every[1].job_id, "A", "lab", 15.0) is None
-        assert ledger.counts() == {"ok": 1, "failed": 1, "waiting": len(every) - 2}
 
 
 def test_a_waiting_job_takes_little_room(tmp_path: Path) -> None:
@@ -175,8 +174,9 @@ def test_a_waiting_job_takes_little_room(tmp_path: Path) -> None:
     assert file.stat().st_size / jobs <= 300, "bytes a job, 300 phones that may run it included"
 
 
-def test_processes_that_open_an_old_ledger_at_once_all_can(url: str) -> None:
-    every, read = of_version_1(url), []
+def test_threads_that_open_an_old_ledger_at_once_all_can(url: str, next_version: Callable[[], None]) -> None:
+    every, read = filled(url), list[list[Job]]()
+    next_version()
 
     def look() -> None:
         with Ledger(url) as ledger:
