@@ -147,13 +147,15 @@ def test_the_first_experiment_is_one_file() -> None:
 
 
 def test_limits_are_those_of_now() -> None:
-    """What is refused is refused in these words; what does not exist does not."""
-    page = (ROOT / "docs" / "limits.md").read_text()
-    told = re.findall(r"`([^`]+)`\s+\(`([^`]+)`\)\.$", page, re.MULTILINE)
-    assert len(told) == len(re.findall(r"^- ", page, re.MULTILINE)) > 0, "each limit ends with its words and their file"
-    lifted = [words for words, name in told if words not in (ROOT / name).read_text()]
-    absent = re.findall(r"`farm (\w+)`", page.partition("## What does not exist")[2])
-    assert lifted == [] and absent and set(absent) & set(COMMANDS) == set()
+    """Each row quotes words that its file has, in cells of at most 25 words; what does not exist does not."""
+    lines = re.findall(r"^\| (?!what \|)(.+)\|$", (ROOT / "docs" / "limits.md").read_text(), re.MULTILINE)
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    wrong = [row for row in rows if len(row) != 3 or max(len(cell.split()) for cell in row) > 25]
+    told = {row[0]: re.findall(r"`([^`]+)` \(`([^`]+)`\)", row[1]) for row in rows}
+    absent = {name for row in rows for name in re.findall(r"^`farm (\w+)` does not exist$", row[1])}
+    lifted = [what for what, each in told.items() if any(said not in (ROOT / name).read_text() for said, name in each)]
+    assert wrong == lifted == [] and sum(not each for each in told.values()) == len(absent) > 0
+    assert len(told) == len(rows) and absent.isdisjoint(COMMANDS)
 
 
 def test_every_guarantee_names_tests_that_exist() -> None:
