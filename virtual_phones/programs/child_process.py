@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +19,12 @@ from typing import Any
 from .streams import Sink, Source
 
 _BLOCK = 1 << 16
+
+
+def _let_programs_hear_hang_ups() -> None:
+    """Handle SIGHUP where it is ignored, as under nohup: a program would inherit that, and adbd's have the default."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGHUP, lambda *_: None)  # this process goes on, and what it starts has the default
 
 
 class ChildProcess:
@@ -34,6 +42,7 @@ class ChildProcess:
     ) -> None:
         """`has_input`: it is fed, or else its input is empty. `at_end` is called with its pid once it was collected,
         whether or not anybody attends to it still."""
+        _let_programs_hear_hang_ups()
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             words,

@@ -14,7 +14,7 @@ from kernels.ir.expressions import Expression, operands_of, program_of, with_ope
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, readers
 from kernels.ir.programs import in_floats
-from kernels.lower.activation import AT_END, FLOAT_MAX
+from kernels.lower.activation import AT_END
 from kernels.passes.fuse_maps import expression_of, number_of, size_of
 from kernels.passes.prune import prune
 from kernels.passes.rewrite import rebuilt
@@ -106,8 +106,8 @@ def _known(way: Expression) -> tuple[str, dict[str, object]] | None:
     match clipped(exact(way)):
         case (1.0, 0.0, 0.0, high) if isinf(high):
             return "relu", {}
-        case (1.0, 0.0, low, high):
-            return "clip", {"min": max(low, -FLOAT_MAX), "max": min(high, FLOAT_MAX)}
+        case (1.0, 0.0, low, high) if not isinf(low) and not isinf(high):  # infinity passes
+            return "clip", {"min": low, "max": high}
         case (alpha, beta, low, high) if _near(alpha * low + beta, 0.0) and _near(alpha * high + beta, 1.0):
             return "hard_sigmoid", {"alpha": alpha, "beta": beta}
     return None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from farm import nightly as keeper
+from farm.tasks import nightly as keeper
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
 from orchestrator.config import Settings

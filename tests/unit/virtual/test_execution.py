@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+
+import pytest
 
 from tests.waiting import LIMIT_S, eventually
 from virtual_phones.commands import COMMANDS
@@ -85,7 +88,8 @@ def test_what_a_program_reads_and_prints_passes_whole(phone: Phone, seed: int) -
     assert code == 0 and bytes(out.data) == bytes(err.data) == given and slow > 4
 
 
-def test_who_is_hung_up_on_is_collected_all_the_same(phone: Phone) -> None:
+@pytest.mark.parametrize("before", [signal.SIG_DFL, signal.SIG_IGN], ids=["", "under nohup"])
+def test_who_is_hung_up_on_is_collected_all_the_same(phone: Phone, before: signal.Handlers) -> None:
     install(phone, "echo on; exec sleep 100")  # no trap: dash loses a signal that comes while it forks
     out = BytesSink()
 
@@ -101,6 +105,10 @@ def test_who_is_hung_up_on_is_collected_all_the_same(phone: Phone) -> None:
         while phone.own_children:
             await asyncio.sleep(0.01)
 
-    before = set(_children(os.getpid()) or ())
-    asyncio.run(asyncio.wait_for(go(), LIMIT_S))
-    assert set(_children(os.getpid()) or ()) <= before
+    others = set(_children(os.getpid()) or ())
+    kept = signal.signal(signal.SIGHUP, before)
+    try:
+        asyncio.run(asyncio.wait_for(go(), LIMIT_S))
+    finally:
+        signal.signal(signal.SIGHUP, kept)
+    assert set(_children(os.getpid()) or ()) <= others

@@ -210,7 +210,7 @@ def test_auto_takes_the_most_specialised() -> None:
     assert chosen["pointwise"] == "pointwise"
     assert chosen["pointwise_stride"] == "direct"
     assert chosen["depthwise"] == "depthwise"
-    assert chosen["depthwise_twice"] == "window"
+    assert chosen["depthwise_twice"] == "depthwise"
     assert chosen["first_layer"] == "direct"
 
 
