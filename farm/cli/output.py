@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kernels.errors import CompileError
-from orchestrator.errors import FarmError
+from orchestrator.errors import FarmError, SetupError
 
 from .terminal import Terminal
 
@@ -30,6 +30,8 @@ StateOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 
 
+EXPERIMENTS = "Experiments"
+"""The part of the help with the commands on experiments and their results."""
 STANDARD_OUTPUT = "-"
 """The file name that means standard output."""
 UNBOUNDED = 10_000
@@ -130,3 +132,17 @@ def show_error(message: str, remedy: str | None = None, device: str | None = Non
     if remedy:
         text.append(f"\n  remedy: {remedy}", style="default")
     log().print(text, soft_wrap=True)
+
+
+def write_whole(path: Path, content: str | bytes, option: str) -> Path:
+    """Write a file, whole or not at all. Raises SetupError where it cannot be written."""
+    if not path.parent.is_dir():
+        raise SetupError(f"{path}: there is no folder {path.parent}", remedy=f"mkdir -p {path.parent}")
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_bytes(content.encode() if isinstance(content, str) else content)
+        new.replace(path)
+    except OSError as e:
+        new.unlink(missing_ok=True)
+        raise SetupError(f"{path}: cannot be written: {e.strerror}", remedy=f"give another file with {option}") from e
+    return path

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from farm.cli.output import log
-from farm.cli.results.results import write_whole
+from farm.cli.output import log, write_whole
 from kernels.ir.graph import Graph
 from kernels.options import Limits, Options
 from kernels.plan.live_memory import live_memory

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from farm.cli.experiments.experiments import PANEL
-from farm.cli.output import JsonOption, counted, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, counted, out, print_json
 from orchestrator.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(quantize)
+    app.command(rich_help_panel=EXPERIMENTS)(quantize)
 
 
 def quantize(

@@ -23,7 +23,7 @@ from farm.access import (
     user_by,
 )
 from farm.cli import completion
-from farm.cli.output import Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
+from farm.cli.output import EXPERIMENTS, Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
 from orchestrator.errors import ModelFileError, SpecError
 
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
@@ -32,7 +32,6 @@ from .submission import confirm_size, print_submission
 if TYPE_CHECKING:
     from orchestrator.acts import Submission
 
-PANEL = "Experiments"
 TimeoutOption = Annotated[
     str | None,
     typer.Option(
@@ -50,11 +49,11 @@ ExperimentArgument = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(run)
-    app.command(rich_help_panel=PANEL)(status)
-    app.command(rich_help_panel=PANEL)(watch)
-    app.command(rich_help_panel=PANEL)(cancel)
-    app.command(rich_help_panel=PANEL)(retry)
+    app.command(rich_help_panel=EXPERIMENTS)(run)
+    app.command(rich_help_panel=EXPERIMENTS)(status)
+    app.command(rich_help_panel=EXPERIMENTS)(watch)
+    app.command(rich_help_panel=EXPERIMENTS)(cancel)
+    app.command(rich_help_panel=EXPERIMENTS)(retry)
 
 
 def run(

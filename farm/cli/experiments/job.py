@@ -9,9 +9,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import open_ledger, reasons_of, settings_of
-from farm.cli.output import JsonOption, StateOption, out, print_json
-
-from .experiments import PANEL
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.answers import Story
@@ -21,7 +19,7 @@ STYLES = {"ok": "green", "invalid": "yellow", "cancelled": "dim"}
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(job)
+    app.command(rich_help_panel=EXPERIMENTS)(job)
 
 
 def job(

@@ -11,9 +11,7 @@ import typer
 from rich.markup import escape
 
 from farm.access import open_ledger, settings_of
-from farm.cli.output import JsonOption, StateOption, out, print_json
-
-from .experiments import PANEL
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json
 
 if TYPE_CHECKING:
     from orchestrator.ledger import DeadRecord
@@ -30,7 +28,7 @@ group = typer.Typer(
 def register(app: typer.Typer) -> None:
     for command in (show, replay, drop):
         group.command()(command)
-    app.add_typer(group, rich_help_panel=PANEL)
+    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 @group.callback()

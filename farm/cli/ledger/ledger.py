@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from farm.access import find_experiment, open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
 
 from .archives import adopt, archive, prune
 from .check import check
@@ -25,7 +24,7 @@ group = typer.Typer(
 def register(app: typer.Typer) -> None:
     for command in (recompute, check, backup, restore, archive, adopt, prune):
         group.command()(command)
-    app.add_typer(group, rich_help_panel=PANEL)
+    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def recompute(

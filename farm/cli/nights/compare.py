@@ -13,11 +13,20 @@ from rich.text import Text
 
 from farm.access import settings_of
 from farm.cli import completion
-from farm.cli.experiments.experiments import PANEL
 from farm.cli.explain import hint
-from farm.cli.output import JsonOption, StateOption, describe, out, print_json, print_rows, say, show_error
+from farm.cli.output import (
+    EXPERIMENTS,
+    JsonOption,
+    StateOption,
+    describe,
+    out,
+    print_json,
+    print_rows,
+    say,
+    show_error,
+    write_whole,
+)
 from farm.cli.results.pairs import WhereOption, pair, where_of
-from farm.cli.results.results import write_whole
 from orchestrator.errors import FarmError, NoData
 
 if TYPE_CHECKING:
@@ -32,7 +41,7 @@ FileOption = Path | None
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(compare)
+    app.command(rich_help_panel=EXPERIMENTS)(compare)
 
 
 def compare(

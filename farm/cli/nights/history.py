@@ -11,17 +11,15 @@ from rich.markup import escape
 
 from farm.access import open_ledger, settings_of
 from farm.cli import completion
-from farm.cli.experiments.experiments import PANEL
 from farm.cli.explain import hint
-from farm.cli.output import JsonOption, StateOption, out, print_json, say
-from farm.cli.results.results import write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.analysis.history import History
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(history)
+    app.command(rich_help_panel=EXPERIMENTS)(history)
 
 
 def history(

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.access import open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL
 from farm.cli.explain import hint
-from farm.cli.output import JsonOption, StateOption, out, print_json, say
-from farm.cli.results.results import write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
 from orchestrator.errors import NoData
 
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ FAILED = 1
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(morning)
+    app.command(rich_help_panel=EXPERIMENTS)(morning)
 
 
 def morning(

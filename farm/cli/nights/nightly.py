@@ -12,8 +12,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, site_of, user_by
-from farm.cli.experiments.experiments import PANEL
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_done
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say, show_done
 from orchestrator.errors import FarmError, NoData, SpecError
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def register(app: typer.Typer) -> None:
     for command in (run, schedule, unschedule, status):
         group.command()(command)
     group.command("list")(listed)
-    app.add_typer(group, rich_help_panel=PANEL)
+    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def run(

@@ -10,10 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from farm.access import open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL
 from farm.cli.measured import find_measured
-from farm.cli.output import JsonOption, StateOption, out, print_json, say
-from farm.cli.results.results import write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
 from orchestrator.errors import Unsupported
 
 from .tables import runs_table, show_kept
@@ -59,7 +57,7 @@ def register(app: typer.Typer) -> None:
     group.command()(run)
     group.command("list")(listed)
     group.command()(show)
-    app.add_typer(group, rich_help_panel=PANEL)
+    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 def run(

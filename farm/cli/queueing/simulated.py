@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from farm.cli.output import print_json, say
-from farm.cli.results.results import write_whole
+from farm.cli.output import print_json, say, write_whole
 
 from .tables import capacity_line, curve, policies_table, show_measured
 

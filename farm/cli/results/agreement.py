@@ -8,10 +8,10 @@ import typer
 from rich.text import Text
 
 from farm.access import LATEST, labels_of, open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL, ExperimentArgument
+from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
 from orchestrator.errors import NoData
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ HOW = "docs/howto/agreement-of-predictions.md"
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(agreement)
+    app.command(rich_help_panel=EXPERIMENTS)(agreement)
 
 
 def agreement(

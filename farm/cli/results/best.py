@@ -9,10 +9,10 @@ import typer
 from rich.markup import escape
 
 from farm.access import LATEST, open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL, ExperimentArgument
+from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
-from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say
 from orchestrator.errors import NoData
 
 from .pairs import WhereOption, where_of
@@ -25,7 +25,7 @@ LAYER = "layer"
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(best)
+    app.command(rich_help_panel=EXPERIMENTS)(best)
 
 
 def best(

@@ -8,15 +8,14 @@ from typing import Annotated, Literal
 
 import typer
 
-from farm.cli.experiments.experiments import PANEL
-from farm.cli.output import JsonOption, counted, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, counted, log, out, print_json
 from orchestrator.errors import ModelFileError
 
 ChannelsWord = Literal["rgb", "bgr", "gray"]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(dataset)
+    app.command(rich_help_panel=EXPERIMENTS)(dataset)
 
 
 def dataset(

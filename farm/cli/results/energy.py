@@ -11,11 +11,8 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from farm.cli.experiments.experiments import PANEL
 from farm.cli.explain import hint
-from farm.cli.output import JsonOption, log, out, print_json
-
-from .results import write_whole
+from farm.cli.output import EXPERIMENTS, JsonOption, log, out, print_json, write_whole
 
 if TYPE_CHECKING:
     from orchestrator.exchange.power_traces import Recording, Told
@@ -28,7 +25,7 @@ TITLES = {"baseline_power_w": "baseline", "load_power_w": "load", "net_power_w":
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(energy)
+    app.command(rich_help_panel=EXPERIMENTS)(energy)
 
 
 def energy(

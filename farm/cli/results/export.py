@@ -11,9 +11,9 @@ from typing import IO, Annotated, Literal
 import typer
 
 from farm.access import LATEST, labels_of, open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL, ExperimentArgument
+from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_measured, tell_pruned
-from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
+from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
 from orchestrator.errors import SetupError
 
 Form = Literal["parquet", "csv", "json"]
@@ -21,7 +21,7 @@ What = Literal["samples", "layers", "power", "predictions"]
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(export)
+    app.command(rich_help_panel=EXPERIMENTS)(export)
 
 
 def export(

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from farm.access import open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL
-from farm.cli.output import JsonOption, StateOption, log, out, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json
 
 group = typer.Typer(
     name="import",
@@ -22,7 +21,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     group.command()(samples)
-    app.add_typer(group, rich_help_panel=PANEL)
+    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 @group.callback()

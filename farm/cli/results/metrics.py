@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.access import open_database, settings_of
-from farm.cli.experiments.experiments import PANEL
-from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
+from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
 from orchestrator.errors import SetupError
 
 from .pairs import pair
@@ -43,7 +42,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     group.command()(backfill)
-    app.add_typer(group, rich_help_panel=PANEL)
+    app.add_typer(group, rich_help_panel=EXPERIMENTS)
 
 
 @group.callback()

@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from farm.access import LATEST, open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL, ExperimentArgument
+from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_measured
-from farm.cli.output import JsonOption, StateOption, log, print_json
+from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, print_json
 
 from .results import gather
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(plot)
+    app.command(rich_help_panel=EXPERIMENTS)(plot)
 
 
 def plot(

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from farm.access import LATEST, labels_of, open_ledger, settings_of
-from farm.cli.experiments.experiments import PANEL, ExperimentArgument
+from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured, tell_pruned
-from farm.cli.output import STANDARD_OUTPUT, JsonOption, StateOption, log, out, print_json, say
-from orchestrator.errors import ModelFileError, SetupError
+from farm.cli.output import (
+    EXPERIMENTS,
+    STANDARD_OUTPUT,
+    JsonOption,
+    StateOption,
+    log,
+    out,
+    print_json,
+    say,
+    write_whole,
+)
+from orchestrator.errors import ModelFileError
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings
@@ -22,8 +32,8 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command(rich_help_panel=PANEL)(results)
-    app.command(rich_help_panel=PANEL)(report)
+    app.command(rich_help_panel=EXPERIMENTS)(results)
+    app.command(rich_help_panel=EXPERIMENTS)(report)
 
 
 def results(
@@ -115,17 +125,3 @@ def write_html(content: Content, ledger: Ledger, path: Path) -> Path:
     from orchestrator.report.gathering import report_page
 
     return write_whole(path, report_page(content, ledger), "-o")
-
-
-def write_whole(path: Path, content: str | bytes, option: str) -> Path:
-    """Write a file, whole or not at all. Raises SetupError where it cannot be written."""
-    if not path.parent.is_dir():
-        raise SetupError(f"{path}: there is no folder {path.parent}", remedy=f"mkdir -p {path.parent}")
-    new = path.with_name(path.name + ".new")
-    try:
-        new.write_bytes(content.encode() if isinstance(content, str) else content)
-        new.replace(path)
-    except OSError as e:
-        new.unlink(missing_ok=True)
-        raise SetupError(f"{path}: cannot be written: {e.strerror}", remedy=f"give another file with {option}") from e
-    return path
