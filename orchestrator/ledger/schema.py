@@ -91,6 +91,11 @@ def _version(connection: Connection) -> int | None:
     return counted
 
 
+def fault_of(version: int | None) -> Fault | None:
+    """None where tables of this version can be used, or brought to this one."""
+    return None if version is not None and FIRST_VERSION <= version <= SCHEMA_VERSION else _of_another_version(version)
+
+
 def _of_another_version(version: int | None) -> Fault:
     if version is None:
         return Fault("it holds tables of the ledger's names without a version: another program's, or damaged")

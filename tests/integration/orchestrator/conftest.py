@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from alembic.config import Config
 from redis import Redis
+from sqlalchemy import Connection
 
 from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
+from orchestrator.ledger import migrations, schema
+from orchestrator.ledger.tables import SCHEMA_VERSION
 from tests.servers import RedisServer, private_postgres
 from workers.spool import Spool
 
@@ -58,3 +62,36 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'deep' / 'ledger.sqlite'}"
     return ledgers.empty_database(request.getfixturevalue("postgres"))
+
+
+NEXT = SCHEMA_VERSION + 1
+SCRIPT = f"""
+import sqlalchemy as sa
+from alembic import op
+revision, down_revision = "{NEXT}", "{SCHEMA_VERSION}"
+def upgrade():
+    op.add_column("jobs", sa.Column("note", sa.String(9), nullable=False, server_default="none"))
+    op.execute("UPDATE counters SET value = {NEXT} WHERE name = 'schema'")
+"""
+
+
+@pytest.fixture
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Installs a pocketfarm whose tables have one more column than this one's, with the script for it."""
+    scripts = tmp_path / "versions"
+    scripts.mkdir()
+    (scripts / "next.py").write_text(SCRIPT)
+    config_of = migrations.config_of
+
+    def with_next(connection: Connection) -> Config:
+        config = config_of(connection)
+        ours = Path(migrations.__file__).parent / "versions"
+        config.set_main_option("version_locations", f"{ours} {scripts}")
+        config.set_main_option("path_separator", "space")
+        return config
+
+    def install() -> None:
+        monkeypatch.setattr(migrations, "config_of", with_next)
+        monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
+
+    return install

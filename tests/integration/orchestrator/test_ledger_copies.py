@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.errors import SetupError
 from orchestrator.ledger import KeepResult, Ledger
+from orchestrator.ledger.schema import FIRST_VERSION
 from orchestrator.ledger.upkeep import copies
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.integration.orchestrator import ledgers
-from tests.integration.orchestrator.test_migrations import of_version_1
+from tests.integration.orchestrator.test_migrations import filled
 from workers.spool import Spool
 
 
@@ -126,19 +128,24 @@ def test_what_is_no_whole_copy_changes_nothing(tmp_path: Path) -> None:
         copy.write_bytes(content)
         with pytest.raises(SetupError):
             copies.restore(url, copy, tmp_path)
-    with closing(sqlite3.connect(copy.with_name("newer"))) as connection:
-        connection.executescript(
-            "CREATE TABLE counters (name, value); INSERT INTO counters VALUES ('schema', 999), ('token', 1);"
-            "CREATE TABLE experiments (a); CREATE TABLE jobs (a); CREATE TABLE records (a);"
-        )
-    with pytest.raises(SetupError, match="version 999"):
-        copies.restore(url, copy.with_name("newer"), tmp_path)
+    for version in (999, FIRST_VERSION - 1):
+        other = tmp_path.parent / f"{tmp_path.name}-{version}"
+        with closing(sqlite3.connect(other)) as connection:
+            connection.executescript(
+                f"CREATE TABLE counters (name, value); INSERT INTO counters VALUES ('schema', {version}), ('token', 1);"
+                "CREATE TABLE experiments (a); CREATE TABLE jobs (a); CREATE TABLE records (a);"
+            )
+        with pytest.raises(SetupError, match=f"version {version}"):
+            copies.restore(url, other, tmp_path)
     assert file.read_bytes() == kept and not list(tmp_path.glob("*.restoring*")) + list(tmp_path.glob("*before*"))
 
 
-def test_an_old_copy_is_upgraded_and_a_damaged_ledger_is_set_aside(tmp_path: Path) -> None:
+def test_an_old_copy_is_upgraded_and_a_damaged_ledger_is_set_aside(
+    tmp_path: Path, next_version: Callable[[], None]
+) -> None:
     old, file = tmp_path / "old.sqlite", tmp_path / "ledger.sqlite"
-    jobs = of_version_1(f"sqlite:///{old}")
+    jobs = filled(f"sqlite:///{old}")
+    next_version()
     file.write_bytes(b"damaged" * 1000)
     put_back = copies.restore(f"sqlite:///{file}", old, tmp_path)
     assert put_back.before is not None and put_back.before.read_bytes() == b"damaged" * 1000

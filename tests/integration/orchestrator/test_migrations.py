@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from alembic import autogenerate, command, script
-from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select, text
 
@@ -20,6 +19,8 @@ from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
 from orchestrator.model.job import Job
 from tests.servers import private_postgres
 from tests.unit.orchestrator import make
+
+from .conftest import NEXT
 
 SERIALS = tuple(f"R58M{n:08d}" for n in range(300))
 """As long as real ones, and more of them than an index of PostgreSQL could hold in one row."""
@@ -70,39 +71,6 @@ def filled(url: str) -> list[Job]:
         record = make.record(first, attempt=1, token=assignment.token, serial=first.candidates[0])
         assert ledger.keep(record) is KeepResult.NEW
     return every
-
-
-NEXT = SCHEMA_VERSION + 1
-SCRIPT = f"""
-import sqlalchemy as sa
-from alembic import op
-revision, down_revision = "{NEXT}", "{SCHEMA_VERSION}"
-def upgrade():
-    op.add_column("jobs", sa.Column("note", sa.String(9), nullable=False, server_default="none"))
-    op.execute("UPDATE counters SET value = {NEXT} WHERE name = 'schema'")
-"""
-
-
-@pytest.fixture
-def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Installs a pocketfarm whose tables have one more column than this one's, with the script for it."""
-    scripts = tmp_path / "versions"
-    scripts.mkdir()
-    (scripts / "next.py").write_text(SCRIPT)
-    config_of = migrations.config_of
-
-    def with_next(connection: Connection) -> Config:
-        config = config_of(connection)
-        ours = Path(migrations.__file__).parent / "versions"
-        config.set_main_option("version_locations", f"{ours} {scripts}")
-        config.set_main_option("path_separator", "space")
-        return config
-
-    def install() -> None:
-        monkeypatch.setattr(migrations, "config_of", with_next)
-        monkeypatch.setattr(schema, "SCHEMA_VERSION", NEXT)
-
-    return install
 
 
 def test_an_old_ledger_keeps_all_that_it_held_and_goes_on(url: str, next_version: Callable[[], None]) -> None:

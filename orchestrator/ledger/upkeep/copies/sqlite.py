@@ -11,7 +11,7 @@ from urllib.parse import quote
 from sqlalchemy.engine import make_url
 
 from orchestrator.errors import ServiceDown, SetupError
-from orchestrator.ledger.tables import SCHEMA_VERSION
+from orchestrator.ledger import schema
 
 from .facts import Facts
 
@@ -52,9 +52,8 @@ def facts(file: Path) -> Facts:
         raise SetupError(f"{file} is no whole ledger: {e.args[0]}", remedy="take an older copy") from e
     if wrong:
         raise SetupError(f"{file} is damaged: {'; '.join(wrong)}", remedy="take an older copy")
-    if found.version is not None and found.version > SCHEMA_VERSION:
-        what = f"{file} has tables of version {found.version}, this pocketfarm knows {SCHEMA_VERSION}"
-        raise SetupError(what, remedy="update pocketfarm here")
+    if (fault := schema.fault_of(found.version)) is not None:
+        raise SetupError(f"{file} cannot be used: {fault.what}", remedy=fault.remedy)
     return found
 
 
