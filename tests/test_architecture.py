@@ -121,7 +121,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "virtual_phones.shell": ("interpreter", "releases", "table"),
     "virtual_phones.simulation": (),
 }
-"""What others import of a room, "" for the room itself: all else is its inside."""
+"""The names that others import of a room, "" for the room itself: all else is its inside."""
 
 NAMES_ON_A_FLOOR = 15
 _CROWDED = {

@@ -44,7 +44,7 @@ def celery(farm: RunningFarm, *words: str) -> list[str]:
 
 
 def asked(farm: RunningFarm, what: str) -> dict[str, list[dict[str, Any]]]:
-    """What `celery inspect` prints."""
+    """Return the output of `celery inspect`."""
     said = subprocess.run(
         celery(farm, "inspect", what, "--json", "--timeout", "5"), capture_output=True, text=True, env=of(farm)
     )

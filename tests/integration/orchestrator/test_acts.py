@@ -113,7 +113,7 @@ FINE: dict[str, Args] = {
     "schedule suite": of("s", "s.yaml", "0 2 * * *", b"{}", CLOCK),
     "unschedule suite": of("scheduled"),
 }
-"""What each act can do on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
+"""The deeds of each act on the stage. `restore` is of phones: tests/integration/farm/test_devices.py."""
 REFUSED: dict[str, Args] = {
     "submit": of(make.experiment(name="new", devices=make.DeviceChoice(where='serial == "Z"')), Path()),
     "cancel": of("running", "nothing"),
@@ -127,7 +127,7 @@ REFUSED: dict[str, Args] = {
     "unschedule suite": of("s"),
 }
 NOTHING: dict[str, Args] = {"cancel": of("failed"), "retry": of("running"), "restore": of()}
-"""What is no error, and changes nothing."""
+"""Acts that are no error, and change nothing."""
 
 
 @pytest.mark.parametrize("act", sorted(ACTS.keys() - {"restore"}))

@@ -1,4 +1,4 @@
-"""What every engine keeps to, whoever wrote it: those that ship, and one of a user's own in one file."""
+"""The rules that every engine keeps to, whoever wrote it: those that ship, and one of a user's own in one file."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_host_has_these_engines(engines: Engines) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_block_becomes_a_record(name: str, there: Runner, lab: Wiring, engines: Engines) -> None:
-    """On a virtual phone, in a session: with its samples, its program, and the conditions that held."""
+    """A run in a session has its samples, its program, and the conditions that held."""
     record = there(block(name, lab.serial))
     assert record.outcome in (Outcome.OK, Outcome.INVALID), record.reasons
     assert len([sample for sample in record.samples if sample.phase == "timed"]) == SAMPLES

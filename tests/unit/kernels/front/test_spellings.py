@@ -62,7 +62,7 @@ def test_a_network_ends_in_the_same_steps_whoever_wrote_it(name: str, seed: int,
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_computes_the_same(name: str, seed: int, tmp_path: Path) -> None:
-    """Of all its files one, drawn at random, through OpenCL."""
+    """One of all its files, drawn at random, agrees through OpenCL."""
     files, rng = spellings(name, seed, tmp_path), np.random.default_rng([seed, 1, zlib.crc32(name.encode())])
     port = onnx.load(files[0]).graph.input[0]
     x = rng.standard_normal([each.dim_value for each in port.type.tensor_type.shape.dim]).astype(np.float32)
