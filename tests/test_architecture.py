@@ -346,7 +346,7 @@ USE_OUR_ENGINE = ("workers.tuning", "workers.serving", "workers.infer", "workers
 
 
 def test_an_engine_is_met_at_its_door() -> None:
-    """Who runs, keeps and shows blocks knows `workers.engines` alone, and no engine knows another."""
+    """Runners, keepers and pages of blocks know `workers.engines` alone, and no engine knows another."""
     wrong = [
         f"{module.where}:{each.line} imports {each.target}"
         for module in MODULES.values()

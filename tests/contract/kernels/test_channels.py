@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Dispatch, Plan
@@ -95,3 +96,16 @@ def test_other_devices_make_rows_of_an_image_first(agent: Agent, api: Backend, s
     assert found["row_norm"] == 2
     assert bool(found["turn_vectors"]) != cpu_device
     assert not found["row_norm_image"]
+
+
+def test_heads_that_a_function_reads_behind_their_transposition_are_written_in_place(shaders: Path) -> None:
+    """As LeViT has it: attention, its heads side by side, an activation, a dense layer."""
+    build, shape = Builder(), (1, 4, 16, 8)
+    q, k, v = (build.input(*shape, name=name) for name in "qkv")
+    turned = build.node("transpose", [k], (1, 4, 8, 16), perm=(0, 1, 3, 2))
+    scores = build.node("softmax", [build.node("matmul", [q, turned], (1, 4, 16, 16))], (1, 4, 16, 16), axis=3)
+    heads = build.node("transpose", [build.node("matmul", [scores, v], shape)], (1, 16, 4, 8), perm=(0, 2, 1, 3))
+    rows = build.node("reshape", [heads], (1, 16, 32), shape=(1, 16, 32))
+    graph = build.outputs(_dense(build, build.node("hard_swish", [rows], (1, 16, 32)), 24))
+    found = kernels(compile_graph(graph, Options("opencl"), DESKTOP, spirv_cache=shaders).plan)
+    assert found["attention"] == 1 and not {name for name in found if "transpose" in name or "pack" in name}
