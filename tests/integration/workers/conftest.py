@@ -49,10 +49,10 @@ class Wiring:
         mending.disconnect(self.server, self.address)
 
     def mend(self) -> None:
-        """Undo whatever a test left: a dead server, faults, claims, a phone that is away, others that are connected."""
+        """Undo whatever a test left: a dead server, faults, claims, runs, a phone that is away, others connected."""
         mending.mend(self.adb, self.phones.control, [self.address])
-        claims, journal = f"{FOLDER}/{owner.FOLDER}", f"{FOLDER}/{ON_PHONE}"  # of a host that a test has killed
-        self.connection.shell(["rm", "-rf", claims, journal])
+        left = (owner.FOLDER, ON_PHONE, "runs")  # by a host that a test has killed
+        self.connection.shell(["rm", "-rf", *(f"{FOLDER}/{name}" for name in left)])
 
 
 @pytest.fixture(scope="session")
