@@ -36,7 +36,8 @@ from workers.connection.local import LocalConnection
 from workers.devices.device_lock import device_lock
 from workers.devices.fleet import Member
 from workers.devices.workstation import enrol_workstation
-from workers.engines.pocketfarm.measure import Block, measure, raise_for
+from workers.engines.agent import raise_for
+from workers.engines.pocketfarm.measure import Block, measure
 from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.power import Bench, choose_source
 

@@ -57,7 +57,18 @@ FLOORS: dict[str, tuple[str, ...]] = {
         *("replay", "profile", "adb", "hardware", "system", "phone", "programs", "shell", "commands"),
         *("faults", "control", "server", "simulation", "launch", "__main__"),
     ),
-    "device_agent/src": ("system", "journal", "device", "plan", "ordering", "telemetry", "backends", "run", "main"),
+    "device_agent/src": (
+        "system",
+        "journal",
+        "process",
+        "device",
+        "plan",
+        "ordering",
+        "telemetry",
+        "backends",
+        "run",
+        "main",
+    ),
 }
 """The rooms of each house from the ground up: none imports a room above it."""
 
@@ -137,7 +148,7 @@ _CROWDED = {
         *(f"orchestrator/{room}" for room in ("exchange/power_traces", "scheduling")),
     ),
     16: (
-        *("device_agent/src/backends/cpu/nc16", "device_agent/src/system"),
+        "device_agent/src/backends/cpu/nc16",
         *("farm/cli", "orchestrator/report/charts", "workers"),
     ),
 }
@@ -203,7 +214,7 @@ ONLY_IN_THE_AGENTS: dict[str, tuple[str, ...]] = {
     r"\bstd::thread\(|\bstd::async\b|\bpthread_create\b|\.emplace_back\(\[": ("system/thread.h",),
     r"\bthrow\b": ("system/json_reader.h",),
     r"\bstd::sto(i|l|ll|ul|ull|f|d|ld)\(": (),
-    r"(?<!\w)(std::)?(abort|exit|quick_exit)\(|::_exit\(": ("main.cc",),
+    r"(?<!\w)(std::)?(abort|exit|quick_exit)\(|::_exit\(": ("main.cc", "process/child.cc"),
     r"\bstd::terminate\b": ("system/thread.h",),
     r"\bthread_local\b|\b__thread\b": (),
 }
@@ -340,7 +351,7 @@ def test_people_act_in_one_place() -> None:
     ]
 
 
-ENGINES, OURS = "workers.engines", "workers.engines.pocketfarm"
+ENGINES, OURS, DRIVEN = "workers.engines", "workers.engines.pocketfarm", "workers.engines.agent"
 USE_OUR_ENGINE = ("workers.tuning", "workers.serving", "workers.infer", "workers.enrolment", "farm.cli")
 """They tune, serve, infer and enrol with our own engine, outside the queue's way."""
 
@@ -362,7 +373,8 @@ def _may_meet(target: str) -> tuple[str, ...]:
     engine = ".".join(target.split(".")[:3])
     if MODULES[engine].path.name != "__init__.py":
         return (ENGINES,)
-    return (engine, *(USE_OUR_ENGINE if engine == OURS else ()))
+    others = USE_OUR_ENGINE if engine in (OURS, DRIVEN) else ()
+    return (ENGINES if engine == DRIVEN else engine, *others)
 
 
 def test_a_slow_package_is_imported_where_it_is_used() -> None:

@@ -26,7 +26,8 @@ from .devices.device_lock import device_lock
 from .devices.fleet import Member
 from .devices.workstation import CPU_SERIAL, enrol_workstation
 from .engines import Report, runs_on
-from .engines.pocketfarm.measure import Block, Measurement, measure, raise_for
+from .engines.agent import raise_for
+from .engines.pocketfarm.measure import Block, Measurement, measure
 from .engines.pocketfarm.measure.replan import run_within_limits
 from .engines.pocketfarm.plans.compiler_options import limits_of
 from .engines.pocketfarm.plans.kernel_limits import KernelLimits

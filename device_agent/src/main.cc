@@ -12,14 +12,16 @@
 #include "system/args.h"
 #include "run/burn.h"
 #include "system/clock.h"
-#include "run/detach.h"
+#include "process/child.h"
+#include "process/detach.h"
+#include "run/exec.h"
 #include "device/environment.h"
 #include "journal/journal.h"
 #include "run/probe.h"
 #include "run/runner.h"
 #include "run/serve.h"
-#include "system/stop.h"
-#include "system/watchdog.h"
+#include "process/stop.h"
+#include "process/watchdog.h"
 
 namespace pocketfarm {
 namespace {
@@ -90,7 +92,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
   try {
     if (args.command == "run") return finish_run(run_plan(args, environment, journal, watchdog), journal);
     const int64_t start_ns = boottime_ns(), slept_ns = suspended_ns(environment.sysroot);
-    const auto act = args.command == "burn" ? burn : args.command == "serve" ? serve : probe;
+    const auto act = args.command == "burn" ? burn : args.command == "serve" ? serve : args.command == "exec" ? exec_program : probe;
     const Result<int> done = act(args, environment, journal, watchdog);
     const int64_t ran_ns = boottime_ns() - start_ns, suspended = suspended_ns(environment.sysroot) - slept_ns;
     finish_run(done ? Result<Ran>(Ran{*done, ran_ns, suspended}) : done.error(), journal);
@@ -99,7 +101,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
   }
 }
 
-// `probe`, `run`, `serve` and `burn`. Drivers may crash or hang in their exit handlers: the process ends without running those.
+// `probe`, `run`, `exec`, `serve` and `burn`. Drivers may crash or hang in their exit handlers: the process ends without running those.
 [[noreturn]] void measure(const Args& args) {
   Watchdog::block_signals();
   static Journal journal;
@@ -117,7 +119,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
     }
     if (*child > 0) {
       journal.print(JsonObject().set("pid", *child));
-      if (args.command == "run") detached.linger();
+      if (args.command == "run" || args.command == "exec") detached.linger();
       ::_exit(0);
     }
   }
@@ -131,6 +133,7 @@ void execute(const Args& args, const Environment& environment, Journal& journal,
   }
   Watchdog watchdog([](const Error& error) {
     journal.finish(error);
+    kill_child();
     ::_exit(journal.exit_code());
   });
   execute(args, environment, journal, watchdog);

@@ -17,6 +17,7 @@ from orchestrator.model.axes import AXES, ENGINE, FRAMES, SIDE
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
+from orchestrator.model.experiment.engine_settings import Printed
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -46,6 +47,7 @@ class _Point:
     agent: dict[str, str] = field(default_factory=dict)
     driver: str = ""
     driver_sha256: str = ""
+    printed: Printed | None = None
 
     def on(self, name: str, side: Side) -> _Point:
         """The same on a side."""
@@ -64,6 +66,7 @@ class _Point:
             side.agent_sha256,
             side.driver or "",
             side.driver_sha256 or "",
+            self.printed,
         )
 
     @property
@@ -74,7 +77,7 @@ class _Point:
             del used[ENGINE.name]
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
-            driver=self.driver, driver_sha256=self.driver_sha256,
+            driver=self.driver, driver_sha256=self.driver_sha256, printed=self.printed,
         )  # fmt: skip
 
     @property
@@ -84,12 +87,13 @@ class _Point:
     @property
     def conflict(self) -> str:
         """Return why its options cannot run together; empty where they can."""
-        return axes.conflict(self.backend, self.options)
+        return "" if self.workload.command else axes.conflict(self.backend, self.options)
 
     @property
     def unused(self) -> dict[str, str]:
         """Its options that make no difference, each with the reason."""
-        return axes.unused(self.backend, self.options)
+        named = self.workload.placeholders if self.workload.command else None
+        return axes.unused(self.backend, self.options, named)
 
 
 def size(experiment: Experiment) -> int:
@@ -98,6 +102,9 @@ def size(experiment: Experiment) -> int:
     fixed = len(matrix.network or ("",)) * len(matrix.precision) * sampling.blocks
     sides = 1 if experiment.sides is None else 2
     listed = _options(experiment)
+    if experiment.workload.command is not None:
+        meant = axes.of_command(experiment.workload.placeholders)
+        return sides * fixed * prod(len(values) for name, values in listed.items() if name in meant)
     engines = listed.pop(ENGINE.name, (ENGINE.default,))
     blocks = sides * fixed * sum(_choices(api, engine, listed) for api in matrix.backend for engine in engines)
     return blocks + run_order.canaries(blocks, sampling.canary)
@@ -240,10 +247,10 @@ def _workloads(experiment: Experiment) -> list[Workload]:
 
 
 def _points(experiment: Experiment) -> Iterator[_Point]:
-    options = _options(experiment)
+    options, printed = _options(experiment), experiment.engine.result if experiment.engine else None
     lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
     for workload, backend, precision, *values in product(*lists):
-        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)))
+        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)), printed=printed)
         yield from [point] if experiment.sides is None else [point.on(*named) for named in experiment.sides]
 
 

@@ -169,8 +169,8 @@ FRAMES = Axis(name="frames", help="frames of a sample", default=1, type=int, at_
 
 ENGINE = Axis(
     name="engine",
-    help="what prepares and runs the program: `pocketfarm`, our own; `wait`, which runs nothing and takes the time "
-    "that `workload.wait` says; or another that the device's host has",
+    help="what prepares and runs the program: `pocketfarm`, our own; `command`, which runs `workload.command`; `wait`, "
+    "which takes the time of `workload.wait` and runs nothing; or another that the device's host has",
     default=OURS.name,
     refuse=_engine_conflict,
     at_run=True,
@@ -209,8 +209,11 @@ def conflict(backend: str, options: Mapping[str, Any]) -> str:
     return next(filter(None, reasons), "")
 
 
-def unused(backend: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Options that make no difference beside the others on a backend, each with its reason."""
+def unused(backend: str, options: Mapping[str, Any], named: frozenset[str] | None = None) -> dict[str, str]:
+    """Options that make no difference beside the others on a backend, each with its reason. `named`: those that a
+    command has in braces."""
+    if named is not None:
+        return {name: f"the command has no {{{name}}}" for name in options.keys() & AXES.keys() - of_command(named)}
     full = settings(_meant(backend, options))
     engine = options.get(ENGINE.name, ENGINE.default)
     reasons = {
@@ -219,6 +222,11 @@ def unused(backend: str, options: Mapping[str, Any]) -> dict[str, str]:
         if name in AXES
     }
     return {name: reason for name, reason in reasons.items() if reason}
+
+
+def of_command(named: frozenset[str]) -> frozenset[str]:
+    """Return the axes that mean something with a command that has these names in braces."""
+    return named | OF_EVERY_ENGINE - {"batch"}
 
 
 def has_axis(engine: str, name: str) -> bool:

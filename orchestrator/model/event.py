@@ -29,7 +29,7 @@ class Hello(_Event):
     event: Literal["hello"] = "hello"
     schema_version: Literal[1] = 1
     agent_version: str
-    command: Literal["probe", "run", "burn", "serve"]
+    command: Literal["probe", "run", "exec", "burn", "serve"]
     pid: int
     marker: str = ""
     """The job marker given on the command line; a stale agent is found and ended by it."""
@@ -107,6 +107,43 @@ class Sample(_Event):
     """Mean over the samples that the epoch saw; null where it is not finite."""
     error: float | None = Field(default=None, ge=0, le=1, exclude_if=_is_absent)
     """Share of wrong answers, where there are answers."""
+
+
+class Line(_Event):
+    """One line that somebody else's program printed; `t_ns` is when it came."""
+
+    event: Literal["line"] = "line"
+    index: int = Field(ge=0)
+    """The run of the program, with `phase`, as its sample has it."""
+    phase: Literal["warmup", "timed"]
+    stream: Literal["stdout", "stderr"]
+    text: str
+    whole: bool = True
+    """False: the program ended, or printed 256 KiB, in the middle of it."""
+
+
+class Process(_Event):
+    """One run of somebody else's program is over."""
+
+    event: Literal["process"] = "process"
+    index: int = Field(ge=0)
+    phase: Literal["warmup", "timed"]
+    pid: int
+    start_ns: int
+    end_ns: int
+    status: int
+    """Its exit status; of no meaning where a signal ended it."""
+    signal: int = Field(ge=0)
+    """The signal that ended it; 0: none did."""
+    user_ns: int = Field(ge=0)
+    """Time of the processor, with the children that it waited for."""
+    system_ns: int = Field(ge=0)
+    peak_rss_bytes: int = Field(ge=0)
+    """Largest resident memory of any of these processes."""
+    cpus: tuple[int, ...] = ()
+    """Cores that it may use, as the kernel says; of a virtual phone the host's."""
+    dropped_bytes: int = Field(default=0, ge=0)
+    """Output of the block so far that the journal left out: it keeps 256 KiB."""
 
 
 class Checkpoint(_Event):
@@ -210,7 +247,8 @@ class Sampler(_Event):
 
 
 class Memory(_Event):
-    """Memory of the agent; the figures have different meanings and are never added up."""
+    """Memory of the agent; the figures have different meanings and are never added up. Of somebody else's program all
+    are the largest resident memory of one of its processes."""
 
     event: Literal["memory"] = "memory"
     device_bytes: int = Field(ge=0)
@@ -275,7 +313,8 @@ class Error(_Event):
     event: Literal["error"] = "error"
     code: Literal[
         "usage", "plan_invalid", "limit", "no_device", "unsupported", "build_failed", "out_of_memory",
-        "device_error", "io", "storage_full", "deadline", "cancelled", "power_contaminated", "internal",
+        "device_error", "io", "storage_full", "deadline", "cancelled", "power_contaminated", "program_failed",
+        "internal",
     ]  # fmt: skip
     message: str
     step: str = ""
@@ -300,6 +339,8 @@ Event = Annotated[
     | Sampler
     | Memory
     | Output
+    | Line
+    | Process
     | Checkpoint
     | Ready
     | Served

@@ -13,6 +13,7 @@ from .axes import AXES, ENGINE, axis_value_text
 from .base import Model, canonical_json, content_hash, hash_of_text
 from .device import Api, Precision
 from .experiment import Conditions, Measure, Sampling, Workload
+from .experiment.engine_settings import Printed
 
 
 class Cell(Model):
@@ -29,6 +30,9 @@ class Cell(Model):
     """Path of the file that names its driver to the API's loader; empty: the usual one."""
     driver_sha256: str = Field(default="", exclude_if=lambda value: not value)
     """The hash of that file."""
+
+    printed: Printed | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The place of the samples in what its command prints; None: a sample is a run of it."""
 
     @cached_property
     def cell_id(self) -> str:
@@ -81,8 +85,11 @@ class Cell(Model):
     @property
     def label(self) -> str:
         """Short name for tables, e.g. `squeezenet_v1_0 opencl fp32 granularity=4`."""
-        rest = "".join(f" {key}={axis_value_text(key, value)}" for key, value in sorted(self.options.items()))
-        return f"{self.workload.label} {self.backend} {self.precision}{rest}"
+        told = {key: value for key, value in sorted(self.options.items()) if value != "command" or key != ENGINE.name}
+        rest = "".join(f" {key}={axis_value_text(key, value)}" for key, value in told.items())
+        named = {"backend", "precision"} if self.workload.command is None else self.workload.placeholders
+        words = (str(getattr(self, name)) for name in ("backend", "precision") if name in named)
+        return f"{' '.join((self.workload.label, *words))}{rest}"
 
 
 class ForeignCell(Cell):

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, FiniteFloat, model_validator
 
 from .base import Model
 from .device import ENGINE_NAME, OURS, Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
-from .event import Layer, Memory, Output, Phase, Power, Rails, Sample, Sampler, Setup
+from .event import Layer, Line, Memory, Output, Phase, Power, Process, Rails, Sample, Sampler, Setup
 from .job import Role
 from .power import ClockAnchor, GaugeCalibration, PowerSeries
 
@@ -347,6 +347,10 @@ class Record(Model):
     layer_memory: tuple[LayerMemory, ...] = ()
     memory: Memory | None = None
     outputs: tuple[Output, ...] = ()
+    processes: tuple[Process, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Runs of somebody else's program."""
+    lines: tuple[Line, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Lines that it printed, from which the samples were read."""
     checks: tuple[OutputCheck, ...] = ()
     trained: TrainedModel | None = Field(default=None, exclude_if=lambda value: value is None)
     """The model of a training that went to its end."""

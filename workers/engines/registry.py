@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from pkgutil import iter_modules
 from types import ModuleType
 
 from orchestrator.errors import SetupError, Unsupported
@@ -45,13 +44,9 @@ class Engines:
 
 
 def _shipped() -> list[ModuleType]:
-    """The folders beside this file: each is an engine's."""
-    parent = __package__ or ""
-    return [
-        import_module(f"{parent}.{each.name}.engine")
-        for each in iter_modules([str(Path(__file__).parent)])
-        if each.ispkg
-    ]
+    """The folders beside this file that have an `engine.py`."""
+    parent, folder = __package__ or "", Path(__file__).parent
+    return [import_module(f"{parent}.{path.parent.name}.engine") for path in sorted(folder.glob("*/engine.py"))]
 
 
 def _of_folder(folder: Path | None) -> list[ModuleType]:

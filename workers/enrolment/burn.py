@@ -10,9 +10,16 @@ from orchestrator.errors import DeviceSick, FarmError, LeaseLost
 from orchestrator.model.event import Event
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import run
-from workers.engines.pocketfarm.measure import raise_for, raise_if_slept
-from workers.engines.pocketfarm.measure.agent_process import AgentRun, Follower, Started, start_agent
-from workers.engines.pocketfarm.measure.run_request import RunRequest
+from workers.engines.agent import (
+    AgentRequest,
+    AgentRun,
+    Follower,
+    Started,
+    raise_for,
+    raise_if_slept,
+    start_agent,
+    words,
+)
 from workers.session.supply import PlannedCut
 
 FLOOR_PERIOD_MS = 20
@@ -20,8 +27,8 @@ FLOOR_PERIOD_MS = 20
 SLACK_S = 30.0
 
 
-@dataclass(frozen=True)
-class BurnRequest(RunRequest):
+@dataclass(frozen=True, kw_only=True)
+class BurnRequest(AgentRequest):
     """The options of `pocketfarm-agent burn`."""
 
     steps: tuple[int, ...] = ()
@@ -29,15 +36,8 @@ class BurnRequest(RunRequest):
     step_ms: int = 0
 
     def argv(self) -> list[str]:
-        options = {
-            "--steps": ",".join(map(str, self.steps)),
-            "--step-ms": self.step_ms,
-            "--power-period-ms": self.power_period_ms,
-            "--journal": self.journal,
-            "--marker": self.marker,
-            "--deadline-s": f"{self.deadline_s:g}",
-        }
-        return ["burn", *(str(word) for pair in options.items() for word in pair), "--detach"]
+        steps = {"--steps": ",".join(map(str, self.steps)), "--step-ms": self.step_ms}
+        return ["burn", *words(steps | self.options()), "--detach"]
 
 
 def burn(
@@ -95,14 +95,8 @@ def _follow(
 
 def _request(member: Member, folder: str, steps: Sequence[int], step_ms: int) -> BurnRequest:
     return BurnRequest(
-        plan="",
-        inputs={},
         folder=folder,
         marker=f"{member.marker}enrol/burn",
-        warmup=0,
-        samples=0,
-        layer_passes=0,
-        threads=0,
         power_period_ms=FLOOR_PERIOD_MS,
         deadline_s=len(steps) * step_ms / 1000 + SLACK_S,
         cache=f"{folder}/cache",

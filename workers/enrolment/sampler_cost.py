@@ -15,7 +15,8 @@ from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.power import Estimate
 from workers.devices.fleet import Member
-from workers.engines.pocketfarm.measure import Block, measure, raise_for
+from workers.engines.agent import raise_for
+from workers.engines.pocketfarm.measure import Block, measure
 from workers.engines.pocketfarm.plans.plan_store import Plans
 
 NETWORK = "lenet"

@@ -18,10 +18,12 @@ from orchestrator.model.event import (
     Event,
     Hello,
     Layer,
+    Line,
     Memory,
     Output,
     Phase,
     Power,
+    Process,
     Rails,
     Result,
     Sample,
@@ -141,6 +143,8 @@ class RecordBuilder:
             layer_memory=program.layer_memory if program else (),
             memory=next(reversed(_all(events, Memory)), None),
             outputs=_all(events, Output),
+            processes=_all(events, Process),
+            lines=_all(events, Line),
             checks=verdict.checks,
             predictions=verdict.predictions,
             trained=verdict.trained,
@@ -218,7 +222,7 @@ def cause_of(error: Exception) -> str:
 
 def bound_to(events: Sequence[Event]) -> tuple[int, ...]:
     """Cores that the agent may use, as it read them back."""
-    return next((event.cpus for event in events if isinstance(event, Device)), ())
+    return next((event.cpus for event in events if isinstance(event, Device | Process)), ())
 
 
 def retry_at(error: Exception) -> float | None:

@@ -23,7 +23,8 @@ from orchestrator.model.device import Precision
 from orchestrator.model.event import Event, Layer, Sample
 from workers.devices.fleet import Member
 from workers.devices.install import run as run_command
-from workers.engines.pocketfarm.measure import Block, DeviceSlept, Measurement, measure, raise_for, raise_if_slept
+from workers.engines.agent import DeviceSlept, raise_for, raise_if_slept
+from workers.engines.pocketfarm.measure import Block, Measurement, measure
 from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan, store
 from workers.engines.pocketfarm.verify_outputs import verify, wrong
 from workers.session.conditions import SETTINGS, awake

@@ -5,7 +5,7 @@
 #include "device/environment.h"
 #include "journal/journal.h"
 #include "system/status.h"
-#include "system/watchdog.h"
+#include "process/watchdog.h"
 
 namespace pocketfarm {
 

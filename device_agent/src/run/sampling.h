@@ -6,22 +6,17 @@
 #include "backends/backend.h"
 #include "journal/journal.h"
 #include "outputs.h"
+#include "samples.h"
 
 namespace pocketfarm {
 
-class Sampling {
+class Sampling : public Samples {
  public:
   // A sample has so many inferences, back to back.
   Sampling(const Plan& plan, Backend& backend, const Inputs& inputs, const Frames& frames, int inferences, Journal& journal)
       : plan_(plan), backend_(backend), inputs_(inputs), frames_(frames), inferences_(inferences), journal_(journal) {}
 
-  virtual ~Sampling() = default;
-
-  // One sample and its `sample` event; its duration in ns.
-  virtual Result<int64_t> sample(const char* phase, int index);
-  // Whether the plan says how many samples there are, and whether they are all taken.
-  virtual bool trains() const { return false; }
-  virtual bool finished() const { return false; }
+  Result<int64_t> sample(const char* phase, int index) override;
   // Inferences with device time stamps: `layer` events.
   Status layer_passes(int count);
 

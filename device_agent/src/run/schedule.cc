@@ -33,7 +33,7 @@ void warn_not_warm(double spread, double share, int count, Journal& journal) {
 }
 
 // At least `warmup` inferences; then more until they agree, where that is asked.
-Status warm_up(const Args& args, Sampling& sampling, Journal& journal) {
+Status warm_up(const Args& args, Samples& samples, Journal& journal) {
   const bool until_stable = args.warmup_stable > 0;
   if (args.warmup == 0 && !until_stable) return kOk;
   const int most = args.warmup + (until_stable ? std::max(kMoreAtLeast, kMoreTimes * args.warmup) : 0);
@@ -41,7 +41,7 @@ Status warm_up(const Args& args, Sampling& sampling, Journal& journal) {
   Stability stability;
   int count = 0;
   while (count < args.warmup || (count < most && stability.spread() > args.warmup_stable)) {
-    const auto duration_ns = sampling.sample("warmup", count++);
+    const auto duration_ns = samples.sample("warmup", count++);
     if (!duration_ns) return duration_ns.error();
     stability.add(*duration_ns);
   }
@@ -52,29 +52,29 @@ Status warm_up(const Args& args, Sampling& sampling, Journal& journal) {
 }
 
 // Until both the number and the time are reached; of a plan that trains, until it has trained.
-Result<int> load(const Args& args, Sampling& sampling, Journal& journal) {
-  if (!sampling.trains() && args.samples == 0 && args.load_ms == 0) return 0;
+Result<int> load(const Args& args, Samples& samples, Journal& journal) {
+  if (!samples.trains() && args.samples == 0 && args.load_ms == 0) return 0;
   Phase phase(journal, "load");
   const int64_t until_ns = phase.start_ns() + args.load_ms * kMs;
   int count = 0;
-  while (sampling.trains() ? !sampling.finished() : count < args.samples || boottime_ns() < until_ns)
-    if (const auto duration_ns = sampling.sample("timed", count++); !duration_ns) return duration_ns.error();
+  while (samples.trains() ? !samples.finished() : count < args.samples || boottime_ns() < until_ns)
+    if (const auto duration_ns = samples.sample("timed", count++); !duration_ns) return duration_ns.error();
   if (auto error = phase.end()) return *error;
   return count;
 }
 
 }  // namespace
 
-Result<int> run_block(const Args& args, const Environment& environment, Journal& journal, Sampling& sampling) {
+Result<int> run_block(const Args& args, const Environment& environment, Journal& journal, Samples& samples) {
   if (auto error = await_discharging(environment.sysroot, args.await_discharging_ms, args.discharging_sign))
     return *error;
   std::optional<Sampler> sampler;
   if (args.power_period_ms > 0) sampler.emplace(journal, environment.sysroot, args.power_period_ms);
   if (!args.cpus.empty()) bind_strays();
   if (auto error = idle("idle_before", args.idle_ms, journal)) return *error;
-  if (auto error = warm_up(args, sampling, journal)) return *error;
+  if (auto error = warm_up(args, samples, journal)) return *error;
   if (!args.cpus.empty()) bind_strays();  // threads that the first inferences started
-  const auto count = load(args, sampling, journal);
+  const auto count = load(args, samples, journal);
   if (!count) return count.error();
   if (auto error = idle("idle_after", args.idle_ms, journal)) return *error;
   return count;

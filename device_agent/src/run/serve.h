@@ -5,7 +5,7 @@
 #include "journal/journal.h"
 #include "system/args.h"
 #include "system/status.h"
-#include "system/watchdog.h"
+#include "process/watchdog.h"
 
 namespace pocketfarm {
 

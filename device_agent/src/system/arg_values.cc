@@ -106,6 +106,15 @@ Setter sign(int& target) {
   };
 }
 
+Setter variable(std::vector<std::string>& target) {
+  return [&target](const std::string& value) -> Status {
+    if (const size_t equals = value.find('='); equals == std::string::npos || equals == 0)
+      return usage("expected NAME=VALUE, got `" + value + "`");
+    target.push_back(value);
+    return kOk;
+  };
+}
+
 Setter input(std::vector<std::pair<std::string, std::string>>& target) {
   return [&target](const std::string& value) -> Status {
     const size_t equals = value.find('=');

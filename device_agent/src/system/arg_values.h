@@ -26,6 +26,7 @@ Setter seconds(double& target);
 Setter share(double& target);  // above 0, at most 1
 Setter one_of(CpuUse::Pipeline& target);
 Setter sign(int& target);      // -1 or 1
+Setter variable(std::vector<std::string>& target);  // NAME=VALUE
 Setter input(std::vector<std::pair<std::string, std::string>>& target);  // NAME=FILE
 
 }  // namespace pocketfarm

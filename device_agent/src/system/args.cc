@@ -19,6 +19,11 @@ const char* const kUsage =
     "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
     "                            [--cache-dir DIR] [--device SUBSTRING]\n"
     "                            [--memory-total BYTES] [--largest-object BYTES] [--create-per-frame]\n"
+    "       pocketfarm-agent exec --folder DIR [--variable NAME=VALUE]... [--journal FILE] [--detach]\n"
+    "                            [--await-discharging-ms N] [--discharging-sign 1|-1] [--idle-ms N]\n"
+    "                            [--warmup N] [--warmup-stable SHARE] [--samples N] [--load-ms N]\n"
+    "                            [--cpus LIST] [--power-period-ms N] [--deadline-s S] [--marker TEXT]\n"
+    "                            -- PROGRAM [ARGUMENT]...\n"
     "       pocketfarm-agent serve [--plan NETWORK=DIR]... [--input NETWORK:PORT=FILE]... [--warmup N] [--threads N]\n"
     "                            [--threads-per-call] [--threads-in-order] [--pin-threads] [--cpus LIST] [--power-period-ms N] [--journal FILE]\n"
     "                            [--deadline-s S] [--marker TEXT] [--cache-dir DIR] [--device SUBSTRING]\n"
@@ -50,20 +55,25 @@ Options load(Args& args) {
   return {{"--cpus", some_text(args.cpus)}, {"--power-period-ms", count(args.power_period_ms, 0, kHourMs)}};
 }
 
+Options block(Args& args) {
+  return {{"--await-discharging-ms", count(args.await_discharging_ms, 0, kDayMs)},
+          {"--discharging-sign", sign(args.discharging_sign)},
+          {"--idle-ms", count(args.idle_ms, 0, kDayMs)},
+          {"--warmup", count(args.warmup, 0, 1'000'000)},
+          {"--warmup-stable", share(args.warmup_stable)},
+          {"--samples", count(args.samples, 0, 1'000'000)},
+          {"--load-ms", count(args.load_ms, 0, kDayMs)}};
+}
+
+Options exec(Args& args) { return {{"--folder", some_text(args.folder)}, {"--variable", variable(args.variables)}}; }
+
 Options run(Args& args) {
   return {{"--plan", text(args.plan)},
           {"--input", input(args.inputs)},
           {"--output-dir", text(args.output_dir)},
           {"--memory-total", bytes(args.memory_total)},
           {"--largest-object", bytes(args.largest_object)},
-          {"--await-discharging-ms", count(args.await_discharging_ms, 0, kDayMs)},
-          {"--discharging-sign", sign(args.discharging_sign)},
-          {"--idle-ms", count(args.idle_ms, 0, kDayMs)},
-          {"--warmup", count(args.warmup, 0, 1'000'000)},
-          {"--warmup-stable", share(args.warmup_stable)},
-          {"--samples", count(args.samples, 0, 1'000'000)},
           {"--inferences", count(args.inferences, 1, 100'000)},
-          {"--load-ms", count(args.load_ms, 0, kDayMs)},
           {"--layer-passes", count(args.layer_passes, 0, 10'000)},
           {"--epochs", count(args.epochs, 0, 1'000'000)},
           {"--checkpoint", some_text(args.checkpoint)},
@@ -86,7 +96,7 @@ Options serve(Args& args) {
 }
 
 std::map<std::string, bool*> flags_of(Args& args) {
-  if (args.command == "burn") return {{"--detach", &args.detach}};
+  if (args.command == "burn" || args.command == "exec") return {{"--detach", &args.detach}};
   std::map<std::string, bool*> threads{{"--threads-per-call", &args.cpu.per_call},
                                       {"--threads-in-order", &args.cpu.in_order},
                                       {"--pin-threads", &args.cpu.pinned}};
@@ -103,9 +113,11 @@ Options burn(Args& args) {
 
 Options options_of(Args& args) {
   if (args.command == "probe") return every_measurement(args);
-  if (args.command == "run") return merged(run(args), merged(load(args), every_measurement(args)));
-  if (args.command == "serve") return merged(serve(args), merged(load(args), every_measurement(args)));
-  if (args.command == "burn") return merged(burn(args), merged(load(args), every_measurement(args)));
+  const Options common = merged(load(args), every_measurement(args));
+  if (args.command == "run") return merged(run(args), merged(block(args), common));
+  if (args.command == "exec") return merged(exec(args), merged(block(args), common));
+  if (args.command == "serve") return merged(serve(args), common);
+  if (args.command == "burn") return merged(burn(args), common);
   if (args.command == "stop") return {{"--marker-prefix", text(args.marker_prefix)}};
   return {};
 }
@@ -116,6 +128,10 @@ Status check(const Args& args) {
   if (args.detach && args.journal.empty()) return usage(args.command + ": --detach needs --journal FILE");
   if (args.command == "burn" && (args.burn_threads.empty() || args.step_ms == 0))
     return usage("burn: --steps THREADS,... and --step-ms N are needed");
+  if (args.command == "exec" && (args.folder.empty() || args.program.empty()))
+    return usage("exec: --folder DIR and `-- PROGRAM` are needed");
+  if (args.command == "exec" && args.warmup + args.samples + args.load_ms == 0)
+    return usage("exec: --warmup, --samples and --load-ms are all 0: nothing to run");
   if (args.command != "run") return kOk;
   if (args.plan.empty()) return usage("run: --plan DIR is needed");
   if (args.cpu.pipeline != CpuUse::Pipeline::none && args.inferences == 1)
@@ -133,15 +149,19 @@ Status check(const Args& args) {
 }  // namespace
 
 Result<Args> parse_args(int argc, char** argv) {
-  static const std::vector<std::string> commands{"probe", "run", "serve", "burn", "stop", "version"};
+  static const std::vector<std::string> commands{"probe", "run", "exec", "serve", "burn", "stop", "version"};
   Args args;
   args.command = argc > 1 ? argv[1] : "";
   if (std::find(commands.begin(), commands.end(), args.command) == commands.end())
-    return usage("unknown command `" + args.command + "`; there are: probe, run, serve, burn, stop, version");
+    return usage("unknown command `" + args.command + "`; there are: probe, run, exec, serve, burn, stop, version");
   const Options options = options_of(args);
   const auto flags = flags_of(args);
   for (int i = 2; i < argc; ++i) {
     const std::string name = argv[i];
+    if (name == "--" && args.command == "exec") {
+      args.program.assign(argv + i + 1, argv + argc);
+      break;
+    }
     if (const auto flag = flags.find(name); flag != flags.end()) {
       *flag->second = true;
       continue;

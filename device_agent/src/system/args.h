@@ -12,7 +12,7 @@
 namespace pocketfarm {
 
 struct Args {
-  std::string command;  // probe, run, serve, burn, stop, version
+  std::string command;  // probe, run, exec, serve, burn, stop, version
   std::string plan;
   std::vector<std::pair<std::string, std::string>> plans;   // of `serve`: network, folder
   std::vector<std::pair<std::string, std::string>> inputs;  // port name (of `serve` network:port), file
@@ -46,6 +46,9 @@ struct Args {
   std::vector<int> burn_threads;  // of each step
   int step_ms = 0;
   std::string marker_prefix;
+  std::vector<std::string> program;    // of `exec`, with its arguments
+  std::vector<std::string> variables;  // NAME=VALUE
+  std::string folder;                  // where it runs
 };
 
 extern const char* const kUsage;

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kernels.frontend.onnx.reading.model_file import ModelFile
     from kernels.ir.graph import Graph
 
+MOST_FILES = 512
+"""Files of a command."""
 KEPT = "sha256:"
 """The word before the hash of a model that the farm has already: what a training left."""
 
@@ -77,6 +79,8 @@ def gather(workload: Workload, base: Path, artifacts: Artifacts) -> Gathered:
         with told("workload", path := artifacts.path(sha256), workload.input):
             arrays = read_arrays(path)
         found = replace(found, arrays=arrays, given=Given.of(arrays, workload.input))
+    if workload.files is not None:
+        update["files_sha256"] = _program(workload.files, base, artifacts)
     if (dataset := workload.dataset) is not None:
         inputs = kept(dataset.inputs, "dataset.inputs")
         labels = kept(dataset.labels, "dataset.labels") if dataset.labels else None
@@ -101,6 +105,23 @@ def file_of(base: Path, name: str, field: str) -> Path:
     if not path.is_file():
         raise ModelFileError(f"{field}: there is no file {path}", remedy="paths are relative to the experiment file")
     return path
+
+
+def _program(name: str, base: Path, artifacts: Artifacts) -> dict[str, str]:
+    """Keep the files of a command: name below the folder -> SHA-256. Raises ModelFileError."""
+    place = base / name
+    if place.is_file():
+        return {place.name: artifacts.put(place)}
+    found = sorted(path for path in place.rglob("*") if path.is_file())
+    if not found:
+        raise ModelFileError(
+            f"workload.files: there is no file in {place}", remedy="paths are relative to the experiment file"
+        )
+    if len(found) > MOST_FILES:
+        raise ModelFileError(
+            f"workload.files: {len(found)} files in {place}, and {MOST_FILES} may be", remedy="name a folder of its own"
+        )
+    return {path.relative_to(place).as_posix(): artifacts.put(path) for path in found}
 
 
 def _model(name: str, field: str, base: Path, artifacts: Artifacts) -> tuple[str, ModelFile]:

@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from orchestrator.model.axes import MATRIX_AXES
 from orchestrator.model.base import Model
 from orchestrator.model.device import Api, Precision
 
 from .conditions import Conditions
+from .engine_settings import EngineSettings
 from .matrix import Matrix
 from .measure import Measure
 from .placement_rules import PlacementRules
@@ -58,6 +60,8 @@ class Experiment(Model):
     sampling: Sampling = Sampling()
     conditions: Conditions = Conditions()
     measure: Measure = Measure()
+    engine: EngineSettings | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Settings of the engine that runs it, where it has some."""
     priority: int = Field(default=0, ge=-100, le=100)
     """Higher goes first; equal priorities share the devices fairly."""
     placement: PlacementRules = PlacementRules()
@@ -110,6 +114,50 @@ class Experiment(Model):
                     fixed = {"blocks": 1, "warmup": 0, "samples": min(max(epochs, 1), 100_000)}
                     return {**data, "sampling": {**fixed, **sampling}}  # type: ignore[dict-item]
         return data
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_program(cls, data: object) -> object:
+        """A command runs by the engine for commands; one that says itself how often it runs warms up itself."""
+        match data:
+            case {"workload": {"command": str(command)}, **rest}:
+                matrix, sampling = rest.get("matrix") or {}, rest.get("sampling") or {}
+                if isinstance(matrix, dict):
+                    data = {**data, "matrix": {"backend": "cpu", "engine": "command", **matrix}}  # type: ignore[dict-item]
+                if isinstance(sampling, dict) and "{samples}" in command and "{warmup}" not in command:
+                    data = {**data, "sampling": {"warmup": 0, **sampling}}  # type: ignore[dict-item]
+        return data
+
+    @model_validator(mode="after")
+    def _as_the_command_says(self) -> Experiment:
+        named, printed = self.workload.placeholders, self.engine.result if self.engine else None
+        if self.workload.command is None:
+            if printed:
+                raise ValueError("`engine.result` tells how to read a `workload.command`, and there is none")
+            return self
+        counts, sampling = "samples" in named, self.sampling
+        wrong = {
+            "`{samples}` in the command needs `engine.result`, by which they are read": counts and printed is None,
+            "leave out `sampling.load`: by `{samples}` the command says itself how long it runs": (
+                counts and sampling.load > 0
+            ),
+            "put `{warmup}` into the command, or leave out `sampling.warmup`: by `{samples}` it runs once": (
+                counts and (sampling.warmup > 0 or sampling.warmup_stable is not None) and "warmup" not in named
+            ),
+            "`{warmup}` in the command needs `{samples}` too": "warmup" in named and not counts,
+            "leave out `sampling.frames`: a command's samples are its own": sampling.frames > 1,
+            "`measure.quantities: layers` are of our own engine": "layers" in self.measure.quantities,
+        }
+        for axis in ("backend", "precision"):
+            wrong[f"the command has no `{{{axis}}}`: give one value as `matrix.{axis}`"] = (
+                len(getattr(self.matrix, axis)) > 1 and axis not in named
+            )
+        for why in (why for why, is_wrong in wrong.items() if is_wrong):
+            raise ValueError(why)
+        listed = set(self.matrix.options)
+        for name in sorted(named & MATRIX_AXES.keys() - listed):
+            raise ValueError(f"the command has `{{{name}}}`: give its values as `matrix.{name}`")
+        return self
 
     @model_validator(mode="after")
     def _by_epochs(self) -> Experiment:

@@ -1,7 +1,12 @@
-"""The workload: a built-in network, or an ONNX file with an input or a set."""
+"""The workload: a built-in network, an ONNX file with an input or a set, or a program of one's own."""
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from string import Formatter
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -12,12 +17,15 @@ from orchestrator.model.quantity import Seconds
 from .dataset import Dataset
 from .training import Training
 
-KINDS = ("network", "onnx", "wait")
+KINDS = ("network", "onnx", "wait", "command")
 """The fields that say what runs."""
+PLACEHOLDERS = ("backend", "batch", "precision", "samples", "seed", "threads", "warmup")
+"""Names in braces that a command may have."""
+_FILE = re.compile(r"[\w.+,@=~-]+(/[\w.+,@=~-]+)*", re.ASCII)
 
 
 class Workload(Model):
-    """A network by name with seeded weights, an ONNX file, or a time to wait; exactly one of them."""
+    """A network by name with seeded weights, an ONNX file, a command, or a time to wait; exactly one of them."""
 
     network: str | None = None
     """Name of a built-in network (`farm networks` lists them)."""
@@ -49,12 +57,35 @@ class Workload(Model):
     wait: Seconds | None = Field(default=None, exclude_if=lambda value: value is None)
     """The time that each sample takes, with a unit: `200 ms`. Nothing is computed; for `matrix.engine: wait`."""
 
+    command: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Command line of a program of one's own: words as a shell splits them, run without one. `{threads}` is the value
+    of that axis; with `{samples}` it is started once a block and prints so many, else once a sample."""
+    files: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The folder, or the one file, that the command needs, relative to the experiment file; it runs beside them."""
+    files_sha256: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Filled in at submission: the files by name."""
+
+    @model_validator(mode="after")
+    def _can_be_started(self) -> Workload:
+        if self.files is not None and self.command is None:
+            raise ValueError("`files` are those of a `command`")
+        for name in self.files_sha256:
+            if not _FILE.fullmatch(name) or ".." in name.split("/"):
+                raise ValueError(f"files: {name!r}: a name has letters, digits and `. _ + , @ = ~ -` alone")
+        if self.command is not None and not self.words:
+            raise ValueError("the `command` is empty")
+        for name in sorted(self.placeholders.difference(PLACEHOLDERS)):
+            raise ValueError(
+                f"the command has `{{{name}}}`; known in braces: {', '.join(PLACEHOLDERS)}; `{{{{` is a brace"
+            )
+        return self
+
     @model_validator(mode="after")
     def _one_of(self) -> Workload:
         if sum(getattr(self, name) is not None for name in KINDS) != 1:
-            raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file) and `wait` (a time)")
-        if self.wait is not None and any((self.input, self.choices, self.dataset, self.training)):
-            raise ValueError("a workload that waits has no `input`, `choices`, `dataset` or `training`")
+            raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file), `command` and `wait`")
+        if self.kind in ("wait", "command") and any((self.input, self.choices, self.dataset, self.training)):
+            raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")
         if self.sizes and self.onnx is None:
@@ -68,12 +99,32 @@ class Workload(Model):
     def __hash__(self) -> int:
         sizes = tuple(sorted(self.every_size.items()))
         model = (self.network, sizes, self.seed, self.onnx, self.onnx_sha256, self.choices_sha256)
-        return hash((*model, self.input, self.dataset, self.training, self.wait))
+        return hash((*model, self.input, self.dataset, self.training, self.wait, self.command))
 
     @property
     def kind(self) -> str:
         """Return the field that says what runs; an engine takes some of them."""
         return next(name for name in KINDS if getattr(self, name) is not None)
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words of the command, braces and all. Raises ValueError where a quote is not closed."""
+        try:
+            return shlex.split(self.command or "")
+        except ValueError as e:
+            raise ValueError(f"the command cannot be split into words: {e}") from e
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """Return the names in braces of the command. Raises ValueError where a brace is not closed."""
+        try:
+            return frozenset(name for word in self.words for _, name, *_ in Formatter().parse(word) if name is not None)
+        except ValueError as e:
+            raise ValueError(f"the command cannot be read: {e}; write `{{{{` and `}}}}` for braces of its own") from e
+
+    def argv(self, values: Mapping[str, object]) -> list[str]:
+        """Return the command's words with the values of its names; one that has none is an error of the caller."""
+        return [word.format_map(values) for word in self.words]
 
     @property
     def every_size(self) -> dict[str, int | tuple[int, ...]]:
@@ -84,6 +135,8 @@ class Workload(Model):
     def label(self) -> str:
         if self.wait is not None:
             return f"wait {1000 * self.wait:g} ms"
+        if self.command is not None:
+            return " ".join(PurePosixPath(word).name for word in self.words[:2] if word[:1] not in ("-", "{"))
         name = self.network or str(self.onnx).rsplit("/", 1)[-1].removesuffix(".onnx")
         return name + "".join(f" {size}={_sizes_text(value)}" for size, value in sorted(self.every_size.items()))
 

@@ -29,9 +29,10 @@ from .test_run import Runner, agents, assignment, here, leftovers, there
 __all__ = ["here", "there"]
 
 OWN = Path(__file__).resolve().parents[2] / "own_engines"
-NAMES = ("pocketfarm", "wait", "nap")
+NAMES = ("command", "pocketfarm", "wait", "nap")
 SHAPES: dict[str, tuple[Workload, Workload]] = {
     "pocketfarm": (Workload(network="lenet"), Workload(network="lenet", seed=2)),
+    "command": (Workload(command="sleep 0.1"), Workload(command="sleep 0.11")),
     "wait": (Workload(wait=0.1), Workload(wait=0.2)),
     "nap": (Workload(network="lenet"), Workload(network="alexnet")),
 }
@@ -61,7 +62,7 @@ def declared(engine: Engine, record: Record) -> None:
 
 def test_a_host_has_these_engines(engines: Engines) -> None:
     assert sorted(each.name for each in engines) == sorted(NAMES)
-    with pytest.raises(Unsupported, match="it has: pocketfarm, wait, nap"):
+    with pytest.raises(Unsupported, match="it has: command, pocketfarm, wait, nap"):
         engines.engine("other", "x")
 
 

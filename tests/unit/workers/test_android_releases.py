@@ -30,7 +30,7 @@ from workers.devices import admit
 from workers.devices.install import put_files
 from workers.devices.probe import read_properties, read_state
 from workers.devices.tools import HASHES, OPTIONAL, REQUIRED, missing_tools
-from workers.engines.pocketfarm.measure.kill_log import who_killed
+from workers.engines.agent.kill_log import who_killed
 from workers.enrolment.nodes import probe_nodes
 from workers.enrolment.permissions import probe_permissions
 from workers.session.conditions import SETTINGS

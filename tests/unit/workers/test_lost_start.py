@@ -12,7 +12,7 @@ from orchestrator.model.device import DeviceFacts, Source
 from workers.connection.base import ShellResult
 from workers.connection.local import LocalConnection
 from workers.devices.fleet import Member
-from workers.engines.pocketfarm.measure.agent_process import Follower, start_agent
+from workers.engines.agent import Follower, start_agent
 from workers.engines.pocketfarm.measure.run_request import RunRequest
 
 AGENT = "/no/agent"

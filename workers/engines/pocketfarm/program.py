@@ -12,13 +12,13 @@ from orchestrator.model.device import Precision
 from orchestrator.model.record import Outcome, Replan
 from workers.devices.fleet import Member
 from workers.devices.install import file_sha256, install_build
+from workers.engines.agent import is_crash, raise_for
 from workers.engines.engine import Coming, Host, Measured, Program, Run, Verdict, Work
 from workers.session.conditions.affinity import listed
 
 from .agent_block import block_of
 from .doubts import own_doubts
-from .measure import Measurement, measure, raise_for
-from .measure.kill_log import is_crash
+from .measure import Measurement, measure
 from .measure.prepared import expect
 from .measure.replan import run_within_limits
 from .plans.compile_limit import compiling_within

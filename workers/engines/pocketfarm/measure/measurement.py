@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
 
-from orchestrator.errors import LeaseLost, TransientError
 from orchestrator.model.device import Reading
 from orchestrator.model.event import Event, Power, Sample
 from orchestrator.model.live import Learnt
 from orchestrator.model.power import PowerSeries
 from workers.connection.ahead import Ahead
-from workers.connection.base import DeviceConnection
-from workers.devices.fleet import Member, stop_agents
+from workers.devices.fleet import Member
 from workers.devices.install import put_files, run
+from workers.engines.agent import AgentRun, drive, has_turn, run_folder
 from workers.engines.engine import Report, Trips
 from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
 from workers.engines.powered import metered, read_meter
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
 
-from .agent_process import AgentRun, Follower, has_turn, start_agent
 from .block import Block
 from .checkpoints import epochs_before, epochs_in, left_by_attempts, place_of_epoch, pull_checkpoint
 from .ports import pull_outputs, small_outputs
-from .prepared import PLANS, Prepared, fresh, prepared_for
+from .prepared import PLANS, prepared_for
 from .request import priming
-from .run_request import RunRequest
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,13 +75,13 @@ def measure(
     prepared = prepared_for(trips, member, stored, inputs, block)
     connection, request = trips.ahead, prepared.request
     member = replace(member, connection=connection)
-    with _run_folder(connection, prepared, tidy):
+    with run_folder(connection, request.folder, tidy):
         put_files(connection, PLANS, stored.plan_hash, stored.files, verified=trips.verified)
         check()
         prepared.inputs.push(connection, trips.verified)
         if block.is_primed:
             report("waiting", 0, total, None)
-            primed = _drive(member, priming(request), check, lambda _: None, None)
+            primed = drive(member, priming(request), check, lambda _: None, None)
             if primed.killed or primed.error:
                 return Measurement(primed, {})
         check()
@@ -104,7 +97,7 @@ def measure(
         with metered(meter) as series:
             files = small_outputs(stored, request)
             then = () if meter or cut else trips.coming(trips)
-            done = _drive(member, request, check, _Counter(stored, total, report), cut, files, then)
+            done = drive(member, request, check, _Counter(stored, total, report), cut, files, then)
             series += read_meter(meter, done.events) if meter else ()
         report("collecting", total, total, None)
         went_well = not (done.killed or done.error)
@@ -116,31 +109,6 @@ def measure(
             if went_well:
                 checkpoint = pull_checkpoint(connection, request.checkpoint, (*journals, request.journal))
     return Measurement(done, outputs, tuple(series), checkpoint, earlier)
-
-
-def _drive(
-    member: Member,
-    request: RunRequest,
-    check: Callable[[], None],
-    on_event: Callable[[Event], None],
-    cut: PlannedCut | None,
-    files: Sequence[str] = (),
-    then: Sequence[Sequence[str]] = (),
-) -> AgentRun:
-    """Start and follow; whatever ends it early stops the agent, except a lost lease: then the device is not ours."""
-    try:
-        started = start_agent(member, request, files, then)
-        if cut:
-            cut.begin()
-        done = Follower(member, request, check, on_event, cut, started).follow()
-        if cut:
-            cut.end()
-        return done
-    except LeaseLost:
-        raise
-    except BaseException:
-        _quietly(lambda: stop_agents(member, request.marker))
-        raise
 
 
 class _Counter:
@@ -167,28 +135,3 @@ class _Counter:
         self._running = self._running or isinstance(event, Sample) or has_turn(event)
         if self._running:
             self._report("running", self._done, self._total, self._last_ms, self._reading, self._learnt)
-
-
-@contextmanager
-def _run_folder(connection: DeviceConnection, prepared: Prepared, tidy: list[Sequence[str]] | None) -> Iterator[None]:
-    """A fresh folder of this attempt, removed afterwards unless the device is no longer ours; by who gave `tidy`."""
-    run(connection, *fresh(prepared.request.folder))
-    try:
-        yield
-    except LeaseLost:
-        raise
-    except BaseException:
-        _quietly(lambda: run(connection, *prepared.undoing))
-        raise
-    else:
-        if tidy is None:
-            _quietly(lambda: run(connection, *prepared.undoing))
-        else:
-            tidy.append(prepared.undoing)
-
-
-def _quietly(act: Callable[[], object]) -> None:
-    try:
-        act()
-    except TransientError as e:
-        log.info("%s", e)

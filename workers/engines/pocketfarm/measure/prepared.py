@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from workers.devices.fleet import Member
 from workers.devices.install import hash_command, place_of
+from workers.engines.agent import preparing
 from workers.engines.engine import Trips
 from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
 
-from .agent_process import preparing
 from .block import Block
 from .ports import Inputs
 from .request import make_request

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "clock.h"
-#include "thread.h"
+#include "system/clock.h"
+#include "system/thread.h"
 
 namespace pocketfarm {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "files.h"
+#include "system/files.h"
 
 namespace pocketfarm {
 namespace {
@@ -18,6 +18,7 @@ constexpr auto kGrace = std::chrono::seconds(3);
 constexpr auto kLook = std::chrono::milliseconds(20);
 
 constexpr char kSysroot[] = "POCKETFARM_SYSROOT=";
+const std::string kMarker = "POCKETFARM_MARKER=";  // of children
 
 // Strings of a file of /proc/<pid> that end with NUL; none where it is gone or not ours to read.
 std::vector<std::string> strings_of(int pid, const char* name) {
@@ -35,11 +36,21 @@ std::string sysroot_of(int pid) {
   return "";
 }
 
+bool starts_with(const std::string& text, const std::string& start) { return text.compare(0, start.size(), start) == 0; }
+
+// Of a process that an agent has started, or that one in turn: they outlive an agent that was killed.
+bool is_child_of_marked(int pid, const std::string& prefix) {
+  const std::vector<std::string> entries = strings_of(pid, "environ");
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& each) { return starts_with(each, kMarker + prefix); });
+}
+
 bool has_marker(int pid, const std::string& prefix) {
   const std::vector<std::string> words = strings_of(pid, "cmdline");
-  if (words.empty() || words[0].substr(words[0].rfind('/') + 1) != "pocketfarm-agent") return false;
+  if (words.empty()) return false;
+  if (is_child_of_marked(pid, prefix)) return true;
+  if (words[0].substr(words[0].rfind('/') + 1) != "pocketfarm-agent") return false;
   const auto marker = std::find(words.begin(), words.end(), "--marker");
-  return marker != words.end() && marker + 1 != words.end() && (marker + 1)->compare(0, prefix.size(), prefix) == 0;
+  return marker != words.end() && marker + 1 != words.end() && starts_with(*(marker + 1), prefix);
 }
 
 std::vector<int> agents(const std::string& prefix, const std::string& sysroot) {

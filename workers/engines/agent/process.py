@@ -17,7 +17,7 @@ from workers.engines.told import suspended_s
 from workers.session.supply import PlannedCut
 
 from .kill_log import who_killed
-from .run_request import RunRequest
+from .request import AgentRequest
 
 POLL_S = (0.05, 1.0)
 """First and longest pause between two looks at the journal."""
@@ -74,7 +74,7 @@ def has_turn(event: Event) -> bool:
     return isinstance(event, Device) or (isinstance(event, Setup) and event.step == "slot")
 
 
-def preparing(request: RunRequest) -> list[list[str]]:
+def preparing(request: AgentRequest) -> list[list[str]]:
     """Return the commands that run on the device before its agent."""
     return [["mkdir", "-p", request.folder, *filter(None, (request.cache,))], ADBD]
 
@@ -94,7 +94,7 @@ class Started:
 
 
 def start_agent(
-    member: Member, request: RunRequest, files: Sequence[str] = (), then: Sequence[Sequence[str]] = ()
+    member: Member, request: AgentRequest, files: Sequence[str] = (), then: Sequence[Sequence[str]] = ()
 ) -> Started:
     """Start detached; returns when the agent has said hello, and is over or lasts longer than a moment, or when the
     cable went away while it may have. `files` are read in the same trip, and where the run has its result by then, the
@@ -125,12 +125,12 @@ def start_agent(
     return Started(adbd, journal.stdout if journal.code == 0 else b"", read)
 
 
-def tail_command(request: RunRequest, offset: int) -> list[str]:
+def tail_command(request: AgentRequest, offset: int) -> list[str]:
     """Reads a journal from there on."""
     return ["tail", "-c", f"+{offset + 1}", request.journal]
 
 
-def result_command(request: RunRequest) -> list[str]:
+def result_command(request: AgentRequest) -> list[str]:
     """Succeeds where the run is over and went well. Within an event's text every quote has a backslash."""
     return ["grep", "-q", '"event":"result"', request.journal]
 
@@ -141,7 +141,7 @@ class Follower:
     def __init__(
         self,
         member: Member,
-        request: RunRequest,
+        request: AgentRequest,
         check: Callable[[], None],
         on_event: Callable[[Event], None],
         cut: PlannedCut | None = None,

@@ -6,7 +6,7 @@ from orchestrator.energy.validity import has_slept
 from orchestrator.errors import AgentFault, DeviceSick, FarmError, TransientError
 from workers.session.supply import PowerContaminated
 
-from .agent_process import AgentRun
+from .process import AgentRun
 
 _TRANSIENT = {"device_error", "io", "storage_full", "cancelled"}
 """Error codes of the agent that speak of the device, not of the workload; a `cancelled` not by us is a takeover."""

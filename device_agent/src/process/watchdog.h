@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "status.h"
+#include "system/status.h"
 
 namespace pocketfarm {
 

@@ -1,0 +1,20 @@
+// The samples of a block, one after the other, whatever takes them.
+#pragma once
+
+#include <cstdint>
+
+#include "system/status.h"
+
+namespace pocketfarm {
+
+class Samples {
+ public:
+  virtual ~Samples() = default;
+  // One sample and its `sample` event; its duration in ns.
+  virtual Result<int64_t> sample(const char* phase, int index) = 0;
+  // Whether it knows itself how many samples there are, and whether they are all taken.
+  virtual bool trains() const { return false; }
+  virtual bool finished() const { return false; }
+};
+
+}  // namespace pocketfarm

@@ -1,0 +1,151 @@
+"""Programs of somebody else below the agent: what they print, how they end, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .driver import TIMEOUT_S, Agent, Ended, read_events
+
+ALIVE = "import os, sys, time; sys.stdout.write(str(os.getpid()) + chr(10)); sys.stdout.flush(); time.sleep(100)"
+
+
+def argv(agent: Agent, *words: str, **options: object) -> list[str]:
+    given = {"folder": agent.folder, "samples": 1} | options
+    named = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    return [str(agent.binary), "exec", *named, "--", *words]
+
+
+def run(agent: Agent, *words: str, **options: object) -> Ended:
+    return agent.call(argv(agent, *words, **options))
+
+
+def script(agent: Agent, name: str, text: str) -> str:
+    path = agent.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return f"./{name}"
+
+
+def is_gone(pid: int) -> bool:
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_each_sample_is_a_run_and_every_line_has_its_time(agent: Agent) -> None:
+    own = script(
+        agent, "own", 'echo "$1 $OWN"; sleep 0.05; printf "no end"; echo bad >&2; printf "\\377\\n"; echo last'
+    )
+    ended = run(agent, own, "a b", warmup=1, samples=2, variable="OWN=x")
+    assert ended.one("result").samples == 2
+    samples, processes, lines = ended.all("sample"), ended.all("process"), ended.all("line")
+    assert [(each.phase, each.index) for each in samples] == [("warmup", 0), ("timed", 0), ("timed", 1)]
+    for sample, process in zip(samples, processes, strict=True):
+        assert (process.start_ns, process.end_ns - process.start_ns) == (sample.start_ns, sample.duration_ns)
+        assert sample.duration_ns > 50e6 and process.status == process.signal == 0 and process.peak_rss_bytes > 0
+        mine = [line for line in lines if (line.phase, line.index) == (sample.phase, sample.index)]
+        out = [line for line in mine if line.stream == "stdout"]
+        assert [line.text for line in out] == ["a b x", "no end\ufffd", "last"]
+        assert [line.text for line in mine if line.stream == "stderr"] == ["bad"]
+        assert process.start_ns < out[0].t_ns < out[1].t_ns - 45e6 and out[-1].t_ns < process.end_ns + 20e6
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("./nothing",), "cannot start ./nothing: No such file or directory"),
+        (("./plain",), "cannot start ./plain: Permission denied"),
+        (("./data",), "cannot start ./data: Exec format error"),
+        (("sh", "-c", "exit 3"), "ended with exit status 3"),
+        (("sh", "-c", "kill -SEGV $$"), "signal 11 ended"),
+        (("sh", "-c", "kill -KILL $$"), "signal 9 ended"),
+    ],
+)
+def test_a_program_that_fails_ends_the_block(words: tuple[str, ...], told: str, agent: Agent) -> None:
+    (agent.folder / "plain").write_text("x")
+    (agent.folder / "data").write_bytes(b"\x7fELF" + bytes(60))
+    (agent.folder / "data").chmod(0o755)
+    ended = run(agent, *words, samples=3)
+    assert ended.error.code == "program_failed" and told in ended.error.message and ended.all("sample") == []
+
+
+def test_libraries_and_the_path_begin_with_the_folder(agent: Agent) -> None:
+    script(agent, "tool", 'echo "$LD_LIBRARY_PATH $0"')
+    (line,) = run(agent, "tool").all("line")
+    assert line.text.startswith(f"{agent.folder}:{agent.folder}/lib") and line.text.endswith("/tool")
+
+
+def test_output_is_bounded_and_what_is_left_out_is_counted(agent: Agent) -> None:
+    length, count = random.randint(1, 2000), random.randint(2000, 20_000)
+    ended = run(agent, "python3", "-c", f"for _ in range({count}): print('x' * {length})")
+    kept = ended.all("line")
+    assert sum(len(line.text) for line in kept) <= 1 << 18
+    assert len(kept) + ended.one("process").dropped_bytes // length == count
+
+
+def test_nothing_of_it_stays(agent: Agent) -> None:
+    """Whatever a program leaves running ends with it; and all of it ends with the agent, however that ends."""
+    left = run(agent, "sh", "-c", "sleep 100 & echo $!")
+    assert is_gone(int(left.one("line").text))
+    late = run(agent, "python3", "-c", ALIVE, deadline_s=1)
+    assert late.error.code == "deadline" and is_gone(int(late.all("line")[0].text))
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        journal = agent.folder / f"journal{how}"
+        words = argv(agent, "python3", "-c", ALIVE, journal=journal)
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=agent.environment({}))
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if '"line"' in line or process.poll() is not None)
+        process.send_signal(how)
+        process.communicate(timeout=TIMEOUT_S)
+        assert is_gone(int(line.rpartition('"text":"')[2].split('"')[0]))
+        assert how is signal.SIGKILL or read_events(journal.read_text())[-1].event == "error"
+
+
+def test_what_outlives_a_killed_agent_is_stopped_by_its_marker(agent: Agent) -> None:
+    words = argv(agent, "sh", "-c", f'python3 -c "{ALIVE}" & wait', marker="p/job/1")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=agent.environment({}))
+    assert process.stdout is not None
+    line = next(line for line in process.stdout if '"line"' in line)
+    pid = int(line.rpartition('"text":"')[2].split('"')[0])
+    process.kill()
+    process.communicate(timeout=TIMEOUT_S)
+    os.kill(pid, 0)  # the shell ended with the agent, its child did not
+    stop = [str(agent.binary), "stop", "--marker-prefix"]
+    for marker, gone in (("q/", "0"), ("p/", "1")):
+        done = subprocess.run(
+            [*stop, marker], capture_output=True, text=True, timeout=30, env=agent.environment({}), check=True
+        )
+        assert done.stdout.strip() == gone
+    assert is_gone(pid)
+
+
+def test_its_load_counts_as_our_own(agent: Agent) -> None:
+    """Others' share of the processors is what neither the agent nor the program took, nor the program's children."""
+    burn = "import time; end = time.monotonic() + 1.2\nwhile time.monotonic() < end: pass"
+    ended = run(agent, "sh", "-c", f'python3 -c "{burn}"', power_period_ms=100)
+    known = [each for each in ended.all("power") if each.own_busy is not None]
+    own = sum(each.own_busy for each in known) / len(known)
+    used = ended.one("process")
+    wall = (used.end_ns - used.start_ns) * (os.cpu_count() or 1)
+    assert own == pytest.approx((used.user_ns + used.system_ns) / wall, rel=0.35)
+
+
+def test_arguments_that_make_no_sense(agent: Agent) -> None:
+    for words in (["exec"], ["exec", "--folder", "/tmp"], ["exec", "--folder", "/tmp", "--samples", "0", "--", "sh"],
+                  ["exec", "--folder", "/tmp", "--variable", "x", "--", "sh"]):  # fmt: skip
+        done = subprocess.run([str(agent.binary), *words], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 2 and "usage:" in done.stderr

@@ -1,0 +1,136 @@
+"""Programs of one's own on a virtual phone and on this host: their files, their samples, their failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.acts.submission.prepare import prepare
+from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.expansion.expand import cells_of
+from orchestrator.model.experiment import Conditions, Experiment
+from orchestrator.model.job import Job
+from orchestrator.model.lease import Assignment
+from orchestrator.model.record import Outcome, Record
+from workers.devices.workstation import CPU_SERIAL
+from workers.engines import Engines, Host
+
+from .conftest import Wiring
+from .test_run import Runner, agents, here, leftovers, there
+
+__all__ = ["here", "there"]
+
+RESULT = {"regex": "took (?P<sample>[0-9]+) us", "unit": "us"}
+BENCH = 'i=0; while [ $i -lt ${2:-1} ]; do sleep 0.05; echo "took 4$1$i us"; i=$((i+1)); done; cat lib/words >&2'
+ALL_AT_ONCE = 'sleep 0.3; for i in 0 1 2 3 4; do echo "took 900$i us"; done'
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
+    return Engines(Host.alone(tmp_path_factory.mktemp("engines")))
+
+
+def experiment(folder: Path, command: str, **given: Any) -> Experiment:
+    bench = folder / "bench"
+    (bench / "lib").mkdir(parents=True, exist_ok=True)
+    (bench / "lib" / "words").write_text("loaded\n")
+    for name, text in (
+        ("own", BENCH),
+        ("dies", "kill -$1 $$"),
+        ("burst", ALL_AT_ONCE),
+        ("lacks", "echo 'error while loading shared libraries: x'; exit 127"),
+    ):
+        (bench / name).write_text(f"#!/bin/sh\n{text}\n")
+    (bench / "foreign").write_bytes(b"\x7fELF" + bytes(60))
+    told: dict[str, Any] = {"name": "own", "workload": {"command": command, "files": "bench"}, **given}
+    return Experiment.model_validate(told)
+
+
+def blocks(made: Experiment, runner: Runner, engines: Engines, folder: Path, serial: str) -> list[Record]:
+    """The record of one block of each cell."""
+    kept = prepare(made, folder, Artifacts(engines.engine("command").host.state))
+    jobs = [
+        Job(experiment_id="e1", cell=cell, block=0, candidates=(serial,), sampling=kept.sampling,
+            conditions=Conditions(), measure=kept.measure)
+        for cell in cells_of(kept)
+    ]  # fmt: skip
+    given = {"serial": serial, "host": "testhost", "attempt": 1, "token": 1, "ttl_s": 15.0}
+    return [runner(Assignment.model_validate({**given, "job_id": job.job_id, "job": job})) for job in jobs]
+
+
+@pytest.mark.parametrize("place", ["phone", "host"])
+def test_samples_are_what_the_program_printed(
+    place: str, there: Runner, here: Runner, lab: Wiring, engines: Engines, tmp_path: Path
+) -> None:
+    runner, serial = (there, lab.serial) if place == "phone" else (here, CPU_SERIAL)
+    matrix, sampling = {"threads": [1, 2]}, {"samples": 4, "idle": "200 ms"}
+    power = {"quantities": ["latency", "memory", "power"], "power_period": "50 ms"}
+    once = experiment(
+        tmp_path,
+        "./own {threads} {samples}",
+        matrix=matrix,
+        sampling=sampling,
+        engine={"result": RESULT},
+        measure=power,
+    )
+    for threads, record in enumerate(blocks(once, runner, engines, tmp_path, serial), 1):
+        assert record.outcome in (Outcome.OK, Outcome.INVALID), record.reasons
+        wanted = [1000 * int(f"4{threads}{i}") for i in range(4)]
+        assert [sample.duration_ns for sample in record.samples] == wanted and record.provenance.engine == "command"
+        assert [line.text for line in record.lines if line.stream == "stderr"] == ["loaded"]
+        (process,), (load,) = record.processes, [each for each in record.phases if each.phase == "load"]
+        assert process.start_ns < load.start_ns and load.end_ns <= process.end_ns, "the load begins with the samples"
+        assert record.memory and record.memory.device_peak_bytes == process.peak_rss_bytes > 0
+        codes = {str(doubt.code) for doubt in record.doubts}
+        assert "command.unchecked" in codes and "command.whole_process" not in codes
+    each = experiment(tmp_path, "./own 7", sampling={"samples": 3, "warmup": 1}, engine={"result": RESULT})
+    (record,) = blocks(each, runner, engines, tmp_path, serial)
+    assert [(sample.phase, sample.duration_ns) for sample in record.samples] == [("warmup", 470_000)] + [
+        ("timed", 470_000)
+    ] * 3
+    (whole,) = blocks(
+        experiment(tmp_path, "./own 7", sampling={"samples": 2, "warmup": 0}), runner, engines, tmp_path, serial
+    )
+    assert all(sample.duration_ns > 50e6 for sample in whole.samples) and len(whole.samples) == 2
+    assert leftovers(runner, serial) == [] and not agents(runner.bench.fleet.member(serial).connection.folder)
+
+
+def test_samples_that_come_all_at_once_have_no_power_of_their_own(
+    here: Runner, engines: Engines, tmp_path: Path
+) -> None:
+    measure = {"quantities": ["latency", "power"]}
+    made = experiment(
+        tmp_path, "./burst {samples}", sampling={"samples": 5}, engine={"result": RESULT}, measure=measure
+    )
+    (record,) = blocks(made, here, engines, tmp_path, CPU_SERIAL)
+    assert len(record.samples) == 5 and "command.whole_process" in {str(doubt.code) for doubt in record.doubts}
+    ends = [sample.start_ns + sample.duration_ns for sample in record.samples]
+    assert ends == sorted(ends) and ends[-1] <= record.processes[0].end_ns
+
+
+@pytest.mark.parametrize(
+    ("command", "outcome", "cause"),
+    [
+        ("./nothing", Outcome.FAILED, "no_program"),
+        ("./foreign", Outcome.FAILED, "wrong_abi"),
+        ("./lacks", Outcome.FAILED, "library_missing"),
+        ("./dies SEGV", Outcome.FAILED, "program_crashed"),
+        ("./dies KILL", Outcome.KILLED, "killed"),
+        ("sh -c 'exit 3'", Outcome.FAILED, "program_failed"),
+        ("sh -c 'echo took 5 ms'", Outcome.FAILED, "unread_output"),
+        ("sh -c 'echo took 5 us; echo took 5 us'", Outcome.FAILED, "unread_output"),
+        ("sh -c 'sleep 30'", Outcome.FAILED, "deadline"),
+    ],
+)
+def test_each_failure_has_its_cause(
+    command: str, outcome: Outcome, cause: str, here: Runner, engines: Engines, tmp_path: Path
+) -> None:
+    made = experiment(tmp_path, command, sampling={"samples": 1, "deadline": "2 s"}, engine={"result": RESULT})
+    (record,) = blocks(made, here, engines, tmp_path, CPU_SERIAL)
+    assert (record.outcome, record.cause) == (outcome, cause), record.reasons
+    assert (
+        outcome is Outcome.KILLED or command.split()[0] in record.reasons[0] or cause in ("unread_output", "deadline")
+    )
+    assert leftovers(here, CPU_SERIAL) == []

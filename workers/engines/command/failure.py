@@ -1,0 +1,99 @@
+"""The reasons why a program gave no result: each a cause with a remedy, and none the phone's fault."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable, Sequence
+
+from orchestrator.errors import StableError
+from orchestrator.model.event import Event, Line, Process
+from orchestrator.model.experiment import Workload
+from workers.engines.agent import AgentRun
+
+LAST_LINES = 5
+CAUSES: tuple[tuple[str, str, str], ...] = (
+    (
+        r"CANNOT LINK EXECUTABLE.*library|error while loading shared libraries|dlopen failed: library",
+        "library_missing",
+        "put the library beside the program, or into `lib/` there: both are searched",
+    ),
+    (
+        r"Exec format error|has bad ELF magic|wrong ELF class|is for EM_|has unexpected e_machine",
+        "wrong_abi",
+        "build it for the device's ABI (`farm devices` shows it): a script needs `#!` and the path of its interpreter",
+    ),
+    (
+        r"cannot start .*(No such file|not found)",
+        "no_program",
+        "write the path below `workload.files`, as `./my_bench`; a dynamic program for Linux has no loader on Android",
+    ),
+    (r"cannot start .*Permission denied", "not_executable", "name a file that can be run; scripts begin with `#!`"),
+    (
+        r"not found: needed by|cannot locate symbol|undefined symbol",
+        "wrong_library",
+        "bring the library that it was built with",
+    ),
+)
+"""Words of loaders and kernels -> cause and remedy."""
+CRASHES = {"SIGILL": "it has instructions that this processor lacks: build it for an older one"}
+
+
+class ProgramFailed(StableError):
+    """A program of the user's own gave no result."""
+
+    cause = "program_failed"
+
+
+def raise_for_process(agent: AgentRun, workload: Workload, serial: str) -> None:
+    """Raise ProgramFailed where the program was not started, or did not end with 0."""
+    error = agent.error
+    if error is None or error.code != "program_failed":
+        return
+    lines = [event for event in agent.events if isinstance(event, Line)]
+    said, name = _last_words(lines), signal_of(agent.events)
+    text = "\n".join([error.message, *(line.text for line in lines[-50:])])
+    cause, remedy = ProgramFailed.cause, "run it by hand on the device, with the same words"
+    for pattern, word, mend in CAUSES:
+        if re.search(pattern, text):
+            cause, remedy = word, mend
+            break
+    else:
+        if name:
+            cause, remedy = (
+                "program_crashed",
+                CRASHES.get(name, "find its fault with a debug build, on this device"),
+            )
+    message = error.message.replace(f"signal {_signal(agent.events)} ended", f"{name} ended") if name else error.message
+    _raise(cause, f"`{workload.command}`: {message}{said}", serial, remedy)
+
+
+def raise_for_output(why: str, lines: Sequence[Line], serial: str) -> None:
+    """Raise ProgramFailed where the samples could not be read."""
+    if why:
+        remedy = "compare `engine.result` with what it printed; the record keeps all of it"
+        _raise("unread_output", f"its output is not as `engine.result` says: {why}{_last_words(lines)}", serial, remedy)
+
+
+def signal_of(events: Iterable[Event]) -> str:
+    """Return the name of the signal that ended the program; empty: none did."""
+    number = _signal(events)
+    try:
+        return signal.Signals(number).name if number else ""
+    except ValueError:
+        return f"signal {number}"
+
+
+def _signal(events: Iterable[Event]) -> int:
+    return next((event.signal for event in events if isinstance(event, Process) and event.signal), 0)
+
+
+def _last_words(lines: Sequence[Line]) -> str:
+    told = [line.text.strip()[:200] for line in lines if line.text.strip()][-LAST_LINES:]
+    return "; its last words: " + " | ".join(told) if told else "; it printed nothing"
+
+
+def _raise(cause: str, message: str, serial: str, remedy: str) -> None:
+    raised = ProgramFailed(message, device=serial, remedy=remedy)
+    raised.cause = cause
+    raise raised
