@@ -15,9 +15,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 44_620,  # 610: functions and moves in any spelling; 930: types; 400: 8 bits; 240: large weights in files
-    "orchestrator": 49_960,  # 350: commands, their files, samples in what they print; 1_160: acts, results, audit, aggregates; 310: Celery's tasks; 110: engines; 5_140: queues
+    "orchestrator": 49_960,  # 350: commands, their files, samples in what they print; 1_160: acts; 310: Celery's tasks
     "workers": 14_890,  # 420: an engine for programs of one's own; 600: engines behind one door
-    "device_agent": 18_700,  # 430: `exec`, children and their output; 350: whole numbers of two widths; 210: 8 bits by the range of all, offsets, sdot
+    "device_agent": 18_700,  # 430: `exec`, children and their output; 350: whole numbers of two widths
     "virtual_phones": 8_210,
     "farm": 12_260,  # 60: beat as a part; 500: sizes of models, figures for papers, requests that never end
     "dashboards": 4_500,  # 300: results and downloads on pages, the glossary, charts without a Prometheus
