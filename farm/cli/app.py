@@ -20,6 +20,7 @@ USAGE, FAILED, INTERRUPTED = 2, 1, 130
 COMMANDS = {
     "fleet.lifecycle": "up down doctor",
     "fleet.devices": "devices release",
+    "fleet.engines": "engines",
     "fleet.hold": "hold",
     "fleet.hosts": "host",
     "fleet.web": "web",

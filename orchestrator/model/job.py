@@ -105,6 +105,11 @@ class ForeignCell(Cell):
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)  # type: ignore[assignment]
     """Further axes, as they were called there."""
 
+    @property
+    def engine(self) -> str:
+        """Return what measured it, as far as it was named."""
+        return str(self.options.get(ENGINE.name, ""))
+
 
 Role = Literal["work", "canary"]
 """A canary is the same small reference workload again and again: it tells whether the device has changed."""

@@ -60,6 +60,8 @@ class Summary(Model):
     options: dict[str, int | float | str | bool] = Field(default_factory=dict)
     """Further axes of the cell, by name."""
     workload: str
+    engine: str
+    """The engine that ran it; empty: somebody else measured, and did not say."""
     backend: str
     precision: str
     runs_on: RunsOn | None
@@ -168,6 +170,7 @@ def _summary(
         label=cell.label,
         options=dict(cell.options),
         workload=cell.workload.label,
+        engine=cell.engine,
         backend=str(cell.backend),
         precision=str(cell.precision),
         runs_on=next((block.runs_on for block in (*good, *blocks) if block.runs_on), None),

@@ -44,6 +44,7 @@ def up() -> Iterator[Up]:
     [
         ("naps", "{network: lenet}", "pocketfarm, nap", {"nap": 1, None: 2}),
         ("waits", "{wait: 100 ms}", "wait", {"wait": 1}),
+        ("own", "{command: sleep 0.1}", "command", {"command": 1}),
     ],
 )
 def test_from_a_file_to_table_json_and_metrics(
@@ -54,9 +55,12 @@ def test_from_a_file_to_table_json_and_metrics(
     file.write_text(EXPERIMENT.format(name=name, workload=workload, engines=engines))
     done = farm("run", str(file), "--wait", "--state", str(up.state))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "threads: means nothing with engine " in done.stderr
+    assert (
+        "threads: means nothing with engine " in done.stderr or "threads: the command has no {threads}" in done.stderr
+    )
     found = json.loads(farm("results", name, "--json", "--raw", "--state", str(up.state)).stdout)
     counted = [each["options"].get("engine") for each in found["summaries"]]
+    assert [each["engine"] for each in found["summaries"]] == [engine or "pocketfarm" for engine in counted]
     assert {engine: counted.count(engine) for engine in counted} == {
         engine: 2 * count for engine, count in configurations.items()
     }
@@ -65,7 +69,10 @@ def test_from_a_file_to_table_json_and_metrics(
     assert ran == set(configurations) and all(record["provenance"]["program_hash"] for record in found["records"])
     table = farm("results", name, "--state", str(up.state)).stdout
     endpoints, (engine, *_) = read(up.state), configurations
-    assert f"engine={engine}" in table and endpoints is not None
+    assert (f"engine={engine}" in table or "sleep 0.1" in table) and endpoints is not None
+    listed = json.loads(farm("engines", "--json", "--state", str(up.state)).stdout)
+    assert {engine or "pocketfarm" for engine in configurations} <= {each["engine"] for each in listed}
+    assert all(each["devices"] and each["takes"] for each in listed)
     if engine == "nap":
         assert "nap.asleep" in table and "wake it" in table, "the engine's own doubt, with its remedy"
     with urllib.request.urlopen(endpoints.exporter_url, timeout=60) as reply:
