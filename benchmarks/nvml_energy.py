@@ -26,8 +26,8 @@ from typing import Any
 
 from benchmarks.command_line import run_command
 from orchestrator.config import Settings
-from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Source
+from orchestrator.model.errors import FarmError, Unsupported
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell

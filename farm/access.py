@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.errors import ServiceDown, SetupError, UnknownName
+from orchestrator.model.errors import ServiceDown, SetupError, UnknownName
 
 if TYPE_CHECKING:
     from orchestrator.acts import Actor, PutBack, Site
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.ledger.database import Database
     from orchestrator.model.device import Device
     from orchestrator.model.experiment import Experiment
-    from orchestrator.model.waiting import WaitReason
+    from orchestrator.model.live.waiting import WaitReason
 
 LATEST = "latest"
 COMMAND_LINE, PAGE, NOTEBOOK, SCHEDULE = "command line", "page", "notebook", "schedule"

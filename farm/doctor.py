@@ -18,7 +18,7 @@ from typing import Any
 
 from device_agent.build import PHONE_ABIS
 from orchestrator.config import Settings
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 
 from .parts import adb_server, redis_server
 from .reach import authority_of

@@ -12,7 +12,7 @@ import sys
 from orchestrator.config import Settings, settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import connect
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 
 
 def silent(part: str, farm: Settings) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator.acts import Actor, Site, add_host
 from orchestrator.config import Settings
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 from . import endpoints, join
 from .reach import Reach, authority_of

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from orchestrator.config import HOST_NAME, Settings
 from orchestrator.coordination.access import user_of
 from orchestrator.coordination.client import connect, shown_url
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 
 URLS = ("redis://", "rediss://")
 AGAIN_S = 5.0

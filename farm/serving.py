@@ -15,10 +15,10 @@ from orchestrator.acts import held
 from orchestrator.config import Settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import FarmError, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.expansion import device_selection
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, DeviceState, Health
+from orchestrator.model.errors import FarmError, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.queueing.capacity import MOST_RUNS, Capacity, check_target, find_live_capacity
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live

@@ -22,10 +22,10 @@ from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.queue import Placed, make_app, queue_name, worker_name
-from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
 from orchestrator.model.device import Device, Health
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
 from orchestrator.system.process import begin
 

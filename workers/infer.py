@@ -17,8 +17,8 @@ from kernels.ir.types import as_type
 from kernels.options import Options
 from kernels.plan.model import Plan
 from orchestrator.config import Settings
-from orchestrator.errors import DeviceSick, TransportLost, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.errors import DeviceSick, TransportLost, Unsupported
 from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.record import RunsOn
 

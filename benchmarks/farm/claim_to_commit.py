@@ -40,8 +40,8 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, RunningRow
 from orchestrator.model.device import Device
 from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Workload
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record, SessionPlace
 from orchestrator.system.process import ALLOCATIONS
 from workers.spool import Spool

@@ -32,7 +32,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Device, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Measure, Sampling, Workload
-from orchestrator.model.lease import LINE_MOST
+from orchestrator.model.live.lease import LINE_MOST
 from orchestrator.model.record import Outcome, Record
 
 NETWORK = "add_256"

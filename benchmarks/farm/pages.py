@@ -35,9 +35,9 @@ from orchestrator.ledger import Ledger, Start
 from orchestrator.model.device import Device
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment import Experiment, Matrix, Sampling, Workload
-from orchestrator.model.live import PROTOCOL, HostAnnouncement, Progress
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement, Progress
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.model.record import Outcome, Record
-from orchestrator.model.waiting import WaitKind, WaitReason
 
 REPEATS = 12
 CHANGES = 12

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from kernels.errors import CompileError
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 
 from .output import Interrupted, describe, out, print_json, show_error
 

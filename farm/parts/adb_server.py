@@ -14,7 +14,7 @@ import socket
 from pathlib import Path
 
 from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 from orchestrator.system.private_files import make_private
 from workers.connection.sockets import connect_unix
 

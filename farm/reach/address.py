@@ -9,7 +9,7 @@ from pathlib import Path
 
 from farm.parts.ports import Ports
 from orchestrator.config import Settings
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 from .certificates import Authority, Certificate
 

@@ -25,8 +25,8 @@ from orchestrator.coordination.consumer import beat, consume
 from orchestrator.coordination.periodic import ADMIT, NIGHTS, SWEEP, WORKS, Periodic, Work
 from orchestrator.coordination.queue import make_app
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.system.process import begin
 

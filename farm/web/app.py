@@ -19,8 +19,8 @@ from starlette.routing import Route
 
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FarmError, ModelFileError
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError, ModelFileError
 
 from .room import NoRoom, Room
 

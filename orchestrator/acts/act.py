@@ -12,8 +12,8 @@ from redis import Redis
 
 from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import FarmError, SetupError
 from orchestrator.ledger import Actor, Ledger
+from orchestrator.model.errors import FarmError, SetupError
 
 P = ParamSpec("P")
 

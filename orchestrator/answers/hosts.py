@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orchestrator.ledger import HostRow, HostState, RunningRow
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live.announcement import HostAnnouncement
 from orchestrator.scheduling.eligible_devices import misfit
 
 

@@ -20,7 +20,7 @@ from redis.exceptions import (
 )
 
 from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 
 from .connections import Client, Connections
 

@@ -11,7 +11,7 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import NoPermissionError, ResponseError
 
-from orchestrator.errors import ServiceDown
+from orchestrator.model.errors import ServiceDown
 
 from . import lease_scripts, scripts
 from .change_log import NOTE

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from redis import Redis
 
-from orchestrator.errors import ServiceDown
+from orchestrator.model.errors import ServiceDown
 
 from . import functions, keys
 from .client import translated

@@ -17,7 +17,7 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 
 from . import keys
 from .periodic import WORKS, Work

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import Recording
+from orchestrator.model.errors import TableError
 
 from .colours import PALETTE
 from .drawing import FOREGROUND, GRID, MUTED, PAGE, STYLE, Chart, bare, new_figure, style, to_svg

@@ -27,13 +27,13 @@ from orchestrator.coordination.news import News
 from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.device import Device
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.errors import FarmError, ServiceDown
+from orchestrator.model.live.announcement import HostAnnouncement
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.waiting import WaitReason
 from orchestrator.model.record import Outcome
-from orchestrator.model.waiting import WaitReason
 from orchestrator.system.process import asked_to_end, begin
 
 from .eligible_devices import Barred, barred, has_recovered

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from orchestrator.errors import SpecError, StableError
 from orchestrator.expansion import device_selection as select
 from orchestrator.model import problem
+from orchestrator.model.errors import SpecError, StableError
 from orchestrator.model.experiment import Conditions, Experiment, Published, Study, why_taken
 
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate

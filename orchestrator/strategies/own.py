@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.errors import SpecError
 from orchestrator.expansion.run_order import Slot
+from orchestrator.model.errors import SpecError
 
 from . import foreign_process
 from .strategy import Place, Result

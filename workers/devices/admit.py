@@ -6,8 +6,8 @@ import platform
 from pathlib import Path
 
 from orchestrator.config import Settings
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceState
+from orchestrator.model.errors import Unsupported
 from workers.connection.base import DeviceConnection
 
 from .dumpsys import whole

@@ -10,8 +10,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
-from orchestrator.errors import SetupError, Unsupported
 from orchestrator.model.device import DeviceFacts, EngineFacts
+from orchestrator.model.errors import SetupError, Unsupported
 
 from .engine import Engine, Host
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from orchestrator.config import Settings
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Event, Phase, Power
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.spec.wiring_file import load_wiring

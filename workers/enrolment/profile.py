@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from orchestrator.config import Settings
-from orchestrator.errors import FarmError, LeaseLost, StableError
 from orchestrator.model.device import DeviceState
 from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.errors import FarmError, LeaseLost, StableError
 from orchestrator.model.power import PowerSource
 from orchestrator.spec.wiring_file import load_wiring
 from workers.devices.fleet import Member

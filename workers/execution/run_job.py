@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from kernels.errors import CompileError, interruptible
 from orchestrator.config import Settings
-from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.enrolment import Enrolment
-from orchestrator.model.lease import LINE_S, Assignment
+from orchestrator.model.errors import FarmError, LeaseLost
+from orchestrator.model.live.lease import LINE_S, Assignment
 from orchestrator.model.record import Record
 from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec.wiring_file import load_wiring

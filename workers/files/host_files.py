@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FileUnavailable, ModelFileError
+from orchestrator.model.errors import FileUnavailable, ModelFileError
 
 log = logging.getLogger(__name__)
 SILENCE_S = 30.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from kernels.errors import interruptible
 from orchestrator.config import Settings
-from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Api, DeviceState
+from orchestrator.model.errors import FarmError, LeaseLost
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Cell
 from orchestrator.model.record import ConditionProof

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from farm.cli.output import log, say
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 
 if TYPE_CHECKING:
     from orchestrator.acts import Submission

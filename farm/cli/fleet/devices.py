@@ -13,8 +13,8 @@ from rich.text import Text
 from farm.access import COMMAND_LINE, none_runs, open_inventory, open_ledger, open_site, settings_of, user_by
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_done
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
+from orchestrator.model.errors import Unsupported
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.measured import find_measured
-from orchestrator.errors import NoData, UnknownName
+from orchestrator.model.errors import NoData, UnknownName
 
 if TYPE_CHECKING:
     from orchestrator.analysis.comparison import SideRow

@@ -23,7 +23,7 @@ from farm.cli.output import (
     say,
     write_whole,
 )
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
     from orchestrator.config import Settings

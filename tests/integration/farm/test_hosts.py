@@ -11,7 +11,7 @@ from redis import Redis
 from orchestrator.config import Settings
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.model.live import OLDEST_PROTOCOL, PROTOCOL
+from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
 from orchestrator.scheduling.scheduler import Scheduler
 from tests.integration.orchestrator.hosts import Host
 from tests.unit.orchestrator import make

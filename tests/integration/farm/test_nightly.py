@@ -24,7 +24,7 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Health
 from orchestrator.model.event import Sample
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.nightly import Night, Told, load
 from orchestrator.nightly.keeper import Keeper

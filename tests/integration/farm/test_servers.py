@@ -16,7 +16,7 @@ from farm.parts.part import Part, free_port
 from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 from tests.servers import private_adb, required
 from tests.waiting import eventually
 

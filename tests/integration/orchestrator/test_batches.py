@@ -13,8 +13,8 @@ from sqlalchemy import Engine, event
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger, Start
+from orchestrator.model.errors import ServiceDown
 from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler

@@ -16,8 +16,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import JobState, KeepResult, Ledger
+from orchestrator.model.errors import Forged, ServiceDown, Unstorable
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling import set_aside

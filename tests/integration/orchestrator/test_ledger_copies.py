@@ -16,10 +16,10 @@ from sqlalchemy import text
 from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import forget_receipts
-from orchestrator.errors import SetupError
 from orchestrator.ledger import KeepResult, Ledger
 from orchestrator.ledger.schema import FIRST_VERSION
 from orchestrator.ledger.upkeep import copies
+from orchestrator.model.errors import SetupError
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler

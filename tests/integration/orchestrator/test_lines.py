@@ -15,7 +15,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Workload
-from orchestrator.model.lease import LINE_MOST, LINE_S, Assignment
+from orchestrator.model.live.lease import LINE_MOST, LINE_S, Assignment
 from orchestrator.model.record import Outcome, Record, SessionPlace
 from orchestrator.scheduling import lines, reconcile
 from orchestrator.scheduling.queue_view import QueueView

@@ -14,7 +14,7 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.model.device import Health
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live.announcement import HostAnnouncement
 from orchestrator.scheduling.live_view import LiveView
 from tests.unit.orchestrator import make
 

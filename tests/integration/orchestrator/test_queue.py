@@ -15,7 +15,7 @@ from redis import Redis
 
 from orchestrator.config import Settings
 from orchestrator.coordination import queue
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 from tests.celery_worker import events_of, worker_of
 from tests.waiting import eventually
 

@@ -22,7 +22,7 @@ from orchestrator.model.device import Api
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.scheduling.further_jobs import FurtherJobs
 from orchestrator.scheduling.scheduler import Scheduler

@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 from farm.cli.app import application
 from orchestrator import acts, spec
 from orchestrator.config import Settings
-from orchestrator.errors import SpecError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api
+from orchestrator.model.errors import SpecError
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment.strategy import StrategyChoice
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report.gathering import gather
 from orchestrator.scheduling.scheduler import Scheduler

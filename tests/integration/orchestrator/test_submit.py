@@ -15,9 +15,9 @@ from orchestrator.acts import Submission, submit
 from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device
+from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Range, Side, Sides, Workload
 from orchestrator.model.record import Outcome
 from tests.unit.kernels.front.onnx_models import save_model

@@ -27,7 +27,6 @@ from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.errors import FarmError, Unreadable
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.database import Database
@@ -35,7 +34,8 @@ from orchestrator.ledger.runs.queueing import QueueRunBody
 from orchestrator.ledger.tables import METADATA
 from orchestrator.ledger.upkeep.check import check
 from orchestrator.metrics.queue import queue_families
-from orchestrator.model.lease import Assignment
+from orchestrator.model.errors import FarmError, Unreadable
+from orchestrator.model.live.lease import Assignment
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler

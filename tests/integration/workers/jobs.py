@@ -12,7 +12,7 @@ from orchestrator.model.device import Api, Precision
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Outcome, Record
 from tests.waiting import eventually

@@ -19,7 +19,7 @@ from kernels.options import Options
 from kernels.tuning import Database, Found, distinct
 from orchestrator.config import Settings
 from orchestrator.model.device import Api, DeviceState
-from orchestrator.model.live import Phase
+from orchestrator.model.live.announcement import Phase
 from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
 from tests.waiting import LIMIT_S, eventually
 from virtual_phones.faults import (

@@ -22,7 +22,7 @@ from orchestrator.coordination.queue import Placed, make_app, send
 from orchestrator.model.device import Device, Health
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from tests.servers import RedisServer
 from tests.waiting import LIMIT_S, eventually

@@ -17,7 +17,7 @@ from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Sampling, Workload
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.scheduler import Scheduler, TickReport
 from tests.integration.orchestrator.hosts import send
 from tests.phones import connect, disconnect

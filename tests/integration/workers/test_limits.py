@@ -19,7 +19,7 @@ from orchestrator.figures import figures_of
 from orchestrator.model.device import Device
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.strategies import Place, Result, strategy_for
 from tests.phones import connect, disconnect, start_phones

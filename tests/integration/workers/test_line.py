@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from orchestrator.config import Settings
-from orchestrator.errors import LeaseLost
+from orchestrator.model.errors import LeaseLost
 from orchestrator.model.experiment import Workload
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from tests.waiting import LIMIT_S, eventually
 from virtual_phones.faults import Garbage, KillAgent

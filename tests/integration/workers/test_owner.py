@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.config import Settings
-from orchestrator.errors import LeaseLost
 from orchestrator.model.device import Health
+from orchestrator.model.errors import LeaseLost
 from orchestrator.model.experiment import Conditions
 from tests.phones import connect
 from tests.servers import private_adb_server, required

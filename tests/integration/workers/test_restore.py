@@ -28,7 +28,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from orchestrator.config import Settings
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet

@@ -24,8 +24,8 @@ from farm import serving
 from farm.access import COMMAND_LINE, site_of, user_by
 from orchestrator.acts import held, holding
 from orchestrator.config import Settings
-from orchestrator.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.queueing import capacity
 from orchestrator.queueing.kept import as_parquet, list_runs, read_run, show_run
 from orchestrator.queueing.live import LiveRun, run_live

@@ -18,8 +18,8 @@ from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import ServiceDown
 from orchestrator.model.device import DeviceFacts, Source
+from orchestrator.model.errors import ServiceDown
 from orchestrator.model.record import Outcome, Record
 from tests.servers import RedisServer
 from tests.waiting import LIMIT_S, eventually

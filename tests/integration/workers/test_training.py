@@ -20,8 +20,8 @@ from orchestrator.expansion.expand import cells_of
 from orchestrator.figures import figures_of
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import Learnt
+from orchestrator.model.live.announcement import Learnt
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from tests.waiting import eventually
 from virtual_phones.faults import KillAgent, Throttle

@@ -22,7 +22,7 @@ from orchestrator.config import Settings
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.live import Phase
+from orchestrator.model.live.announcement import Phase
 from virtual_phones.faults import PowerButton, Unplug
 from workers.devices.fleet import Member
 from workers.engines.pocketfarm.measure import Block, Measurement, measure

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.config import settings
 from orchestrator.coordination import queue
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.nightly import Suite, load
 from orchestrator.nightly.schedule import cron_of, following
 

@@ -17,7 +17,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.outlook import Outlook, Work
 from orchestrator.model.device import Health
 from orchestrator.model.experiment import PlacementRules, PolicyName
-from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.model.live.queue_view import Share, WaitingJob
 from orchestrator.scheduling import seldom
 from orchestrator.scheduling.expected_energy import expected_energy
 from orchestrator.scheduling.expected_work import expected_s

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.config import Settings
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec import SpecProblems
 from orchestrator.spec.wiring_file import load_wiring, parse_wiring

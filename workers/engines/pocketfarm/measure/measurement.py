@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy.typing as npt
 
-from orchestrator.errors import LeaseLost, TransientError
 from orchestrator.model.device import Reading
+from orchestrator.model.errors import LeaseLost, TransientError
 from orchestrator.model.event import Event, Power, Sample
-from orchestrator.model.live import Learnt
+from orchestrator.model.live.announcement import Learnt
 from orchestrator.model.power import PowerSeries
 from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection
