@@ -14,7 +14,6 @@ from orchestrator.model.errors import ServiceDown, SetupError, UnknownName
 
 if TYPE_CHECKING:
     from orchestrator.acts import Actor, PutBack, Site
-    from orchestrator.config import Settings
     from orchestrator.coordination.inventory import Inventory
     from orchestrator.coordination.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.model.device import Device
     from orchestrator.model.experiment import Experiment
     from orchestrator.model.live.waiting import WaitReason
+    from orchestrator.system.config import Settings
 
 LATEST = "latest"
 COMMAND_LINE, PAGE, NOTEBOOK, SCHEDULE = "command line", "page", "notebook", "schedule"

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.acts import held
-from orchestrator.config import Settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.expansion import device_selection
@@ -25,6 +24,7 @@ from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live.station import network_name
 from orchestrator.queueing.requests import Requests
 from orchestrator.queueing.spec import QueueingSpec, ServerGroup
+from orchestrator.system.config import Settings
 from workers.connection.adb import server_of
 from workers.devices.admit import enrol_phone
 from workers.devices.device_lock import device_lock

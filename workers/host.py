@@ -15,7 +15,6 @@ from importlib.metadata import version
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.consumer import consume
 from orchestrator.coordination.farm_clock import FarmClock
@@ -27,6 +26,7 @@ from orchestrator.model.errors import DeviceBusy, FarmError, LeaseLost, SetupErr
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
+from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .claim import Claim

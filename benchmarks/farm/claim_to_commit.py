@@ -31,7 +31,6 @@ from redis import Redis
 
 from benchmarks.command_line import run_command
 from benchmarks.farm.scheduler_turn import devices, private_redis
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
@@ -43,6 +42,7 @@ from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Wo
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record, SessionPlace
+from orchestrator.system.config import Settings
 from orchestrator.system.process import ALLOCATIONS
 from workers.spool import Spool
 

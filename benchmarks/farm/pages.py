@@ -27,7 +27,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks.command_line import run_command
 from benchmarks.farm.scheduler_turn import devices, private_redis, submit
 from farm.parts.part import free_port
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.expansion.expand import expand
@@ -38,6 +37,7 @@ from orchestrator.model.experiment import Experiment, Matrix, Sampling, Workload
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement, Progress
 from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.model.record import Outcome, Record
+from orchestrator.system.config import Settings
 
 REPEATS = 12
 CHANGES = 12

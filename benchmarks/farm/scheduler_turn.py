@@ -29,7 +29,6 @@ from redis import Redis
 
 from benchmarks.command_line import run_command
 from farm.parts.redis_server import find
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
@@ -41,6 +40,7 @@ from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 
 Lanes = Literal["any", "each"]
 START_S = 10.0

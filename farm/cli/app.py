@@ -160,7 +160,7 @@ def _data(name: str, cause: str, message: str, remedy: str | None) -> dict[str, 
 def _debug() -> bool:
     from pydantic import ValidationError
 
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
     try:
         return Settings().debug

@@ -18,7 +18,6 @@ from redis import Redis
 
 from farm.access import SCHEDULE, user_by
 from orchestrator.acts import Site
-from orchestrator.config import Settings, settings
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of, connect
 from orchestrator.coordination.consumer import beat, consume
@@ -28,6 +27,7 @@ from orchestrator.coordination.sweep import Sweep
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.nightly.keeper import Keeper
+from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .nightly import keeper_of

@@ -16,8 +16,8 @@ from celery import Celery
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
-from orchestrator.config import Settings
 from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.system.config import Settings
 
 from . import keys
 from .periodic import WORKS, Work

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from orchestrator.config import Settings, settings
 from orchestrator.coordination import access, functions, queue
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.artifacts import Artifacts
@@ -34,6 +33,7 @@ from orchestrator.model.live.announcement import HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.waiting import WaitReason
 from orchestrator.model.record import Outcome
+from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import asked_to_end, begin
 
 from .eligible_devices import Barred, barred, has_recovered

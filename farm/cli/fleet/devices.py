@@ -17,7 +17,7 @@ from orchestrator.model.device import ApiFacts, Device, Health, Precision, Sourc
 from orchestrator.model.errors import Unsupported
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
 EMPTY: tuple[Any, ...] = (None, "", 0, [], {}, False)
 HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}

@@ -15,8 +15,8 @@ from orchestrator.model.errors import ServiceDown
 
 if TYPE_CHECKING:
     from orchestrator.answers.hosts import HostView
-    from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
+    from orchestrator.system.config import Settings
 
 group = typer.Typer(
     name="host",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from farm import endpoints
     from farm.doctor import Finding
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
 
 def register(app: typer.Typer) -> None:

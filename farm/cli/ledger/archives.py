@@ -13,7 +13,7 @@ from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
 from orchestrator.model.errors import SetupError
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
 Names = Annotated[
     list[str] | None,

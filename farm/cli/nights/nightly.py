@@ -16,9 +16,9 @@ from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, prin
 from orchestrator.model.errors import FarmError, NoData, SpecError
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
     from orchestrator.nightly import Night, Suite
+    from orchestrator.system.config import Settings
 
 NOT_WELL = 1
 SHOWN = 30

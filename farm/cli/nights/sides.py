@@ -14,9 +14,9 @@ from orchestrator.model.errors import NoData, UnknownName
 
 if TYPE_CHECKING:
     from orchestrator.analysis.comparison import SideRow
-    from orchestrator.config import Settings
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.nightly import Night
+    from orchestrator.system.config import Settings
 
 _EARLIER = re.compile(r"(?P<name>.+)~(?P<first>\d+)(?:-(?P<last>\d+))?")
 

@@ -26,9 +26,9 @@ from farm.cli.output import (
 from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.report.content import Content
+    from orchestrator.system.config import Settings
 
 
 def register(app: typer.Typer) -> None:

@@ -35,7 +35,6 @@ from farm.parts.redis_server import RedisServer
 from farm.parts.services import web
 from farm.reach import Reach, authority_of, certificates
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination import access, functions, keys
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of, connect
@@ -51,6 +50,7 @@ from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.celery_worker import events_of, worker_of
 from tests.integration.orchestrator.hosts import Host
 from tests.integration.orchestrator.sites import ME, site

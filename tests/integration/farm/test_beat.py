@@ -16,7 +16,6 @@ import pytest
 from redis import Redis
 
 from farm.tasks import beat
-from orchestrator.config import Settings
 from orchestrator.coordination import consumer, keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
@@ -26,6 +25,7 @@ from orchestrator.model.base import Model
 from orchestrator.nightly import Night, Suite, Told
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.waiting import eventually
 
 HOUR_S = 3600.0

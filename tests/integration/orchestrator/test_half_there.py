@@ -10,7 +10,6 @@ from itertools import chain, combinations
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
@@ -21,6 +20,7 @@ from orchestrator.model.errors import ServiceDown
 from orchestrator.model.live.lease import Assignment
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .hosts import Host, ok, send

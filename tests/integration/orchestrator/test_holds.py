@@ -9,7 +9,6 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.live.lease import Assignment
@@ -17,6 +16,7 @@ from orchestrator.model.live.waiting import WaitKind
 from orchestrator.model.quantity import parse_moment
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 

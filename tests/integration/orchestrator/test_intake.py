@@ -13,7 +13,6 @@ import pytest
 from redis import Redis
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.ledger import JobState, KeepResult, Ledger
@@ -22,6 +21,7 @@ from orchestrator.model.record import Outcome
 from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling import set_aside
 from orchestrator.scheduling.intake import Intake
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.sent import JOBS, all_are_kept, begun, measured, nothing_is_lost
 from tests.unit.orchestrator import make
 from workers.spool import Spool

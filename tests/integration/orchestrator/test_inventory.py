@@ -9,7 +9,6 @@ from pydantic import SecretStr
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
@@ -19,6 +18,7 @@ from orchestrator.model.errors import ServiceDown, SetupError
 from orchestrator.model.live.announcement import HostAnnouncement, Progress
 from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.scheduling.live_view import LiveView
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 

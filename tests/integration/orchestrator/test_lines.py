@@ -9,7 +9,6 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
@@ -20,6 +19,7 @@ from orchestrator.model.record import Outcome, Record, SessionPlace
 from orchestrator.scheduling import lines, reconcile
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 from tests.waiting import eventually

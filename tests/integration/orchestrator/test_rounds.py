@@ -13,7 +13,6 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.expansion.expand import Expansion, expand
@@ -26,6 +25,7 @@ from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.scheduling.further_jobs import FurtherJobs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .hosts import Host, answered

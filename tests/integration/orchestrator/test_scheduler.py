@@ -21,7 +21,6 @@ from redis import Redis
 from sqlalchemy import select
 
 from orchestrator import spec
-from orchestrator.config import Settings
 from orchestrator.coordination import keys, queue
 from orchestrator.coordination.leases import Leases
 from orchestrator.expansion.expand import expand
@@ -37,6 +36,7 @@ from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.live_view import LiveView
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 from tests.waiting import eventually

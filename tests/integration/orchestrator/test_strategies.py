@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 
 from farm.cli.app import application
 from orchestrator import acts, spec
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api
 from orchestrator.model.errors import SpecError
@@ -29,6 +28,7 @@ from orchestrator.model.record import Outcome, Record
 from orchestrator.report.gathering import gather
 from orchestrator.scheduling.scheduler import Scheduler
 from orchestrator.strategies import Place, Result, foreign_process, own
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 

@@ -18,7 +18,6 @@ from redis import Redis
 from sqlalchemy import Engine, event
 
 from orchestrator.acts import ACTS, Actor, Door
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.expansion.expand import expand
@@ -32,6 +31,7 @@ from orchestrator.scheduling.eligible_devices import devices_for_work
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 

@@ -23,7 +23,6 @@ from dashboards.web.access import Access
 from dashboards.web.app import Pages, make_app
 from farm.cli.app import application
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.sweep import Sweep
@@ -39,6 +38,7 @@ from orchestrator.model.live.lease import Assignment
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .hosts import Host

@@ -13,7 +13,6 @@ from typing import TypeVar
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
@@ -24,6 +23,7 @@ from orchestrator.model.experiment import Conditions, Measure, Sampling, Workloa
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.waiting import LIMIT_S, eventually
 from workers import host

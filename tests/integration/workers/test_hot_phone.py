@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
@@ -19,6 +18,7 @@ from orchestrator.model.device import Api, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.scheduler import Scheduler, TickReport
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.hosts import send
 from tests.phones import connect, disconnect
 from tests.servers import private_redis

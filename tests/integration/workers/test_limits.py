@@ -11,7 +11,6 @@ import pytest
 
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.analysis.limits import Limit, limits
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.expansion.expand import expand
 from orchestrator.expansion.expand import job as job_of
@@ -22,6 +21,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.strategies import Place, Result, strategy_for
+from orchestrator.system.config import Settings
 from tests.phones import connect, disconnect, start_phones
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.outlook import Outlook, Work
 from orchestrator.model.device import Health
@@ -27,6 +26,7 @@ from orchestrator.scheduling.placer import Placer
 from orchestrator.scheduling.policies import POLICIES, FairShare
 from orchestrator.scheduling.policies.ageing import STEP_S
 from orchestrator.scheduling.queue_view import QueueView
+from orchestrator.system.config import Settings
 from tests.unit.energy.scenarios import run_block
 from virtual_phones.simulation import Course
 
