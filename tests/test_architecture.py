@@ -13,15 +13,15 @@ from tests.source_tree import ROOMS, ROOT, Module, modules, owner
 
 MODULES = modules()
 
-COMMON_GROUND = ("system", "model", "energy", "coordination", "expansion", "spec")
-"""The rooms of the orchestrator that workers use too: nouns, settings, files that people write, what is in Redis."""
+COMMON_GROUND = ("system", "model", "energy", "coordination")
+"""The rooms of the orchestrator that workers use too: settings, nouns, energy, what is in Redis."""
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),
     "device_agent": (),
     "virtual_phones": (),
     "orchestrator": ("kernels",),
-    "workers": ("kernels", *(f"orchestrator.{room}" for room in COMMON_GROUND if room != "expansion")),
+    "workers": ("kernels", *(f"orchestrator.{room}" for room in (*COMMON_GROUND, "spec.wiring_file"))),
     "dashboards": ("orchestrator",),
     "farm": ROOMS,
 }
@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 FLOORS: dict[str, tuple[str, ...]] = {
     "orchestrator": (
         *COMMON_GROUND,
-        *("figures", "ledger", "analysis", "exchange", "strategies", "scheduling"),
+        *("spec", "figures", "ledger", "analysis", "exchange", "strategies", "scheduling"),
         *("answers", "acts", "nightly", "queueing", "report", "metrics"),
     ),
     "workers": (
@@ -63,7 +63,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 68,
-    "orchestrator": 76,  # acts know ledger, answers, Redis and what is submitted; figures are a room
+    "orchestrator": 73,  # acts know ledger, answers, Redis and what is submitted; figures are a room
     "workers": 50,
     "virtual_phones": 38,
     "farm": 49,  # the notebook asks the ledger itself; all doors open the farm by `access`
@@ -102,11 +102,13 @@ DOORS: dict[str, tuple[str, ...]] = {
         "samples",
         "series",
     ),
-    "orchestrator.expansion": ("device_selection", "expand", "run_order"),
     "orchestrator.metrics": ("backfill", "past"),
     "orchestrator.nightly": ("", "keeper", "past", "schedule", "summary"),
     "orchestrator.scheduling": ("eligible_devices",),
-    "orchestrator.spec": ("", "validation", "wiring_file", "yaml_tree"),
+    "orchestrator.spec": (
+        *("", "validation", "wiring_file", "yaml_tree"),
+        *("expansion.device_selection", "expansion.expand", "expansion.run_order"),
+    ),
     "orchestrator.strategies": ("",),
     "workers.engines.wait": (),
     "workers.enrolment": ("", "load_steps", "nodes", "store"),
@@ -133,11 +135,11 @@ _CROWDED = {
     19: ("orchestrator/coordination", "orchestrator/report"),
     18: (
         *("kernels/lower/gpu", "orchestrator/model", "workers/power"),
-        *("orchestrator", "orchestrator/analysis", "orchestrator/analysis/statistics"),
+        *("orchestrator/analysis", "orchestrator/analysis/statistics"),
     ),
     17: (
         *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution", "kernels/passes"),
-        *(f"orchestrator/{room}" for room in ("exchange/power_traces", "scheduling")),
+        *("orchestrator", "orchestrator/exchange/power_traces", "orchestrator/scheduling"),
     ),
     16: (
         *("device_agent/src/backends/cpu/nc16", "device_agent/src/system"),
@@ -175,7 +177,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "onnx": ("kernels",),
     "filelock": ("kernels.tuning.database",),
     "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
-    "lark": ("orchestrator.expansion.device_selection",),
+    "lark": ("orchestrator.spec.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "virtual_phones"),
     "jinja2": ("dashboards.web", "orchestrator.report"),
     "matplotlib": ("orchestrator.report", "farm.api.plot"),

@@ -29,7 +29,6 @@ from benchmarks.farm.scheduler_turn import devices, private_redis, submit
 from farm.parts.part import free_port
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.device import Device
 from orchestrator.model.event import Sample
@@ -37,6 +36,7 @@ from orchestrator.model.experiment import Experiment, Matrix, Sampling, Workload
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement, Progress
 from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.model.record import Outcome, Record
+from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 
 REPEATS = 12

@@ -13,11 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.expansion.expand import job as job_of
 from orchestrator.ledger import JobRow, JobState, Lane, Ledger
 from orchestrator.model.errors import FarmError, ServiceDown, SpecError, Unreadable
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped
+from orchestrator.spec.expansion.expand import job as job_of
 from orchestrator.strategies import Place, Result, strategy_for
 
 log = logging.getLogger(__name__)

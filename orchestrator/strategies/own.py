@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.expansion.run_order import Slot
 from orchestrator.model.errors import SpecError
+from orchestrator.spec.expansion.run_order import Slot
 
 from . import foreign_process
 from .strategy import Place, Result

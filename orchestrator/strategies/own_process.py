@@ -11,7 +11,7 @@ import runpy
 import sys
 from typing import Any
 
-from orchestrator.expansion.run_order import Slot
+from orchestrator.spec.expansion.run_order import Slot
 
 from .foreign_process import limit_this_process
 from .own import ANSWER, QUESTION, Question

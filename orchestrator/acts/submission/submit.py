@@ -12,13 +12,13 @@ from orchestrator.acts.act import Acting, Done, act
 from orchestrator.analysis.stopping_rule import why_out_of_reach
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
 from orchestrator.model.base import content_hash
 from orchestrator.model.errors import ServiceDown, SpecError
 from orchestrator.model.experiment import Experiment, Measure
 from orchestrator.model.job import Cell
 from orchestrator.model.quantity import counted
+from orchestrator.spec.expansion.expand import Expansion, expand
 
 from .prepare import prepare
 

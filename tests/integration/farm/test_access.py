@@ -43,13 +43,13 @@ from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from tests.celery_worker import events_of, worker_of
 from tests.integration.orchestrator.hosts import Host

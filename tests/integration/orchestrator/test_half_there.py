@@ -14,12 +14,12 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import ServiceDown
 from orchestrator.model.live.lease import Assignment
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 

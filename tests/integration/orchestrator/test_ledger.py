@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Row, create_engine, text
 
-from orchestrator.expansion.expand import expand
 from orchestrator.figures import FIGURES_VERSION, figures_of
 from orchestrator.figures.brief import brief_of
 from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, blame
@@ -26,6 +25,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
+from orchestrator.spec.expansion.expand import expand
 from tests.unit.orchestrator import make
 
 

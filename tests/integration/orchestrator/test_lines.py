@@ -10,7 +10,6 @@ from redis import Redis
 
 from orchestrator import acts
 from orchestrator.coordination import keys
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Workload
@@ -19,6 +18,7 @@ from orchestrator.model.record import Outcome, Record, SessionPlace
 from orchestrator.scheduling import lines, reconcile
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make

@@ -15,7 +15,6 @@ from redis import Redis
 from orchestrator import acts
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import JobState, Ledger
 from orchestrator.model.device import Api
 from orchestrator.model.event import Sample
@@ -25,6 +24,7 @@ from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.scheduling.further_jobs import FurtherJobs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import Expansion, expand
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 

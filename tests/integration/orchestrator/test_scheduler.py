@@ -23,7 +23,6 @@ from sqlalchemy import select
 from orchestrator import spec
 from orchestrator.coordination import keys, queue
 from orchestrator.coordination.leases import Leases
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, blame
 from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.tables import ATTEMPTS
@@ -36,6 +35,7 @@ from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.live_view import LiveView
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make

@@ -20,7 +20,6 @@ from sqlalchemy import Engine, event
 from orchestrator.acts import ACTS, Actor, Door
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, JobRow, JobState, Ledger, Start
 from orchestrator.model.device import Health
 from orchestrator.model.errors import FarmError
@@ -31,6 +30,7 @@ from orchestrator.scheduling.eligible_devices import devices_for_work
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually

@@ -26,7 +26,6 @@ from orchestrator import acts
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.runs.queueing import QueueRunBody
@@ -38,6 +37,7 @@ from orchestrator.model.live.lease import Assignment
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 

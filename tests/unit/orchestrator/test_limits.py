@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.limits import REPEATS, ended, next_value, weights_of
-from orchestrator.expansion.expand import expand
-from orchestrator.expansion.expand import job as job_of
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Experiment, LimitSearch, Matrix, Sampling, Workload
 from orchestrator.model.job import Job
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.spec.expansion.expand import job as job_of
 from orchestrator.strategies import Place, Result, Slot
 from orchestrator.strategies.limit_search import LimitSearcher
 
