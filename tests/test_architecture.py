@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 FLOORS: dict[str, tuple[str, ...]] = {
     "orchestrator": (
         *COMMON_GROUND,
-        *("spec", "figures", "ledger", "analysis", "exchange", "strategies", "scheduling"),
+        *("spec", "figures", "ledger", "analysis", "exchange", "scheduling"),
         *("answers", "acts", "nightly", "queueing", "report", "metrics"),
     ),
     "workers": (
@@ -63,7 +63,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 68,
-    "orchestrator": 73,  # acts know ledger, answers, Redis and what is submitted; figures are a room
+    "orchestrator": 67,  # acts know ledger, answers, Redis and what is submitted; figures are a room
     "workers": 50,
     "virtual_phones": 38,
     "farm": 49,  # the notebook asks the ledger itself; all doors open the farm by `access`
@@ -109,7 +109,6 @@ DOORS: dict[str, tuple[str, ...]] = {
         *("", "validation", "wiring_file", "yaml_tree"),
         *("expansion.device_selection", "expansion.expand", "expansion.run_order"),
     ),
-    "orchestrator.strategies": ("",),
     "workers.engines.wait": (),
     "workers.enrolment": ("", "load_steps", "nodes", "store"),
     "workers.spool": ("",),
@@ -139,11 +138,11 @@ _CROWDED = {
     ),
     17: (
         *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution", "kernels/passes"),
-        *("orchestrator", "orchestrator/exchange/power_traces", "orchestrator/scheduling"),
+        "orchestrator/exchange/power_traces",
     ),
     16: (
         *("device_agent/src/backends/cpu/nc16", "device_agent/src/system"),
-        *("farm/cli", "orchestrator/report/charts", "workers"),
+        *("farm/cli", "orchestrator", "orchestrator/report/charts", "workers"),
     ),
 }
 CROWDED = {folder: names for names, folders in _CROWDED.items() for folder in folders}

@@ -14,9 +14,9 @@ from orchestrator.model.live.lease import Lease
 from orchestrator.model.live.queue_view import Share, WaitingJob
 from orchestrator.model.live.waiting import WaitReason
 
-from .expected_energy import expected_energy
-from .expected_work import expected_s
-from .learnt import Learnt
+from .expectations.energy import expected_energy
+from .expectations.learnt import Learnt
+from .expectations.work import expected_s
 from .placement import Floor, Placement, Policy, place
 from .policies import PlacementPolicy
 from .queue_view import QueueView

@@ -37,7 +37,6 @@ from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import asked_to_end, begin
 
 from .eligible_devices import Barred, barred, has_recovered
-from .further_jobs import FurtherJobs
 from .intake import Intake
 from .lines import Lines
 from .live_view import LiveView
@@ -46,6 +45,7 @@ from .placer import BEGIN_PER_TURN, Placer
 from .policies import POLICIES
 from .queue_view import QueueView
 from .reconcile import Reconciler
+from .strategies.further_jobs import FurtherJobs
 
 log = logging.getLogger(__name__)
 

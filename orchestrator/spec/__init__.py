@@ -1,7 +1,4 @@
-"""Experiment files: YAML -> `Experiment`, or every problem at once: file, line, column, field, what is allowed.
-
-`expansion/` goes on to its jobs.
-"""
+"""Experiment files: YAML -> `Experiment` -> jobs (`expansion/`), or every problem: line, field, what is allowed."""
 
 from __future__ import annotations
 

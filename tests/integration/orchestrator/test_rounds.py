@@ -22,8 +22,8 @@ from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Samp
 from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
-from orchestrator.scheduling.further_jobs import FurtherJobs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.scheduling.strategies.further_jobs import FurtherJobs
 from orchestrator.spec.expansion.expand import Expansion, expand
 from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make

@@ -18,9 +18,9 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.scheduling.strategies import Place, Result, strategy_for
 from orchestrator.spec.expansion.expand import expand
 from orchestrator.spec.expansion.expand import job as job_of
-from orchestrator.strategies import Place, Result, strategy_for
 from orchestrator.system.config import Settings
 from tests.phones import connect, disconnect, start_phones
 from workers.connection.adb import AdbConnection

@@ -18,9 +18,9 @@ from orchestrator.model.device import Health
 from orchestrator.model.experiment import PlacementRules, PolicyName
 from orchestrator.model.live.queue_view import Share, WaitingJob
 from orchestrator.scheduling import seldom
-from orchestrator.scheduling.expected_energy import expected_energy
-from orchestrator.scheduling.expected_work import expected_s
-from orchestrator.scheduling.learnt import Learnt
+from orchestrator.scheduling.expectations.energy import expected_energy
+from orchestrator.scheduling.expectations.learnt import Learnt
+from orchestrator.scheduling.expectations.work import expected_s
 from orchestrator.scheduling.placement import Floor, Policy, place
 from orchestrator.scheduling.placer import Placer
 from orchestrator.scheduling.policies import POLICIES, FairShare

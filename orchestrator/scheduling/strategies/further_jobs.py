@@ -18,7 +18,9 @@ from orchestrator.model.errors import FarmError, ServiceDown, SpecError, Unreada
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped
 from orchestrator.spec.expansion.expand import job as job_of
-from orchestrator.strategies import Place, Result, strategy_for
+
+from .registry import strategy_for
+from .strategy import Place, Result
 
 log = logging.getLogger(__name__)
 
