@@ -189,7 +189,7 @@ def reasons_of(settings: Settings) -> dict[str, WaitReason] | None:
 
 def devices_of(settings: Settings, ledger: Ledger) -> list[Device] | None:
     """The devices as placement sees them; None where no farm runs."""
-    from orchestrator.scheduling.eligible_devices import devices_for_work
+    from orchestrator.ledger.said.eligible_devices import devices_for_work
 
     try:
         inventory = open_inventory(settings)

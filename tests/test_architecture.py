@@ -63,7 +63,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 68,
-    "orchestrator": 67,  # acts know ledger, answers, Redis and what is submitted; figures are a room
+    "orchestrator": 65,  # acts know ledger, answers, Redis and what is submitted; figures are a room
     "workers": 50,
     "virtual_phones": 38,
     "farm": 49,  # the notebook asks the ledger itself; all doors open the farm by `access`
@@ -104,7 +104,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     ),
     "orchestrator.metrics": ("backfill", "past"),
     "orchestrator.nightly": ("", "keeper", "past", "schedule", "summary"),
-    "orchestrator.scheduling": ("eligible_devices",),
+    "orchestrator.scheduling": (),
     "orchestrator.spec": (
         *("", "validation", "wiring_file", "yaml_tree"),
         *("expansion.device_selection", "expansion.expand", "expansion.run_order"),

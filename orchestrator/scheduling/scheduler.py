@@ -27,6 +27,7 @@ from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Per
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.ledger import Ledger, Start
+from orchestrator.ledger.said.eligible_devices import Barred, barred, has_recovered
 from orchestrator.model.device import Device
 from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.model.live.announcement import HostAnnouncement
@@ -36,7 +37,6 @@ from orchestrator.model.record import Outcome
 from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import asked_to_end, begin
 
-from .eligible_devices import Barred, barred, has_recovered
 from .intake import Intake
 from .lines import Lines
 from .live_view import LiveView

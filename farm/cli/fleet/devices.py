@@ -46,7 +46,7 @@ def devices(
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
-    from orchestrator.scheduling.eligible_devices import devices_for_work
+    from orchestrator.ledger.said.eligible_devices import devices_for_work
 
     settings = settings_of(state)
     if serial is not None and not settings.redis_url:

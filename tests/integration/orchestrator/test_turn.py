@@ -21,12 +21,12 @@ from orchestrator.acts import ACTS, Actor, Door
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import HostState, JobRow, JobState, Ledger, Start
+from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Health
 from orchestrator.model.errors import FarmError
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.live.queue_view import Share
 from orchestrator.model.record import Outcome
-from orchestrator.scheduling.eligible_devices import devices_for_work
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
