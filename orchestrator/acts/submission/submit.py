@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.acts.act import Acting, Done, act
-from orchestrator.analysis.stopping_rule import why_out_of_reach
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
@@ -50,7 +49,7 @@ class Submission(Done):
     def warnings(self) -> list[str]:
         """Return what will not come out as it was asked for."""
         work = [job for job in self.expansion.jobs if job.role == "work"]
-        found = {why for job in work if (why := why_out_of_reach(job.sampling))}
+        found = {why for job in work if (why := job.sampling.why_out_of_reach)}
         return sorted(found | {why for job in work[:1] if (why := _without_power(job.measure))})
 
     @property
