@@ -131,7 +131,7 @@ _CROWDED = {
         *("dashboards/web", "farm", "kernels/frontend/onnx/operators", "kernels/ir"),
         *("orchestrator/energy", "orchestrator/ledger", "orchestrator/queueing"),
     ),
-    19: ("orchestrator/coordination", "orchestrator/report"),
+    19: ("orchestrator/report",),
     18: (
         *("kernels/lower/gpu", "orchestrator/model", "workers/power"),
         *("orchestrator/analysis", "orchestrator/analysis/statistics"),
@@ -159,7 +159,7 @@ DESKTOP_IS_MET_IN = (
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "celery": ("orchestrator.coordination", "orchestrator.nightly.schedule", "workers.tasks", "farm.tasks.beat"),
-    "kombu": ("orchestrator.coordination.queue",),
+    "kombu": ("orchestrator.coordination.tasks.queue",),
     "adbutils": ("workers.connection.adb",),
     "typer": ("farm",),
     "click": ("farm",),

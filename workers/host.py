@@ -16,11 +16,11 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.coordination.client import client_of
-from orchestrator.coordination.consumer import consume
 from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import Placed, make_app, queue_name, worker_name
+from orchestrator.coordination.tasks.consumer import consume
+from orchestrator.coordination.tasks.queue import Placed, make_app, queue_name, worker_name
 from orchestrator.model.device import Device, Health
 from orchestrator.model.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from orchestrator.answers import Wait, reason_lines, why_jobs_wait
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Ledger
@@ -14,8 +15,6 @@ from orchestrator.ledger.rows import OPEN
 from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device, Health, Source
 from orchestrator.model.live.announcement import Progress
-
-from . import Wait, reason_lines, why_jobs_wait
 
 Mood = Literal["working", "waiting", "free", "held", "bad"]
 

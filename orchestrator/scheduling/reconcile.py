@@ -20,8 +20,8 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import translated
 from orchestrator.coordination.leases import Fence, Leases
-from orchestrator.coordination.queue import Placed, task_id
 from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.coordination.tasks.queue import Placed, task_id
 from orchestrator.ledger import JobState, Ledger, RunningRow
 from orchestrator.model.errors import Unreadable
 from orchestrator.model.live.announcement import HostAnnouncement

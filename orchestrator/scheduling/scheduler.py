@@ -16,16 +16,17 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from orchestrator.coordination import access, functions, queue
+from orchestrator.coordination import access, functions
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import WrongType, translated
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.news import News
-from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.coordination.sweep import Sweep
+from orchestrator.coordination.tasks import queue
+from orchestrator.coordination.tasks.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
 from orchestrator.ledger import Ledger, Start
 from orchestrator.ledger.said.eligible_devices import Barred, barred, has_recovered
 from orchestrator.model.device import Device

@@ -28,7 +28,7 @@ from orchestrator import acts
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.coordination.queue import queue_name
+from orchestrator.coordination.tasks.queue import queue_name
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FarmError
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement

@@ -14,12 +14,11 @@ from sqlalchemy import Connection, Integer, Select, bindparam, delete, func, sel
 
 from orchestrator.ledger import templates
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
+from orchestrator.ledger.queue.lanes import known_candidates
 from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane, readable
 from orchestrator.ledger.tables import CHOICES, EXPERIMENTS, JOBS, LANES, number_of
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped
-
-from .lanes import known_candidates
 
 BUSY = tuple(state for state in OPEN if state is not JobState.HELD)
 

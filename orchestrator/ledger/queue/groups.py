@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from orchestrator.ledger.database import parts
+from orchestrator.ledger.queue.lanes import choices_of
 from orchestrator.ledger.rows import JobState, WaitingGroup
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, number_of
-
-from .lanes import choices_of
 
 
 def waiting_groups(

@@ -12,13 +12,13 @@ from weakref import WeakValueDictionary
 from sqlalchemy import BindParameter, ColumnElement, Connection, Integer, Select, bindparam, func, select
 
 from orchestrator.ledger.database import padded
+from orchestrator.ledger.queue import lanes as lane_rows
 from orchestrator.ledger.rows import AnyRow, JobState, RunningRow, block_label
 from orchestrator.ledger.tables import EXPERIMENTS, JOBS, LANES, NAMED_JOBS, TEMPLATES
 from orchestrator.model.experiment import Conditions, Experiment
 from orchestrator.model.live.queue_view import WaitingJob
 
 from . import changes
-from . import lanes as lane_rows
 from .histories import Served, attempt_rows, failed_on, running_rows, suspects
 from .untried import Untried
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
 
+from orchestrator.ledger.queue.lanes import devices_of
 from orchestrator.ledger.rows import JobState
 from orchestrator.ledger.tables import ATTEMPTS, CHOICE_DEVICES, EXPERIMENTS, JOBS, LANES, TEMPLATES, number_of
 from orchestrator.model.record import Outcome
-
-from .lanes import devices_of
 
 NEWEST = 10_000
 """Attempts of which the durations are read: the newest ones."""

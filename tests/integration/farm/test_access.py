@@ -40,9 +40,9 @@ from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of, connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.coordination.sweep import Sweep
+from orchestrator.coordination.tasks.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.ledger import Ledger
 from orchestrator.model.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement

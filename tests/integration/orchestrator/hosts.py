@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from redis import Redis
 
-from orchestrator.coordination import queue
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.coordination.tasks import queue
 from orchestrator.model.device import Device
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment

@@ -13,7 +13,7 @@ from celery import Celery, Task
 from pydantic import SecretStr
 from redis import Redis
 
-from orchestrator.coordination import queue
+from orchestrator.coordination.tasks import queue
 from orchestrator.model.errors import ServiceDown, SetupError
 from orchestrator.system.config import Settings
 from tests.celery_worker import events_of, worker_of

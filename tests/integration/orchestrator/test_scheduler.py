@@ -21,8 +21,9 @@ from redis import Redis
 from sqlalchemy import select
 
 from orchestrator import spec
-from orchestrator.coordination import keys, queue
+from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
+from orchestrator.coordination.tasks import queue
 from orchestrator.ledger import Ledger, blame
 from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.tables import ATTEMPTS

@@ -17,7 +17,7 @@ from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import Placed, make_app, send
+from orchestrator.coordination.tasks.queue import Placed, make_app, send
 from orchestrator.model.device import Device, Health
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.coordination import queue
+from orchestrator.coordination.tasks import queue
 from orchestrator.model.errors import SpecError
 from orchestrator.nightly import Suite, load
 from orchestrator.nightly.schedule import cron_of, following
