@@ -25,13 +25,13 @@ from statistics import median
 from typing import Any
 
 from benchmarks.command_line import run_command
-from orchestrator.config import Settings
-from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Source
+from orchestrator.model.errors import FarmError, Unsupported
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.power import PowerSource
+from orchestrator.system.config import Settings
 from workers.connection.local import LocalConnection
 from workers.devices.device_lock import device_lock
 from workers.devices.fleet import Member

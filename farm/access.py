@@ -10,18 +10,18 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.errors import ServiceDown, SetupError, UnknownName
+from orchestrator.model.errors import ServiceDown, SetupError, UnknownName
 
 if TYPE_CHECKING:
     from orchestrator.acts import Actor, PutBack, Site
-    from orchestrator.config import Settings
     from orchestrator.coordination.inventory import Inventory
     from orchestrator.coordination.leases import Leases
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.ledger.database import Database
     from orchestrator.model.device import Device
     from orchestrator.model.experiment import Experiment
-    from orchestrator.model.waiting import WaitReason
+    from orchestrator.model.live.waiting import WaitReason
+    from orchestrator.system.config import Settings
 
 LATEST = "latest"
 COMMAND_LINE, PAGE, NOTEBOOK, SCHEDULE = "command line", "page", "notebook", "schedule"
@@ -189,7 +189,7 @@ def reasons_of(settings: Settings) -> dict[str, WaitReason] | None:
 
 def devices_of(settings: Settings, ledger: Ledger) -> list[Device] | None:
     """The devices as placement sees them; None where no farm runs."""
-    from orchestrator.scheduling.eligible_devices import devices_for_work
+    from orchestrator.ledger.said.eligible_devices import devices_for_work
 
     try:
         inventory = open_inventory(settings)

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
-from orchestrator.errors import SetupError
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import SetupError
+from orchestrator.system.config import Settings
 
 from . import processes
 from .endpoints import Endpoints

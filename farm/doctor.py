@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from device_agent.build import PHONE_ABIS
-from orchestrator.config import Settings
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
+from orchestrator.system.config import Settings
 
 from .parts import adb_server, redis_server
 from .reach import authority_of

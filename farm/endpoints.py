@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError, field_serializer
 
-from orchestrator.config import Settings
-from orchestrator.errors import SetupError
 from orchestrator.model import problem
+from orchestrator.model.errors import SetupError
+from orchestrator.system.config import Settings
 from orchestrator.system.private_files import make_private
 
 from .processes import marks

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from orchestrator.answers.fleet import Snapshot, take
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import TransientError
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import TransientError
 
 PERIOD_S = 0.5
 PATIENCE_S = 60.0

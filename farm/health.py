@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 
-from orchestrator.config import Settings, settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import connect
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
+from orchestrator.system.config import Settings, settings
 
 
 def silent(part: str, farm: Settings) -> str:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from orchestrator.acts import Actor, Site, add_host
-from orchestrator.config import Settings
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
+from orchestrator.system.config import Settings
 
 from . import endpoints, join
 from .reach import Reach, authority_of

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_serializer
 
-from orchestrator.config import HOST_NAME, Settings
 from orchestrator.coordination.access import user_of
 from orchestrator.coordination.client import connect, shown_url
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.system.config import HOST_NAME, Settings
 
 URLS = ("redis://", "rediss://")
 AGAIN_S = 5.0

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.acts import held
-from orchestrator.config import Settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import FarmError, NoData, SpecError, TransportLost, Unsupported
-from orchestrator.expansion import device_selection
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, DeviceState, Health
+from orchestrator.model.errors import FarmError, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.queueing.capacity import MOST_RUNS, Capacity, check_target, find_live_capacity
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun, run_live
 from orchestrator.queueing.live.station import network_name
 from orchestrator.queueing.requests import Requests
 from orchestrator.queueing.spec import QueueingSpec, ServerGroup
+from orchestrator.spec.expansion import device_selection
+from orchestrator.system.config import Settings
 from workers.connection.adb import server_of
 from workers.devices.admit import enrol_phone
 from workers.devices.device_lock import device_lock

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 
-from orchestrator.errors import FarmError, SetupError
+from orchestrator.model.errors import FarmError, SetupError
 
 from .parts.part import Part
 from .processes import Process, last_lines

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 
-from orchestrator.config import Settings
+from orchestrator.system.config import Settings
 from orchestrator.system.private_files import UMASK
 
 from . import endpoints

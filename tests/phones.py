@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 from tests.servers import PrivateAdb, adb_key, required
 from tests.waiting import LIMIT_S, eventually
 from virtual_phones import launch

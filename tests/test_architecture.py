@@ -13,15 +13,15 @@ from tests.source_tree import ROOMS, ROOT, Module, modules, owner
 
 MODULES = modules()
 
-COMMON_GROUND = ("errors", "system", "config", "model", "energy", "coordination", "expansion", "spec")
-"""The rooms of the orchestrator that workers use too: nouns, settings, files that people write, what is in Redis."""
+COMMON_GROUND = ("system", "model", "energy", "coordination")
+"""The rooms of the orchestrator that workers use too: settings, nouns, energy, what is in Redis."""
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "kernels": (),
     "device_agent": (),
     "virtual_phones": (),
     "orchestrator": ("kernels",),
-    "workers": ("kernels", *(f"orchestrator.{room}" for room in COMMON_GROUND if room != "expansion")),
+    "workers": ("kernels", *(f"orchestrator.{room}" for room in (*COMMON_GROUND, "spec.wiring_file"))),
     "dashboards": ("orchestrator",),
     "farm": ROOMS,
 }
@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 FLOORS: dict[str, tuple[str, ...]] = {
     "orchestrator": (
         *COMMON_GROUND,
-        *("figures", "ledger", "analysis", "exchange", "strategies", "scheduling"),
+        *("spec", "figures", "ledger", "analysis", "exchange", "scheduling"),
         *("answers", "acts", "nightly", "queueing", "report", "metrics"),
     ),
     "workers": (
@@ -74,7 +74,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 ARROWS = {
     "kernels": 68,
-    "orchestrator": 95,  # acts know ledger, answers, Redis and what is submitted; figures are a room
+    "orchestrator": 60,  # acts know ledger, answers, Redis and what is submitted; figures are a room
     "workers": 50,
     "virtual_phones": 38,
     "farm": 49,  # the notebook asks the ledger itself; all doors open the farm by `access`
@@ -113,12 +113,13 @@ DOORS: dict[str, tuple[str, ...]] = {
         "samples",
         "series",
     ),
-    "orchestrator.expansion": ("device_selection", "expand", "run_order"),
     "orchestrator.metrics": ("backfill", "past"),
     "orchestrator.nightly": ("", "keeper", "past", "schedule", "summary"),
-    "orchestrator.scheduling": ("eligible_devices",),
-    "orchestrator.spec": ("", "validation", "wiring_file", "yaml_tree"),
-    "orchestrator.strategies": ("",),
+    "orchestrator.scheduling": (),
+    "orchestrator.spec": (
+        *("", "validation", "wiring_file", "yaml_tree"),
+        *("expansion.device_selection", "expansion.expand", "expansion.run_order"),
+    ),
     "workers.engines.wait": (),
     "workers.enrolment": ("", "load_steps", "nodes", "store"),
     "workers.spool": ("",),
@@ -138,18 +139,21 @@ NAMES_ON_A_FLOOR = 15
 _CROWDED = {
     21: ("workers/session/conditions",),
     20: (
-        *("dashboards/web", "farm", "kernels/frontend/onnx/operators", "kernels/ir", "orchestrator"),
-        *(f"orchestrator/{room}" for room in ("energy", "ledger", "model", "queueing")),
+        *("dashboards/web", "farm", "kernels/frontend/onnx/operators", "kernels/ir"),
+        *("orchestrator/energy", "orchestrator/ledger", "orchestrator/queueing"),
     ),
-    19: ("orchestrator/coordination", "orchestrator/report"),
-    18: ("kernels/lower/gpu", "orchestrator/analysis", "orchestrator/analysis/statistics", "workers/power"),
+    19: ("orchestrator/report",),
+    18: (
+        *("kernels/lower/gpu", "orchestrator/model", "workers/power"),
+        *("orchestrator/analysis", "orchestrator/analysis/statistics"),
+    ),
     17: (
         *("device_agent/src/backends/cpu/operations", "kernels/catalog/convolution", "kernels/passes"),
-        *(f"orchestrator/{room}" for room in ("exchange/power_traces", "scheduling")),
+        "orchestrator/exchange/power_traces",
     ),
     16: (
         "device_agent/src/backends/cpu/nc16",
-        *("farm/cli", "orchestrator/report/charts", "workers"),
+        *("farm/cli", "orchestrator", "orchestrator/report/charts", "workers"),
     ),
 }
 CROWDED = {folder: names for names, folders in _CROWDED.items() for folder in folders}
@@ -166,7 +170,7 @@ DESKTOP_IS_MET_IN = (
 
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "celery": ("orchestrator.coordination", "orchestrator.nightly.schedule", "workers.tasks", "farm.tasks.beat"),
-    "kombu": ("orchestrator.coordination.queue",),
+    "kombu": ("orchestrator.coordination.tasks.queue",),
     "adbutils": ("workers.connection.adb",),
     "typer": ("farm",),
     "click": ("farm",),
@@ -183,7 +187,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "onnx": ("kernels",),
     "filelock": ("kernels.tuning.database",),
     "google": ("kernels.frontend.onnx", "orchestrator.energy.perfetto_trace"),
-    "lark": ("orchestrator.expansion.device_selection",),
+    "lark": ("orchestrator.spec.expansion.device_selection",),
     "yaml": ("orchestrator.spec", "virtual_phones"),
     "jinja2": ("dashboards.web", "orchestrator.report"),
     "matplotlib": ("orchestrator.report", "farm.api.plot"),
@@ -203,7 +207,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 }
 """Third-party packages with one home."""
 
-MAY_READ_ENVIRONMENT = ("orchestrator.config", "virtual_phones", "farm")
+MAY_READ_ENVIRONMENT = ("orchestrator.system.config", "virtual_phones", "farm")
 """Settings are read once; virtual phones and the supervisor hand their environment on."""
 
 AGENT_SOURCES = ROOT / "device_agent" / "src"
@@ -538,7 +542,7 @@ def test_does_not_read_the_environment() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("getenv", "environ")
         if not _is_harmless(module.text.splitlines()[node.lineno - 1])
     ]
-    assert not reads, f"only orchestrator/config.py reads the environment: {reads}"
+    assert not reads, f"only orchestrator/system/config.py reads the environment: {reads}"
 
 
 def _is_harmless(line: str) -> bool:
@@ -557,7 +561,7 @@ def test_an_error_says_its_cause() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ROOTS_OF_ERRORS
     ]
-    assert not raised, f"give the error a class with a cause (orchestrator/errors.py): {raised}"
+    assert not raised, f"give the error a class with a cause (orchestrator/model/errors.py): {raised}"
 
 
 def test_modules_are_small() -> None:

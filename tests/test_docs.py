@@ -20,8 +20,8 @@ from farm.cli.app import application
 from kernels.frontend.onnx import OPERATORS
 from kernels.frontend.onnx.rewriting.runtime import DOMAIN
 from orchestrator import nightly, spec
-from orchestrator.expansion.device_selection.facts import FACTS
 from orchestrator.model.experiment import Experiment, Published
+from orchestrator.spec.expansion.device_selection.facts import FACTS
 from tests.source_tree import ROOT, modules
 
 COMMANDS = typer.main.get_command(application()).commands  # type: ignore[attr-defined]

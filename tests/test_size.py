@@ -19,7 +19,7 @@ LINES = {
     "workers": 14_890,  # 420: an engine for programs of one's own; 600: engines behind one door
     "device_agent": 18_700,  # 430: `exec`, children and their output; 350: whole numbers of two widths
     "virtual_phones": 8_210,
-    "farm": 12_290,  # 30: a list of engines; 60: beat as a part; 500: sizes of models, figures for papers, requests that never end
+    "farm": 12_290,  # 30: a list of engines; 60: beat as a part; 500: sizes of models, figures for papers
     "dashboards": 4_500,  # 300: results and downloads on pages, the glossary, charts without a Prometheus
     "benchmarks": 12_890,
     "tests": 74_640,  # 410: own programs; 490: engines; 460: acts; 460: beats; 6_400: drawn faults

@@ -15,10 +15,10 @@ from redis.exceptions import RedisError
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.keys import CANCELLED, ENDED
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Reading
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import Learnt, Phase, Progress
+from orchestrator.model.errors import FarmError, LeaseLost
+from orchestrator.model.live.announcement import Learnt, Phase, Progress
+from orchestrator.model.live.lease import Assignment
 
 log = logging.getLogger(__name__)
 REPORT_S = 0.5

@@ -15,18 +15,18 @@ from importlib.metadata import version
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
-from orchestrator.coordination.consumer import consume
 from orchestrator.coordination.farm_clock import FarmClock
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import Placed, make_app, queue_name, worker_name
-from orchestrator.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
+from orchestrator.coordination.tasks.consumer import consume
+from orchestrator.coordination.tasks.queue import Placed, make_app, queue_name, worker_name
 from orchestrator.model.device import Device, Health
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.errors import DeviceBusy, FarmError, LeaseLost, SetupError, TransientError
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
+from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .claim import Claim

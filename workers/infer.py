@@ -16,11 +16,11 @@ from kernels.ir.graph import Graph
 from kernels.ir.types import as_type
 from kernels.options import Options
 from kernels.plan.model import Plan
-from orchestrator.config import Settings
-from orchestrator.errors import DeviceSick, TransportLost, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.errors import DeviceSick, TransportLost, Unsupported
 from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.record import RunsOn
+from orchestrator.system.config import Settings
 
 from .devices.device_lock import device_lock
 from .devices.fleet import Member

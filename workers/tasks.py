@@ -7,7 +7,7 @@ from typing import Any
 
 from celery import Celery
 
-from orchestrator.coordination.queue import MEASURE, Placed
+from orchestrator.coordination.tasks.queue import MEASURE, Placed
 
 
 def register(app: Celery, session: Callable[[Placed], None]) -> None:

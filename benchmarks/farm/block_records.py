@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 
-from orchestrator.expansion.expand import expand
 from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
 from orchestrator.model.event import Layer, Memory, Phase, Power, Sample, Setup
 from orchestrator.model.experiment import Experiment, Matrix, Sampling, Workload
 from orchestrator.model.job import Job
 from orchestrator.model.record import ConditionProof, Doubt, DoubtCode, Outcome, Provenance, Record, RunsOn
+from orchestrator.spec.expansion.expand import expand
 
 MS, S = 10**6, 10**9
 NETWORKS = ("lenet", "cifar10_quick", "autoencoder_784", "squeezenet_v1_0", "squeezenet_v1_1")

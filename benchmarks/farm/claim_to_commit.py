@@ -31,18 +31,18 @@ from redis import Redis
 
 from benchmarks.command_line import run_command
 from benchmarks.farm.scheduler_turn import devices, private_redis
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, RunningRow
 from orchestrator.model.device import Device
 from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Workload
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record, SessionPlace
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from orchestrator.system.process import ALLOCATIONS
 from workers.spool import Spool
 

@@ -24,12 +24,12 @@ from pathlib import Path
 from benchmarks.command_line import run_command
 from benchmarks.farm.block_records import BLOCKS_A_ROUND, PHONES, jobs_of, night, record_of
 from farm.cli.nights.compare import DIFFERENT
-from orchestrator.config import Settings
 from orchestrator.figures import BlockFigures, figures_of
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.figures.intake import put, row_of
 from orchestrator.model.job import Job
+from orchestrator.system.config import Settings
 
 SIDES = {"before": 1.0, "after": 1.05}
 SLOWER_OF = 20

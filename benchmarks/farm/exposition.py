@@ -35,7 +35,7 @@ from orchestrator.metrics.collector import CACHE_S
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live.announcement import HostAnnouncement
 from tests.integration.metrics.content import PHONES, Content, announce, device, finish, state_settings
 from tests.integration.metrics.servers import exporter, scraped
 

@@ -28,12 +28,12 @@ from benchmarks.farm.running import RunningFarm, running_farm
 from benchmarks.farm.timed_worker import now_ns
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Device, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Measure, Sampling, Workload
-from orchestrator.model.lease import LINE_MOST
+from orchestrator.model.live.lease import LINE_MOST
 from orchestrator.model.record import Outcome, Record
+from orchestrator.spec.expansion.expand import expand
 
 NETWORK = "add_256"
 """Inferred by a job that does nothing: 256 numbers and no weights."""

@@ -27,17 +27,17 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks.command_line import run_command
 from benchmarks.farm.scheduler_turn import devices, private_redis, submit
 from farm.parts.part import free_port
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.device import Device
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment import Experiment, Matrix, Sampling, Workload
-from orchestrator.model.live import PROTOCOL, HostAnnouncement, Progress
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement, Progress
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.model.record import Outcome, Record
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 
 REPEATS = 12
 CHANGES = 12

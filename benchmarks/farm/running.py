@@ -16,10 +16,10 @@ from farm.composition import compose
 from farm.parts.ports import Ports
 from farm.parts.virtual_phones import profiles_for
 from farm.supervisor import Supervisor
-from orchestrator.config import Settings
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.model.device import Health
+from orchestrator.system.config import Settings
 
 READY_S = 300.0
 """The time until one more phone is ready: on a machine with other work 400 take more than ten minutes."""

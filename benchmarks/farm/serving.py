@@ -29,12 +29,12 @@ import yaml
 from benchmarks.command_line import run_command
 from benchmarks.farm.adb import adb_server, connect
 from farm.serving import enrol_all
-from orchestrator.config import Settings
 from orchestrator.queueing.live import run_live
 from orchestrator.queueing.measures import measure
 from orchestrator.queueing.requests import Run
 from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.spec import QueueingSpec, parse
+from orchestrator.system.config import Settings
 from virtual_phones.launch import start_phones
 from workers.serving import AgentWire, Serving
 

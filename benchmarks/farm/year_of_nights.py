@@ -26,8 +26,8 @@ from benchmarks.command_line import run_command
 from benchmarks.farm.block_records import BLOCKS_A_ROUND, jobs_of, night, record_of
 from benchmarks.farm.scheduler_turn import measured as turns_of
 from benchmarks.farm.scheduler_turn import private_redis
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
+from orchestrator.system.config import Settings
 
 ASKED = "night-0"
 TURNS = 5

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.errors import ServiceDown, UnknownName
+from orchestrator.model.errors import ServiceDown, UnknownName
 
 if TYPE_CHECKING:
     from orchestrator.report.charts.over_time import Line

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from orchestrator.acts.submission.labels import read_labels
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ModelFileError
 from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
     from orchestrator.report.content import Content

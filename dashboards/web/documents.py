@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from orchestrator.errors import FarmError, UnknownName
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError, UnknownName
 
 from . import charts
 from .charts import Prometheus

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from orchestrator.answers import Ending, when_it_ends
-from orchestrator.errors import FarmError
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError
 
 from .look import Watch
 

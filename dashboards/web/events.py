@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 
 from .access import Access, Session
 from .look import Watch

@@ -13,8 +13,8 @@ from starlette.responses import RedirectResponse, Response
 
 from orchestrator import acts
 from orchestrator.acts import Actor, Done, Site
-from orchestrator.errors import FarmError, SpecError, UnknownName
 from orchestrator.ledger import Door
+from orchestrator.model.errors import FarmError, SpecError, UnknownName
 from orchestrator.model.quantity import parse_seconds
 
 from . import shown

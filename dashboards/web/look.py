@@ -15,12 +15,12 @@ from orchestrator.answers.fleet import Lane, lanes_of
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import FarmError
 from orchestrator.ledger import Hold, Ledger, RunningRow
+from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device
-from orchestrator.model.live import HostAnnouncement, Progress
-from orchestrator.model.waiting import WaitReason
-from orchestrator.scheduling.eligible_devices import devices_for_work
+from orchestrator.model.errors import FarmError
+from orchestrator.model.live.announcement import HostAnnouncement, Progress
+from orchestrator.model.live.waiting import WaitReason
 
 from .reasons import Reason, reasons_of
 

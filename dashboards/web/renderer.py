@@ -16,8 +16,8 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import compile_path
 
 from orchestrator import report
-from orchestrator.errors import FarmError, TransientError, UnknownName
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError, TransientError, UnknownName
 from orchestrator.report import wording
 
 from . import shown

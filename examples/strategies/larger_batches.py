@@ -1,6 +1,6 @@
 """A strategy of one's own: the batch is doubled as long as that brings more frames per second."""
 
-from orchestrator.strategies import Slot
+from orchestrator.scheduling.strategies import Slot
 
 
 class Strategy:

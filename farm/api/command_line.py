@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from orchestrator.errors import FarmError, ModelFileError
+from orchestrator.model.errors import FarmError, ModelFileError
 
 Option = str | int | float | bool | Path | Sequence[str] | None
 """True gives the option alone, a sequence repeats it, None and False leave it out."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 
 from .command_line import CommandFailed, CommandLine, Option
 from .experiment import Experiment, table_of

@@ -21,7 +21,7 @@ from farm.access import (
     settings_of,
     user_by,
 )
-from orchestrator.errors import FarmError, ModelFileError, SpecError
+from orchestrator.model.errors import FarmError, ModelFileError, SpecError
 
 from .command_line import CommandFailed, CommandLine
 

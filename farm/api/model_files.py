@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from orchestrator.errors import ModelFileError, SetupError
+from orchestrator.model.errors import ModelFileError, SetupError
 
 Model: TypeAlias = "str | PathLike[str] | Any"
 """An ONNX file, the name of a built-in network, an `onnx.ModelProto`, or a `torch.nn.Module`."""

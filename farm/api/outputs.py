@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.errors import NoData, NotComparable
+from orchestrator.model.errors import NoData, NotComparable
 
 from .model_files import arguments
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from kernels.errors import CompileError
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 
 from .output import Interrupted, describe, out, print_json, show_error
 
@@ -161,7 +161,7 @@ def _data(name: str, cause: str, message: str, remedy: str | None) -> dict[str, 
 def _debug() -> bool:
     from pydantic import ValidationError
 
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
     try:
         return Settings().debug

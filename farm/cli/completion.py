@@ -55,7 +55,7 @@ def _starting(words: Iterable[str], incomplete: str) -> list[str]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """A shell that asks has no place for an error."""
-    from orchestrator.errors import FarmError
+    from orchestrator.model.errors import FarmError
 
     with suppress(FarmError):
         yield

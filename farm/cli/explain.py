@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from orchestrator.errors import UnknownName
+from orchestrator.model.errors import UnknownName
 
 from .output import JsonOption, log, out, print_json
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kernels.errors import CompileError
-from orchestrator.errors import FarmError, SetupError
+from orchestrator.model.errors import FarmError, SetupError
 
 from .terminal import Terminal
 

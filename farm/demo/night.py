@@ -17,9 +17,9 @@ from random import Random
 from device_agent import build
 from farm.access import COMMAND_LINE, site_of, user_by
 from farm.tasks.nightly import keeper_of
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, load
+from orchestrator.system.config import Settings
 from orchestrator.system.private_files import make_private
 from virtual_phones.faults import SlowBuild
 from virtual_phones.launch import read_phones

@@ -17,12 +17,12 @@ from farm.processes import Process, last_lines
 from orchestrator import acts, spec
 from orchestrator.acts import Submission
 from orchestrator.answers.fleet import Snapshot
-from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import SetupError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device, Health, Source
+from orchestrator.model.errors import SetupError
+from orchestrator.system.config import Settings
 from orchestrator.system.private_files import make_private
 
 PHONES = ("galaxy_s7", "nexus_6p", "pixel_7", "sd888_hdk")

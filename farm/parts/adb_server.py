@@ -13,8 +13,8 @@ import shutil
 import socket
 from pathlib import Path
 
-from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.system.config import Settings
 from orchestrator.system.private_files import make_private
 from workers.connection.sockets import connect_unix
 

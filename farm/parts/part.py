@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 ANSWER_S = 30.0
 

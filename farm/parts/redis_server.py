@@ -15,7 +15,7 @@ import redis
 
 from farm.reach import Reach
 from orchestrator.coordination import access
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 from orchestrator.system.private_files import make_private
 
 from .part import Part, free_port, said_by

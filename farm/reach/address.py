@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farm.parts.ports import Ports
-from orchestrator.config import Settings
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
+from orchestrator.system.config import Settings
 
 from .certificates import Authority, Certificate
 

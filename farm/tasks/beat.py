@@ -1,6 +1,6 @@
 """`python -m farm.tasks.beat`: Celery's beat, and the worker that does the periodic work whose tasks it sends.
 
-Several may run: a work is begun by one of them (orchestrator/coordination/periodic.py). Where none does, the scheduler
+Several may run: a work is begun by one of them (`coordination/tasks/periodic.py`). Where none does, the scheduler
 sees to Redis itself, and asks for nights.
 """
 
@@ -18,16 +18,16 @@ from redis import Redis
 
 from farm.access import SCHEDULE, user_by
 from orchestrator.acts import Site
-from orchestrator.config import Settings, settings
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of, connect
-from orchestrator.coordination.consumer import beat, consume
-from orchestrator.coordination.periodic import ADMIT, NIGHTS, SWEEP, WORKS, Periodic, Work
-from orchestrator.coordination.queue import make_app
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.errors import FarmError, ServiceDown
+from orchestrator.coordination.tasks.consumer import beat, consume
+from orchestrator.coordination.tasks.periodic import ADMIT, NIGHTS, SWEEP, WORKS, Periodic, Work
+from orchestrator.coordination.tasks.queue import make_app
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.nightly.keeper import Keeper
+from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .nightly import keeper_of

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from farm.endpoints import settings_for
-from orchestrator.coordination.queue import app_of
+from orchestrator.coordination.tasks.queue import app_of
 
 app = app_of(lambda: settings_for(None))

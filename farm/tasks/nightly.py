@@ -9,12 +9,12 @@ from pathlib import Path
 
 from farm import endpoints
 from orchestrator.acts import Actor, Site
-from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, Told
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.nightly.summary import headline, summary
+from orchestrator.system.config import Settings
 from orchestrator.system.private_files import make_private
 
 log = logging.getLogger(__name__)

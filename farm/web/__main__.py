@@ -6,7 +6,7 @@ import argparse
 
 import uvicorn
 
-from orchestrator.config import settings
+from orchestrator.system.config import settings
 from orchestrator.system.process import begin
 
 from .app import make_app

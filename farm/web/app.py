@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FarmError, ModelFileError
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import FarmError, ModelFileError
+from orchestrator.system.config import Settings
 
 from .room import NoRoom, Room
 

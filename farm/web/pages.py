@@ -18,10 +18,10 @@ from farm import endpoints
 from farm.access import OwnPhones
 from farm.reach.certificates import Certificate
 from orchestrator.acts import Site
-from orchestrator.config import Settings, settings
 from orchestrator.coordination.client import client_of
-from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import ServiceDown
+from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import begin
 
 from .patience import Patient

@@ -10,10 +10,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import FarmError, SetupError
 from orchestrator.ledger import Actor, Ledger
+from orchestrator.model.errors import FarmError, SetupError
+from orchestrator.system.config import Settings
 
 P = ParamSpec("P")
 

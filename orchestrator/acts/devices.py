@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import DeviceBusy, UnknownName, Unsupported
 from orchestrator.ledger import Hold
+from orchestrator.model.errors import DeviceBusy, UnknownName, Unsupported
 from orchestrator.model.record import Outcome
 
 from .act import Acting, Done, PutBack, act, some

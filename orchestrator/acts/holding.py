@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Actor, Ledger
+from orchestrator.model.errors import ServiceDown
 
 from .act import Acting, Site, some
 from .devices import hold, release, take

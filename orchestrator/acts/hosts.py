@@ -10,8 +10,8 @@ from typing import Any
 from orchestrator.answers.hosts import HostView, views
 from orchestrator.coordination import access
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import DeviceBusy, UnknownName
 from orchestrator.ledger import HostState
+from orchestrator.model.errors import DeviceBusy, UnknownName
 from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.errors import UnknownName
+from orchestrator.model.errors import UnknownName
 
 from .act import Acting, Done, act
 

@@ -23,14 +23,12 @@ from enum import StrEnum
 from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
-from orchestrator.model.experiment import Experiment, Sampling
+from orchestrator.model.experiment import LEAST_BLOCKS, Experiment, Sampling
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
 
 from .statistics import block_value_ms, relative_half_width
 
-LEAST_BLOCKS = 12
-"""Fewer show too badly how alike they are to let the interval itself decide to stop."""
 EnergyKind = tuple[PowerSource, Scope, Source]
 """Source and scope of power figures, and source of the block: only figures of one kind are put together."""
 
@@ -74,17 +72,6 @@ class StoppingDecision(Model):
 
     def _shares(self) -> tuple[tuple[str, float | None], ...]:
         return ("throughput" if self.stream else "latency", self.latency), ("energy", self.energy)
-
-
-def why_out_of_reach(sampling: Sampling) -> str:
-    """Return why no cell can meet the target, and how to mend it; empty where one may, or without a target."""
-    if sampling.target_interval is None or sampling.max_blocks >= LEAST_BLOCKS:
-        return ""
-    return (
-        f"no configuration can meet target_interval {sampling.target_interval:.1%}: "
-        f"that takes {LEAST_BLOCKS} good blocks, and "
-        f"max_blocks is {sampling.max_blocks}; mend it: sampling.max_blocks of {LEAST_BLOCKS} or more (30 by default)"
-    )
 
 
 def decide(sampling: Sampling, found: Sequence[BlockFigures], made: int) -> StoppingDecision:

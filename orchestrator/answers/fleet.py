@@ -12,9 +12,9 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import OPEN
+from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device, Health, Source
-from orchestrator.model.live import Progress
-from orchestrator.scheduling.eligible_devices import devices_for_work
+from orchestrator.model.live.announcement import Progress
 
 Mood = Literal["working", "waiting", "free", "held", "bad"]
 

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 PLACES = (
     Path(__file__).parents[2] / "docs" / "glossary.md",

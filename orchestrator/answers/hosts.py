@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orchestrator.ledger import HostRow, HostState, RunningRow
-from orchestrator.model.live import HostAnnouncement
-from orchestrator.scheduling.eligible_devices import misfit
+from orchestrator.ledger.said.eligible_devices import misfit
+from orchestrator.model.live.announcement import HostAnnouncement
 
 
 @dataclass(frozen=True)

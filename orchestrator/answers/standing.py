@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.ledger.rows import block_label, label
 from orchestrator.model.device import Device
+from orchestrator.model.live.waiting import WaitReason
 from orchestrator.model.record import Outcome
 from orchestrator.model.stopped import Stopped
-from orchestrator.model.waiting import WaitReason
 
 from .ending import Ending, when_it_ends
 from .waiting import Wait, wait_data, why_jobs_wait

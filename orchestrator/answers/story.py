@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.ledger.rows import block_label, label
-from orchestrator.model.waiting import WaitReason
+from orchestrator.model.live.waiting import WaitReason
 
 from .waiting import each_waits
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger

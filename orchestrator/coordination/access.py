@@ -13,8 +13,8 @@ from redis.exceptions import ResponseError
 
 from . import keys
 from .client import translated
-from .queue import queue_name, worker_name
 from .sweep import forget_host
+from .tasks.queue import queue_name, worker_name
 
 _READS = "get mget strlen getrange exists type ttl hget hmget hgetall sismember smembers zrange xrange xlen llen lrange"
 _WRITES = "set del unlink expire hset hdel incr sadd srem zadd zrem xadd lpush rpush brpop rpop"

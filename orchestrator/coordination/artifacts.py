@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Protocol
 
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 from orchestrator.system.private_files import make_private
 
 CHUNK_BYTES = 1 << 20

@@ -19,8 +19,8 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.system.config import Settings
 
 from .connections import Client, Connections
 

@@ -10,7 +10,7 @@ import time
 from redis import Redis
 
 from orchestrator.model.device import Device, Reading
-from orchestrator.model.live import HostAnnouncement, Progress
+from orchestrator.model.live.announcement import HostAnnouncement, Progress
 
 AGREE_S = 0.5
 """Clocks that differ by less are taken for the same: a question to Redis takes time, too."""

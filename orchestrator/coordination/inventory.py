@@ -17,8 +17,8 @@ from redis.exceptions import NoPermissionError, RedisError
 
 from orchestrator.model.base import Model
 from orchestrator.model.device import Device
-from orchestrator.model.live import HostAnnouncement, Progress
-from orchestrator.model.waiting import WaitReason
+from orchestrator.model.live.announcement import HostAnnouncement, Progress
+from orchestrator.model.live.waiting import WaitReason
 
 from . import functions, keys
 from .change_log import DEVICE

@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 from redis import Redis
 
-from orchestrator.errors import Unreadable
-from orchestrator.model.lease import Assignment, Lease
+from orchestrator.model.errors import Unreadable
+from orchestrator.model.live.lease import Assignment, Lease
 
 from . import functions, keys
 from .client import translated

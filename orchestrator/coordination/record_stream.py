@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.errors import ServiceDown
+from orchestrator.model.errors import ServiceDown
 
 from . import functions, keys
 from .client import translated

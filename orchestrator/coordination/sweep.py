@@ -13,7 +13,7 @@ from redis import Redis
 
 from . import functions, keys
 from .client import translated
-from .queue import queue_name, worker_name
+from .tasks.queue import queue_name, worker_name
 
 log = logging.getLogger(__name__)
 

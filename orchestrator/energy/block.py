@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from pydantic import Field
 
-from orchestrator.errors import NotComparable, StableError
 from orchestrator.model.base import Model
+from orchestrator.model.errors import NotComparable, StableError
 from orchestrator.model.power import Estimate, PowerSource, Scope
 from orchestrator.model.record import Doubt, Record
 

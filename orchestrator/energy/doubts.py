@@ -9,7 +9,7 @@ import numpy as np
 
 from orchestrator.model import telemetry
 from orchestrator.model.device import Source
-from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.power import SHORTEST_LOAD_S, PowerSource, Scope
 from orchestrator.model.record import Doubt, DoubtCode, Record
 
 from .charge import TOLERANCE, ChargeCheck
@@ -17,9 +17,8 @@ from .sources import Origin, calibration, charging_readings
 from .step import Step
 from .windows import Window, block_window
 
-SHORTEST_LOAD_S = 30.0
 FEWEST_REFRESHES = 100
-"""Measurement protocol, step 7: load for at least 30 s and 100 refresh periods."""
+"""Measurement protocol, step 7: load for so many refresh periods, and for `SHORTEST_LOAD_S`."""
 STUCK_READINGS = 10
 """Readings of a block that, all the same, are no measurement."""
 ALIASED_SHARE = 0.01

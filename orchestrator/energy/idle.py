@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.errors import StableError
+from orchestrator.model.errors import StableError
 
 from .trace import Trace, cumulative_j
 from .windows import LONGEST_SETTLE, Integral, Window, integral

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from orchestrator.errors import StableError
+from orchestrator.model.errors import StableError
 
 from .trace import Trace, time_mean_w
 from .windows import SETTLE_REFRESHES, Window

@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.errors import StableError
 from orchestrator.model import telemetry
 from orchestrator.model.device import Reading
+from orchestrator.model.errors import StableError
 from orchestrator.model.event import Power
 from orchestrator.model.power import ASSUMED, GaugeCalibration, PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record

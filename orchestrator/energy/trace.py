@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.errors import NoData, TableError
+from orchestrator.model.errors import NoData, TableError
 
 Array = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from orchestrator.analysis.comparison import SideRow
-from orchestrator.errors import TableError
 from orchestrator.model.base import Model
+from orchestrator.model.errors import TableError
 
 
 class Baseline(Model):

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from orchestrator.errors import TableError
+from orchestrator.model.errors import TableError
 
 HEAD_ROWS = 60
 DELIMITERS = (",", ";", "\t")

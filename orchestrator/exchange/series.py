@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestrator.errors import TableError
+from orchestrator.model.errors import TableError
 
 from .delimited_table import Table, cell
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from math import sqrt
 
-from orchestrator.energy.doubts import SHORTEST_LOAD_S
+from orchestrator.model.event import NOT_BEFORE_FIRST
+from orchestrator.model.power import SHORTEST_LOAD_S
 from orchestrator.model.record import DoubtCode
 
 from .block import BlockFigures, Energy, Value
 from .times import NS_PER_MS
-
-NOT_BEFORE_FIRST = ("slot", "readback")
-"""Events that are no set-up: the engine's slot is waited for because of others, and outputs are read afterwards."""
 
 
 def setup_steps_ms(block: BlockFigures) -> dict[str, float]:

@@ -11,14 +11,14 @@ from types import TracebackType
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError
 
-from orchestrator.errors import Unreadable, Unstorable
 from orchestrator.figures import BlockFigures
 from orchestrator.figures.brief import Brief
+from orchestrator.model.errors import Unreadable, Unstorable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 from orchestrator.model.stopped import Stopped
 

@@ -8,7 +8,7 @@ from functools import partial
 from sqlalchemy import Connection, bindparam, case, func, select
 
 from orchestrator.model.job import AnyJob, Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 
 from .database import padded
 from .queue.histories import attempt_rows, running_rows

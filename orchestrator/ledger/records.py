@@ -9,8 +9,8 @@ from functools import partial
 from pydantic import ValidationError
 from sqlalchemy import Connection, func, select
 
-from orchestrator.errors import UnknownName, Unstorable
 from orchestrator.model import problem
+from orchestrator.model.errors import UnknownName, Unstorable
 from orchestrator.model.record import Record
 
 from .database import padded

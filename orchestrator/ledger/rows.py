@@ -15,7 +15,7 @@ from isal import isal_zlib
 from pydantic import BaseModel
 from sqlalchemy import Row
 
-from orchestrator.errors import Unreadable
+from orchestrator.model.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job

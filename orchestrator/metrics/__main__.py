@@ -9,7 +9,7 @@ from importlib.metadata import version
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.process_collector import ProcessCollector
 
-from orchestrator.config import Settings
+from orchestrator.system.config import Settings
 from orchestrator.system.process import asked_to_end, begin
 
 from .collector import FarmCollector, Part

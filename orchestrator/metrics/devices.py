@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric, Sample
 
 from orchestrator.energy import battery_draw_a
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Reading
-from orchestrator.model.live import HostAnnouncement, Progress
+from orchestrator.model.live.announcement import HostAnnouncement, Progress
 from orchestrator.model.power import GaugeCalibration
 
 Labels = dict[str, str]

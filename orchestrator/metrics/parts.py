@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import streams
-from orchestrator.errors import FarmError
 from orchestrator.ledger.database import Database
-from orchestrator.model.waiting import WaitReason
+from orchestrator.model.errors import FarmError
+from orchestrator.model.live.waiting import WaitReason
+from orchestrator.system.config import Settings
 
 from .changes import Changes
 from .devices import DeviceFamilies, host_families

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from orchestrator.analysis.statistics import QUANTITIES, newest_attempts, summarise
-from orchestrator.figures import BlockFigures
 from orchestrator.ledger import ExperimentRow, Ledger
 from orchestrator.model.record import Outcome
 
@@ -35,7 +34,8 @@ class Point(NamedTuple):
 def results(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
     """The figures of an experiment's results as the exporter tells them, each at the end of its newest good block."""
     blocks = sorted(newest_attempts(ledger.figures(row.id)), key=lambda block: (block.started_at, block.job_id))
-    good = {(block.serial, block.cell_id): block.ended_at for block in blocks if _is_good(block)}
+    work = (block for block in blocks if block.role == "work" and block.outcome is Outcome.OK)
+    good = {(block.serial, block.cell_id): block.ended_at for block in work}
     cells, sampling = ledger.cells(row.id), row.experiment.sampling
     for summary in summarise(blocks, cells, mode=sampling.mode, watched=sampling.is_watched):
         at = good.get((summary.serial, summary.cell_id))
@@ -56,10 +56,6 @@ def readings(ledger: Ledger, row: ExperimentRow) -> Iterator[Point]:
             labels = {"serial": facts.serial, "host": facts.host, "model": facts.model, "source": record.source.value}
             for name, points in samples(record, record.clock).items():
                 yield from (Point(name, labels, at_ms / 1e3, value) for at_ms, value in points)
-
-
-def _is_good(block: BlockFigures) -> bool:
-    return block.role == "work" and block.outcome is Outcome.OK
 
 
 def scraped(text: str) -> list[tuple[str, dict[str, str], float]]:

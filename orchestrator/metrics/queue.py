@@ -14,7 +14,7 @@ from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.database import Transaction
 from orchestrator.ledger.queue.groups import waiting_in_brief
 from orchestrator.ledger.rows import OPEN, JobState
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 
 MAX_EXPERIMENTS = 50
 """Experiments that get series of their own: so many of the newest ones, and of those under way."""

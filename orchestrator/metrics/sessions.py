@@ -8,8 +8,8 @@ from typing import get_args
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from orchestrator.model.lease import Lease
-from orchestrator.model.live import Phase, Progress
+from orchestrator.model.live.announcement import Phase, Progress
+from orchestrator.model.live.lease import Lease
 
 
 def lease_families(leases: Iterable[Lease]) -> Iterator[Metric]:

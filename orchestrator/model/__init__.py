@@ -1,1 +1,1 @@
-"""Data models of the farm: frozen, validated, described. Imports nothing of ours."""
+"""The nouns of the farm: data models, frozen, validated and described, and its errors. Imports nothing of ours."""

@@ -66,6 +66,8 @@ SetupName = Literal[
 ]  # fmt: skip
 """`discovery`: platforms and devices; `pipeline`: kernel objects or pipelines; `cache`: program binaries are kept;
 `descriptors`: descriptor sets or arguments; `record`: the command buffer."""
+NOT_BEFORE_FIRST = ("slot", "readback")
+"""Events that are no set-up: the engine's slot is waited for because of others, and outputs are read afterwards."""
 
 
 class Setup(_Event):

@@ -68,6 +68,8 @@ class GaugeCalibration(Model):
         return self.ampere_per_unit * self.discharging_sign
 
 
+SHORTEST_LOAD_S = 30.0
+"""Measurement protocol, step 7: the shortest load of which energy is told."""
 ASSUMED = GaugeCalibration(method="assumed")
 """The calibration that the kernel's documentation promises; the field disagrees."""
 

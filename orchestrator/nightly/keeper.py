@@ -14,9 +14,9 @@ from pathlib import Path
 from orchestrator.acts import Actor, Site, begin_night
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import NightText, Schedule
 from orchestrator.ledger.rows import readable
+from orchestrator.model.errors import FarmError, ServiceDown
 
 from .due import due
 from .night import Night, Told

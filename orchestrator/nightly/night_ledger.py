@@ -10,13 +10,13 @@ from functools import partial
 from orchestrator import acts
 from orchestrator.acts import Actor, Site
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import FarmError, ServiceDown, UnknownName
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import ExperimentRow, JobRow
 from orchestrator.ledger.rows import OPEN
+from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Device, Health
+from orchestrator.model.errors import FarmError, ServiceDown, UnknownName
 from orchestrator.model.job import Job
-from orchestrator.scheduling.eligible_devices import devices_for_work
+from orchestrator.spec.expansion.expand import expand
 
 from .judge import Findings, judged
 from .night import Night, Wave

@@ -11,10 +11,10 @@ from orchestrator.analysis.comparison import Compared, SideRow, alike, excluded_
 from orchestrator.analysis.history import Figure, History, history, of_sides
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history.series import facts_of
-from orchestrator.errors import FarmError, NoData, UnknownName
 from orchestrator.ledger import Ledger, NightText
 from orchestrator.ledger.rows import readable_rows
 from orchestrator.model.axes import SIDE, axis_value_text
+from orchestrator.model.errors import FarmError, NoData, UnknownName
 from orchestrator.model.experiment import BASELINE, CANDIDATE, Experiment
 
 from .night import Night, NightRow

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from orchestrator import spec
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import SpecError
 from orchestrator.model import problem
+from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import Experiment, Side, Sides
 
 from .night import Night

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from orchestrator.expansion.run_order import PERIOD
 from orchestrator.model.base import content_hash
+from orchestrator.spec.expansion.run_order import PERIOD
 
 from .night import CellOnDevice, Kind, Night, NightRow, Wave
 

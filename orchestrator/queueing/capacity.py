@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orchestrator.errors import SpecError
 from orchestrator.model.base import Model
+from orchestrator.model.errors import SpecError
 
 from .experiment import run_and_measure
 from .measures import Figure, Totals, interval, relaxation_s, short

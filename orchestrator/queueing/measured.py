@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orchestrator.errors import NoData, NotComparable
 from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.model.errors import NoData, NotComparable
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Outcome, Record
 

@@ -6,16 +6,16 @@ import io
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
-from orchestrator.errors import TableError
-from orchestrator.exchange.power_traces import Recording
+from orchestrator.model.errors import TableError
 
 from .colours import PALETTE
 from .drawing import FOREGROUND, GRID, MUTED, PAGE, STYLE, Chart, bare, new_figure, style, to_svg
@@ -29,7 +29,15 @@ ON_PAPER = {FOREGROUND: "#1f2328", MUTED: "#59636e", GRID: "#d1d9e0", PAGE: "#ff
 TITLE = "Power over time"
 
 
-def draw(groups: Mapping[str, Sequence[Recording]], path: Path) -> bytes:
+class Curve(NamedTuple):
+    """One recorded trace."""
+
+    label: str
+    t_s: NDArray[np.float64]
+    power_w: NDArray[np.float64]
+
+
+def draw(groups: Mapping[str, Sequence[Curve]], path: Path) -> bytes:
     """The picture that belongs into `path`, one panel a group. Raises TableError for a suffix of another kind."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -52,25 +60,25 @@ def paper() -> dict[str, Any]:
     return {key: ON_PAPER.get(str(value), value) if "color" in key else value for key, value in STYLE.items()}
 
 
-def figure_of(groups: Mapping[str, Sequence[Recording]]) -> Figure:
+def figure_of(groups: Mapping[str, Sequence[Curve]]) -> Figure:
     """One panel a group of recordings, one colour a recording; the legend stands above."""
     figure = new_figure(WIDTH_PX, 40 + PANEL_PX * len(groups))
     panels = figure.subplots(len(groups), 1, squeeze=False).flat
     keys: list[Line2D] = []
-    for axes, (name, recordings) in zip(panels, groups.items(), strict=True):
-        for recording in recordings:
-            keys.append(_draw(axes, recording, name, PALETTE[len(keys) % len(PALETTE)]))
+    for axes, (name, curves) in zip(panels, groups.items(), strict=True):
+        for curve in curves:
+            keys.append(_draw(axes, curve, name, PALETTE[len(keys) % len(PALETTE)]))
         axes.set_title(name)
         axes.set_ylabel("W")
-        axes.set_ylim(bottom=min(0.0, *(float(recording.power_w.min()) for recording in recordings)))
+        axes.set_ylim(bottom=min(0.0, *(float(curve.power_w.min()) for curve in curves)))
         bare(axes, grid="y")
     axes.set_xlabel("s since the first reading")
     put_heading(figure, keys=keys)
     return figure
 
 
-def _draw(axes: Axes, recording: Recording, group: str, colour: str) -> Line2D:
-    t_s, power_w = recording.t_s, recording.power_w
+def _draw(axes: Axes, curve: Curve, group: str, colour: str) -> Line2D:
+    label, t_s, power_w = curve
     mean_w = float(power_w.mean())
     if len(t_s) > MOST_POINTS:
         starts = np.linspace(0, len(t_s), MOST_POINTS, endpoint=False).astype(int)
@@ -80,7 +88,7 @@ def _draw(axes: Axes, recording: Recording, group: str, colour: str) -> Line2D:
         t_s, power_w = t_s[starts], np.add.reduceat(power_w, starts) / counts
     axes.plot(t_s, power_w, color=colour, linewidth=0.9)
     axes.axhline(mean_w, color=colour, linewidth=1.1, linestyle="--")
-    return Line2D([], [], color=colour, label=f"{group}: {recording.path.name}: plain mean {mean_w * 1e3:.2f} mW")
+    return Line2D([], [], color=colour, label=f"{group}: {label}: plain mean {mean_w * 1e3:.2f} mW")
 
 
 def _page(svg: str) -> str:

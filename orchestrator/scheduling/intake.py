@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from redis import Redis
 
 from orchestrator.coordination.record_stream import DEAD, Entry, RecordStream, streams
-from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import KeepResult, Ledger
 from orchestrator.ledger.attempts import Note, Prepared
+from orchestrator.model.errors import Forged, ServiceDown, Unstorable
 
 from .set_aside import SetAside
 

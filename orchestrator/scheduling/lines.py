@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from orchestrator.model.lease import LINE_MOST, LINE_S
+from orchestrator.model.live.lease import LINE_MOST, LINE_S
 from orchestrator.model.record import Outcome, Record
 
 from .queue_view import QueueView

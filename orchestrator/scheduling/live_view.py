@@ -15,8 +15,8 @@ from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device
-from orchestrator.model.lease import Lease
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live.announcement import HostAnnouncement
+from orchestrator.model.live.lease import Lease
 
 from .owners import Owners
 from .seldom import Seldom

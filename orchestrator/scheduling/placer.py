@@ -10,13 +10,13 @@ from types import MappingProxyType
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.news import HEADS
 from orchestrator.model.device import Device
-from orchestrator.model.lease import Lease
-from orchestrator.model.queue_view import Share, WaitingJob
-from orchestrator.model.waiting import WaitReason
+from orchestrator.model.live.lease import Lease
+from orchestrator.model.live.queue_view import Share, WaitingJob
+from orchestrator.model.live.waiting import WaitReason
 
-from .expected_energy import expected_energy
-from .expected_work import expected_s
-from .learnt import Learnt
+from .expectations.energy import expected_energy
+from .expectations.learnt import Learnt
+from .expectations.work import expected_s
 from .placement import Floor, Placement, Policy, place
 from .policies import PlacementPolicy
 from .queue_view import QueueView

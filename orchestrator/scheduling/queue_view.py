@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.ledger import Ledger, RunningRow, WaitingLane
 from orchestrator.ledger.queue.histories import Served
-from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.model.live.queue_view import Share, WaitingJob
 
 MOST = 1000
 """Experiments of which nothing waits whose latest attempt is remembered: more jobs of theirs may follow."""

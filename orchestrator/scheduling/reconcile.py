@@ -20,12 +20,12 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import translated
 from orchestrator.coordination.leases import Fence, Leases
-from orchestrator.coordination.queue import Placed, task_id
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import Unreadable
+from orchestrator.coordination.tasks.queue import Placed, task_id
 from orchestrator.ledger import JobState, Ledger, RunningRow
-from orchestrator.model.lease import Lease
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.errors import Unreadable
+from orchestrator.model.live.announcement import HostAnnouncement
+from orchestrator.model.live.lease import Lease
 from orchestrator.model.record import Outcome
 
 from .live_view import LiveView

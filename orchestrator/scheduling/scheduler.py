@@ -16,28 +16,28 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from orchestrator.config import Settings, settings
-from orchestrator.coordination import access, functions, queue
+from orchestrator.coordination import access, functions
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import WrongType, translated
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.news import News
-from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
 from orchestrator.coordination.record_stream import forget_receipts
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.errors import FarmError, ServiceDown
+from orchestrator.coordination.tasks import queue
+from orchestrator.coordination.tasks.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
 from orchestrator.ledger import Ledger, Start
+from orchestrator.ledger.said.eligible_devices import Barred, barred, has_recovered
 from orchestrator.model.device import Device
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.errors import FarmError, ServiceDown
+from orchestrator.model.live.announcement import HostAnnouncement
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.waiting import WaitReason
 from orchestrator.model.record import Outcome
-from orchestrator.model.waiting import WaitReason
+from orchestrator.system.config import Settings, settings
 from orchestrator.system.process import asked_to_end, begin
 
-from .eligible_devices import Barred, barred, has_recovered
-from .further_jobs import FurtherJobs
 from .intake import Intake
 from .lines import Lines
 from .live_view import LiveView
@@ -46,6 +46,7 @@ from .placer import BEGIN_PER_TURN, Placer
 from .policies import POLICIES
 from .queue_view import QueueView
 from .reconcile import Reconciler
+from .strategies.further_jobs import FurtherJobs
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from orchestrator.coordination.client import WrongType
-from orchestrator.errors import ServiceDown
+from orchestrator.model.errors import ServiceDown
 
 K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Experiment files: YAML -> `Experiment`, or every problem at once: file, line, column, field, what is allowed."""
+"""Experiment files: YAML -> `Experiment` -> jobs (`expansion/`), or every problem: line, field, what is allowed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from orchestrator.errors import SpecError, StableError
-from orchestrator.expansion import device_selection as select
 from orchestrator.model import problem
+from orchestrator.model.errors import SpecError, StableError
 from orchestrator.model.experiment import Conditions, Experiment, Published, Study, why_taken
 
+from .expansion import device_selection as select
 from .validation import MAX_BYTES, Problem, SpecProblems, at, dotted, read_text, validate
 from .yaml_tree import YamlTree, read
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
 
-from orchestrator.errors import SpecError
 from orchestrator.model import problem
+from orchestrator.model.errors import SpecError
 from orchestrator.model.quantity import parse_bytes, parse_celsius, parse_seconds
 
 from . import yaml_tree

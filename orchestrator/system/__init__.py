@@ -1,1 +1,1 @@
-"""The system that the farm runs on: files of its own, processes that begin and end."""
+"""The system that the farm runs on: its settings, files of its own, processes that begin and end."""

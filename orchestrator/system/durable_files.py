@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from orchestrator.system.private_files import settle_all
+from .private_files import settle_all
 
 
 def write_durably(path: Path, text: str) -> None:

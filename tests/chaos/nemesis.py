@@ -28,10 +28,10 @@ from orchestrator import acts
 from orchestrator.coordination import access, keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.coordination.queue import queue_name
-from orchestrator.errors import FarmError
+from orchestrator.coordination.tasks.queue import queue_name
 from orchestrator.ledger import Ledger
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.errors import FarmError
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from virtual_phones import faults as phone_faults
 
 from .history import Hit

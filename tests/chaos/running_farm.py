@@ -18,9 +18,9 @@ from redis import Redis
 from farm import endpoints, processes
 from orchestrator.coordination.client import connect
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
-from orchestrator.model.live import Progress
+from orchestrator.model.errors import ServiceDown
+from orchestrator.model.live.announcement import Progress
 from tests.waiting import eventually
 from virtual_phones.control import ControlClient
 from virtual_phones.faults import Throttle

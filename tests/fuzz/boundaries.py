@@ -20,13 +20,13 @@ from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
 from orchestrator.acts.submission.choices_file import read_choices
 from orchestrator.energy.perfetto_trace import rails_of_trace
-from orchestrator.errors import DeviceSick, ModelFileError, SpecError, TableError, Unsupported
 from orchestrator.exchange import baselines
 from orchestrator.exchange.power_traces import read_trace
 from orchestrator.exchange.series import read_series
 from orchestrator.model.device import Device
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import Progress
+from orchestrator.model.errors import DeviceSick, ModelFileError, SpecError, TableError, Unsupported
+from orchestrator.model.live.announcement import Progress
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
 from tests.unit.comparison.made import measured
 from tests.unit.orchestrator import make

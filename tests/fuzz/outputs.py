@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import Recording, read_trace
+from orchestrator.model.errors import TableError
 from tests.unit.energy.test_readings import CHANGES, verdict
 from workers.connection.adb import parse_devices
 from workers.devices import dumpsys

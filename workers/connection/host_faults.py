@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from orchestrator.errors import HostFault
+from orchestrator.model.errors import HostFault
 
 _ERRNOS = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.errors import DeviceSick, DeviceSlow
+from orchestrator.model.errors import DeviceSick, DeviceSlow
 
 from .base import ShellResult
 from .quote import quote

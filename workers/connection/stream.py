@@ -10,7 +10,7 @@ import subprocess
 from contextlib import suppress
 from typing import Protocol
 
-from orchestrator.errors import DeviceSick, TransportLost
+from orchestrator.model.errors import DeviceSick, TransportLost
 
 STDIN, STDOUT, STDERR, EXIT, CLOSE_STDIN = range(5)
 """Packets of adb's shell protocol 2: kind, size, content."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
-from orchestrator.config import Settings
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceState
+from orchestrator.model.errors import Unsupported
+from orchestrator.system.config import Settings
 from workers.connection.base import DeviceConnection
 
 from .dumpsys import whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from orchestrator.errors import DeviceSick
+from orchestrator.model.errors import DeviceSick
 from orchestrator.model.event import Event, parse_event
 
 MAX_LINE_BYTES = 64 << 10

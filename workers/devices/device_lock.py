@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernels.errors import checkpoint
-from orchestrator.errors import DeviceBusy
+from orchestrator.model.errors import DeviceBusy
 from orchestrator.system.durable_files import file_name
 
 LOOK_S = 0.02

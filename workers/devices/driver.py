@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, ApiFacts
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.job import Cell
 
 from .fleet import Member

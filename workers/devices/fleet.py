@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass, replace
 
 from kernels.errors import checkpoint
-from orchestrator.errors import DeviceAway
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
 from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.errors import DeviceAway
 from workers.connection.base import DeviceConnection
 
 from .install import run

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from orchestrator.errors import DeviceSick, SetupError
+from orchestrator.model.errors import DeviceSick, SetupError
 from workers.connection.base import DeviceConnection, ShellResult
 from workers.connection.quote import quote
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from orchestrator.errors import FarmError, TransportLost, Unsupported
 from orchestrator.model.device import Health
+from orchestrator.model.errors import FarmError, TransportLost, Unsupported
 from workers.connection.adb import AdbConnection, AdbServer, ListedDevice
 from workers.connection.addresses import by_call
 from workers.connection.quote import quote

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Literal, NamedTuple
 
-from orchestrator.errors import DeviceSick
 from orchestrator.model.device import ApiFacts, DeviceFacts, DeviceState, Health, Source
+from orchestrator.model.errors import DeviceSick
 from orchestrator.model.event import Error, Hello, Probe, Warning
 from workers.connection.base import DeviceConnection, ShellResult
 from workers.connection.quote import quote

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 from workers.connection.base import DeviceConnection, ShellResult
 
 REQUIRED = {

@@ -9,8 +9,8 @@ import time
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from orchestrator.config import Settings
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, DeviceState, Source
+from orchestrator.system.config import Settings
 from workers.connection.local import LocalConnection
 
 from .admit import agent_folder, host_abi

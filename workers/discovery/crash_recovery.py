@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.config import Settings
-from orchestrator.errors import DeviceBusy, FarmError
 from orchestrator.model.device import Device
+from orchestrator.model.errors import DeviceBusy, FarmError
+from orchestrator.system.config import Settings
 from workers.connection.adb import server_of
 from workers.connection.base import DeviceConnection
 from workers.devices.device_lock import device_lock

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from orchestrator.config import Settings
 from orchestrator.coordination.keys import ANNOUNCE_S
-from orchestrator.errors import DeviceBusy, DeviceSlow, FarmError, TransportLost, Unsupported
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health
+from orchestrator.model.errors import DeviceBusy, DeviceSlow, FarmError, TransportLost, Unsupported
+from orchestrator.system.config import Settings
 from workers.connection.adb import AdbConnection, AdbServer, ListedDevice
 from workers.connection.addresses import by_call
 from workers.devices.admit import enrol_phone

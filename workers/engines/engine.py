@@ -15,8 +15,8 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from orchestrator.model.device import DeviceFacts, Reading
 from orchestrator.model.event import Event, Sample
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import Learnt, Phase
+from orchestrator.model.live.announcement import Learnt, Phase
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import PowerSeries
 from orchestrator.model.record import (
     Doubt,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from orchestrator.errors import TransientError
+from orchestrator.model.errors import TransientError
 from orchestrator.model.event import Event
 from orchestrator.model.power import PowerSeries
 from workers.power import PowerMeter, ReadingLost

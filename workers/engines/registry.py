@@ -9,8 +9,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from orchestrator.errors import SetupError, Unsupported
 from orchestrator.model.device import DeviceFacts, EngineFacts
+from orchestrator.model.errors import SetupError, Unsupported
 
 from .engine import Engine, Host
 

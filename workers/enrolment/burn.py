@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.errors import DeviceSick, FarmError, LeaseLost
+from orchestrator.model.errors import DeviceSick, FarmError, LeaseLost
 from orchestrator.model.event import Event
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import run

@@ -15,8 +15,8 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from orchestrator.errors import StableError
 from orchestrator.model import telemetry
+from orchestrator.model.errors import StableError
 from orchestrator.model.event import Phase, Power
 from orchestrator.model.power import GaugeCalibration
 

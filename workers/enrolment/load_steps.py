@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from orchestrator.config import Settings
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.event import Event, Phase, Power
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.spec.wiring_file import load_wiring
+from orchestrator.system.config import Settings
 from workers.devices.fleet import Member
 from workers.devices.probe import read_state
 from workers.session.supply import PlannedCut, SupplyJournal, Switch, find_switch
@@ -76,7 +76,7 @@ def find_cut(member: Member, settings: Settings) -> _Cut:
     if not read_state(member.connection, "phone").charging:
         return _Cut(member, settings, None)
     try:
-        wired = load_wiring(settings).device(member.facts.serial)
+        wired = load_wiring(settings.wiring_file).device(member.facts.serial)
         return _Cut(member, settings, find_switch(member, wired, settings.state))
     except Unsupported as e:
         raise not_discharging("a charger is connected") from e

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.enrolment import NodeFact
+from orchestrator.model.errors import Unsupported
 from workers.connection.base import DeviceConnection
 from workers.session.conditions.bluetooth import has_switch
 from workers.session.conditions.root import root_shell

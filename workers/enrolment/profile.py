@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Callable
 
-from orchestrator.config import Settings
-from orchestrator.errors import FarmError, LeaseLost, StableError
 from orchestrator.model.device import DeviceState
 from orchestrator.model.enrolment import Enrolment
+from orchestrator.model.errors import FarmError, LeaseLost, StableError
 from orchestrator.model.power import PowerSource
 from orchestrator.spec.wiring_file import load_wiring
+from orchestrator.system.config import Settings
 from workers.devices.fleet import Member
 from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.power import bench_of, find_sources
@@ -42,7 +42,7 @@ def first_sight(member: Member, settings: Settings) -> Enrolment:
 def look(member: Member, settings: Settings) -> Enrolment:
     """Return what can be found without load: nodes, permissions, sources. Raises TransientError."""
     phone = member.facts.kind == "phone"
-    wired = load_wiring(settings).device(member.facts.serial)
+    wired = load_wiring(settings.wiring_file).device(member.facts.serial)
     nodes = probe_nodes(member.connection) if phone else ()
     permissions = probe_permissions(member.connection, nodes) if phone else {}
     return Enrolment(

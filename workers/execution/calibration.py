@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orchestrator.config import Settings
 from orchestrator.model.enrolment import Enrolment
+from orchestrator.system.config import Settings
 from workers.enrolment import ensure_calibrated
 from workers.session.session import Session
 from workers.session.supply import DISCHARGING_S, Switch, await_discharging

@@ -6,9 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from orchestrator.errors import TransientError
 from orchestrator.model.device import DeviceFacts, Source
-from orchestrator.model.lease import Assignment
+from orchestrator.model.errors import TransientError
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record, SessionPlace
 
 from .record_builder import RecordBuilder

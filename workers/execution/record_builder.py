@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TypeVar
 
 from kernels.errors import CompileError, LimitExceeded
-from orchestrator.errors import ConditionNotMet, FarmError, TransientError
 from orchestrator.model.device import DeviceFacts, DeviceState, Source
 from orchestrator.model.enrolment import Enrolment, SupplyWay
+from orchestrator.model.errors import ConditionNotMet, FarmError, TransientError
 from orchestrator.model.event import (
     Device,
     Event,
@@ -30,7 +30,7 @@ from orchestrator.model.event import (
     Sampler,
     Setup,
 )
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import ClockAnchor
 from orchestrator.model.record import (
     ConditionProof,

@@ -11,13 +11,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kernels.errors import CompileError, interruptible
-from orchestrator.config import Settings
-from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.enrolment import Enrolment
-from orchestrator.model.lease import LINE_S, Assignment
+from orchestrator.model.errors import FarmError, LeaseLost
+from orchestrator.model.live.lease import LINE_S, Assignment
 from orchestrator.model.record import Record
 from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec.wiring_file import load_wiring
+from orchestrator.system.config import Settings
 from workers.devices.driver import with_driver
 from workers.devices.fleet import Fleet, Member
 from workers.engines import Commands, Engines, Measured, Program, Report, Run, Trips, Work
@@ -227,7 +227,7 @@ def _look(held: Session, following: Callable[[Trips], _Next], trips: Trips) -> S
 def _means(builder: RecordBuilder, member: Member, bench: Workbench) -> _Means:
     """Raises Unsupported, SpecError (wiring file), DeviceBusy, TransportLost before anything is compiled or pushed."""
     job, facts, settings = builder.assignment.job, member.facts, bench.settings
-    wired = load_wiring(settings).device(facts.serial)
+    wired = load_wiring(settings.wiring_file).device(facts.serial)
     builder.enrolment = store.load(settings.state, facts.serial, facts.fingerprint)
     reference_c = reference_of(wired, builder.enrolment)
     with alone(member, settings.state):

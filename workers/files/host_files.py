@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FileUnavailable, ModelFileError
+from orchestrator.model.errors import FileUnavailable, ModelFileError
+from orchestrator.system.config import Settings
 
 log = logging.getLogger(__name__)
 SILENCE_S = 30.0

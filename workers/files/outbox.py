@@ -9,7 +9,7 @@ import logging
 import threading
 from pathlib import Path
 
-from orchestrator.errors import FileUnavailable, ModelFileError
+from orchestrator.model.errors import FileUnavailable, ModelFileError
 from orchestrator.system.durable_files import write_durably
 
 from .host_files import HostFiles

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.config import Settings
 from orchestrator.model.power import PowerSource
 from orchestrator.model.wiring import WiredDevice
+from orchestrator.system.config import Settings
 from workers.devices.fleet import Member
 
 from .base import Bench, MeterLost, PowerMeter, ReadingLost

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from orchestrator.errors import TransientError, Unsupported
 from orchestrator.model.enrolment import SourceFact
+from orchestrator.model.errors import TransientError, Unsupported
 from orchestrator.model.event import Event
 from orchestrator.model.power import PowerSeries
 from workers.devices.fleet import Member

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from orchestrator.errors import DeviceSick, FarmError, TransportLost
+from orchestrator.model.errors import DeviceSick, FarmError, TransportLost
 from orchestrator.model.power import ClockAnchor, ClockMap
 from workers.connection.base import DeviceConnection
 

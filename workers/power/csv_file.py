@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.base import Model
+from orchestrator.model.errors import Unsupported
 
 from .base import MeterLost, ReadingLost
 from .streamed import Batch, StreamedMeter

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import Field
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.base import Model
+from orchestrator.model.errors import Unsupported
 
 from .base import SYS, import_extra
 from .polled import PowerPoller

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 
 from .base import HostMeter, Readings, import_extra
 from .polled import EnergyPoller, PowerPoller, lost

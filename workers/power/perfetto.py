@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.energy.perfetto_trace import rails_of_trace
-from orchestrator.errors import FarmError
 from orchestrator.model.enrolment import SourceFact
+from orchestrator.model.errors import FarmError
 from orchestrator.model.event import Event
 from orchestrator.model.power import PowerSeries, PowerSource, Scope
 from workers.connection.base import DeviceConnection

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 
 from .base import MeterLost, ReadingLost, Readings, power_of_energy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 
 from .base import SYS, Readings
 from .polled import EnergyPoller, lost

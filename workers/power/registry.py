@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model import problem
 from orchestrator.model.enrolment import SourceFact
+from orchestrator.model.errors import FarmError, Unsupported
 from orchestrator.model.power import PowerSource, Scope
 
 from .base import Bench, HostMeter, PowerMeter

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kernels.errors import interruptible
-from orchestrator.config import Settings
-from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import Api, DeviceState
+from orchestrator.model.errors import FarmError, LeaseLost
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.job import Cell
 from orchestrator.model.record import ConditionProof
+from orchestrator.system.config import Settings
 from workers.claim import JobCancelled
 from workers.devices.fleet import Member, stop_agents
 from workers.devices.install import put_files

@@ -6,7 +6,7 @@ import json
 import select
 import time
 
-from orchestrator.errors import AgentFault, DeviceSick, TransportLost
+from orchestrator.model.errors import AgentFault, DeviceSick, TransportLost
 from orchestrator.model.event import Device, Error, Event, Power, Ready, Result, Served
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.telemetry import Reading, celsius_of_tenths

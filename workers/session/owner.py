@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestrator.errors import DeviceBusy, DeviceSick, FarmError, LeaseLost
+from orchestrator.model.errors import DeviceBusy, DeviceSick, FarmError, LeaseLost
 from orchestrator.system.durable_files import write_durably
 from workers.connection.ahead import Ahead
 from workers.connection.base import DeviceConnection

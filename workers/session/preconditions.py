@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.device import DeviceState
+from orchestrator.model.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from orchestrator.model.wiring import WiredDevice

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kernels.errors import checkpoint
-from orchestrator.errors import ConditionNotMet, DeviceSick, FarmError, StableError
+from orchestrator.model.errors import ConditionNotMet, DeviceSick, FarmError, StableError
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from orchestrator.system.durable_files import file_name, write_durably

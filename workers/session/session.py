@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestrator.errors import FarmError, LeaseLost
 from orchestrator.model.device import DeviceState
+from orchestrator.model.errors import FarmError, LeaseLost
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from workers.connection.ahead import Ahead

@@ -22,7 +22,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.coordination.record_stream import STORED, RecordStream
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 from orchestrator.model.record import Record
 
 from .kept import FLUSH_S, KeptRecords

@@ -18,8 +18,8 @@ from kernels.options import Limits, Options
 from kernels.plan.model import Bundle
 from kernels.reference import evaluate, roundings
 from kernels.tuning import Ran, TimeIsOver, Trial, TrialFailed
-from orchestrator.errors import AgentFault, DeviceSick
 from orchestrator.model.device import Precision
+from orchestrator.model.errors import AgentFault, DeviceSick
 from orchestrator.model.event import Event, Layer, Sample
 from workers.devices.fleet import Member
 from workers.devices.install import run as run_command

@@ -8,7 +8,7 @@ from statistics import median
 
 from kernels.options import Choice
 from kernels.tuning import TimeIsOver
-from orchestrator.errors import AgentFault
+from orchestrator.model.errors import AgentFault
 
 PAIRS = 12
 """Runs of both plans: U T, T U, U T ... so that a drift cancels."""

@@ -15,9 +15,9 @@ from kernels.compile.cheapest import Division, Tensor, Times, divided, tensors
 from kernels.ir.graph import Graph
 from kernels.ir.placement import NOTHING, owners, words_of
 from kernels.options import Options
-from orchestrator.config import Settings
-from orchestrator.errors import AgentFault, Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.errors import AgentFault, Unsupported
+from orchestrator.system.config import Settings
 from workers.engines.pocketfarm.plans.compiler_options import limits_of
 from workers.engines.pocketfarm.plans.tuned_choices import TunedChoices
 from workers.infer import LOCK_WAIT_S, find_member

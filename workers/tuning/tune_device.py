@@ -20,8 +20,8 @@ from kernels.tuning import (
     steps,
     tune,
 )
-from orchestrator.config import Settings
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.system.config import Settings
 from workers.engines.pocketfarm.plans.compiler_options import limits_of
 from workers.engines.pocketfarm.plans.tuned_choices import FILE, key_of
 from workers.infer import LOCK_WAIT_S, find_member

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dashboards.web.charts import Prometheus, boards
 from dashboards.web.page import Asked, Page
 from dashboards.web.tables import listing
-from orchestrator.errors import UnknownName
+from orchestrator.model.errors import UnknownName
 
 HOURS = (1, 6, 24, 168)
 

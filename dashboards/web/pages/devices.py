@@ -7,8 +7,8 @@ from typing import Any
 
 from dashboards.web.page import Asked, Page
 from orchestrator.energy import battery_draw_a
-from orchestrator.errors import UnknownName
 from orchestrator.model.device import Device
+from orchestrator.model.errors import UnknownName
 from orchestrator.report import wording
 
 from .fleet import row_of

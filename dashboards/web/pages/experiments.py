@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dashboards.web import shown
 from dashboards.web.page import Asked, Page, Pager
 from orchestrator.answers import problems_of, reason_lines, why_jobs_wait
-from orchestrator.errors import UnknownName
 from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.model.errors import UnknownName
 from orchestrator.report import wording
 
 from .fleet import rows_of

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from dashboards.web.page import Asked, Page
-from orchestrator.errors import UnknownName
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import UnknownName
 from orchestrator.nightly import Night
 from orchestrator.nightly.past import readable_nights
 

@@ -15,8 +15,8 @@ from farm.access import settings_of
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
 from kernels.options import Limits, Options
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.errors import Unsupported
 
 from . import model_check, plan_check
 from .axis_options import with_compiler_options

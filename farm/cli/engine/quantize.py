@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from farm.cli.output import EXPERIMENTS, JsonOption, counted, out, print_json
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -25,7 +25,7 @@ from .model_options import BatchOption, ModelArgument, NetworkOption, SeedOption
 if TYPE_CHECKING:
     from kernels.tuning import Progress as Step
     from kernels.tuning import Strategy
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
     from workers.tuning.tune_device import Tuned
 
 PLAIN_PERIOD_S = 10.0

@@ -24,7 +24,7 @@ from farm.access import (
 )
 from farm.cli import completion
 from farm.cli.output import EXPERIMENTS, Interrupted, JsonOption, StateOption, log, out, print_json, say, show_done
-from orchestrator.errors import ModelFileError, SpecError
+from orchestrator.model.errors import ModelFileError, SpecError
 
 from .outcomes import TIMED_OUT, all_ok, outcomes, present
 from .submission import confirm_size, print_submission

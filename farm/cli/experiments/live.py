@@ -16,8 +16,8 @@ from rich.text import Text
 
 from orchestrator.answers import reason_lines
 from orchestrator.answers.fleet import now_of
+from orchestrator.model.live.waiting import WaitKind
 from orchestrator.model.record import Outcome
-from orchestrator.model.waiting import WaitKind
 from orchestrator.report import wording
 from orchestrator.report.listing import Cell, Head, Listing, Row
 

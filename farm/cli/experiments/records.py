@@ -84,7 +84,7 @@ def replay(
 
     Example: `farm records replay`
     """
-    from orchestrator.errors import Unstorable
+    from orchestrator.model.errors import Unstorable
 
     words: dict[str, str] = {}
     with open_ledger(settings_of(state)) as ledger:

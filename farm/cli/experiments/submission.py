@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from farm.cli.output import log, say
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 
 if TYPE_CHECKING:
     from orchestrator.acts import Submission
@@ -19,7 +19,7 @@ ASK_ABOVE = 10_000
 
 def confirm_size(experiment: Any, devices: int, *, yes: bool) -> None:
     """Ask back before a very large matrix is built; refuse where nobody can answer."""
-    from orchestrator.expansion.expand import size
+    from orchestrator.spec.expansion.expand import size
 
     count = experiment.devices.count
     runs = size(experiment)

@@ -18,8 +18,8 @@ from .outcomes import TIMED_OUT, outcomes
 
 if TYPE_CHECKING:
     from orchestrator.answers.fleet import Snapshot
-    from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
+    from orchestrator.system.config import Settings
 
 
 def seconds_of(timeout: str | None) -> float | None:

@@ -13,11 +13,11 @@ from rich.text import Text
 from farm.access import COMMAND_LINE, none_runs, open_inventory, open_ledger, open_site, settings_of, user_by
 from farm.cli import completion
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, show_done
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import ApiFacts, Device, Health, Precision, Source
+from orchestrator.model.errors import Unsupported
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
 EMPTY: tuple[Any, ...] = (None, "", 0, [], {}, False)
 HEALTH_STYLES = {Health.READY: "green", Health.PROBING: "cyan", Health.SICK: "red", Health.QUARANTINED: "red"}
@@ -46,7 +46,7 @@ def devices(
 
     Example: `farm devices`, `farm devices local-cpu --json`
     """
-    from orchestrator.scheduling.eligible_devices import devices_for_work
+    from orchestrator.ledger.said.eligible_devices import devices_for_work
 
     settings = settings_of(state)
     if serial is not None and not settings.redis_url:

@@ -11,12 +11,12 @@ from rich.markup import escape
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, user_by
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, say, show_done
-from orchestrator.errors import ServiceDown
+from orchestrator.model.errors import ServiceDown
 
 if TYPE_CHECKING:
     from orchestrator.answers.hosts import HostView
-    from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
+    from orchestrator.system.config import Settings
 
 group = typer.Typer(
     name="host",

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from farm.access import existing_settings, none_runs, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 STYLES = {
     "ready": "green",
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from farm import endpoints
     from farm.doctor import Finding
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
 
 def register(app: typer.Typer) -> None:

@@ -44,7 +44,7 @@ def web(
     from farm.parts.part import is_free
     from farm.reach.address import authority_of, bind_of
     from farm.web.pages import Listening, serve
-    from orchestrator.errors import SetupError
+    from orchestrator.model.errors import SetupError
 
     settings = settings_of(state)
     found = endpoints.read(settings.state)

@@ -10,10 +10,10 @@ import typer
 
 from farm.access import find_experiment, open_database, open_ledger, settings_of
 from farm.cli.output import JsonOption, StateOption, log, out, print_json, say
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
+    from orchestrator.system.config import Settings
 
 Names = Annotated[
     list[str] | None,

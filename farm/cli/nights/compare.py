@@ -27,7 +27,7 @@ from farm.cli.output import (
     write_whole,
 )
 from farm.cli.results.pairs import WhereOption, pair, where_of
-from orchestrator.errors import FarmError, NoData
+from orchestrator.model.errors import FarmError, NoData
 
 if TYPE_CHECKING:
     from orchestrator.analysis.comparison import Rules, SideRow

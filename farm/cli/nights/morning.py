@@ -11,7 +11,7 @@ import typer
 from farm.access import open_ledger, settings_of
 from farm.cli.explain import hint
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
-from orchestrator.errors import NoData
+from orchestrator.model.errors import NoData
 
 if TYPE_CHECKING:
     from orchestrator.ledger import Ledger

@@ -13,12 +13,12 @@ from typer.core import TyperGroup
 
 from farm.access import COMMAND_LINE, open_inventory, open_ledger, open_site, settings_of, site_of, user_by
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say, show_done
-from orchestrator.errors import FarmError, NoData, SpecError
+from orchestrator.model.errors import FarmError, NoData, SpecError
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
     from orchestrator.ledger import Ledger
     from orchestrator.nightly import Night, Suite
+    from orchestrator.system.config import Settings
 
 NOT_WELL = 1
 SHOWN = 30

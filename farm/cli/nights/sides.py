@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.measured import find_measured
-from orchestrator.errors import NoData, UnknownName
+from orchestrator.model.errors import NoData, UnknownName
 
 if TYPE_CHECKING:
     from orchestrator.analysis.comparison import SideRow
-    from orchestrator.config import Settings
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.nightly import Night
+    from orchestrator.system.config import Settings
 
 _EARLIER = re.compile(r"(?P<name>.+)~(?P<first>\d+)(?:-(?P<last>\d+))?")
 

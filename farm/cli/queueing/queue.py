@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from farm.access import open_ledger, settings_of
 from farm.cli.measured import find_measured
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, out, print_json, say, write_whole
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 
 from .tables import runs_table, show_kept
 

@@ -13,7 +13,7 @@ from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.explain import hint
 from farm.cli.measured import find_measured
 from farm.cli.output import EXPERIMENTS, JsonOption, StateOption, log, out, print_json, say
-from orchestrator.errors import NoData
+from orchestrator.model.errors import NoData
 
 from .pairs import WhereOption, where_of
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from farm.cli.output import EXPERIMENTS, JsonOption, counted, log, out, print_json
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 
 ChannelsWord = Literal["rgb", "bgr", "gray"]
 

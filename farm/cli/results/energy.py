@@ -138,9 +138,10 @@ def _intervals(powers: Powers) -> dict[str, dict[str, float] | None]:
 
 
 def _draw(groups: dict[str, list[Recording]], path: Path) -> None:
-    from orchestrator.report.traces import draw
+    from orchestrator.report.traces import Curve, draw
 
-    write_whole(path, draw(groups, path), "--plot")
+    curves = {name: [Curve(each.path.name, each.t_s, each.power_w) for each in own] for name, own in groups.items()}
+    write_whole(path, draw(curves, path), "--plot")
     log().print(f"traces drawn into {path}")
 
 

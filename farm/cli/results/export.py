@@ -14,7 +14,7 @@ from farm.access import LATEST, labels_of, open_ledger, settings_of
 from farm.cli.experiments.experiments import ExperimentArgument
 from farm.cli.measured import find_measured, tell_pruned
 from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 Form = Literal["parquet", "csv", "json"]
 What = Literal["samples", "layers", "power", "predictions"]

@@ -17,7 +17,7 @@ import typer
 
 from farm.access import open_database, settings_of
 from farm.cli.output import EXPERIMENTS, STANDARD_OUTPUT, JsonOption, StateOption, log, print_json
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 from .pairs import pair
 

@@ -23,12 +23,12 @@ from farm.cli.output import (
     say,
     write_whole,
 )
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 
 if TYPE_CHECKING:
-    from orchestrator.config import Settings
     from orchestrator.ledger import ExperimentRow, Ledger
     from orchestrator.report.content import Content
+    from orchestrator.system.config import Settings
 
 
 def register(app: typer.Typer) -> None:

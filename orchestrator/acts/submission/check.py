@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kernels.errors import CompileError
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ModelFileError, SpecError
+from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import MOST_SHARDS, Dataset, Matrix
 
 from .gather import Gathered, told

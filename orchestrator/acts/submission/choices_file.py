@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator.errors import ModelFileError
 from orchestrator.model.choices import Choices
+from orchestrator.model.errors import ModelFileError
 
 
 def read_choices(path: Path, name: str) -> Choices:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernels.errors import CompileError
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Workload
 
 from .choices_file import read_choices

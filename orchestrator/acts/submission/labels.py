@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 
 MOST = 1_000_000
 

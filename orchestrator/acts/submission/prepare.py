@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.model.axes import MATRIX_AXES
+from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 
 from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.acts.act import Acting, Done, act
-from orchestrator.analysis.stopping_rule import why_out_of_reach
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import ServiceDown, SpecError
-from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import ExperimentRow, JobState, Ledger
 from orchestrator.model.base import content_hash
+from orchestrator.model.errors import ServiceDown, SpecError
 from orchestrator.model.experiment import Experiment, Measure
 from orchestrator.model.job import Cell
 from orchestrator.model.quantity import counted
+from orchestrator.spec.expansion.expand import Expansion, expand
 
 from .prepare import prepare
 
@@ -50,7 +49,7 @@ class Submission(Done):
     def warnings(self) -> list[str]:
         """Return what will not come out as it was asked for."""
         work = [job for job in self.expansion.jobs if job.role == "work"]
-        found = {why for job in work if (why := why_out_of_reach(job.sampling))}
+        found = {why for job in work if (why := job.sampling.why_out_of_reach)}
         return sorted(found | {why for job in work[:1] if (why := _without_power(job.measure))})
 
     @property

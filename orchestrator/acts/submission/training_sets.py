@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ModelFileError, SetupError
+from orchestrator.model.errors import ModelFileError, SetupError
 from orchestrator.model.experiment import Training, TrainingSet
 
 AnyArray = npt.NDArray[Any]

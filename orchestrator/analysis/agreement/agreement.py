@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator.errors import UnknownName
 from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Precision
+from orchestrator.model.errors import UnknownName
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell
 

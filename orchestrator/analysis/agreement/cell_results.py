@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from orchestrator.analysis.statistics import newest_attempts
-from orchestrator.expansion.expand import cells_of
 from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.record import InvalidCode, Outcome
+from orchestrator.spec.expansion.expand import cells_of
 
 from .proportion import Proportion, proportion
 

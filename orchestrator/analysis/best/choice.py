@@ -18,9 +18,9 @@ from orchestrator.analysis.comparison.metrics import METRICS, MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import ROUNDING_MS, Estimate, Method, estimate
 from orchestrator.analysis.comparison.verdict import bounds, interval_of
 from orchestrator.analysis.statistics import Interval
-from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
+from orchestrator.model.errors import NoData, NotComparable, UnknownName
 
 from .measured import Measured, Value
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kernels.options import LAYER_AXES
-from orchestrator.errors import NotComparable
 from orchestrator.model.choices import Choices, LayerChoice
 from orchestrator.model.device import Precision
+from orchestrator.model.errors import NotComparable
 
 from .choice import Best
 from .measured import Value

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from orchestrator.errors import NoData, UnknownName
 from orchestrator.model.axes import axis_value_text
+from orchestrator.model.errors import NoData, UnknownName
 
 from .rows import SideRow
 

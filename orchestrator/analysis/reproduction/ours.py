@@ -16,10 +16,10 @@ from orchestrator.analysis.comparison.ratio import Block, Estimate, estimate
 from orchestrator.analysis.comparison.rows import nights_of
 from orchestrator.analysis.limits import Limit
 from orchestrator.analysis.statistics import Mode, block_value_ms, newest_attempts
-from orchestrator.errors import NoData, NotComparable, UnknownName
 from orchestrator.figures import NS_PER_MS, BlockFigures
 from orchestrator.figures.one_block import frames_per_s, total_setup_ms
 from orchestrator.model.axes import settings
+from orchestrator.model.errors import NoData, NotComparable, UnknownName
 from orchestrator.model.job import Cell
 from orchestrator.model.record import DoubtCode, Outcome
 

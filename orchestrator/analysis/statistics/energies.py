@@ -8,11 +8,10 @@ from math import exp, hypot, log, sqrt
 from statistics import median
 from typing import Literal
 
-from orchestrator.energy.doubts import SHORTEST_LOAD_S
 from orchestrator.figures import BlockFigures, Energy, Value
 from orchestrator.figures.one_block import is_short, uncertainty
 from orchestrator.model.base import Model
-from orchestrator.model.power import PowerSource, Scope
+from orchestrator.model.power import SHORTEST_LOAD_S, PowerSource, Scope
 from orchestrator.model.record import Doubt
 
 from .intervals import Interval, Method, median_interval, range_coverage

@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table, cell
 from orchestrator.model import telemetry
+from orchestrator.model.errors import TableError
 
 from .blocks import NotPlain, blocks, without_units
 from .dates import ALLOWED, DateForm, all_seconds, form_of, over_midnight, seconds

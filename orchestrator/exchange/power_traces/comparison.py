@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from orchestrator.errors import TableError
 from orchestrator.model.base import Model
+from orchestrator.model.errors import TableError
 from orchestrator.model.power import Estimate
 
 from . import points

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table
+from orchestrator.model.errors import TableError
 
 from .columns import Column, Layout, read_columns
 from .points import Series

@@ -22,9 +22,9 @@ from statistics import median
 import numpy as np
 
 from orchestrator.energy.perfetto_trace import Counters, counters_of_trace
-from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table
 from orchestrator.model import telemetry
+from orchestrator.model.errors import TableError
 
 from .points import Points, Series
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode, recorded

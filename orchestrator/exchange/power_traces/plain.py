@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table, cell
+from orchestrator.model.errors import TableError
 
 from .columns import Column, Layout, is_comment, number, read_columns, time_column, titles_at, unit_behind
 from .recording import Recording, Told, TraceDoubt, TraceDoubtCode

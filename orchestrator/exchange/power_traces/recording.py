@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from orchestrator.errors import TableError
 from orchestrator.model.base import Model
+from orchestrator.model.errors import TableError
 
 from .points import Facts, Points, Series, facts_of
 

@@ -12,15 +12,15 @@ from itertools import count
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, bindparam, func, insert, select, update
 
-from orchestrator.errors import Unreadable
 from orchestrator.ledger.database import count_up, padded
 from orchestrator.ledger.queue import changes, lanes
 from orchestrator.ledger.rows import AnyRow, JobState
 from orchestrator.ledger.said import holds
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, JOBS
 from orchestrator.ledger.templates import ORDINARY, JobReader
+from orchestrator.model.errors import Unreadable
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome
 
 log = logging.getLogger(__name__)

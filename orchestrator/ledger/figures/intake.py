@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, Executable
 from sqlalchemy.dialects import sqlite
 
-from orchestrator.errors import Unreadable
 from orchestrator.figures import FIGURES_VERSION, BlockFigures, figures_of
 from orchestrator.ledger.database import execute_many
 from orchestrator.ledger.tables import FIGURES
 from orchestrator.ledger.templates import Measured
+from orchestrator.model.errors import Unreadable
 from orchestrator.model.record import Outcome, Record
 
 from . import packing

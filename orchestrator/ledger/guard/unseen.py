@@ -6,11 +6,11 @@ import time
 
 from sqlalchemy import ColumnElement, Connection, Table, or_, select, update
 
-from orchestrator.errors import Unreadable
 from orchestrator.ledger.database import count_up, parts
 from orchestrator.ledger.queue import changes
 from orchestrator.ledger.rows import JobState
 from orchestrator.ledger.tables import ATTEMPTS, CHOICES, EXPERIMENTS, JOBS, LANES, TEMPLATES
+from orchestrator.model.errors import Unreadable
 from orchestrator.model.record import Outcome
 
 from .column_types import unreadable

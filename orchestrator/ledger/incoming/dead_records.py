@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from orchestrator.errors import UnknownName
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import DeadRecord, KeepResult
 from orchestrator.ledger.tables import ATTEMPTS, DEAD_RECORDS
+from orchestrator.model.errors import UnknownName
 
 _COLUMNS = (
     *(DEAD_RECORDS.c[name] for name in ("id", "name", "reason", "host", "set_aside_at")),

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
-from orchestrator.errors import UnknownName
 from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database, padded
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
 from orchestrator.model.device import Source
+from orchestrator.model.errors import UnknownName
 
 NEWEST = 50_000
 """Attempts of the farm among which those of one device are looked for: the newest ones."""

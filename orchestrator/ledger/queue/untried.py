@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import overload
 
 from orchestrator.ledger.rows import AnyRow
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.live.queue_view import WaitingJob
 
 
 class Untried(Sequence[WaitingJob]):

@@ -8,10 +8,10 @@ from functools import partial
 
 from sqlalchemy import insert, select
 
-from orchestrator.errors import UnknownName
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.rows import AnyRow, pack_json, read_row, readable_rows, unpack
 from orchestrator.ledger.tables import QUEUE_RUNS
+from orchestrator.model.errors import UnknownName
 
 LATEST = "latest"
 

@@ -8,7 +8,7 @@ from .matrix import Matrix
 from .measure import Measure, Quantity
 from .placement_rules import PlacementRules, PolicyName
 from .published import Finding, Place, Published, PublishedTable
-from .sampling import SETUP_S, SUSTAINED_MARGIN, Sampling
+from .sampling import LEAST_BLOCKS, SETUP_S, SUSTAINED_MARGIN, Sampling
 from .sides import BASELINE, CANDIDATE, Side, SideName, Sides
 from .strategy import LimitSearch, StrategyChoice
 from .study import Study, StudyTable
@@ -18,6 +18,7 @@ from .workload import Workload
 __all__ = [
     "BASELINE",
     "CANDIDATE",
+    "LEAST_BLOCKS",
     "MOST_SHARDS",
     "SETTLED_C",
     "SETTLED_C_PER_MIN",

@@ -12,6 +12,8 @@ from orchestrator.model.quantity import Rest, Seconds, Share
 SETUP_S = 30.0
 SUSTAINED_MARGIN = 0.1
 """The time that a sustained block needs beyond rest and load: seconds, and a share (the last inference may be slow)."""
+LEAST_BLOCKS = 12
+"""Good blocks with which a target can be met: fewer show too badly how alike they are to decide when to stop."""
 
 
 class Sampling(Model):
@@ -66,6 +68,17 @@ class Sampling(Model):
     def is_watched(self) -> bool:
         """True if blocks are added until intervals are narrow: such intervals are wider."""
         return self.target_interval is not None
+
+    @property
+    def why_out_of_reach(self) -> str:
+        """Return why no cell can meet the target, and how to mend it; empty where one may, or without a target."""
+        if self.target_interval is None or self.max_blocks >= LEAST_BLOCKS:
+            return ""
+        return (
+            f"no configuration can meet target_interval {self.target_interval:.1%}: that takes {LEAST_BLOCKS} good "
+            f"blocks, and max_blocks is {self.max_blocks}; mend it: sampling.max_blocks of {LEAST_BLOCKS} or more "
+            "(30 by default)"
+        )
 
     @model_validator(mode="after")
     def _consistent(self) -> Sampling:

@@ -6,7 +6,7 @@ import csv
 import math
 from pathlib import Path
 
-from orchestrator.errors import TableError
+from orchestrator.model.errors import TableError
 from orchestrator.queueing.spec import TraceArrivals
 
 HOW = "a trace is a CSV file with the columns `time_s` (seconds, rising) and, for several classes, `class`"

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from orchestrator.errors import Unreadable
 from orchestrator.ledger import Ledger, QueueRun
 from orchestrator.ledger.rows import readable_rows
 from orchestrator.model.base import Model
 from orchestrator.model.device import DeviceFacts, DeviceState
+from orchestrator.model.errors import Unreadable
 from orchestrator.model.record import ConditionProof
 from orchestrator.model.telemetry import Reading
 from orchestrator.queueing.experiment import as_data

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from orchestrator.figures.one_block import NOT_BEFORE_FIRST
 from orchestrator.ledger import ExperimentRow, Ledger
+from orchestrator.model.event import NOT_BEFORE_FIRST
 from orchestrator.model.record import InvalidCode, Outcome, Record
 from orchestrator.queueing.measured import records_of
 from orchestrator.queueing.spec import Heat, QueueingSpec, ServerGroup

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from orchestrator.errors import FarmError, TransportLost
+from orchestrator.model.errors import FarmError, TransportLost
 from orchestrator.model.event import Served
 from orchestrator.queueing.demand import STREAMS, Demand
 from orchestrator.queueing.dispatch import Dispatcher, Request, Server

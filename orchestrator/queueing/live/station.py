@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 from orchestrator.queueing.dispatch import Request, Server
 from orchestrator.queueing.service_times import ServiceTimes
 from orchestrator.queueing.spec import QueueingSpec

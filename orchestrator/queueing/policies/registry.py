@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.queueing.dispatch.policy import Policy
 from orchestrator.queueing.spec import PolicyChoice
 

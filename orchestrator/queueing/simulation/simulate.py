@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.queueing.demand import STREAMS, Demand
 from orchestrator.queueing.dispatch import Dispatcher, Request, Server
 from orchestrator.queueing.policies import make_policy

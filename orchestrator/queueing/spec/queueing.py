@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from orchestrator.errors import SpecError
 from orchestrator.model.base import Model
+from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import Conditions, Name
 from orchestrator.model.quantity import Rest, SamplingPeriod, Seconds, parse_share
 from orchestrator.spec import taken_names

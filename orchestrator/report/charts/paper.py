@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.errors import SetupError, UnknownName, Unsupported
+from orchestrator.model.errors import SetupError, UnknownName, Unsupported
 from orchestrator.report.colours import BACKENDS, FOREIGN
 from orchestrator.report.drawing import FOREGROUND, GRID, MUTED, STYLE, logarithmic
 from orchestrator.report.wording import short_name

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
 from kernels.plan.live_memory import LiveMemory
-from orchestrator.errors import TableError
+from orchestrator.model.errors import TableError
 from orchestrator.report.colours import PALETTE
 from orchestrator.report.drawing import FOREGROUND, bare, new_figure
 from orchestrator.report.heading import put_heading

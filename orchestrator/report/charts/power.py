@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from orchestrator.analysis.statistics import Summary
 from orchestrator.energy.sources import Origin, origins
 from orchestrator.energy.windows import Window, integral
-from orchestrator.errors import StableError
+from orchestrator.model.errors import StableError
 from orchestrator.model.event import Phase
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report import wording

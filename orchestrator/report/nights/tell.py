@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orchestrator.errors import SpecError
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import SpecError
 from orchestrator.nightly import Night, Told
 from orchestrator.nightly.past import nights_of, of_suite
 

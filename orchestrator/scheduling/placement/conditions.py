@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestrator.model.device import Device, DeviceState
 from orchestrator.model.experiment import SETTLED_C, SETTLED_C_PER_MIN, Conditions
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 
 
 def can_meet(conditions: Conditions, device: Device) -> bool:

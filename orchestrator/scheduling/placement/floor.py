@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.model.device import Device, Health
-from orchestrator.model.lease import Lease
-from orchestrator.model.queue_view import Share, WaitingJob
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.live.lease import Lease
+from orchestrator.model.live.queue_view import Share, WaitingJob
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.scheduling.policies import POLICIES, FairShare, PlacementPolicy
 
 from .conditions import can_meet, lacking, unmet

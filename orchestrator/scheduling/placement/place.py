@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.model.queue_view import WaitingJob
-from orchestrator.model.waiting import WaitReason
+from orchestrator.model.live.queue_view import WaitingJob
+from orchestrator.model.live.waiting import WaitReason
 
 from .floor import Floor, Policy
 

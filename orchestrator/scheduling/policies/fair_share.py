@@ -6,7 +6,7 @@ import math
 from typing import Protocol
 
 from orchestrator.model.device import Device
-from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.model.live.queue_view import Share, WaitingJob
 
 
 class PlacementPolicy(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.model.device import Device
-from orchestrator.model.queue_view import Share
+from orchestrator.model.live.queue_view import Share
 
 from .fair_share import FairShare
 

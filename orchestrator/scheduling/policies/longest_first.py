@@ -3,7 +3,7 @@ left when the rest is over."""
 
 from __future__ import annotations
 
-from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.model.live.queue_view import Share, WaitingJob
 
 from .fair_share import FairShare
 

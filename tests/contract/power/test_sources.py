@@ -14,9 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from orchestrator.energy import block_energy, why_no_energy
-from orchestrator.errors import FarmError, Unsupported
 from orchestrator.model.device import Source
 from orchestrator.model.enrolment import SourceFact
+from orchestrator.model.errors import FarmError, Unsupported
 from orchestrator.model.power import PowerSeries, PowerSource, Scope
 from orchestrator.model.record import Record
 from tests.unit.energy.blocks import load_between, readings, record

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DeviceSick, DeviceSlow, TransportLost, Unsupported
+from orchestrator.model.errors import DeviceSick, DeviceSlow, TransportLost, Unsupported
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, required
 from virtual_phones.faults import SlowCommands

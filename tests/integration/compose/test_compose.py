@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 from device_agent.build import PHONE_ABIS
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live.announcement import HostAnnouncement
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.source_tree import ROOT
 from workers.devices.admit import agent_folder

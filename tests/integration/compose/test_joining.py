@@ -23,9 +23,9 @@ from redis.exceptions import AuthenticationError
 
 from farm.join import Join
 from farm.parts.part import free_port
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
+from orchestrator.system.config import Settings
 from tests.chaos.running_farm import READY_S, environment
 from tests.servers import Server, required
 from tests.waiting import eventually

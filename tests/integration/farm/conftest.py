@@ -10,9 +10,9 @@ import pytest
 from redis import Redis
 
 from farm.cli import main
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.scheduling import scheduler
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.hosts import Host, HostThread
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make

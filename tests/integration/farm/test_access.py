@@ -35,22 +35,22 @@ from farm.parts.redis_server import RedisServer
 from farm.parts.services import web
 from farm.reach import Reach, authority_of, certificates
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination import access, functions, keys
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.client import client_of, connect
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.coordination.record_stream import RecordStream
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
-from orchestrator.expansion.expand import expand
+from orchestrator.coordination.tasks.queue import MEASURE, Placed, make_app, queue_name, revoke, send, worker_name
 from orchestrator.ledger import Ledger
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.errors import FileUnavailable, ModelFileError, ServiceDown, SetupError
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.lease import Assignment
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.celery_worker import events_of, worker_of
 from tests.integration.orchestrator.hosts import Host
 from tests.integration.orchestrator.sites import ME, site

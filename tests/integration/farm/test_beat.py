@@ -16,16 +16,17 @@ import pytest
 from redis import Redis
 
 from farm.tasks import beat
-from orchestrator.config import Settings
-from orchestrator.coordination import consumer, keys
+from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.coordination.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
-from orchestrator.coordination.queue import make_app
+from orchestrator.coordination.tasks import consumer
+from orchestrator.coordination.tasks.periodic import ADMIT, LATE_S, NIGHTS, SWEEP, Periodic
+from orchestrator.coordination.tasks.queue import make_app
 from orchestrator.ledger import Ledger
 from orchestrator.model.base import Model
 from orchestrator.nightly import Night, Suite, Told
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.waiting import eventually
 
 HOUR_S = 3600.0

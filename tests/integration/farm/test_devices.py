@@ -20,13 +20,13 @@ from rich.text import Text
 
 from farm.cli.fleet.devices import table_of
 from farm.cli.terminal import Terminal
-from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.record import Outcome
 from orchestrator.report.listing import Listing, Plain
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from orchestrator.system.durable_files import write_durably
 from tests.unit.orchestrator import make
 from workers.devices.device_lock import device_lock

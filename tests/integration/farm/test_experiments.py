@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from orchestrator.answers import standing
-from orchestrator.config import Settings
 from orchestrator.metrics.parts import LedgerPart, RedisPart
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.waiting import WaitKind
 from orchestrator.model.record import Outcome, Record
-from orchestrator.model.waiting import WaitKind
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.hosts import Host, answered
 from tests.unit.orchestrator import make
 from tests.waiting import eventually

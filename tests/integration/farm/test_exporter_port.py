@@ -15,8 +15,8 @@ from farm.parts import services
 from farm.parts.part import Part, free_port
 from farm.parts.ports import Ports
 from farm.processes import MARK
-from orchestrator.config import Settings
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
+from orchestrator.system.config import Settings
 from tests.servers import Server, required
 
 ANSWER = """

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.model.live import OLDEST_PROTOCOL, PROTOCOL
+from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.hosts import Host
 from tests.unit.orchestrator import make
 

@@ -19,16 +19,16 @@ from redis import Redis
 from farm.tasks.nightly import told_in
 from orchestrator import acts
 from orchestrator.acts import Door
-from orchestrator.config import Settings
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Health
 from orchestrator.model.event import Sample
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.nightly import Night, Told, load
 from orchestrator.nightly.keeper import Keeper
 from orchestrator.nightly.summary import summary
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.hosts import Host, answered
 from tests.integration.orchestrator.sites import by, site
 from tests.unit.orchestrator import make

@@ -13,10 +13,10 @@ import pytest
 from farm.parts import adb_server, redis_server, services
 from farm.parts.adb_server import AdbServer
 from farm.parts.part import Part, free_port
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.system.config import Settings
 from tests.servers import private_adb, required
 from tests.waiting import eventually
 

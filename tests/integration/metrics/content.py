@@ -31,8 +31,8 @@ from orchestrator.model.device import (
 from orchestrator.model.event import Memory, Sample, Setup
 from orchestrator.model.experiment import Experiment, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import HostAnnouncement, Learnt, Progress
+from orchestrator.model.live.announcement import HostAnnouncement, Learnt, Progress
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Doubt, DoubtCode, Outcome, Provenance, Record, RunsOn
 from orchestrator.queueing.kept import KeptServer, keep_run
 from orchestrator.queueing.live import LiveRun

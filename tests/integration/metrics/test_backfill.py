@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from dashboards.web.charts import boards
 from dashboards.web.own_figures import OwnFigures
 from farm.cli.app import application
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.backfill import SLOT_S, merged
 from orchestrator.metrics.devices import READING, STATE
 from orchestrator.model.power import ClockAnchor
 from orchestrator.model.record import Record
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator import ledgers
 from tests.servers import required
 from tests.unit.energy.blocks import EXACT, S, load_between, readings

@@ -15,7 +15,7 @@ from dashboards.web.marks import marks, recent
 from dashboards.web.own_figures import OwnFigures
 from dashboards.web.tables import listing, written
 from farm.parts.part import free_port
-from orchestrator.errors import ServiceDown, UnknownName
+from orchestrator.model.errors import ServiceDown, UnknownName
 from orchestrator.report.charts.over_time import Line
 from tests.unit.history.made import DAY_S, FIRST
 

@@ -10,10 +10,10 @@ from alembic.config import Config
 from redis import Redis
 from sqlalchemy import Connection
 
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.ledger import migrations, schema
 from orchestrator.ledger.tables import SCHEMA_VERSION
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer, private_postgres
 from workers.spool import Spool
 

@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 from redis import Redis
 
-from orchestrator.config import Settings
-from orchestrator.coordination import queue
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
+from orchestrator.coordination.tasks import queue
 from orchestrator.model.device import Device
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 Answer = Callable[[Assignment], Record | None]

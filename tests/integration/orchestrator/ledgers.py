@@ -13,7 +13,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.model.event import Sample
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
 from tests.unit.orchestrator import make
 

@@ -7,7 +7,7 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.ledger import Ledger
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
 from orchestrator.scheduling.intake import Intake
 from tests.unit.orchestrator import make

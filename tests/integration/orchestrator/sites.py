@@ -5,8 +5,8 @@ from __future__ import annotations
 from redis import Redis
 
 from orchestrator.acts import Actor, Door, Site
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
+from orchestrator.system.config import Settings
 
 ME = Actor("me", Door.COMMAND_LINE)
 

@@ -26,11 +26,11 @@ from farm.access import OwnPhones, site_of
 from farm.cli import main
 from orchestrator import acts
 from orchestrator.acts import ACTS, Done, Door, Site
-from orchestrator.config import Settings
-from orchestrator.errors import FarmError, ServiceDown
 from orchestrator.ledger import HostState, Ledger
+from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from workers.session.saved_settings import forget_changes
 

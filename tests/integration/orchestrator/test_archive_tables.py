@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from orchestrator.errors import SetupError
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, RECORDS, TEMPLATES
 from orchestrator.ledger.upkeep import archives
 from orchestrator.ledger.upkeep.check import check
+from orchestrator.model.errors import SetupError
 from tests.integration.orchestrator import ledgers
 
 NUMBERS = {"template_id", "lane_id", "changed", "kept_at"}

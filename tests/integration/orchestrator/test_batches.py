@@ -10,14 +10,14 @@ import pytest
 from redis import Redis
 from sqlalchemy import Engine, event
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger, Start
+from orchestrator.model.errors import ServiceDown
 from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.sent import all_are_kept, measured, nothing_is_lost
 from tests.unit.orchestrator import make
 from workers.spool import Spool

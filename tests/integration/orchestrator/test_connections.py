@@ -13,9 +13,9 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeout
 
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.connections import Connections
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.waiting import eventually
 

@@ -12,12 +12,12 @@ from redis import Redis
 from sqlalchemy import update
 
 from orchestrator.answers.ending import Ending, ending, when_it_ends
-from orchestrator.config import Settings
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Outlook, UnderWay, Work
 from orchestrator.ledger.tables import ATTEMPTS
 from orchestrator.model.device import Device, Health
 from orchestrator.model.record import Outcome
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .hosts import answered

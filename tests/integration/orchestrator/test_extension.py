@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import JobState, Lane, Ledger
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
+from orchestrator.spec.expansion.expand import Expansion, expand
 from tests.unit.orchestrator import make
 
 count = iter(range(10_000))

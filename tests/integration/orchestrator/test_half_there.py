@@ -10,17 +10,17 @@ from itertools import chain, combinations
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import ServiceDown
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
-from orchestrator.model.lease import Assignment
+from orchestrator.model.errors import ServiceDown
+from orchestrator.model.live.lease import Assignment
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .hosts import Host, ok, send

@@ -9,14 +9,14 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.config import Settings
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.waiting import WaitKind
 from orchestrator.model.quantity import parse_moment
 from orchestrator.model.record import Outcome
-from orchestrator.model.waiting import WaitKind
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.samples import import_samples
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.attempts import counted
@@ -22,6 +21,7 @@ from orchestrator.ledger.upkeep import archives
 from orchestrator.ledger.upkeep.check import check
 from orchestrator.metrics.results import Results
 from orchestrator.model.device import Source
+from orchestrator.model.errors import TableError
 from tests.integration.orchestrator import ledgers
 from tests.servers import private_postgres
 

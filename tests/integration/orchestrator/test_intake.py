@@ -13,15 +13,15 @@ import pytest
 from redis import Redis
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import Forged, ServiceDown, Unstorable
 from orchestrator.ledger import JobState, KeepResult, Ledger
+from orchestrator.model.errors import Forged, ServiceDown, Unstorable
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling import intake as intake_module
 from orchestrator.scheduling import set_aside
 from orchestrator.scheduling.intake import Intake
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.sent import JOBS, all_are_kept, begun, measured, nothing_is_lost
 from tests.unit.orchestrator import make
 from workers.spool import Spool

@@ -9,16 +9,16 @@ from pydantic import SecretStr
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from orchestrator.config import Settings
 from orchestrator.coordination import client as redis_client
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Health
-from orchestrator.model.live import HostAnnouncement, Progress
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.model.live.announcement import HostAnnouncement, Progress
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.scheduling.live_view import LiveView
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 

@@ -11,8 +11,8 @@ from redis import Redis
 
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import ServiceDown, Unreadable
-from orchestrator.model.lease import Assignment
+from orchestrator.model.errors import ServiceDown, Unreadable
+from orchestrator.model.live.lease import Assignment
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Row, create_engine, text
 
-from orchestrator.errors import ServiceDown, SetupError, StableError, Unstorable
-from orchestrator.expansion.expand import expand
 from orchestrator.figures import FIGURES_VERSION, figures_of
 from orchestrator.figures.brief import brief_of
 from orchestrator.ledger import JobState, KeepResult, Ledger, Renewed, blame
 from orchestrator.ledger.attempts import keep
 from orchestrator.ledger.tables import SCHEMA_VERSION
+from orchestrator.model.errors import ServiceDown, SetupError, StableError, Unstorable
 from orchestrator.model.event import Sample
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
+from orchestrator.spec.expansion.expand import expand
 from tests.unit.orchestrator import make
 
 

@@ -13,16 +13,16 @@ import pytest
 from redis import Redis
 from sqlalchemy import text
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.record_stream import forget_receipts
-from orchestrator.errors import SetupError
 from orchestrator.ledger import KeepResult, Ledger
 from orchestrator.ledger.schema import FIRST_VERSION
 from orchestrator.ledger.upkeep import copies
+from orchestrator.model.errors import SetupError
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.intake import Intake
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator import ledgers
 from tests.integration.orchestrator.test_migrations import filled
 from workers.spool import Spool

@@ -9,17 +9,17 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger, Start
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Workload
-from orchestrator.model.lease import LINE_MOST, LINE_S, Assignment
+from orchestrator.model.live.lease import LINE_MOST, LINE_S, Assignment
 from orchestrator.model.record import Outcome, Record, SessionPlace
 from orchestrator.scheduling import lines, reconcile
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 from tests.waiting import eventually

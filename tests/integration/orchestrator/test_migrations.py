@@ -12,11 +12,11 @@ from alembic import autogenerate, command, script
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, select, text
 
-from orchestrator.errors import SetupError
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import KeepResult, Ledger, migrations, schema
 from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
+from orchestrator.model.errors import SetupError
 from orchestrator.model.job import Job
+from orchestrator.spec.expansion.expand import expand
 from tests.servers import private_postgres
 from tests.unit.orchestrator import make
 

@@ -10,11 +10,11 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.news import News
 from orchestrator.ledger import Ledger
 from orchestrator.scheduling.scheduler import run
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 

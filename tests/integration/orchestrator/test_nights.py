@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import UnknownName
 from orchestrator.ledger import Ledger, QueueRunBody
+from orchestrator.model.errors import UnknownName
 from tests.servers import private_postgres
 
 from .ledgers import empty_database

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.model.device import Health
-from orchestrator.model.live import HostAnnouncement
+from orchestrator.model.live.announcement import HostAnnouncement
 from orchestrator.scheduling.live_view import LiveView
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 LATE_S = keys.ANNOUNCE_TTL_S + 1.0

@@ -13,9 +13,9 @@ from celery import Celery, Task
 from pydantic import SecretStr
 from redis import Redis
 
-from orchestrator.config import Settings
-from orchestrator.coordination import queue
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.coordination.tasks import queue
+from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.system.config import Settings
 from tests.celery_worker import events_of, worker_of
 from tests.waiting import eventually
 

@@ -13,19 +13,19 @@ import pytest
 from redis import Redis
 
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.ledger import JobState, Ledger
 from orchestrator.model.device import Api
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
-from orchestrator.scheduling.further_jobs import FurtherJobs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.scheduling.strategies.further_jobs import FurtherJobs
+from orchestrator.spec.expansion.expand import Expansion, expand
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .hosts import Host, answered

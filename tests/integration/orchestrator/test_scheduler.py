@@ -21,22 +21,23 @@ from redis import Redis
 from sqlalchemy import select
 
 from orchestrator import spec
-from orchestrator.config import Settings
-from orchestrator.coordination import keys, queue
+from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import ServiceDown, SpecError
-from orchestrator.expansion.expand import expand
+from orchestrator.coordination.tasks import queue
 from orchestrator.ledger import Ledger, blame
 from orchestrator.ledger.attempts import counted
 from orchestrator.ledger.tables import ATTEMPTS
 from orchestrator.model.device import Health
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.errors import ServiceDown, SpecError
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.live_view import LiveView
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 from tests.waiting import eventually

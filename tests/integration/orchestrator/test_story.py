@@ -13,11 +13,11 @@ import pytest
 from farm.cli import main
 from orchestrator.answers import story_of, why_jobs_wait
 from orchestrator.answers.waiting import each_waits
-from orchestrator.errors import UnknownName
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.rows import WaitingGroup
+from orchestrator.model.errors import UnknownName
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.model.record import Doubt, DoubtCode, Outcome
-from orchestrator.model.waiting import WaitKind, WaitReason
 from tests.unit.orchestrator import make
 
 from .ledgers import begun, filled, measured, record_of

@@ -18,17 +18,17 @@ from typer.testing import CliRunner
 
 from farm.cli.app import application
 from orchestrator import acts, spec
-from orchestrator.config import Settings
-from orchestrator.errors import SpecError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api
+from orchestrator.model.errors import SpecError
 from orchestrator.model.event import Sample
 from orchestrator.model.experiment.strategy import StrategyChoice
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from orchestrator.report.gathering import gather
 from orchestrator.scheduling.scheduler import Scheduler
-from orchestrator.strategies import Place, Result, foreign_process, own
+from orchestrator.scheduling.strategies import Place, Result, foreign_process, own
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 
@@ -153,7 +153,7 @@ def test_a_search_that_gave_up_says_why_and_goes_on_after_a_retry(
 
 
 FILE = """
-from orchestrator.strategies import Slot
+from orchestrator.strategies import Slot  # as in files for 0.1.0; the example has its name of today
 
 class Strategy:
     done = False
@@ -250,7 +250,7 @@ def test_nothing_that_a_strategy_starts_stays_behind(tmp_path: Path) -> None:
 
 FORKS = """
 import os, signal
-from orchestrator.strategies.foreign_process import limit_this_process
+from orchestrator.scheduling.strategies.foreign_process import limit_this_process
 if os.getuid() == 0:  # whom no limit stops
     os.setuid(65534)
 limit_this_process()

@@ -12,14 +12,14 @@ from onnx import helper
 from redis import Redis
 
 from orchestrator.acts import Submission, submit
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
-from orchestrator.errors import ModelFileError, SpecError
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Device
+from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Conditions, Experiment, Matrix, Range, Side, Sides, Workload
 from orchestrator.model.record import Outcome
+from orchestrator.system.config import Settings
 from tests.unit.kernels.front.onnx_models import save_model
 from tests.unit.orchestrator import make
 from workers.engines.pocketfarm.plans.plan_store import Plans

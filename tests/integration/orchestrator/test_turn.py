@@ -18,20 +18,20 @@ from redis import Redis
 from sqlalchemy import Engine, event
 
 from orchestrator.acts import ACTS, Actor, Door
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import FarmError
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, JobRow, JobState, Ledger, Start
+from orchestrator.ledger.said.eligible_devices import devices_for_work
 from orchestrator.model.device import Health
-from orchestrator.model.lease import Assignment
-from orchestrator.model.queue_view import Share
+from orchestrator.model.errors import FarmError
+from orchestrator.model.live.lease import Assignment
+from orchestrator.model.live.queue_view import Share
 from orchestrator.model.record import Outcome
-from orchestrator.scheduling.eligible_devices import devices_for_work
 from orchestrator.scheduling.queue_view import QueueView
 from orchestrator.scheduling.reconcile import Reconciler
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.waiting import eventually
 

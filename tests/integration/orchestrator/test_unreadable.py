@@ -23,22 +23,22 @@ from dashboards.web.access import Access
 from dashboards.web.app import Pages, make_app
 from farm.cli.app import application
 from orchestrator import acts
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.sweep import Sweep
-from orchestrator.errors import FarmError, Unreadable
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.runs.queueing import QueueRunBody
 from orchestrator.ledger.tables import METADATA
 from orchestrator.ledger.upkeep.check import check
 from orchestrator.metrics.queue import queue_families
-from orchestrator.model.lease import Assignment
+from orchestrator.model.errors import FarmError, Unreadable
+from orchestrator.model.live.lease import Assignment
 from orchestrator.nightly.past import readable_nights
 from orchestrator.queueing.kept.run import list_runs
 from orchestrator.scheduling.scheduler import Scheduler
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .hosts import Host

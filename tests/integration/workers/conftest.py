@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from device_agent.build import binary
-from orchestrator.config import Settings
+from orchestrator.system.config import Settings
 from tests import phones as mending
 from tests.phones import start_phones
 from tests.servers import PrivateAdb, private_adb_server, required

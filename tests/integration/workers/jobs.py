@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from orchestrator.config import Settings
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import GaugeCalibration
 from orchestrator.model.record import Outcome, Record
+from orchestrator.system.config import Settings
 from tests.waiting import eventually
 from virtual_phones.control import PhoneStatus
 from virtual_phones.faults import BatteryLevel

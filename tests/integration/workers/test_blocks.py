@@ -17,10 +17,10 @@ import pytest
 from kernels.frontend.load import load_workload
 from kernels.options import Options
 from kernels.tuning import Database, Found, distinct
-from orchestrator.config import Settings
 from orchestrator.model.device import Api, DeviceState
-from orchestrator.model.live import Phase
+from orchestrator.model.live.announcement import Phase
 from orchestrator.model.record import ConditionProof, DoubtCode, Outcome, Record
+from orchestrator.system.config import Settings
 from tests.waiting import LIMIT_S, eventually
 from virtual_phones.faults import (
     Charging,

@@ -12,8 +12,8 @@ from redis import Redis
 from orchestrator.coordination import keys
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.errors import LeaseLost
-from orchestrator.model.lease import Assignment
+from orchestrator.model.errors import LeaseLost
+from orchestrator.model.live.lease import Assignment
 from tests.servers import RedisServer
 from tests.unit.orchestrator import make
 from tests.waiting import eventually

@@ -9,11 +9,11 @@ import pytest
 
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.expansion.expand import cells_of
 from orchestrator.model.experiment import Conditions, Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.spec.expansion.expand import cells_of
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines import Engines, Host
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import ConditionNotMet, FarmError, Unsupported
+from orchestrator.model.errors import ConditionNotMet, FarmError, Unsupported
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from orchestrator.model.wiring import WiredDevice

@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import pytest
 
-from orchestrator.config import Settings
-from orchestrator.errors import Unsupported
 from orchestrator.ledger import blame
 from orchestrator.model.device import Api, Device, Health, Source
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import Outcome
+from orchestrator.system.config import Settings
 from tests.phones import start_phones
 from tests.waiting import LIMIT_S
 from virtual_phones.faults import Unauthorized, Unplug

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import LeaseLost, SetupError, Unsupported
 from orchestrator.model.device import OURS, Api, Device, DeviceFacts, Source
+from orchestrator.model.errors import LeaseLost, SetupError, Unsupported
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
 from workers.claim import JobCancelled
 from workers.devices.workstation import CPU_SERIAL

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import Settings
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.power import PowerSource
+from orchestrator.system.config import Settings
 from tests import phones as mending
 from tests.phones import start_phones
 from tests.servers import private_adb_server, required

@@ -13,17 +13,17 @@ from typing import TypeVar
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.coordination.queue import Placed, make_app, send
+from orchestrator.coordination.tasks.queue import Placed, make_app, send
 from orchestrator.model.device import Device, Health
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.waiting import LIMIT_S, eventually
 from workers import host

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.coordination.leases import Leases
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, Health
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Sampling, Workload
-from orchestrator.model.live import PROTOCOL, HostAnnouncement
+from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.scheduling.scheduler import Scheduler, TickReport
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator.hosts import send
 from tests.phones import connect, disconnect
 from tests.servers import private_redis

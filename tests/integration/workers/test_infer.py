@@ -16,9 +16,9 @@ from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
 from kernels.options import Backend, Options
 from kernels.reference import evaluate
-from orchestrator.config import Settings
-from orchestrator.errors import DeviceBusy, TransportLost, Unsupported
 from orchestrator.model.device import Api, Source
+from orchestrator.model.errors import DeviceBusy, TransportLost, Unsupported
+from orchestrator.system.config import Settings
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
 from virtual_phones.faults import KernelLimit
 from workers.devices.device_lock import device_lock

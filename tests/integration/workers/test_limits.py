@@ -11,17 +11,17 @@ import pytest
 
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.analysis.limits import Limit, limits
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.expansion.expand import expand
-from orchestrator.expansion.expand import job as job_of
 from orchestrator.figures import figures_of
 from orchestrator.model.device import Device
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
-from orchestrator.strategies import Place, Result, strategy_for
+from orchestrator.scheduling.strategies import Place, Result, strategy_for
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.spec.expansion.expand import job as job_of
+from orchestrator.system.config import Settings
 from tests.phones import connect, disconnect, start_phones
 from workers.connection.adb import AdbConnection
 from workers.devices.admit import enrol_phone

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.config import Settings
-from orchestrator.errors import LeaseLost
+from orchestrator.model.errors import LeaseLost
 from orchestrator.model.experiment import Workload
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.system.config import Settings
 from tests.waiting import LIMIT_S, eventually
 from virtual_phones.faults import Garbage, KillAgent
 from workers.connection.adb import AdbConnection

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import Settings
-from orchestrator.errors import LeaseLost
 from orchestrator.model.device import Health
+from orchestrator.model.errors import LeaseLost
 from orchestrator.model.experiment import Conditions
+from orchestrator.system.config import Settings
 from tests.phones import connect
 from tests.servers import private_adb_server, required
 from tests.waiting import eventually
@@ -36,7 +36,7 @@ from pathlib import Path
 from orchestrator.model.experiment import Conditions
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.admit import enrol_phone
-from orchestrator.config import Settings
+from orchestrator.system.config import Settings
 from workers.session.owner import HeldElsewhere
 from workers.session.session import session
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import Settings
 from orchestrator.model.power import PowerSource
 from orchestrator.model.wiring import WiredDevice
+from orchestrator.system.config import Settings
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Member
 from workers.enrolment.burn import burn

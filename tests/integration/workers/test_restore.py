@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from farm.cli.app import main as farm
-from orchestrator.config import Settings
 from orchestrator.model.experiment import Conditions
+from orchestrator.system.config import Settings
 from tests.waiting import eventually
 from virtual_phones.faults import Charging, Unplug
 from workers.devices.device_lock import device_lock
@@ -27,8 +27,8 @@ from .jobs import assignment_of, know_phones
 WORKER = """
 import sys
 from pathlib import Path
-from orchestrator.config import Settings
-from orchestrator.model.lease import Assignment
+from orchestrator.system.config import Settings
+from orchestrator.model.live.lease import Assignment
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.devices.admit import enrol_phone
 from workers.devices.fleet import Fleet

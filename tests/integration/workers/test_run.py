@@ -15,15 +15,15 @@ import pytest
 from onnx import helper
 
 from device_agent.build import binary
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import LeaseLost, Unsupported
 from orchestrator.model.device import Api, Precision, Reading, Source
+from orchestrator.model.errors import LeaseLost, Unsupported
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import Phase
+from orchestrator.model.live.announcement import Phase
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import DoubtCode, Outcome, Record
+from orchestrator.system.config import Settings
 from tests.unit.kernels.front.onnx_models import save_model
 from tests.waiting import eventually
 from virtual_phones.faults import (

@@ -23,9 +23,8 @@ from device_agent.build import binary
 from farm import serving
 from farm.access import COMMAND_LINE, site_of, user_by
 from orchestrator.acts import held, holding
-from orchestrator.config import Settings
-from orchestrator.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import DeviceBusy, NoData, SpecError, TransportLost, Unsupported
 from orchestrator.queueing import capacity
 from orchestrator.queueing.kept import as_parquet, list_runs, read_run, show_run
 from orchestrator.queueing.live import LiveRun, run_live
@@ -36,6 +35,7 @@ from orchestrator.queueing.requests import DONE, FULL, LOST
 from orchestrator.queueing.simulation import simulate
 from orchestrator.queueing.simulation.simulate import _Simulation
 from orchestrator.queueing.spec import QueueingSpec, parse
+from orchestrator.system.config import Settings
 from tests import phones as mending
 from tests.waiting import eventually
 from virtual_phones.faults import Unplug

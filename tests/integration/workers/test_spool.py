@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from orchestrator.config import Settings
 from orchestrator.coordination import keys
 from orchestrator.coordination.client import client_of
 from orchestrator.coordination.record_stream import RecordStream
-from orchestrator.errors import ServiceDown
 from orchestrator.model.device import DeviceFacts, Source
+from orchestrator.model.errors import ServiceDown
 from orchestrator.model.record import Outcome, Record
+from orchestrator.system.config import Settings
 from tests.servers import RedisServer
 from tests.waiting import LIMIT_S, eventually
 from workers.spool import Spool, kept

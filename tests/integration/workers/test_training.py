@@ -14,15 +14,15 @@ from kernels.frontend.load import load_workload
 from kernels.reference import evaluate
 from kernels.training.reference import train_reference
 from orchestrator.acts.submission.prepare import prepare
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.expansion.expand import cells_of
 from orchestrator.figures import figures_of
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
-from orchestrator.model.lease import Assignment
-from orchestrator.model.live import Learnt
+from orchestrator.model.live.announcement import Learnt
+from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Outcome, Record
+from orchestrator.spec.expansion.expand import cells_of
+from orchestrator.system.config import Settings
 from tests.waiting import eventually
 from virtual_phones.faults import KillAgent, Throttle
 from workers.devices.admit import enrol_phone

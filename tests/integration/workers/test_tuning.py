@@ -18,11 +18,11 @@ from kernels.options import Choice, Options
 from kernels.reference import evaluate
 from kernels.tuning import Database, Exhaustive, Found, Measure, Progress, Strategy
 from kernels.tuning.strategies import Timing
-from orchestrator.config import Settings
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
-from orchestrator.model.live import Phase
+from orchestrator.model.live.announcement import Phase
+from orchestrator.system.config import Settings
 from virtual_phones.faults import PowerButton, Unplug
 from workers.devices.fleet import Member
 from workers.engines.pocketfarm.measure import Block, Measurement, measure

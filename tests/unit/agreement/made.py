@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from orchestrator.analysis.agreement import Agreement, agreements
-from orchestrator.expansion.expand import Expansion, expand
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.experiment import Dataset, DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.job import Cell, Job
 from orchestrator.model.record import Outcome, Predictions, Record
+from orchestrator.spec.expansion.expand import Expansion, expand
 from tests.unit.orchestrator import make
 from tests.unit.report.records import Whole, built, figures
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.agreement import Answer, Gap, agreements, compare, margin_bins
-from orchestrator.errors import StableError
 from orchestrator.model.device import Api, Precision
+from orchestrator.model.errors import StableError
 from orchestrator.model.record import InvalidCode, Invalidity, Outcome
 from tests.unit.report.records import figures
 

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import pytest
 
 from orchestrator.analysis.agreement import proportion
-from orchestrator.config import Settings
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.ledger import Ledger
 from orchestrator.model.job import Job
@@ -20,6 +19,7 @@ from orchestrator.model.record import Outcome
 from orchestrator.report import charts, wording
 from orchestrator.report.drawing import to_svg
 from orchestrator.report.parts import predictions
+from orchestrator.system.config import Settings
 from tests.unit.imports.conftest import Farm
 from tests.unit.report.test_report import Page
 

@@ -9,9 +9,9 @@ import pytest
 
 from orchestrator.energy import battery_draw_a, block_energy, find_invalid
 from orchestrator.energy.gauge_readings import gauge_readings
-from orchestrator.errors import TableError, Unsupported
 from orchestrator.exchange.power_traces import TraceDoubtCode, read_trace
 from orchestrator.model.device import Health
+from orchestrator.model.errors import TableError, Unsupported
 from orchestrator.model.event import Power
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.power import ASSUMED

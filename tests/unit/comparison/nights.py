@@ -7,12 +7,12 @@ import random
 from typing import Any
 
 from orchestrator.analysis.statistics import Mode
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.device import Api, DeviceState, Health, Precision, Reading
 from orchestrator.model.event import Memory, Sample
 from orchestrator.model.experiment import Matrix, Sampling, Workload
 from orchestrator.model.record import Outcome, Provenance
+from orchestrator.spec.expansion.expand import expand
 from tests.unit.orchestrator import make
 
 BACKENDS = (Api.OPENCL, Api.CPU)

@@ -16,7 +16,7 @@ from orchestrator.analysis.comparison.matching import only
 from orchestrator.analysis.comparison.metrics import MIN_BLOCKS
 from orchestrator.analysis.comparison.ratio import Block, estimate
 from orchestrator.analysis.comparison.verdict import holm, needed, p_values
-from orchestrator.errors import NoData, UnknownName
+from orchestrator.model.errors import NoData, UnknownName
 
 from .made import measured, one, row
 

@@ -19,8 +19,8 @@ from dashboards.web.events import Events
 from dashboards.web.look import Watch
 from dashboards.web.own_figures import OwnFigures
 from dashboards.web.renderer import Renderer
-from orchestrator.errors import ServiceDown
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import ServiceDown
 from tests.unit.orchestrator import make
 
 

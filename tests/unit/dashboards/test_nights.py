@@ -15,8 +15,8 @@ from dashboards.web.look import Watch
 from dashboards.web.own_figures import OwnFigures
 from dashboards.web.pages.nights import morning
 from dashboards.web.renderer import Renderer
-from orchestrator.errors import ServiceDown, UnknownName
 from orchestrator.ledger import Ledger
+from orchestrator.model.errors import ServiceDown, UnknownName
 from orchestrator.nightly import Night
 
 HOSTILE = "<b>the farm</b> did not run"

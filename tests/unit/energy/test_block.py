@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orchestrator.energy import block_energy, check_comparable, gauge_trace, integrate_j, series_trace
-from orchestrator.errors import StableError
 from orchestrator.model.device import Source
+from orchestrator.model.errors import StableError
 from orchestrator.model.event import Power, Rails
 from orchestrator.model.power import ClockMap, PowerSource, Scope
 from orchestrator.model.record import DoubtCode, Record

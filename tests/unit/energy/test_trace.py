@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.energy import Trace, energy_j, integrate_j, plain_mean_w, time_mean_w
-from orchestrator.errors import StableError
+from orchestrator.model.errors import StableError
 
 pytestmark = pytest.mark.unit
 laws = settings(max_examples=60, deadline=None)

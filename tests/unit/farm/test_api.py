@@ -22,7 +22,7 @@ from farm.api.spec_files import FILES, with_files
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
-from orchestrator.errors import ModelFileError, NoData, NotComparable, UnknownName
+from orchestrator.model.errors import ModelFileError, NoData, NotComparable, UnknownName
 from orchestrator.model.experiment import Dataset, Side, StrategyChoice, TrainingSet, Workload
 from tests.unit.kernels.front.onnx_models import save_model
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.queue import queue_families
 from orchestrator.model.record import Outcome
+from orchestrator.system.config import Settings
 from tests.integration.orchestrator import ledgers
 from workers.spool import old_dead
 

@@ -13,7 +13,7 @@ import pytest
 from farm.doctor import Verdict, _certificates
 from farm.reach import certificates
 from farm.reach.certificates import Authority, Certificate, ends_at
-from orchestrator.config import Settings
+from orchestrator.system.config import Settings
 
 
 def handshake(server: Certificate, trusted: Path, name: str) -> str:

@@ -26,9 +26,9 @@ from farm.cli.app import COMMANDS as BY_MODULE
 from farm.cli.app import application
 from farm.cli.demo import _all_measured
 from farm.endpoints import Endpoints, StateLock, write
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.upkeep.copies import JUMP
+from orchestrator.system.config import Settings
 from tests.servers import required
 from tests.unit.orchestrator import make
 

@@ -14,8 +14,8 @@ from orchestrator.answers.fleet import Lane, Snapshot
 from orchestrator.answers.waiting import QUEUED, UNKNOWN
 from orchestrator.ledger.rows import WaitingGroup
 from orchestrator.model.device import Device, DeviceFacts, DeviceState, Health, Source
-from orchestrator.model.live import Phase, Progress
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.live.announcement import Phase, Progress
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 
 NOW = 1_000_000.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farm.cli.experiments import submission
-from orchestrator.errors import StableError
+from orchestrator.model.errors import StableError
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 
 

@@ -10,7 +10,7 @@ import pytest
 from farm.parts import part, redis_server
 from farm.parts.part import Part
 from farm.supervisor import Supervisor
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 from tests.waiting import eventually
 
 FAILS = (sys.executable, "-I", "-S", "-c", "print('no port'); raise SystemExit(3)")

@@ -19,10 +19,10 @@ from farm.doctor import examine
 from kernels.compile import compile_graph
 from kernels.frontend.networks import NETWORKS
 from kernels.options import Limits, Options
-from orchestrator.config import Settings
 from orchestrator.model.enrolment import NodeFact
 from orchestrator.report import console
 from orchestrator.report.listing import GAP, Head, Listing, Plain
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 from tests.unit.report import everything
 from tests.unit.workers.test_enrolment_store import profile as enrolment

@@ -17,7 +17,6 @@ import pytest
 from farm.tasks import nightly as keeper
 from orchestrator.analysis.history import Night as Column
 from orchestrator.analysis.history import history
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.nightly import Night, NightRow, Told, Wave
 from orchestrator.nightly.past import figures_of
@@ -25,6 +24,7 @@ from orchestrator.nightly.summary import summary
 from orchestrator.report.nights import Morning, headline, morning, morning_markdown, morning_page
 from orchestrator.report.nights.morning import next_steps
 from orchestrator.report.nights.tell import morning_of, tell
+from orchestrator.system.config import Settings
 from tests.unit.comparison.conftest import farm, ledger
 from tests.unit.imports.conftest import Farm
 from tests.unit.report.test_report import EVIL, Page

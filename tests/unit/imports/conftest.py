@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from farm.cli import main
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
+from orchestrator.system.config import Settings
 
 Farm = Callable[..., tuple[int, str, str]]
 

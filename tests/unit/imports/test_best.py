@@ -15,13 +15,13 @@ from orchestrator.analysis.best import choose, measured_layers, measured_runs
 from orchestrator.analysis.best.measured import Measured
 from orchestrator.analysis.comparison import SideRow, compare
 from orchestrator.analysis.comparison.ratio import Block
-from orchestrator.errors import StableError
-from orchestrator.expansion.expand import expand
 from orchestrator.ledger import Ledger
 from orchestrator.model.choices import Choices
 from orchestrator.model.device import Source
+from orchestrator.model.errors import StableError
 from orchestrator.model.event import Layer, Sample
 from orchestrator.model.experiment import Matrix, Sampling
+from orchestrator.spec.expansion.expand import expand
 from tests.source_tree import ROOT
 from tests.unit.orchestrator import make
 

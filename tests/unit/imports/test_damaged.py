@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table
 from orchestrator.exchange.samples.rows import gather
+from orchestrator.model.errors import TableError
 
 pytestmark = pytest.mark.unit
 

@@ -9,13 +9,13 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import create_engine
 
-from orchestrator.config import Settings
 from orchestrator.figures import timed_ms
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.results import Results
 from orchestrator.model.device import Source
 from orchestrator.model.job import ANY_JOB, Cell, ForeignJob, Job
 from orchestrator.model.record import DoubtCode
+from orchestrator.system.config import Settings
 from tests.unit.orchestrator import make
 
 from .conftest import Farm

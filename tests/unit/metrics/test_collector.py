@@ -6,9 +6,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from orchestrator.errors import ServiceDown
 from orchestrator.metrics import collector
 from orchestrator.metrics.collector import FarmCollector
+from orchestrator.model.errors import ServiceDown
 
 
 class Counting:

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.database import padded
 from orchestrator.metrics.queue import MAX_EXPERIMENTS, queue_families
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from tests.integration.metrics.content import Content, device, finish, submit
 from tests.unit.comparison.conftest import farm, ledger
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import settings
-from orchestrator.coordination import queue
-from orchestrator.errors import SpecError
+from orchestrator.coordination.tasks import queue
+from orchestrator.model.errors import SpecError
 from orchestrator.nightly import Suite, load
 from orchestrator.nightly.schedule import cron_of, following
+from orchestrator.system.config import settings
 
 GOOD = """
 name: nightly

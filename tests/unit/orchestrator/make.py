@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
 from orchestrator.model.experiment import Conditions, DeviceChoice, Experiment, Matrix, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.queue_view import WaitingJob
+from orchestrator.model.live.queue_view import WaitingJob
 from orchestrator.model.record import Outcome, Record
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from orchestrator import spec
-from orchestrator.errors import SpecError
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api
+from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import Conditions, Dataset, Experiment, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.errors import SpecError
-from orchestrator.expansion import run_order
-from orchestrator.expansion.expand import expand, size
-from orchestrator.expansion.run_order import Place, Slot
 from orchestrator.model.device import Api, Precision
+from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.model.job import Cell
+from orchestrator.spec.expansion import run_order
+from orchestrator.spec.expansion.expand import expand, size
+from orchestrator.spec.expansion.run_order import Place, Slot
 
 from . import make
 

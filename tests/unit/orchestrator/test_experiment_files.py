@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator import spec
-from orchestrator.expansion.expand import expand, size
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.job import Cell
 from orchestrator.nightly import suite
+from orchestrator.spec.expansion.expand import expand, size
 
 from . import make
 

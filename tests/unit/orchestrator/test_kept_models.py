@@ -16,7 +16,7 @@ from kernels.frontend.onnx import load_onnx
 from kernels.reference import evaluate
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Experiment
 from tests.unit.kernels.front.onnx_models import save_model
 

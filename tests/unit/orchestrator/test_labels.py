@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.acts.submission.labels import read_labels, read_listing
-from orchestrator.errors import ModelFileError
+from orchestrator.model.errors import ModelFileError
 
 
 def written(tmp_path: Path, text: str) -> Path:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.limits import REPEATS, ended, next_value, weights_of
-from orchestrator.expansion.expand import expand
-from orchestrator.expansion.expand import job as job_of
 from orchestrator.model.device import Api
 from orchestrator.model.experiment import Experiment, LimitSearch, Matrix, Sampling, Workload
 from orchestrator.model.job import Job
-from orchestrator.strategies import Place, Result, Slot
-from orchestrator.strategies.limit_search import LimitSearcher
+from orchestrator.scheduling.strategies import Place, Result, Slot
+from orchestrator.scheduling.strategies.limit_search import LimitSearcher
+from orchestrator.spec.expansion.expand import expand
+from orchestrator.spec.expansion.expand import job as job_of
 
 from . import make
 

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.options import gpu_alone
-from orchestrator.errors import SpecError
-from orchestrator.expansion.expand import cells_of, expand, size
 from orchestrator.model.axes import AXES as AXES_BY_NAME
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import OURS, Api, Device, EngineFacts, Precision
+from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import DeviceChoice, Experiment, Matrix, Sampling, Workload
 from orchestrator.report.wording import group_exclusions
+from orchestrator.spec.expansion.expand import cells_of, expand, size
 
 from . import make
 from .test_axes import VALUES

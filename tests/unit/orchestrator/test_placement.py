@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from orchestrator.model.device import Device, Health
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Range
-from orchestrator.model.lease import Lease
-from orchestrator.model.queue_view import Share, WaitingJob
-from orchestrator.model.waiting import WaitKind, WaitReason
+from orchestrator.model.live.lease import Lease
+from orchestrator.model.live.queue_view import Share, WaitingJob
+from orchestrator.model.live.waiting import WaitKind, WaitReason
 from orchestrator.scheduling import placement
 from orchestrator.scheduling.placement import Placement, Policy
 

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.config import Settings
 from orchestrator.ledger import Ledger
 from orchestrator.ledger.queue.outlook import Outlook, Work
 from orchestrator.model.device import Health
 from orchestrator.model.experiment import PlacementRules, PolicyName
-from orchestrator.model.queue_view import Share, WaitingJob
+from orchestrator.model.live.queue_view import Share, WaitingJob
 from orchestrator.scheduling import seldom
-from orchestrator.scheduling.expected_energy import expected_energy
-from orchestrator.scheduling.expected_work import expected_s
-from orchestrator.scheduling.learnt import Learnt
+from orchestrator.scheduling.expectations.energy import expected_energy
+from orchestrator.scheduling.expectations.learnt import Learnt
+from orchestrator.scheduling.expectations.work import expected_s
 from orchestrator.scheduling.placement import Floor, Policy, place
 from orchestrator.scheduling.placer import Placer
 from orchestrator.scheduling.policies import POLICIES, FairShare
 from orchestrator.scheduling.policies.ageing import STEP_S
 from orchestrator.scheduling.queue_view import QueueView
+from orchestrator.system.config import Settings
 from tests.unit.energy.scenarios import run_block
 from virtual_phones.simulation import Course
 

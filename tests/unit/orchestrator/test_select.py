@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from orchestrator.errors import SpecError
-from orchestrator.expansion import device_selection as select
 from orchestrator.model.device import Api, ApiFacts, Device, DeviceFacts, DeviceState, Health, Precision, Source
+from orchestrator.model.errors import SpecError
+from orchestrator.spec.expansion import device_selection as select
 
 PHONE = Device(
     facts=DeviceFacts(

@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from orchestrator.analysis.comparison import alike, compare, sides_of
-from orchestrator.expansion.expand import expand, size
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, Precision, Source
 from orchestrator.model.experiment import Experiment, Matrix, Sampling, Side, Sides, Workload
+from orchestrator.spec.expansion.expand import expand, size
 from tests.unit.comparison import made
 
 from . import make

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from orchestrator import spec
-from orchestrator.errors import SpecError
 from orchestrator.model.device import Api
+from orchestrator.model.errors import SpecError
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.quantity import parse_bytes, parse_seconds
 

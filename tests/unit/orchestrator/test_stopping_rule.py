@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.analysis.statistics import median_interval, relative_half_width
-from orchestrator.analysis.stopping_rule import LEAST_BLOCKS, Need, decide, energy_values
+from orchestrator.analysis.stopping_rule import Need, decide, energy_values
 from orchestrator.figures import BlockFigures, Energy, Value, times_of
 from orchestrator.model.device import Source
-from orchestrator.model.experiment import Sampling
+from orchestrator.model.experiment import LEAST_BLOCKS, Sampling
 from orchestrator.model.power import PowerSource, Scope
 from orchestrator.model.record import Outcome
 

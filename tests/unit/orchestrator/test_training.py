@@ -15,8 +15,8 @@ from pyarrow import parquet
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.acts.submission.training_sets import enlarged, kept
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import ModelFileError
 from orchestrator.model.axes import unused
+from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Experiment, Training
 
 COUNT = 12

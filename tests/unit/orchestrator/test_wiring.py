@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import Settings
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.model.wiring import WiredDevice
 from orchestrator.spec import SpecProblems
 from orchestrator.spec.wiring_file import load_wiring, parse_wiring
+from orchestrator.system.config import Settings
 
 GOOD = """
 devices:
@@ -73,11 +73,11 @@ def test_only_one_meter() -> None:
 
 
 def test_where_the_file_is(tmp_path: Path) -> None:
-    assert load_wiring(Settings(state=tmp_path)).devices == {}
+    assert load_wiring(Settings(state=tmp_path).wiring_file).devices == {}
     (tmp_path / "wiring.yaml").write_text(GOOD)
-    assert len(load_wiring(Settings(state=tmp_path)).devices) == 2
+    assert len(load_wiring(Settings(state=tmp_path).wiring_file).devices) == 2
     with pytest.raises(SpecError, match=r"away\.yaml: cannot be read"):
-        load_wiring(Settings(state=tmp_path, wiring=tmp_path / "away.yaml"))
+        load_wiring(Settings(state=tmp_path, wiring=tmp_path / "away.yaml").wiring_file)
 
 
 def test_empty_file_is_told() -> None:

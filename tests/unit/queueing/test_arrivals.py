@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.errors import TableError
+from orchestrator.model.errors import TableError
 from orchestrator.queueing.arrivals import arrival_times
 from tests.unit.queueing.make import make, request_class
 

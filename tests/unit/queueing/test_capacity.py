@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from farm.cli.app import main
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.queueing.capacity import MOST_RUNS, find_capacity, find_live_capacity, load_curve
 from orchestrator.queueing.requests import Requests
 from orchestrator.queueing.simulation import simulate

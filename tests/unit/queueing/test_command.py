@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.cli.app import main
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.queueing.spec import load
 from tests.source_tree import ROOT
 from tests.unit.queueing.make import measured

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from farm.cli.app import main
 from farm.serving import check_possible
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 from orchestrator.queueing.measures import ClassFigures, measure
 from orchestrator.queueing.network_oracle import network_theory, no_product_form
 from orchestrator.queueing.oracle import theory_of

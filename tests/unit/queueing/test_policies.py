@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.queueing.policies import POLICIES, make_policy
 from orchestrator.queueing.requests import DONE, FULL, LATE, Requests
 from orchestrator.queueing.spec import PolicyChoice

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -23,7 +22,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.transforms import Bbox
 
 from orchestrator.analysis.statistics.setup import STEPS
-from orchestrator.exchange.power_traces import Recording
 from orchestrator.model.device import Api, Precision
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Workload
@@ -255,14 +253,9 @@ def test_up_to_twelve_curves_of_a_backend_differ() -> None:
 def test_margins_and_traces_are_sound_too() -> None:
     """A chart of predictions, and the picture of `farm energy`."""
     (chart,) = charts.margins(predicted.content().agreements)
-    recordings = [
-        Recording(
-            path=Path(f"a-recording-with-a-long-name-of-its-phone-and-day-{n}.csv"), format="trepn", column="power",
-            t_s=np.arange(50.0), power_w=2 + np.sin(np.arange(50.0) + n),
-        )
-        for n in range(6)
-    ]  # fmt: skip
-    figure = traces.figure_of({"baseline": recordings[:3], "load": recordings[3:]})
+    label, t_s = "a-recording-with-a-long-name-of-its-phone-and-day", np.arange(50.0)
+    curves = [traces.Curve(f"{label}-{n}.csv", t_s, 2 + np.sin(t_s + n)) for n in range(6)]
+    figure = traces.figure_of({"baseline": curves[:3], "load": curves[3:]})
     for each in (chart.figure, figure):
         draw(each)
         assert_sound(each, "margins or traces")

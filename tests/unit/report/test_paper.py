@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.colors import to_hex
 
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 from orchestrator.report.charts.paper import QUANTITIES, draw, save
 from orchestrator.report.colours import BACKENDS
 

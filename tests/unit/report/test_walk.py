@@ -37,11 +37,11 @@ from farm.api import experiment as notebook
 from farm.cli.output import print_rows
 from orchestrator.analysis.comparison import Compared, compare, rows_of, sides_of
 from orchestrator.analysis.statistics import QUANTITIES, Summary, Told, told_of
-from orchestrator.errors import ServiceDown
 from orchestrator.figures.brief import brief_of
 from orchestrator.ledger import Ledger
 from orchestrator.metrics.result_families import ResultLabels, result_families
 from orchestrator.model.device import Api, Source
+from orchestrator.model.errors import ServiceDown
 from orchestrator.model.event import Memory
 from orchestrator.model.experiment import Experiment, Sampling, Workload
 from orchestrator.model.record import Record

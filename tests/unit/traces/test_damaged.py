@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import FORMATS, Recording, read_trace
 from orchestrator.exchange.power_traces.comparison import compare
+from orchestrator.model.errors import TableError
 
 from .write import respread, trepn
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import Recording, Told, TraceDoubtCode, columns, read_trace
 from orchestrator.exchange.power_traces.blocks import NotPlain
 from orchestrator.exchange.power_traces.comparison import compare
+from orchestrator.model.errors import TableError
 
 from .write import table
 

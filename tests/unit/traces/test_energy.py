@@ -13,11 +13,11 @@ import pytest
 from farm.cli import main
 from orchestrator.analysis.student_t import half_width, welch_freedom
 from orchestrator.energy import Trace, plain_mean_w, time_mean_w
-from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import Recording, TraceDoubtCode, read_trace
 from orchestrator.exchange.power_traces.comparison import compare
 from orchestrator.exchange.power_traces.means import autocorrelation_time, plain_mean, time_mean
 from orchestrator.exchange.power_traces.points import Points
+from orchestrator.model.errors import TableError
 from tests.source_tree import ROOT
 
 from .write import table, trepn

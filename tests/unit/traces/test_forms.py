@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.delimited_table import Table
 from orchestrator.exchange.power_traces import Recording, Told, TraceDoubtCode, columns, points, read_trace
 from orchestrator.exchange.power_traces.blocks import NotPlain
 from orchestrator.exchange.power_traces.means import plain_mean, time_mean
 from orchestrator.exchange.power_traces.points import Points, facts_of
+from orchestrator.model.errors import TableError
 
 from .write import table
 

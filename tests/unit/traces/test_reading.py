@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.errors import TableError
 from orchestrator.exchange.power_traces import Recording, TraceDoubtCode, read_trace
 from orchestrator.exchange.power_traces.trepn import parse_duration
+from orchestrator.model.errors import TableError
 
 from .write import respread, table, trepn
 

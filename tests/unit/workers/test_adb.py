@@ -19,8 +19,8 @@ import psutil
 import pytest
 
 from farm.parts.part import free_port
-from orchestrator.errors import AdbDown, DeviceSick, FarmError, ServiceDown, SetupError, TransportLost, Unsupported
 from orchestrator.model.device import Health
+from orchestrator.model.errors import AdbDown, DeviceSick, ServiceDown, SetupError, TransportLost, Unsupported
 from tests.waiting import eventually
 from workers.connection.adb import (
     MAX_OUTPUT_BYTES,
@@ -315,7 +315,7 @@ def test_a_phone_is_reached_by_its_address_and_called_by_its_serial() -> None:
     ("features", "error"),
     [(b"", Unsupported), (b"cmd,stat_v2", Unsupported), (b"shell_v2,cmd", TransportLost)],
 )
-def test_an_adbd_without_shell_v2_is_no_bad_cable(features: bytes, error: type[FarmError]) -> None:
+def test_an_adbd_without_shell_v2_is_no_bad_cable(features: bytes, error: type[Exception]) -> None:
     """As those of Android 6 and older: they close the stream of a service that they do not have."""
 
     def old(client: socket.socket) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from device_agent import build
-from orchestrator.errors import DeviceSick, FarmError, Unsupported
+from orchestrator.model.errors import DeviceSick, FarmError, Unsupported
 from orchestrator.model.experiment import Conditions
 from tests.source_tree import ROOT
 from virtual_phones.commands import COMMANDS

@@ -81,7 +81,7 @@ class _Phone:
 
 
 def test_an_agent_that_does_not_tell_its_clock() -> None:
-    from orchestrator.errors import DeviceSick
+    from orchestrator.model.errors import DeviceSick
     from workers.power.clock_mapping import clock_of
 
     new = clock_of(_Phone(b'{"boottime_ns": 12345}', b""), "agent")  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.device import DeviceState, Health
+from orchestrator.model.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.session.conditions import SETTINGS

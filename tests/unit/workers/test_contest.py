@@ -9,7 +9,7 @@ import pytest
 
 from kernels.options import Choice
 from kernels.tuning import TimeIsOver
-from orchestrator.errors import AgentFault
+from orchestrator.model.errors import AgentFault
 from workers.tuning.plan_comparison import FEWEST_PAIRS, PAIRS, PlanRun, RunPlan, change_of, settle
 
 LAYERS = {"conv1": "a", "conv2": "b", "conv3": "b"}

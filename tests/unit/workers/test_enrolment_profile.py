@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.config import Settings
 from orchestrator.model.device import DeviceFacts, DeviceState, Health, Source
 from orchestrator.model.enrolment import Enrolment, NodeFact
+from orchestrator.system.config import Settings
 from workers.connection.base import ShellResult
 from workers.devices.fleet import Member
 from workers.enrolment import at_rest, ensure_calibrated, store

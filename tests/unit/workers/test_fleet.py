@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import TransportLost
 from orchestrator.model.device import DeviceFacts, DeviceState, Health, Source
+from orchestrator.model.errors import TransportLost
 from workers.connection.local import LocalConnection
 from workers.devices.fleet import MAX_DEFER_S, Fleet, Member
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.errors import TransportLost
 from orchestrator.model.device import Source
+from orchestrator.model.errors import TransportLost
 from workers.connection.base import ShellResult
 from workers.devices.identity import Identity, Names, read_identity
 

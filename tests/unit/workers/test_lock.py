@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernels.errors import interruptible
-from orchestrator.errors import DeviceBusy, LeaseLost
+from orchestrator.model.errors import DeviceBusy, LeaseLost
 from orchestrator.system.durable_files import file_name
 from workers.devices.device_lock import device_lock
 

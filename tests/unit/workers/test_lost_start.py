@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import AdbDown, DeviceSick, TransportLost
 from orchestrator.model.device import DeviceFacts, Source
+from orchestrator.model.errors import AdbDown, DeviceSick, TransportLost
 from workers.connection.base import ShellResult
 from workers.connection.local import LocalConnection
 from workers.devices.fleet import Member

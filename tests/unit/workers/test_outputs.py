@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kernels.plan.model import Plan, Port
-from orchestrator.errors import DeviceSick
+from orchestrator.model.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.local import LocalConnection
 from workers.engines.pocketfarm.measure.ports import SMALL_BYTES, pull_outputs, small_outputs

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.model.record import Predictions
 from workers.engines.pocketfarm.predictions import predictions
 

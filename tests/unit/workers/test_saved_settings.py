@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import DeviceSick, TransportLost
+from orchestrator.model.errors import DeviceSick, TransportLost
 from orchestrator.model.experiment import Conditions
 from workers.connection.ahead import Ahead
 from workers.connection.base import ShellResult

@@ -11,8 +11,8 @@ from kernels.compile import divide
 from kernels.compile.cheapest import Times
 from kernels.frontend.load import load_workload
 from kernels.ir.placement import NOTHING, Placement, owners, words_of
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceFacts
+from orchestrator.model.errors import Unsupported
 from tests.unit.kernels.back.graphs import generator
 from workers.tuning.plan_comparison import Change, PlanRun
 from workers.tuning.split_network import CPU, Split, Try, _Search, fitted

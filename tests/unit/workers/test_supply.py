@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import DeviceFacts, Source
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.wiring import HubPort, SupplyCommand, WiredDevice, WiredSupply
 from workers.devices.fleet import Member
 from workers.session.supply import PlannedCut, SupplyJournal, SupplyStuck, find_switch

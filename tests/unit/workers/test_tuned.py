@@ -11,8 +11,8 @@ import pytest
 from kernels.frontend.load import load_workload
 from kernels.options import Choice, Options
 from kernels.tuning import Database, Found, Layer, device_key, distinct
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision, Source
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from workers.engines.pocketfarm.plans.plan_store import Plans

@@ -12,7 +12,7 @@ from pathlib import Path
 import adbutils
 
 from kernels.errors import checkpoint
-from orchestrator.errors import AdbDown, DeviceSick, DeviceSlow, FarmError, ServiceDown, TransportLost, Unsupported
+from orchestrator.model.errors import AdbDown, DeviceSick, DeviceSlow, ServiceDown, TransportLost, Unsupported
 from workers.connection import batch
 from workers.connection.addresses import by_call
 from workers.connection.base import ShellResult
@@ -136,7 +136,7 @@ class AdbConnection:
                 raise
             raise self._lost(e, command, deadline_s, taken, refused=reached and not taken) from e
 
-    def _lost(self, e: Exception, command: str, deadline_s: float, taken: bool, *, refused: bool) -> FarmError:
+    def _lost(self, e: Exception, command: str, deadline_s: float, taken: bool, *, refused: bool) -> Exception:
         """Return what broke a stream. `taken`: adbd had taken the service; `refused`: it may have refused it."""
         late = isinstance(e, TimeoutError | adbutils.AdbTimeout)
         what = f"no end within {deadline_s:g} s" if late else f"{e or type(e).__name__}"

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError, TransportLost
+from orchestrator.model.errors import ServiceDown, SetupError, TransportLost
+from orchestrator.system.config import Settings
 from workers.connection.addresses import by_call
 from workers.connection.server_watch import ServerWatch
 from workers.connection.sockets import connect_tcp, connect_unix

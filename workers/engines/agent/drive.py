@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from orchestrator.errors import LeaseLost, TransientError
+from orchestrator.model.errors import LeaseLost, TransientError
 from orchestrator.model.event import Event
 from workers.connection.base import DeviceConnection
 from workers.devices.fleet import Member, stop_agents

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.energy.validity import has_slept
-from orchestrator.errors import AgentFault, DeviceSick, FarmError, TransientError
+from orchestrator.model.errors import AgentFault, DeviceSick, FarmError, TransientError
 from workers.session.supply import PowerContaminated
 
 from .process import AgentRun

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from orchestrator.errors import DeviceSick, DeviceSlow, TransientError, TransportLost
+from orchestrator.model.errors import DeviceSick, DeviceSlow, TransientError, TransportLost
 from orchestrator.model.event import Device, Error, Event, Hello, Result, Setup
 from workers.devices.agent_journal import Journal, evidence
 from workers.devices.fleet import Member

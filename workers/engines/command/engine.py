@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from orchestrator.errors import SpecError
 from orchestrator.model.axes import AXES
 from orchestrator.model.base import content_hash
+from orchestrator.model.errors import SpecError
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 from workers.engines.engine import Engine, Work

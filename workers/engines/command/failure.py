@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Iterable, Sequence
 
-from orchestrator.errors import StableError
+from orchestrator.model.errors import StableError
 from orchestrator.model.event import Event, Line, Process
 from orchestrator.model.experiment import Workload
 from workers.engines.agent import AgentRun

@@ -6,7 +6,7 @@ from typing import cast
 
 from orchestrator.model.device import Api
 from orchestrator.model.job import Cell, Job
-from orchestrator.model.lease import Assignment
+from orchestrator.model.live.lease import Assignment
 from workers.session.supply import DISCHARGING_S
 
 from .measure import Block, Setup

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from orchestrator.errors import SpecError
+from orchestrator.model.errors import SpecError
 from orchestrator.model.record import Predictions
 from workers.engines.pocketfarm.plans.plan_store import Arrays
 

@@ -19,7 +19,7 @@ from kernels.ir.graph import Graph
 from kernels.reference import evaluate
 from kernels.training import read_checkpoint, trained
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import DeviceSick
+from orchestrator.model.errors import DeviceSick
 from orchestrator.model.experiment import Training
 from orchestrator.model.job import Cell
 from orchestrator.model.record import Reconstruction, TrainedModel

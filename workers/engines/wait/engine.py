@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from orchestrator.errors import DeviceSick, SpecError, TransientError
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import DeviceFacts
+from orchestrator.model.errors import DeviceSick, SpecError, TransientError
 from orchestrator.model.event import Event, Phase, PhaseName, Result, Sample
 from orchestrator.model.experiment import Sampling
 from orchestrator.model.record import Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.errors import ConditionNotMet, Unsupported
+from orchestrator.model.errors import ConditionNotMet, Unsupported
 from workers.connection.base import DeviceConnection
 
 from .clock_nodes import Cluster, clusters, read_node

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from orchestrator.errors import FarmError
+from orchestrator.model.errors import FarmError
 from orchestrator.model.experiment import Conditions
 from orchestrator.model.record import ConditionProof
 from workers.connection.base import DeviceConnection, ShellResult

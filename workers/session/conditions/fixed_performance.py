@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orchestrator.errors import Unsupported
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.connection.base import DeviceConnection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from orchestrator.errors import ConditionNotMet, Unsupported
+from orchestrator.model.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from orchestrator.errors import DeviceSick, Unsupported
+from orchestrator.model.errors import DeviceSick, Unsupported
 from workers.connection.base import DeviceConnection, ShellResult
 
 WAYS = (("sh", "-c"), ("su", "-c"), ("su", "0", "sh", "-c"))

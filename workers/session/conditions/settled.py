@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.errors import ConditionNotMet, Unsupported
 from orchestrator.model.device import DeviceState
+from orchestrator.model.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import SETTLED_C, SETTLED_C_PER_MIN, Conditions
 
 from .cooling import settle_s, wait_s

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.errors import ConditionNotMet
 from orchestrator.model.device import DeviceState
+from orchestrator.model.errors import ConditionNotMet
 from orchestrator.model.experiment import Conditions
 
 

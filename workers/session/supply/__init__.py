@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.device import Source
 from orchestrator.model.enrolment import SupplyWay
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.wiring import WiredDevice
 from workers.connection.addresses import over_network
 from workers.devices.fleet import Member

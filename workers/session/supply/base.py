@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from orchestrator.errors import TransientError
 from orchestrator.model.enrolment import SupplyWay
+from orchestrator.model.errors import TransientError
 from workers.connection.base import DeviceConnection
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from orchestrator.errors import TransientError
+from orchestrator.model.errors import TransientError
 from workers.connection.base import DeviceConnection
 from workers.devices.probe import read_state
 

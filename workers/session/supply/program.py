@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.enrolment import SupplyWay
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.wiring import WiredSupply
 
 from .base import SupplyStuck

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchestrator.errors import Unsupported
 from orchestrator.model.enrolment import SupplyWay
+from orchestrator.model.errors import Unsupported
 from workers.connection.base import DeviceConnection
 from workers.connection.quote import quote
 from workers.session.conditions.root import root_shell

@@ -13,7 +13,6 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from orchestrator.errors import SetupError
 from orchestrator.figures import BlockFigures
 from orchestrator.ledger.attempts import record_columns
 from orchestrator.ledger.database import Database, count_up
@@ -24,6 +23,7 @@ from orchestrator.ledger.queue import lanes
 from orchestrator.ledger.records import stored
 from orchestrator.ledger.rows import pack_json
 from orchestrator.ledger.tables import ATTEMPTS, COUNTERS, EXPERIMENTS, FIGURES, JOBS, RECORDS, TEMPLATES
+from orchestrator.model.errors import SetupError
 
 from .reading import head_of, rows_of
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyarrow import parquet
 from sqlalchemy import Connection, func, insert, select
 
-from orchestrator.errors import NoData, SetupError
 from orchestrator.figures import BlockFigures
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.experiments import one
@@ -33,6 +32,7 @@ from orchestrator.ledger.tables import (
     TEMPLATES,
 )
 from orchestrator.ledger.templates import JobReader
+from orchestrator.model.errors import NoData, SetupError
 from orchestrator.system.private_files import make_file, settle
 
 from .columns import FORMAT, SCHEMA, of_figures, of_job

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 
 from .columns import FORMAT
 

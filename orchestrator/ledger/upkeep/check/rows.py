@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table
 
-from orchestrator.errors import Unreadable
 from orchestrator.figures import FIGURES_VERSION
 from orchestrator.ledger.figures import packing
 from orchestrator.ledger.guard.column_types import misfit
@@ -19,6 +18,7 @@ from orchestrator.ledger.queue.lanes import candidates_of
 from orchestrator.ledger.records import stored
 from orchestrator.ledger.rows import AnyRow, read_row, unpack
 from orchestrator.ledger.templates import JobReader
+from orchestrator.model.errors import Unreadable
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 

@@ -8,10 +8,10 @@ from functools import partial
 
 from sqlalchemy import Connection, Table, select, tuple_
 
-from orchestrator.errors import ServiceDown
 from orchestrator.ledger.database import Database
 from orchestrator.ledger.guard.row_guard import UNGUARDED
 from orchestrator.ledger.tables import METADATA
+from orchestrator.model.errors import ServiceDown
 
 from . import relations, rows, storage
 from .fault import PUT_BACK, Fault

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
-from orchestrator.errors import SetupError
+from orchestrator.model.errors import SetupError
 from orchestrator.system.private_files import make_file, settle
 
 from . import postgres, sqlite

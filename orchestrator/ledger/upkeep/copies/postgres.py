@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy.engine import make_url
 
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError
 
 from .facts import Facts
 

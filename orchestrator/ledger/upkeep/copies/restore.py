@@ -18,9 +18,9 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from orchestrator.errors import FarmError, SetupError
 from orchestrator.ledger.database import JUMP, Database
 from orchestrator.ledger.tables import METADATA
+from orchestrator.model.errors import FarmError, SetupError
 from orchestrator.system.private_files import make_file, settle
 
 from . import postgres, sqlite

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from sqlalchemy.engine import make_url
 
-from orchestrator.errors import ServiceDown, SetupError
 from orchestrator.ledger import schema
+from orchestrator.model.errors import ServiceDown, SetupError
 
 from .facts import Facts
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from orchestrator.model.device import Reading
 from orchestrator.model.event import Event, Power, Sample
-from orchestrator.model.live import Learnt
+from orchestrator.model.live.announcement import Learnt
 from orchestrator.model.power import PowerSeries
 from workers.connection.ahead import Ahead
 from workers.devices.fleet import Member

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernels.plan.port_values import NUMPY, as_port
-from orchestrator.errors import DeviceSick
+from orchestrator.model.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.base import DeviceConnection
 from workers.devices.install import has_file, place_of, put_files

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kernels.errors import interruptible
-from orchestrator.errors import StableError
+from orchestrator.model.errors import StableError
 
 
 class CompiledTooLong(StableError):

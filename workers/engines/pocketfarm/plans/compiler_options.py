@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from kernels.options import COMPILE_AXES, Limits, Options, matrix_units
 from kernels.training import TrainingOptions
-from orchestrator.errors import SpecError, Unsupported
 from orchestrator.model.axes import AXES
 from orchestrator.model.device import Api, ApiFacts, DeviceFacts, Precision
+from orchestrator.model.errors import SpecError, Unsupported
 from orchestrator.model.experiment import Training
 from orchestrator.model.job import Cell
 from workers.devices.probe import gpu_vendor

@@ -28,10 +28,10 @@ from kernels.options import HALF, Limits, Options
 from kernels.plan.model import Bundle, Plan
 from kernels.reference import evaluate, roundings
 from kernels.training import LABELS, compile_training
-from orchestrator.errors import Unsupported
 from orchestrator.model.base import content_hash
 from orchestrator.model.choices import Choices
 from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.errors import Unsupported
 from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.record import LayerMemory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from .base import Model
-from .job import Job
+from orchestrator.model.base import Model
+from orchestrator.model.job import Job
 
 LINE_S = 2.0
 """A session begins no block of its line later than this after its first."""

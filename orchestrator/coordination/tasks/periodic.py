@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from redis import Redis
 
-from orchestrator.errors import ServiceDown
-
-from . import functions, keys
-from .client import translated
+from orchestrator.coordination import functions, keys
+from orchestrator.coordination.client import translated
+from orchestrator.model.errors import ServiceDown
 
 HOLD_S = 10.0
 """The time after which another may begin a work whose process has died in it; renewed while it works."""

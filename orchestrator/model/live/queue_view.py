@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .experiment import Conditions
+from orchestrator.model.experiment import Conditions
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Generic, TypeVar
 
 from orchestrator.model.device import Device
-
-from .seldom import Seldom
+from orchestrator.scheduling.seldom import Seldom
 
 SHARE = 0.02
 """The share of the time for learning."""

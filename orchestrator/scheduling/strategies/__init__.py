@@ -1,6 +1,6 @@
 """Strategies: which jobs of an experiment follow from the results so far. One interface, see `strategy.py`."""
 
-from orchestrator.expansion.run_order import Slot
+from orchestrator.spec.expansion.run_order import Slot
 
 from .registry import strategy_for
 from .strategy import Place, Result, Strategy

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Model
-from .device import Reading
+from orchestrator.model.base import Model
+from orchestrator.model.device import Reading
 
 PROTOCOL = 6
 """Version of what scheduler and workers say to each other through Redis: keys, assignments, records, announcements."""

@@ -11,10 +11,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from orchestrator.errors import SpecError
 from orchestrator.model import axes
 from orchestrator.model.axes import AXES, ENGINE, FRAMES, SIDE
 from orchestrator.model.device import Api, Device, Precision
+from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
 from orchestrator.model.experiment.engine_settings import Printed

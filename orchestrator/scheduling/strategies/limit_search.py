@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.analysis.limits import REPEATS, Ended, ended, stand
-from orchestrator.expansion.run_order import Slot
 from orchestrator.model.stopped import Stopped
+from orchestrator.spec.expansion.run_order import Slot
 
 from .strategy import Place, Result
 

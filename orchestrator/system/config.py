@@ -102,6 +102,12 @@ class Settings(BaseSettings):
         """The ledger's file where no `ledger_url` names one."""
         return self.state / "ledger.sqlite"
 
+    @property
+    def wiring_file(self) -> Path | None:
+        """The wiring file of this host, None where it has none; one that was named must be there."""
+        own = self.state / "wiring.yaml"
+        return self.wiring or (own if own.is_file() else None)
+
 
 @lru_cache
 def settings() -> Settings:

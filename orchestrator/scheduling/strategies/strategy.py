@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from orchestrator.expansion.run_order import Slot
 from orchestrator.figures import BlockFigures
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped
+from orchestrator.spec.expansion.run_order import Slot
 
 
 @dataclass(frozen=True)

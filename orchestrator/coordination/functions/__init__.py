@@ -11,11 +11,11 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import NoPermissionError, ResponseError
 
-from orchestrator.errors import ServiceDown
+from orchestrator.coordination.change_log import NOTE
+from orchestrator.coordination.news import TELL
+from orchestrator.model.errors import ServiceDown
 
 from . import lease_scripts, scripts
-from .change_log import NOTE
-from .news import TELL
 
 LIBRARY = "pocketfarm"
 _READING = ("holds", "entries", "fences")

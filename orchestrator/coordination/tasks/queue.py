@@ -16,10 +16,10 @@ from celery import Celery
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
-from orchestrator.config import Settings
-from orchestrator.errors import ServiceDown, SetupError
+from orchestrator.coordination import keys
+from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.system.config import Settings
 
-from . import keys
 from .periodic import WORKS, Work
 
 MEASURE = "farm.measure"

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from lark import Token, Transformer, v_args
 from lark.tree import Meta
 
-from orchestrator.errors import SpecError
 from orchestrator.model.device import Device
+from orchestrator.model.errors import SpecError
 
 from .facts import FACTS, UNITS, FactType, Value, shown
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import keys
+from orchestrator.coordination import keys
 
 _KINDS = ", ".join(f"['{word}'] = {{'{kind.type}', {kind.most_bytes}}}" for word, kind in keys.KINDS.items())
 HELPERS = f"""

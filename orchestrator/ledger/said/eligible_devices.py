@@ -1,6 +1,4 @@
-"""List the devices that may be given work: those announced, without those that a person holds, that rest or that are in
-quarantine with their host, and those whose host gets no work: it is being drained, was removed, has been silent since
-it lost a session, or its worker is of a version that does not fit."""
+"""List the devices that may be given work: those announced, without those that a person, a fault or a host bars."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Any
 
 from orchestrator.ledger import Hold, HostRow, HostState, Ledger, Quarantine
 from orchestrator.model.device import Device, Health
-from orchestrator.model.live import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
+from orchestrator.model.live.announcement import OLDEST_PROTOCOL, PROTOCOL, HostAnnouncement
 
 
 def devices_for_work(announced: Sequence[Device], hosts: Iterable[HostAnnouncement], ledger: Ledger) -> list[Device]:

@@ -17,8 +17,8 @@ from functools import lru_cache
 from lark import Lark
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
-from orchestrator.errors import SpecError
 from orchestrator.model.device import Device
+from orchestrator.model.errors import SpecError
 
 from .conditions import Builder, Node, pointed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.expansion.run_order import Slot
+from orchestrator.spec.expansion.run_order import Slot
 
 from .strategy import Result
 

@@ -1,4 +1,4 @@
-"""The process of a user's own strategy: `python -m orchestrator.strategies.own_process FILE`.
+"""The process of a user's own strategy: `python -m orchestrator.scheduling.strategies.own_process FILE`.
 
 A question comes as JSON on standard input, the answer goes to standard output. What the file prints goes to standard
 error.
@@ -11,7 +11,7 @@ import runpy
 import sys
 from typing import Any
 
-from orchestrator.expansion.run_order import Slot
+from orchestrator.spec.expansion.run_order import Slot
 
 from .foreign_process import limit_this_process
 from .own import ANSWER, QUESTION, Question
@@ -29,6 +29,7 @@ def answer(file: str, question: Question) -> tuple[list[Slot], bool]:
 def main() -> int:
     """Entry point; exit status 1, with the last line on standard error, where the file fails."""
     limit_this_process()
+    sys.modules["orchestrator.strategies"] = sys.modules[str(__package__)]  # where files for 0.1.0 find `Slot`
     with contextlib.redirect_stdout(sys.stderr):
         try:
             found = answer(sys.argv[1], QUESTION.validate_json(sys.stdin.buffer.read()))

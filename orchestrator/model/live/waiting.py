@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from .base import Model
+from orchestrator.model.base import Model
 
 
 class WaitKind(StrEnum):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.errors import SpecError
-from orchestrator.expansion.run_order import Slot
+from orchestrator.model.errors import SpecError
+from orchestrator.spec.expansion.run_order import Slot
 
 from . import foreign_process
 from .strategy import Place, Result
@@ -60,7 +60,7 @@ class OwnStrategy:
 
     def _answer(self) -> tuple[list[Slot], bool]:
         question = QUESTION.dump_json(Question(self._place, self._results))
-        command = [sys.executable, "-m", "orchestrator.strategies.own_process", str(self._file)]
+        command = [sys.executable, "-m", "orchestrator.scheduling.strategies.own_process", str(self._file)]
         try:
             found = foreign_process.run(command, question, LIMIT_S)
         except TimeoutError as e:

@@ -13,12 +13,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from orchestrator.analysis.statistics import newest_attempts
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.errors import FarmError, ServiceDown, SpecError, Unreadable
-from orchestrator.expansion.expand import job as job_of
 from orchestrator.ledger import JobRow, JobState, Lane, Ledger
+from orchestrator.model.errors import FarmError, ServiceDown, SpecError, Unreadable
 from orchestrator.model.job import Job
 from orchestrator.model.stopped import Stopped
-from orchestrator.strategies import Place, Result, strategy_for
+from orchestrator.spec.expansion.expand import job as job_of
+
+from .registry import strategy_for
+from .strategy import Place, Result
 
 log = logging.getLogger(__name__)
 

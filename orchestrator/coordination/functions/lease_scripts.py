@@ -6,7 +6,7 @@ it is as if Redis had lost it: READ discards what is left of one.
 
 from __future__ import annotations
 
-from . import keys
+from orchestrator.coordination import keys
 
 # A host may read whose lease it is, and write its own: so the keys are found here, and not declared.
 # What is no hash, or no number, is as if Redis had lost it; so is a guard that names no host.

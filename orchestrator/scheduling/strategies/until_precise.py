@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from orchestrator.analysis import stopping_rule
 from orchestrator.analysis.stopping_rule import Need
-from orchestrator.expansion import run_order
-from orchestrator.expansion.run_order import Slot
+from orchestrator.spec.expansion import run_order
+from orchestrator.spec.expansion.run_order import Slot
 
 from .strategy import Place, Result
 

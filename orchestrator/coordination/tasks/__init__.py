@@ -1,0 +1,1 @@
+"""Celery in the farm: the queues of hosts, the workers that read them, periodic work."""

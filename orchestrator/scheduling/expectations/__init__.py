@@ -1,0 +1,1 @@
+"""Expect the time and energy of jobs from blocks that have ended."""
