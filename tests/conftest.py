@@ -15,10 +15,14 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from hypothesis import settings
+from sqlalchemy.engine import Engine
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.util import LRUCache
 
 KINDS = ("unit", "contract", "integration", "chaos", "fuzz")
 SEED = "POCKETFARM_TEST_SEED"
@@ -52,6 +56,12 @@ GROWTH, _least = 128 << 20, 1 << 60
 LARGE, M_MMAP_THRESHOLD = 4 << 20, -3
 LIBC.mallopt(M_MMAP_THRESHOLD, LARGE)  # what is larger goes back at once; else a worker keeps twice as much
 gc.disable()  # until all is collected nothing is garbage: looking for it is a fifth of the time
+COMPILED: LRUCache[Any, Any] = LRUCache(1000)
+"""Statements of all ledgers, which a process of the farm compiles once: each test opens another ledger or two, and
+compiling the same statements for each of them was a sixth of its time."""
+Engine._compiled_cache = property(lambda _: COMPILED, lambda *_: None)  # type: ignore[assignment]
+DefaultDialect.__eq__ = lambda one, other: type(one) is type(other)  # type: ignore[method-assign]
+DefaultDialect.__hash__ = lambda one: hash(type(one))  # type: ignore[assignment, method-assign]
 
 
 def pytest_configure(config: pytest.Config) -> None:

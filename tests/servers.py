@@ -107,7 +107,7 @@ class Server:
 
 
 class RedisServer(Server):
-    """A Redis on a unix socket, with append-only file; `url` names it."""
+    """A Redis on a unix socket, with an append-only file that outlives its process; `url` names it."""
 
     def __init__(self, folder: Path, *, persist: bool = True) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ class RedisServer(Server):
         self.socket = Path(self._short.name) / "redis.sock"
         self.url = f"unix://{self.socket}"
         options = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(folder), "--save", ""]
-        options += ["--appendonly", "yes" if persist else "no", "--appendfsync", "always" if persist else "no"]
+        options += ["--appendonly", "yes" if persist else "no", "--appendfsync", "everysec"]
         super().__init__([required("redis-server"), *options], folder / "redis.log", self._pings)
 
     def _pings(self) -> bool:

@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from .part import Part
 from .redis_server import RedisServer
 
 Connect = Callable[[], redis.Redis]
+PYTHON = (sys.executable, "-m", "farm.parts.start")
 WORKER_GRACE_S = 10.0
 """The host worker ends its agents and puts phones back as they were."""
 
@@ -34,7 +36,7 @@ def scheduler(server: RedisServer) -> Part:
 
     return Part(
         name="scheduler",
-        command=(sys.executable, "-m", "orchestrator.scheduling.scheduler"),
+        command=(*PYTHON, "orchestrator.scheduling.scheduler"),
         is_ready=lambda: _is_there(server.client, keys.WAITING),
         before_start=forget,
     )
@@ -45,7 +47,7 @@ def beat(state: Path) -> Part:
     turned = state / "beat.turned"
     return Part(
         name="beat",
-        command=(sys.executable, "-m", "farm.tasks.beat"),
+        command=(*PYTHON, "farm.tasks.beat"),
         is_ready=turned.exists,
         before_start=lambda: turned.unlink(missing_ok=True),
     )
@@ -55,7 +57,7 @@ def host_worker(connect: Connect, host: str) -> Part:
     """Discovers devices and runs jobs. It is ready when it has announced itself."""
     return Part(
         name="worker",
-        command=(sys.executable, "-m", "workers.host"),
+        command=(*PYTHON, "workers.host"),
         detail=f"host {host}",
         is_ready=lambda: _is_there(connect, keys.host(host)),
         grace_s=WORKER_GRACE_S,
@@ -65,58 +67,45 @@ def host_worker(connect: Connect, host: str) -> Part:
 def exporter(port: int, state: Path, note: str = "") -> Part:
     """Serves Prometheus metrics. It is ready when a scrape works, and it is ours that was scraped."""
     url = f"http://127.0.0.1:{port}/metrics"
-
-    def scraped() -> bool:
-        try:
-            with urllib.request.urlopen(url, timeout=1.0) as reply:
-                return bool(reply.status == 200) and processes.listens(port, state)
-        except (OSError, HTTPException):
-            return False
-
-    command = (sys.executable, "-m", "orchestrator.metrics")
-    return Part(name="exporter", command=command, detail=url + note, is_ready=scraped, needed=False)
+    ours = partial(_answers, url, lambda: processes.listens(port, state))
+    command = (*PYTHON, "orchestrator.metrics")
+    return Part(name="exporter", command=command, detail=url + note, is_ready=ours, needed=False)
 
 
 def web(reach: Reach) -> Part:
     """Serves files to hosts. It is ready when it answers."""
     own = reach.certificate()
     trusted = ssl.create_default_context(cafile=reach.authority.certificate)
-    command = (sys.executable, "-m", "farm.web", "--address", reach.bind, "--port", str(reach.web_port))
+    command = (*PYTHON, "farm.web", "--address", reach.bind, "--port", str(reach.web_port))
 
     url = f"https://{reach.bind}:{reach.web_port}/health"
 
     def renew() -> None:
         reach.certificate()
 
-    def answers() -> bool:
-        try:
-            with urllib.request.urlopen(url, timeout=1.0, context=trusted) as reply:
-                return bool(reply.status == 200)
-        except (OSError, HTTPException):
-            return False
-
     return Part(
         name="web",
         command=(*command, "--certificate", str(own.certificate), "--key", str(own.key)),
         detail=reach.web_url,
         before_start=renew,
-        is_ready=answers,
+        is_ready=partial(_answers, url, context=trusted),
     )
 
 
 def pages(port: int, state: Path, note: str = "") -> Part:
     """Serves the pages. It is ready when it answers, and it is ours that answers."""
     url, asked = f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{port}/static/icon.svg"
+    ours = partial(_answers, asked, lambda: processes.listens(port, state))
+    command = (*PYTHON, "farm.web.pages", "--port", str(port))
+    return Part(name="pages", command=command, detail=url + note, is_ready=ours, needed=False)
 
-    def answers() -> bool:
-        try:
-            with urllib.request.urlopen(asked, timeout=1.0) as reply:
-                return bool(reply.status == 200) and processes.listens(port, state)
-        except (OSError, HTTPException):
-            return False
 
-    command = (sys.executable, "-m", "farm.web.pages", "--port", str(port))
-    return Part(name="pages", command=command, detail=url + note, is_ready=answers, needed=False)
+def _answers(url: str, is_ours: Callable[[], bool] = lambda: True, context: ssl.SSLContext | None = None) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1.0, context=context) as reply:  # noqa: S310 (a part of our own)
+            return bool(reply.status == 200) and is_ours()
+    except (OSError, HTTPException):
+        return False
 
 
 def _is_there(connect: Connect, key: str) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -99,11 +100,15 @@ def to_svg(chart: Chart) -> str:
     figure, name, title = chart
     buffer = io.StringIO()
     with style():
+        if engine := figure.get_layout_engine():  # else `savefig` draws all of it once more, to place its parts
+            FigureCanvasSVG(figure)  # whose texts are measured
+            figure.dpi = 72
+            engine.execute(figure)
+            figure.set_layout_engine(None)
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.S)
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->\s*", "", text, flags=re.S)
     text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
     text = text.replace("xlink:href", "href")
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)

@@ -41,6 +41,7 @@ def _keep_little() -> None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
     gc.set_threshold(ALLOCATIONS)
     gc.freeze()
+    gc.enable()
     threading.Thread(target=_collect, name="garbage", daemon=True).start()
 
 

@@ -5,17 +5,17 @@ The network, the input and the output are the authors' (study S); they lie besid
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from farm.cli import main
 from tests.phones import mend, start_phones
 from tests.servers import PrivateAdb, private_adb_server
 from virtual_phones.launch import VirtualPhones
@@ -41,20 +41,30 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateA
 
 
 @pytest.fixture
-def phone(running: tuple[PrivateAdb, VirtualPhones]) -> dict[str, str]:
-    """The connected phone's name, and the environment to reach it."""
+def phone(running: tuple[PrivateAdb, VirtualPhones], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The connected phone's name; `farm` reaches it by the environment."""
     adb, phones = running
     mend(adb, phones.control, phones.serials)
-    return {"name": phones.phones[0].name, "FARM_ADB_PORT": str(adb.port)}
+    monkeypatch.setenv("FARM_ADB_PORT", str(adb.port))
+    return phones.phones[0].name
 
 
-def infer(state: Path, *arguments: str, environment: dict[str, str] | None = None) -> Any:
-    """`farm infer` of the trained network with the authors' input."""
-    command = [sys.executable, "-m", "farm.cli", "infer", str(MODEL), "--input", str(DATA / "input.npy"), "--json"]
-    command += ["--state", str(state), *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=250, env={**os.environ, **(environment or {})})
-    assert done.returncode == 0, (done.stdout + done.stderr).decode()
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module", params=BACKENDS)
+def here(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What this machine computes by a backend: the output of every node, in files."""
+    folder = tmp_path_factory.mktemp(request.param)
+    said = infer(folder, "--backend", request.param)
+    assert said["runs_on"]["api"] == request.param
+    return folder / "dump"
+
+
+def infer(folder: Path, *arguments: str) -> Any:
+    """`farm infer` of the trained network with the authors' input; its outputs lie in `dump`."""
+    command = ["infer", str(MODEL), "--input", str(DATA / "input.npy"), "--dump", str(folder / "dump"), "--json"]
+    with redirect_stdout(io.StringIO()) as said:
+        status = main([*command, "--state", str(folder / "state"), *arguments])
+    assert status == 0, said.getvalue()
+    return json.loads(said.getvalue())
 
 
 def agrees_with_caffe(folder: Path) -> None:
@@ -64,36 +74,30 @@ def agrees_with_caffe(folder: Path) -> None:
     assert np.argsort(-ours)[:5].tolist() == np.argsort(-caffe)[:5].tolist()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_this_machine_agrees_with_caffe(tmp_path: Path, backend: str) -> None:
-    said = infer(tmp_path / "state", "--backend", backend, "--dump", str(tmp_path / "dump"))
-    assert said["runs_on"]["api"] == backend
-    agrees_with_caffe(tmp_path / "dump")
+def test_this_machine_agrees_with_caffe(here: Path) -> None:
+    agrees_with_caffe(here)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_virtual_phone_agrees_with_caffe(tmp_path: Path, phone: dict[str, str], backend: str) -> None:
-    arguments = ("--backend", backend, "--dump", str(tmp_path / "dump"), "--device", phone["name"])
-    said = infer(tmp_path / "state", *arguments, environment={"FARM_ADB_PORT": phone["FARM_ADB_PORT"]})
+def test_a_virtual_phone_agrees_with_caffe(tmp_path: Path, phone: str, backend: str) -> None:
+    said = infer(tmp_path, "--backend", backend, "--device", phone)
     assert (said["runs_on"]["api"], said["runs_on"]["source"]) == (backend, "virtual")
     agrees_with_caffe(tmp_path / "dump")
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_every_node_agrees_with_onnxruntime(tmp_path: Path, backend: str) -> None:
+def test_every_node_agrees_with_onnxruntime(here: Path) -> None:
     """`--dump` writes each ONNX node's output: none is lost to fusion, and none differs."""
     onnx = pytest.importorskip("onnx")
     onnxruntime = pytest.importorskip("onnxruntime")
-    infer(tmp_path / "state", "--backend", backend, "--dump", str(tmp_path / "dump"))
     model = onnx.load(MODEL)
     names = [output for node in model.graph.node if node.op_type != "Constant" for output in node.output if output]
     del model.graph.output[:]
     model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     data = {session.get_inputs()[0].name: np.load(DATA / "input.npy")}
-    index = json.loads((tmp_path / "dump" / "index.json").read_text())
+    index = json.loads((here / "index.json").read_text())
     for name, expected in zip(names, session.run(names, data), strict=True):
-        ours = np.load(tmp_path / "dump" / file_of(index, name))
+        ours = np.load(here / file_of(index, name))
         assert ours.shape == expected.shape, name
         assert ours.dtype == np.float32, name
         error = np.linalg.norm(ours - expected) / max(np.linalg.norm(expected), 1e-30)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from farm.cli import main
-from tests.integration.workers.jobs import BUSY, begun
+from farm.endpoints import settings_for
+from tests.integration.workers.jobs import BUSY, begun, enrolled
 from tests.servers import required
 from tests.waiting import eventually
 
@@ -28,10 +29,10 @@ FAN = "thermal: {skin_ambient_w_per_k: 5}"
 QUICK = f"""
 extends: galaxy_s24
 name: quick
-gauge: {{refresh_ms: 250, unit: mA, quantum_ua: 1000, noise_ua: 3000}}
+gauge: {{refresh_ms: 250, unit: uA, quantum_ua: 1000, noise_ua: 3000}}
 {FAN}
 """
-"""Its gauge is calibrated by the shortest load steps."""
+"""Its gauge is known from the start: a farm calibrates that of test_studies."""
 NO_GAUGE = f"""
 extends: sd888_hdk
 name: no_gauge
@@ -53,6 +54,8 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     try:
         found.wait_until_ready()
         eventually(lambda: sum(each.facts.source == "virtual" for each in found.ready_devices()) == 2)
+        (quick,) = (each for each in found.ready_devices() if each.facts.profile == "quick")
+        enrolled(settings_for(found.state), quick)
         yield found
     finally:
         found.kill()
@@ -75,8 +78,7 @@ def test_file_gives_results(up: Up, submitted: dict[str, str], cli: Cli, file: P
     """Every job ends in a record with right outputs and all that the file asks for.
 
     It does not promise that a block counts: other work on this machine may make each of them `invalid` (BUSY), and the
-    farm measures none of those again. Nothing else may end a block, nor may a gauge that a busy machine kept from being
-    calibrated.
+    farm measures none of those again. Nothing else may end a block.
     """
     experiment = submitted[file.name]
     ended = json.loads(cli("watch", experiment, "--state", str(up.state), "--json")[1])

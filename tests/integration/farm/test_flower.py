@@ -115,5 +115,6 @@ def test_celery_s_tools_show_which_block_runs_on_which_phone_of_which_host(farm:
         for worker in (here, "farm@lab2"):  # heartbeats tell it, one in ten seconds
             eventually(lambda line=f'{executing}{{worker="{worker}"}} 1.0': line in read(f"{url}/metrics"), READY_S)
         farm.cli("cancel", experiment)
+        farm.until_finished(experiment)  # before another process asks
         eventually(lambda: not any(asked(farm, "active").values()), READY_S)
         assert {f"{job}-1" for job, *_ in wanted.values()} <= set(asked(farm, "revoked")["farm@lab2"])

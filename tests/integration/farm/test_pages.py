@@ -331,7 +331,7 @@ def test_what_a_crash_left_changed_is_put_back(pages: Farm, browser: Page) -> No
         return phone.shell(["settings", "get", "system", "screen_brightness"]).stdout.decode().strip()
 
     before = brightness()
-    (worker,) = (each for each in pages.up.family() if each.cmdline()[1:3] == ["-m", "workers.host"])
+    (worker,) = (each for each in pages.up.family() if each.cmdline()[2:] == ["farm.parts.start", "workers.host"])
     try:
         with device_lock(settings.state, pages.serial, wait_s=20.0):
             SavedSettings(settings.state, phone).prepare(Conditions(screen_dimmed=True))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration.workers.jobs import begun
+from farm.endpoints import settings_for
+from tests.integration.workers.jobs import begun, enrolled
 from tests.servers import required
 from tests.waiting import eventually
 
@@ -29,11 +30,13 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     for binary in ("redis-server", "adb"):
         required(binary)
     folder = tmp_path_factory.mktemp("replayed")
-    phone = recording(DATA, folder / "galaxy_s7.json")
-    found = Up(folder / "farm", "--virtual", "1", "--profile", f"replay:{phone}")
+    played = recording(DATA, folder / "galaxy_s7.json")
+    found = Up(folder / "farm", "--virtual", "1", "--profile", f"replay:{played}")
     try:
         found.wait_until_ready()
         eventually(lambda: any(each.facts.source == "replay" for each in found.ready_devices()), READY_S)
+        (phone,) = (each for each in found.ready_devices() if each.facts.source == "replay")
+        enrolled(settings_for(found.state), phone)  # load steps of what is played back are those of this machine
         yield found
     finally:
         found.kill()

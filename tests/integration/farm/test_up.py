@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -12,13 +13,14 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 import redis
 
+from farm.cli import main
 from farm.endpoints import read, settings_for
 from farm.processes import marked
 from orchestrator.coordination.client import client_of
@@ -55,6 +57,14 @@ def _needs_servers() -> None:
 
 
 def farm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command in this process: the start of another one is a second of a core."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+        status = main(arguments)
+    return subprocess.CompletedProcess(arguments, status, out.getvalue(), err.getvalue())
+
+
+def apart(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "farm.cli", *arguments], cwd=ROOT, env=CALM, capture_output=True, text=True, timeout=200
     )
@@ -225,7 +235,7 @@ def as_nobody(ask: Callable[[], dict[str, str]]) -> dict[str, str]:
 
 
 def _a_second_one_is_refused(up: Up) -> None:
-    done = farm("up", "--virtual", "1", "--state", str(up.state), "--json")
+    done = apart("up", "--virtual", "1", "--state", str(up.state), "--json")
     assert done.returncode == 1
     assert f"pid {up.process.pid}" in json.loads(done.stdout)["error"]["message"]
     assert up.process.poll() is None
@@ -332,7 +342,7 @@ def test_an_interrupt_while_it_starts_ends_what_was_started(tmp_path: Path) -> N
 
 def test_a_part_that_cannot_start_is_named_with_its_log(tmp_path: Path) -> None:
     state = tmp_path / "farm"
-    done = farm("up", "--profile", "no_such_phone", "--state", str(state), "--json")
+    done = apart("up", "--profile", "no_such_phone", "--state", str(state), "--json")
     message = json.loads(done.stdout)["error"]["message"]
     assert done.returncode == 1
     assert "phones did not start" in message

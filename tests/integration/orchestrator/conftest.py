@@ -1,4 +1,4 @@
-"""A real Redis for each module; emptied for each test. A real PostgreSQL too; a database for each test."""
+"""A real Redis for each module, and a real PostgreSQL for all of them; emptied for each test."""
 
 from __future__ import annotations
 
@@ -50,10 +50,15 @@ def spool(farm: Settings) -> Spool:
     return Spool(farm.state, "lab")
 
 
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="session")
+def postgres_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def postgres(postgres_of_all: str) -> str:
+    return ledgers.emptied(postgres_of_all)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -61,7 +66,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty ledger's URL."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'deep' / 'ledger.sqlite'}"
-    return ledgers.empty_database(request.getfixturevalue("postgres"))
+    return ledgers.emptied(request.getfixturevalue("postgres"))
 
 
 NEXT = SCHEMA_VERSION + 1

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 from redis import Redis
-from sqlalchemy import MetaData, create_engine, select, text
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 
@@ -27,6 +27,7 @@ from farm.cli import main
 from orchestrator import acts
 from orchestrator.acts import ACTS, Done, Door, Site
 from orchestrator.ledger import HostState, Ledger
+from orchestrator.ledger.tables import METADATA
 from orchestrator.model.errors import FarmError, ServiceDown
 from orchestrator.model.record import Outcome
 from orchestrator.scheduling.scheduler import Scheduler
@@ -77,11 +78,9 @@ class Stage:
 
     def kept(self) -> dict[str, list[tuple[Any, ...]]]:
         """All rows of the database but counters, from which numbers may be taken, and the audit; all leases."""
-        engine, found = create_engine(self.settings.ledger), MetaData()
+        engine, names = create_engine(self.settings.ledger), METADATA.tables.keys() - {"counters", "audit"}
         with engine.connect() as connection:
-            found.reflect(connection)
-            tables = [table for name, table in found.tables.items() if name not in ("counters", "audit")]
-            rows = {each.name: sorted(map(repr, connection.execute(select(each)))) for each in tables}
+            rows = {name: sorted(map(repr, connection.execute(text(f"SELECT * FROM {name}")))) for name in names}
         engine.dispose()
         return {**rows, "leases": sorted(map(repr, self.redis.keys("farm:lease*")))}  # type: ignore[dict-item]
 

@@ -23,18 +23,8 @@ from orchestrator.metrics.results import Results
 from orchestrator.model.device import Source
 from orchestrator.model.errors import TableError
 from tests.integration.orchestrator import ledgers
-from tests.servers import private_postgres
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-        return
-    with private_postgres(tmp_path / "postgres") as found:
-        yield found
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_an_old_copy_is_upgraded_and_a_damaged_ledger_is_set_aside(
 
 
 def test_postgres_in_use_is_not_replaced_and_a_cut_dump_is_none(postgres: str, tmp_path: Path) -> None:
-    url, copy = ledgers.empty_database(postgres), tmp_path / "copy"
+    url, copy = ledgers.emptied(postgres), tmp_path / "copy"
     with Ledger(url) as ledger:
         ledgers.filled(ledger, 3)
         copies.backup(url, copy)

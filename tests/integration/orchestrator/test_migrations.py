@@ -17,35 +17,12 @@ from orchestrator.ledger.tables import METADATA, SCHEMA_VERSION
 from orchestrator.model.errors import SetupError
 from orchestrator.model.job import Job
 from orchestrator.spec.expansion.expand import expand
-from tests.servers import private_postgres
 from tests.unit.orchestrator import make
 
 from .conftest import NEXT
 
 SERIALS = tuple(f"R58M{n:08d}" for n in range(300))
 """As long as real ones, and more of them than an index of PostgreSQL could hold in one row."""
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
-
-
-count = iter(range(1000))
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
-    server, name = request.getfixturevalue("server"), f"m{next(count)}"
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    engine.dispose()
-    return str(engine.url.set(database=name).render_as_string(hide_password=False))
 
 
 @contextmanager

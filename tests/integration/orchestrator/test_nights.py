@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from orchestrator.ledger import Ledger, QueueRunBody
 from orchestrator.model.errors import UnknownName
-from tests.servers import private_postgres
-
-from .ledgers import empty_database
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with private_postgres(tmp_path_factory.mktemp("postgres")) as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
-    postgres = request.param == "postgresql"
-    url = empty_database(request.getfixturevalue("server")) if postgres else f"sqlite:///{tmp_path / 'l.sqlite'}"
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
     with Ledger(url) as opened:
         yield opened
 

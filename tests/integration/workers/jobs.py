@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from orchestrator.model.device import Api, Precision
+from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.enrolment import Enrolment
 from orchestrator.model.experiment import Conditions, Measure, Sampling, Workload
 from orchestrator.model.job import Cell, Job
@@ -54,7 +54,7 @@ def know_phones(settings: Settings, lab: Wiring) -> None:
     shutil.copy(lab.phones.control.path.parent / "phones.json", folder / "phones.json")
 
 
-def enrolled(settings: Settings, member: Member) -> Enrolment:
+def enrolled(settings: Settings, member: Member | Device) -> Enrolment:
     """A calibration as the load steps would find it: tests of blocks need not wait for them."""
     gauge = GaugeCalibration(refresh_ns=250_000_000, discharging_sign=-1, noise_a=0.003, method="load steps")
     serial, fingerprint = member.facts.serial, member.facts.fingerprint
