@@ -38,6 +38,10 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(ast.walk(self.tree))
+
     @property
     def package(self) -> str:
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
@@ -52,9 +56,9 @@ class Module:
         return tuple(self._imports())
 
     def _imports(self) -> Iterator[Import]:
-        typed = {id(node) for block in ast.walk(self.tree) if _is_typing_block(block) for node in ast.walk(block)}
+        typed = {id(node) for block in self.nodes if _is_typing_block(block) for node in ast.walk(block)}
         top = {id(node) for node in self.tree.body}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             for target in self._targets(node):
                 yield Import(target, getattr(node, "lineno", 0), id(node) in top, id(node) in typed)
 

@@ -487,7 +487,7 @@ def test_no_inner_function_names_itself() -> None:
     assert not [
         f"{module.where}:{inner.lineno} {inner.name}"
         for module in MODULES.values()
-        for outer in ast.walk(module.tree)
+        for outer in module.nodes
         if isinstance(outer, ast.FunctionDef)
         for inner in ast.walk(outer)
         if isinstance(inner, ast.FunctionDef) and inner is not outer
@@ -538,7 +538,7 @@ def test_does_not_read_the_environment() -> None:
         f"{module.where}:{node.lineno}"
         for module in MODULES.values()
         if not _under(module.name, MAY_READ_ENVIRONMENT)
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Attribute) and node.attr in ("getenv", "environ")
         if not _is_harmless(module.text.splitlines()[node.lineno - 1])
     ]
@@ -558,7 +558,7 @@ def test_an_error_says_its_cause() -> None:
     raised = [
         f"{module.where}:{node.lineno}"
         for module in MODULES.values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ROOTS_OF_ERRORS
     ]
     assert not raised, f"give the error a class with a cause (orchestrator/model/errors.py): {raised}"
@@ -577,7 +577,7 @@ def test_names_say_what_things_are() -> None:
     classes = [
         f"{module.where}: {node.name}"
         for module in MODULES.values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef) and node.name.endswith("Manager")
     ]
     assert not files + classes

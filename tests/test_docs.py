@@ -22,7 +22,7 @@ from kernels.frontend.onnx.rewriting.runtime import DOMAIN
 from orchestrator import nightly, spec
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.spec.expansion.device_selection.facts import FACTS
-from tests.source_tree import ROOT, modules
+from tests.source_tree import ROOT, Module, modules
 
 COMMANDS = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
 EVERYWHERE = {"--help", "-h", "--json", "--state"}
@@ -264,6 +264,11 @@ SYNONYMS = {
 """Words that docs/glossary.md has another word for -> that word."""
 
 
+@cache
+def sources() -> dict[str, Module]:
+    return modules()
+
+
 def user_texts() -> Iterator[tuple[str, str]]:
     """(where, text) of pages, of the help of commands, and of texts and docstrings in the code."""
     for page in pages():
@@ -272,9 +277,9 @@ def user_texts() -> Iterator[tuple[str, str]]:
         for each in (command, *getattr(command, "commands", {}).values()):
             helps = [getattr(parameter, "help", None) or "" for parameter in each.params]
             yield f"farm {name} --help", "\n".join([each.help or "", *helps])
-    for module in modules().values():
+    for module in sources().values():
         if module.where.startswith(("farm/", "orchestrator/", "workers/")):
-            for node in ast.walk(module.tree):
+            for node in module.nodes:
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield f"{module.where}:{node.lineno}", re.sub(r"`[^`\n]*`", "", node.value)
 
@@ -304,13 +309,13 @@ NO_SUBJECT = re.compile(
 def test_a_docstring_begins_with_a_subject_or_an_imperative() -> None:
     """ "Of two sums." is a riddle; "Return the larger of two sums." is a docstring. A field's text is one, too."""
     holders = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    trees = {module.where: module.tree for module in modules().values()}
+    nodes = {module.where: module.nodes for module in sources().values()}
     beside = [path for room in ("benchmarks", "scripts") for path in sorted((ROOT / room).rglob("*.py"))]
-    trees |= {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in beside}
+    nodes |= {path.relative_to(ROOT).as_posix(): tuple(ast.walk(ast.parse(path.read_text()))) for path in beside}
     checked = {
         f"{where}:{each.lineno}": each.value.value
-        for where, tree in trees.items()
-        for holder in ast.walk(tree)
+        for where, every in nodes.items()
+        for holder in every
         for each in (holder.body if isinstance(holder, holders) else ())
         if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str)
     }

@@ -30,7 +30,7 @@ def in_backticks(text: str) -> list[str]:
 def told_by(module: Module) -> Iterator[tuple[str, str]]:
     """(where, command) of every text of a module, and of each `remedy=` that is a command and nothing else."""
     told = list[tuple[ast.AST, str]]()
-    for node in ast.walk(module.tree) if "`farm" in module.text or "farm " in module.text else ():
+    for node in module.nodes if "`farm" in module.text or "farm " in module.text else ():
         if (text := _text(node)) is not None:
             told += [(node, command) for command in in_backticks(text)]
         if isinstance(node, ast.keyword) and node.arg == "remedy":

@@ -191,7 +191,7 @@ MATRIX_AXES: dict[str, Axis] = {**COMPILE_AXES, **RUN_AXES, ENGINE.name: ENGINE}
 """The optional axes of a matrix, by name."""
 AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES, SIDE.name: SIDE}
 """Everything that a cell's options may hold."""
-
+_DEFAULTS = {name: axis.default for name, axis in AXES.items()}
 
 OF_EVERY_ENGINE = frozenset(("affinity", "batch", FRAMES.name, SIDE.name, ENGINE.name))
 """Axes that mean something whatever the engine; the others are our own engine's."""
@@ -199,13 +199,14 @@ OF_EVERY_ENGINE = frozenset(("affinity", "batch", FRAMES.name, SIDE.name, ENGINE
 
 def settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Every axis with its value, the default where `options` has none."""
-    return {name: axis.default for name, axis in AXES.items()} | dict(options)
+    return {**_DEFAULTS, **options}
 
 
 def conflict(backend: str, options: Mapping[str, Any]) -> str:
     """Return why these options cannot run together on a backend; empty where they can."""
-    full = settings(_meant(backend, options))
-    reasons = (AXES[name].why_not(backend, full) for name in AXES if name in _meant(backend, options))
+    meant = _meant(backend, options)
+    full = settings(meant)
+    reasons = (AXES[name].why_not(backend, full) for name in AXES if name in meant)
     return next(filter(None, reasons), "")
 
 

@@ -7,6 +7,7 @@ legend covers a curve.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from matplotlib.artist import Artist
@@ -23,6 +24,7 @@ GAP_PX = 8.0
 _RENDERER = RendererAgg(1, 1, 72)
 
 
+@lru_cache(10_000)  # a report wraps the same words in each of its figures
 def text_px(text: str, size_pt: float, *, bold: bool = False) -> float:
     """Width of one line in pixels of the page."""
     font = FontProperties(family=["DejaVu Sans"], size=size_pt, weight="bold" if bold else "normal")

@@ -42,8 +42,7 @@ matrix: {{backend: cpu, threads: 1}}
 sampling: {{deadline: 10 min}}
 conditions: {{battery_temp_max: 60 C, thermal_status_max: 6}}
 """
-EPOCHS = 300
-"""Some five seconds on one core."""
+EPOCHS = 60
 
 
 def in_the_middle(farm: RunningFarm, folder: Path, name: str, fault: Fault) -> str:
@@ -101,12 +100,14 @@ def test_a_training_of_a_killed_worker_goes_on_bit_for_bit(farm: RunningFarm, tm
         return str(farm.cli("run", str(file))["experiment"])
 
     (whole,) = farm.until_finished(submitted("whole"))
+    farm.brake(0.1)
     experiment = submitted("parts")
     progress = eventually(lambda: (found := farm.running()) and found.done >= 20 and found, what="it does not train")
     assert progress.serial == phone
     (worker,) = farm.part("worker")
     worker.kill()
     farm.phones.fault(phone, KillAgent())  # or it might end before the next worker comes
+    farm.brake(1.0)
     records = farm.until_finished(experiment)
     rest = max(records, key=lambda record: record["token"])
     assert whole["outcome"] == rest["outcome"] == "ok", (whole["reasons"], rest["reasons"])

@@ -114,10 +114,10 @@ def _short_step(profile: Profile, state: State, load: float, dt_s: float, most: 
         current_a, device_w = 0.0, supply_w
     loss_w = current_a**2 * battery.resistance_ohm
     warmed = _heat(profile.thermal, state, device_w, loss_w, dt_s)
-    charge = state.charge - current_a * dt_s / (battery.capacity_mah * 3.6)
-    return replace(
-        warmed,
-        charge=min(1.0, max(0.0, charge)),
+    return State(
+        min(1.0, max(0.0, state.charge - current_a * dt_s / (battery.capacity_mah * 3.6))),
+        *warmed,
+        charging=state.charging,
         time_s=state.time_s + dt_s,
         load=load,
         clock=clock,
@@ -138,13 +138,12 @@ def _supply_w(battery: Battery, state: State, device_w: float) -> float:
     return device_w + battery.charge_w * min(1.0, (1.0 - state.charge) / 0.1)
 
 
-def _heat(thermal: Thermal, state: State, device_w: float, loss_w: float, dt_s: float) -> State:
+def _heat(thermal: Thermal, state: State, device_w: float, loss_w: float, dt_s: float) -> tuple[float, float, float]:
     die_skin_w = thermal.die_skin_w_per_k * (state.die_c - state.skin_c)
     battery_skin_w = thermal.battery_skin_w_per_k * (state.battery_c - state.skin_c)
     skin_ambient_w = thermal.skin_ambient_w_per_k * (state.skin_c - thermal.ambient_c)
-    return replace(
-        state,
-        die_c=state.die_c + (device_w - die_skin_w) * dt_s / thermal.die_j_per_k,
-        battery_c=state.battery_c + (loss_w - battery_skin_w) * dt_s / thermal.battery_j_per_k,
-        skin_c=state.skin_c + (die_skin_w + battery_skin_w - skin_ambient_w) * dt_s / thermal.skin_j_per_k,
+    return (
+        state.die_c + (device_w - die_skin_w) * dt_s / thermal.die_j_per_k,
+        state.skin_c + (die_skin_w + battery_skin_w - skin_ambient_w) * dt_s / thermal.skin_j_per_k,
+        state.battery_c + (loss_w - battery_skin_w) * dt_s / thermal.battery_j_per_k,
     )

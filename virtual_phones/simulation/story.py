@@ -203,9 +203,11 @@ class _Block:
         others = sum(fault.share for fault in self._now("background"))
         share, gpu_cap_hz, cpu_cap_khz = self._limits()
         charging = self.profile.battery.charging or bool(self._now("charging"))
-        before = replace(self.state, charging=charging)
-        self.state = step(self.profile, before, min(1.0, load + others), until_s - before.time_s, clock=share)
-        self.calm = step(self.profile, replace(self.calm, charging=charging), 0.0, until_s - before.time_s)
+        if charging != self.state.charging:
+            self.state, self.calm = (replace(each, charging=charging) for each in (self.state, self.calm))
+        length_s = until_s - self.state.time_s
+        self.state = step(self.profile, self.state, min(1.0, load + others), length_s, clock=share)
+        self.calm = step(self.profile, self.calm, 0.0, length_s)
         self._gauge.frozen = bool(self._now("freeze"))
         power = self.profile.power
         caused = (power.load_w - power.idle_w) * load * share / max(self.state.device_w, 1e-9)

@@ -81,12 +81,10 @@ def judge_ratio(found: Estimate | None, wanted: Range, text: str) -> Judged:
 def _more_blocks(found: Estimate, wanted: Range) -> str:
     """Say how many more blocks would decide it in four of five cases, if the ratio is what it seems."""
     room = min(abs(found.centre.item() - edge) for edge in wanted if isfinite(edge))
-    for more in MANY:
-        std, freedom = (each.item() for each in found.after(np.array([more]), np.array([0])))
-        spread = sum(t_quantiles(share, np.array([freedom])).item() for share in ((1 + CONFIDENCE) / 2, POWER))
-        if spread * std < room:
-            return f"{more} more blocks of each may decide"
-    return "no number of blocks may decide"
+    std, freedom = found.after(np.array(MANY), np.zeros(len(MANY), np.intp))
+    spread = t_quantiles((1 + CONFIDENCE) / 2, freedom) + t_quantiles(POWER, freedom)
+    enough = [more for more, decides in zip(MANY, spread * std < room, strict=True) if decides]
+    return f"{enough[0]} more blocks of each may decide" if enough else "no number of blocks may decide"
 
 
 def judge_by_memory(own: Bounds, others: Sequence[Bounds]) -> Judged:

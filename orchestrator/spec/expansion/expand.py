@@ -72,7 +72,8 @@ class _Point:
     @property
     def cell(self) -> Cell:
         """The cell that it comes to: options that make no difference fall away."""
-        used = {name: value for name, value in self.options.items() if name not in self.unused}
+        unused = self.unused
+        used = {name: value for name, value in self.options.items() if name not in unused}
         if used.get(ENGINE.name) == ENGINE.default:  # cells of before there were others are the same
             del used[ENGINE.name]
         return Cell(

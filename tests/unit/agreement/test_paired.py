@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import scipy  # its parts are imported when they are asked for
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 from orchestrator.analysis.agreement import exact, kappa, mcnemar, proportion, rule_of_three
 
@@ -26,7 +26,7 @@ def test_interval_of_a_share_is_that_of_newcombe_1998(count: int, of: int, low: 
 def test_interval_of_a_rare_share_covers_as_often_as_it_says(share: float, of: int) -> None:
     """Wilson's covers 0.0005 of 300 in 86 % of cases."""
     covers = [each.low <= share <= each.high for each in (exact(count, of) for count in range(of + 1))]
-    assert binom.pmf(range(of + 1), of, share) @ covers >= 0.95
+    assert scipy.stats.binom.pmf(range(of + 1), of, share) @ covers >= 0.95
 
 
 @given(st.integers(1, 10**6).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy  # its parts are imported when they are asked for
 
 from orchestrator.analysis.change_points import FEWEST, LONG, Changes, _least_squares, _most_energy, change_points
 from orchestrator.analysis.distances import MANY, distances
@@ -263,7 +263,7 @@ def test_p_is_that_of_students_t_for_all_places() -> None:
     """Of values whose neighbours are on different sides of the level: they are as good as independent."""
     values = [value + (-1) ** n for n, value in enumerate(series((30, 100.0), (30, 104.0), noise=0.003))]
     (point,) = change_points(values).points
-    told = stats.ttest_ind(values[: point.index], values[point.index :])
+    told = scipy.stats.ttest_ind(values[: point.index], values[point.index :])
     assert point.p_value == pytest.approx(float(told.pvalue) * (60 - 2 * FEWEST + 1), rel=1e-6)
 
 

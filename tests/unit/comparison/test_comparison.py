@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy  # its parts are imported when they are asked for
 
 from orchestrator.analysis.comparison import SideRow, compare, sides_of
 from orchestrator.analysis.comparison.matching import only
@@ -52,7 +52,7 @@ def test_rounds_of_one_night_are_paired() -> None:
     a = [value * slow for value, slow in zip(drawn(1, 8), drift, strict=True)]
     b = [1.05 * value * slow for value, slow in zip(drawn(2, 8), drift, strict=True)]
     found = one(measured(a), measured(b, late=20))
-    told = stats.ttest_rel(logs(b), logs(a))
+    told = scipy.stats.ttest_rel(logs(b), logs(a))
     low, high = told.confidence_interval(0.95)
     assert found.method == "paired" and found.p == pytest.approx(told.pvalue, rel=1e-6)
     assert found.interval is not None
@@ -112,7 +112,7 @@ def test_trimmed_blocks_of_two_nights_are_those_of_yuen(seed: int) -> None:
     drawn = [np.sort(np.exp(generator.normal(2 + 0.02 * side, 0.01, 20))) for side in (0, 1)]
     a, b = (np.stack([each[:10], each[:9:-1]], 1).ravel() for each in drawn)  # neighbours that are not alike
     found = one(measured(a.tolist()), measured(b.tolist(), "night-2"), between=NONE)
-    told = stats.ttest_ind(np.log(b), np.log(a), equal_var=False, trim=0.1)
+    told = scipy.stats.ttest_ind(np.log(b), np.log(a), equal_var=False, trim=0.1)
     assert found.method == "blocks" and found.p == pytest.approx(told.pvalue, rel=1e-6)
 
 
@@ -125,7 +125,7 @@ def test_sides_one_after_the_other_are_not_paired() -> None:
 def test_blocks_of_two_nights_are_tested_by_welch() -> None:
     a, b = drawn(1, 5), drawn(2, 5, 11.0, 0.03)
     found = one(measured(a), measured(b, "night-2"), between=NONE)
-    told = stats.ttest_ind(logs(b), logs(a), equal_var=False)
+    told = scipy.stats.ttest_ind(logs(b), logs(a), equal_var=False)
     low, high = told.confidence_interval(0.95)
     assert found.p == pytest.approx(told.pvalue, rel=1e-6) and found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((math.exp(low), math.exp(high)), rel=1e-9)
@@ -141,7 +141,7 @@ def test_of_many_nights_the_night_is_the_unit() -> None:
     mean, spread = np.mean(medians[:4]), np.std(medians[:4], ddof=1)
     t = (medians[4] - mean) / (spread * math.sqrt(1 / 4 + 1))
     assert (found.method, found.nights, found.blocks) == ("nights", (4, 1), (20, 5))
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 3), rel=1e-6)
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(abs(t), 3), rel=1e-6)
     assert found.needs_nights and found.needs_blocks == 5 * found.needs_nights
 
 
@@ -165,8 +165,8 @@ def test_the_same_is_what_two_one_sided_tests_say() -> None:
     seen = set()
     for margin in np.linspace(0.001, 0.03, 30):
         limit = math.log(1 + margin)
-        below = stats.ttest_1samp(differences, limit, alternative="less").pvalue
-        above = stats.ttest_1samp(differences, -limit, alternative="greater").pvalue
+        below = scipy.stats.ttest_1samp(differences, limit, alternative="less").pvalue
+        above = scipy.stats.ttest_1samp(differences, -limit, alternative="greater").pvalue
         same = max(below, above) <= 0.025 and point <= limit
         found = one(measured(a), measured(b, late=20), margins={"latency": float(margin)})
         assert (found.verdict == "same") == same
@@ -240,7 +240,7 @@ def test_what_is_said_to_be_needed_settles_it_four_times_in_five() -> None:
         (more,) = needed(found, np.array([0]), margin, 0.01, 1)
         assert more is not None and more > 5
         trials = generator.normal(ratio, 0.02, (2000, 6 + more))
-        tested = stats.ttest_1samp(trimmed_as_t(trials), 0.0, axis=1)
+        tested = scipy.stats.ttest_1samp(trimmed_as_t(trials), 0.0, axis=1)
         within = tested.confidence_interval(0.95)
         same = np.maximum(-within.low, within.high) <= math.log(1 + margin)
         assert 0.55 <= ((tested.pvalue <= 0.01) | same).mean() <= 0.9
@@ -305,7 +305,7 @@ def test_accuracy_is_compared_example_by_example() -> None:
     b = [row(None, values={}, first_example=0, right="1" * 60 + "0" * 40)]
     found = one(a, b)
     assert (found.metric, found.a, found.b, found.method) == ("accuracy", 0.9, 0.6, "examples")
-    assert found.p == pytest.approx(stats.binomtest(0, 30).pvalue) and found.worse is True
+    assert found.p == pytest.approx(scipy.stats.binomtest(0, 30).pvalue) and found.worse is True
     assert found.interval is not None and found.interval.low < 60 / 90 < found.interval.high
     assert one(a, a).verdict == "unknown"
     many = [row(None, values={}, first_example=1000 * n, right="1" * 900 + "0" * 100) for n in range(5)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from orchestrator.energy import BlockEnergy, block_energy
@@ -68,6 +68,7 @@ class Run:
         return found
 
 
+@cache
 def profile_of(gauge: str) -> Profile:
     name, changes = (GAUGES | QUIET | dict.fromkeys(POWERS, ("galaxy_s7", {})))[gauge]
     profile = load_profile(name)

@@ -10,8 +10,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from sklearn.datasets import load_digits
-from sklearn.neural_network import MLPClassifier
 
 from farm.cli import main
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
@@ -22,6 +20,9 @@ TRAINED = 900
 @pytest.fixture(scope="module")
 def digits() -> tuple[Any, Any, list[Any], list[Any]]:
     """Examples that the network has not seen, their classes, and the network's weights."""
+    from sklearn.datasets import load_digits  # a second: each worker reads this file, one runs it
+    from sklearn.neural_network import MLPClassifier
+
     x, y = load_digits(return_X_y=True)
     network = MLPClassifier((24,), random_state=0)
     for _ in range(60):

@@ -24,17 +24,7 @@ from .graphs import Builder, some
 
 _INT8 = {"DOT": 0, "RUN": 2, "FILTERS": 3, "PADDED": 1, "RESIDUAL": 1, "WRITES": 5}
 _INT8 |= {"SUMS_ROUNDED": 1, "SCALED": 1, "BRANCH_ROUNDED": 1}
-SWITCHES = {
-    "TAIL": 1,
-    "WHOLE": 0,
-    "KIND": 0,
-    "LARGEST": 1,
-    "LAST": 0,
-    "EIGHTS_A": 0,
-    "EIGHTS_B": 1,
-    "AGAIN": 0,
-    **_INT8,
-}
+SWITCHES = {"TAIL": 1, "WHOLE": 0, "KIND": 0, "LARGEST": 1, "LAST": 0, "EIGHTS_A": 0, "EIGHTS_B": 1, "AGAIN": 0} | _INT8
 READINGS = (vulkan.Reading(), vulkan.Reading(texels=True), vulkan.Reading(texels=True, sharing=8))
 
 
