@@ -23,6 +23,8 @@ SWITCH_S = 5.0
 
 
 class BluetoothOff:
+    permission = "bluetooth"
+
     def wanted(self, conditions: Conditions) -> str:
         return "off" if conditions.bluetooth_off else ""
 
