@@ -129,7 +129,7 @@ R = TypeVar("R", bound=Done)
 ACTS: dict[str, Callable[..., Done]] = {}
 """All acts, by the name that the audit has."""
 ON_PAGES: dict[str, Callable[..., Done]] = {}
-"""Those that pages offer, by the same name."""
+"""All acts that pages offer, by the same name."""
 
 
 def act(does: Callable[Concatenate[Acting, P], R]) -> Callable[Concatenate[Site, Actor, P], R]:

@@ -33,7 +33,7 @@ class Range(Model):
 
 @dataclass(frozen=True)
 class Needs:
-    """What a phone must have for a condition; declared beside its field."""
+    """The things that a phone must have for a condition, declared beside its field."""
 
     permission: str = ""
     """A right of the shell, as the device's profile names it."""
@@ -76,6 +76,8 @@ class Conditions(Model):
     """Switch the radios off for the block, and back afterwards."""
     bluetooth_off: Annotated[bool, Needs("bluetooth", ("settings", "svc"))] = False
     """Switch Bluetooth off for the session, and back afterwards."""
+    battery_saver_off: Annotated[bool, Needs("battery_saver", ("cmd", "settings"))] = False
+    """Switch the battery saver off for the session, and back afterwards."""
     screen_dimmed: Annotated[bool, Needs("write_settings", ("settings",))] = False
     """Manual minimum brightness for the block, restored afterwards."""
     sync_off: Annotated[bool, Needs(tools=("settings",))] = False
