@@ -20,6 +20,8 @@ int64_t now_ns(clockid_t clock) {
 
 int64_t boottime_ns() { return now_ns(CLOCK_BOOTTIME); }
 
+int64_t process_cpu_ns() { return now_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
 int64_t suspended_ns(const std::string& sysroot) {
   constexpr int kReadings = 16;  // the shortest is the one that nothing came between
   int64_t shortest = INT64_MAX, offset = 0;
