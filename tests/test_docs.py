@@ -243,6 +243,42 @@ def test_files_named_in_documents_exist() -> None:
     assert not dead, "\n".join(dead)
 
 
+MOST_WORDS, MEAN_WORDS = 35, 25
+"""The words of the longest sentence, and of the mean one."""
+_ENDS = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\[\"'(*_`]*[A-Z0-9`])|(?<=[;:])\s+")
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of prose, list items and cells; `;` and `:` end one. What is code is one word."""
+    text = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", re.sub(r"`[^`\n]+`", "`code`", text))
+    text = re.sub(r"^(?=\s*(?:[-*]|\d+\.) |#+ |>|<)", "\n", text.replace("|", "\n\n"), flags=re.MULTILINE)
+    for paragraph in re.split(r"\n\s*\n", text):
+        yield from _ENDS.split(" ".join(paragraph.split()))
+
+
+def words(sentence: str) -> int:
+    """Return how many there are; a list of names has none."""
+    found = [each for each in sentence.split() if re.search(r"\w", each)]
+    return len(found) if any("`code`" not in each for each in found) else 0
+
+
+def texts_of_commands(command: Any, name: str = "farm") -> Iterator[tuple[str, str]]:
+    yield name, command.help or ""
+    yield from ((f"{name} {each.name}", getattr(each, "help", None) or "") for each in command.params)
+    for own, inner in getattr(command, "commands", {}).items():
+        yield from texts_of_commands(inner, f"{name} {own}")
+
+
+def test_sentences_are_short() -> None:
+    texts = {name_of(page): page.read_text() for page in pages() if page.parent != NOTES}
+    texts |= dict(texts_of_commands(typer.main.get_command(application())))
+    counted = {name: [(words(each), each) for each in sentences(text)] for name, text in texts.items()}
+    assert not [(name, *each) for name, found in counted.items() for each in found if each[0] > MOST_WORDS]
+    prose = [count for found in counted.values() for count, _ in found if count > 3]
+    assert len(prose) > 3000 and sum(prose) / len(prose) <= MEAN_WORDS
+
+
 def test_no_path_of_one_machine() -> None:
     machine = re.compile(r"(?<![\w.])/(?:home|Users|work|root)/[\w.]+")
     found = []
