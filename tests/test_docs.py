@@ -243,8 +243,8 @@ def test_files_named_in_documents_exist() -> None:
     assert not dead, "\n".join(dead)
 
 
-MOST_WORDS, MEAN_WORDS = 35, 25
-"""The words of the longest sentence, and of the mean one."""
+MOST_WORDS, MEAN_WORDS, MOST_IN_A_CELL = 35, 25, 46
+"""The words of the longest sentence, of the mean one, and of a guarantee's longest cell."""
 _ENDS = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\[\"'(*_`]*[A-Z0-9`])|(?<=[;:])\s+")
 
 
@@ -277,6 +277,12 @@ def test_sentences_are_short() -> None:
     assert not [(name, *each) for name, found in counted.items() for each in found if each[0] > MOST_WORDS]
     prose = [count for found in counted.values() for count, _ in found if count > 3]
     assert len(prose) > 3000 and sum(prose) / len(prose) <= MEAN_WORDS
+
+
+def test_a_guarantee_is_no_paragraph() -> None:
+    lines = [line for line in (ROOT / "docs" / "guarantees.md").read_text().splitlines() if line.startswith("| ")]
+    cells = [re.sub(r"`test_\w+`,?", "", cell) for line in lines for cell in line.split("|")]
+    assert len(lines) > 50 and not [cell for cell in cells if len(cell.split()) > MOST_IN_A_CELL]
 
 
 def test_no_path_of_one_machine() -> None:
