@@ -17,7 +17,7 @@ LINES = {
     "kernels": 44_620,  # 610: functions and moves in any spelling; 930: types; 400: 8 bits; 240: large weights in files
     "orchestrator": 49_680,  # 60: quantities; 20: needs; 1_160: acts, results; 110: engines; 5_140: queues
     "workers": 14_520,  # 50: battery saver; 600: engines behind one door (their interface, a registry, one that waits)
-    "device_agent": 18_280,  # 10: processor time by phase; 350: whole numbers of two widths; 210: 8 bits by the range of all
+    "device_agent": 18_280,  # 10: processor time by phase; 350: whole numbers of two widths; 210: 8 bits
     "virtual_phones": 8_210,
     "farm": 12_260,  # 60: beat as a part; 500: sizes of models, figures for papers, requests that never end
     "dashboards": 4_510,  # 10: acts by their signatures; 300: results, the glossary, charts without a Prometheus
