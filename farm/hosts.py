@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from orchestrator.acts import Actor, Site, add_host
+from orchestrator.acts import Actor, Site
+from orchestrator.acts.hosts import add_host
 from orchestrator.model.errors import SetupError
 from orchestrator.system.config import Settings
 

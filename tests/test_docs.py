@@ -224,9 +224,11 @@ def test_nothing_but_benchmarks_refers_to_the_notes() -> None:
 
 def test_what_to_touch_is_there() -> None:
     """CONTRIBUTING's table of common changes names files and registries that exist."""
-    rows = re.findall(r"^\| an? [^|]+\|[^|]+\| ([^|]+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
-    named = [match.groups() for row in rows if (match := re.search(r"`(\w+)` in `([^`]+)`", row))]
-    assert len(rows) == 12 and len(named) == 11, "a row that begins with `a` or `an` ends with `NAME` in `file`"
+    rows = re.findall(r"^\| (?:an?|another|its) (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    assert len(rows) > 12 and all(len(row) == 4 and all(row[:3]) for row in cells), "only tests and pages may be empty"
+    named = [pair for row in rows for pair in re.findall(r"`(\w+)` (?:in|of) `([^`]+)`", row)]
+    assert len(named) > 12, "a registry is named as `NAME` in `file`"
     assert [name for name, file in named if not re.search(rf"\b{name}\b", (ROOT / file).read_text())] == []
 
 
@@ -239,6 +241,48 @@ def test_files_named_in_documents_exist() -> None:
         if not (ROOT / name).exists() and "build" not in name
     ]
     assert not dead, "\n".join(dead)
+
+
+MOST_WORDS, MEAN_WORDS, MOST_IN_A_CELL = 35, 25, 46
+"""The words of the longest sentence, of the mean one, and of a guarantee's longest cell."""
+_ENDS = re.compile(r"(?<=[.!?])[\"')*_`]*\s+(?=[\[\"'(*_`]*[A-Z0-9`])|(?<=[;:])\s+")
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of prose, list items and cells; `;` and `:` end one. What is code is one word."""
+    text = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", re.sub(r"`[^`\n]+`", "`code`", text))
+    text = re.sub(r"^(?=\s*(?:[-*]|\d+\.) |#+ |>|<)", "\n", text.replace("|", "\n\n"), flags=re.MULTILINE)
+    for paragraph in re.split(r"\n\s*\n", text):
+        yield from _ENDS.split(" ".join(paragraph.split()))
+
+
+def words(sentence: str) -> int:
+    """Return how many there are; a list of names has none."""
+    found = [each for each in sentence.split() if re.search(r"\w", each)]
+    return len(found) if any("`code`" not in each for each in found) else 0
+
+
+def texts_of_commands(command: Any, name: str = "farm") -> Iterator[tuple[str, str]]:
+    yield name, command.help or ""
+    yield from ((f"{name} {each.name}", getattr(each, "help", None) or "") for each in command.params)
+    for own, inner in getattr(command, "commands", {}).items():
+        yield from texts_of_commands(inner, f"{name} {own}")
+
+
+def test_sentences_are_short() -> None:
+    texts = {name_of(page): page.read_text() for page in pages() if page.parent != NOTES}
+    texts |= dict(texts_of_commands(typer.main.get_command(application())))
+    counted = {name: [(words(each), each) for each in sentences(text)] for name, text in texts.items()}
+    assert not [(name, *each) for name, found in counted.items() for each in found if each[0] > MOST_WORDS]
+    prose = [count for found in counted.values() for count, _ in found if count > 3]
+    assert len(prose) > 3000 and sum(prose) / len(prose) <= MEAN_WORDS
+
+
+def test_a_guarantee_is_no_paragraph() -> None:
+    lines = [line for line in (ROOT / "docs" / "guarantees.md").read_text().splitlines() if line.startswith("| ")]
+    cells = [re.sub(r"`test_\w+`,?", "", cell) for line in lines for cell in line.split("|")]
+    assert len(lines) > 50 and not [cell for cell in cells if len(cell.split()) > MOST_IN_A_CELL]
 
 
 def test_no_path_of_one_machine() -> None:

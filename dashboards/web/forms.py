@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from inspect import signature
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from orchestrator import acts
-from orchestrator.acts import Actor, Done, Site
+from orchestrator.acts import ON_PAGES, Actor, Done, Site
 from orchestrator.ledger import Door
 from orchestrator.model.errors import FarmError, SpecError, UnknownName
 from orchestrator.model.quantity import parse_seconds
@@ -24,17 +24,6 @@ from .renderer import Renderer
 log = logging.getLogger(__name__)
 LONGEST = 16_384
 """Bytes of a form."""
-Fields = Mapping[str, str]
-DEEDS: dict[str, Callable[[Site, Actor, Fields], Done]] = {
-    "cancel": lambda site, actor, sent: acts.cancel(site, actor, sent.get("target", "")),
-    "retry": lambda site, actor, sent: acts.retry(site, actor, sent.get("target", "")),
-    "hold": lambda site, actor, sent: acts.hold(
-        site, actor, [sent.get("target", "")], _end(sent.get("lasting", "")), sent.get("note", "")
-    ),
-    "release": lambda site, actor, sent: acts.release(site, actor, sent.get("target", "")),
-    "restore": lambda site, actor, sent: acts.restore(site, actor, [sent.get("target", "")]),
-}
-"""The acts that pages offer."""
 
 
 class Forms:
@@ -75,14 +64,14 @@ class Forms:
 
     async def act(self, request: Request) -> Response:
         """Do it, and go back to where it was asked for, which tells how it went."""
-        sent, deed = await _sent(request), DEEDS.get(request.path_params["what"])
+        sent, deed = await _sent(request), ON_PAGES.get(request.path_params["what"])
         session = self._access.session(request)
         if sent is None or session is None or not self._access.may_act(request, sent.get("form_token", "")):
             return _refused(request)
         if deed is None:
             return self._renderer.refused(request, UnknownName("there is no such action"))
         try:
-            done = await run_in_threadpool(lambda: deed(self._site(), Actor(session.name, Door.PAGE), sent))
+            done = await run_in_threadpool(lambda: _do(deed, self._site(), Actor(session.name, Door.PAGE), sent))
             text, bad = done.text, not done.ok
         except FarmError as e:
             text, bad = "; ".join(filter(None, (str(e.args[0]), e.remedy))), True
@@ -111,14 +100,33 @@ async def _sent(request: Request) -> dict[str, str] | None:
         return None
 
 
+def _do(deed: Callable[..., Done], site: Site, actor: Actor, sent: Mapping[str, str]) -> Done:
+    """Do an act with the fields of a form. Raises FarmError."""
+    first, *others = list(signature(deed).parameters.values())[1:]
+    given = {
+        each.name: READ[each.annotation](sent.get(each.name, ""))
+        for each in others
+        if each.name in sent or each.default is each.empty
+    }
+    return deed(site, actor, READ[first.annotation](sent.get("target", "")), **given)
+
+
 def _end(lasting: str) -> float | None:
-    """Unix time; None: until it is released. Raises SpecError where it is no time."""
+    """Unix time; None: no end. Raises SpecError where it is no time."""
     if not lasting.strip():
         return None
     try:
         return time.time() + parse_seconds(lasting)
     except ValueError as e:
-        raise SpecError(f"a hold for {lasting!r}: {e}", remedy="write `3 h` or `30 min`, or leave it empty") from e
+        raise SpecError(f"for {lasting!r}: {e}", remedy="write `3 h` or `30 min`, or leave it empty") from e
+
+
+READ: Mapping[str, Callable[[str], object]] = {
+    "str": str,
+    "Sequence[str]": lambda text: [text],
+    "float | None": _end,
+}
+"""Annotation of an act's parameter -> its value from the text of a field."""
 
 
 def _way_back(sent: Mapping[str, str]) -> str:

@@ -108,13 +108,13 @@ class Here(CommandLine):
         from orchestrator import acts
 
         with self._site() as site:
-            return acts.cancel(site, user_by(NOTEBOOK), target).cancelled
+            return acts.experiments.cancel(site, user_by(NOTEBOOK), target).cancelled
 
     def retry(self, target: str) -> list[str]:
         from orchestrator import acts
 
         with self._site() as site:
-            return acts.retry(site, user_by(NOTEBOOK), target).retried
+            return acts.experiments.retry(site, user_by(NOTEBOOK), target).retried
 
     @contextmanager
     def _site(self) -> Iterator[Site]:

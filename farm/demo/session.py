@@ -106,7 +106,7 @@ class Demo:
         known = {device.serial for device in devices}
         for row in ledger.experiments():
             if not row.finished and not _possible(ledger, row.id, known):
-                acts.cancel(site, user, row.id)  # its phones have got other ports: nobody would ever run it
+                acts.experiments.cancel(site, user, row.id)  # its phones have got other ports: nobody would ever run it
         energy, first = (acts.submit(site, user, spec.load(each), FOLDER) for each in (ENERGY, SPEC))
         return energy, first
 

@@ -105,8 +105,8 @@ class Options:
     )
     granularity: int = axis(
         0,
-        "outputs per work-item of a convolution (g of study S): for `dot` the channels over it are a multiple of 4, "
-        "for `dot_uneven` it is any number, for `direct`, `window` and `pointwise` a multiple of 4",
+        "outputs per work-item of a convolution (g of study S). For `dot` the channels over it are a multiple of 4. "
+        "For `dot_uneven` it is any number, for `direct`, `window` and `pointwise` a multiple of 4",
         unset="chosen by shape",
         bounds=(1, MAX_GRANULARITY),
         backends=GPU,
@@ -224,7 +224,7 @@ class Options:
     transfers: TransferMode = axis(
         "auto",
         "how the host accesses device memory: `copy`; `map`: inputs, outputs and weights in shared memory; "
-        "`map_all`: activations, too (zero copy of study M); `auto`: `map` for inputs and outputs if host and device "
+        "`map_all`: activations, too (zero copy of study M). `auto` is `map` for inputs and outputs if host and device "
         "share memory",
         backends=GPU,
         page="memory.md",

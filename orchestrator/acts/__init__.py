@@ -5,16 +5,14 @@ The command line, the pages, the notebook and the keeper of nights call these, a
 
 from orchestrator.ledger import Actor, Door
 
-from .act import ACTS, Done, Phones, PutBack, Site
-from .devices import hold, release, restore
-from .experiments import cancel, retry, submit_jobs
+from . import devices, experiments, hosts, nights
+from .act import ACTS, ON_PAGES, Done, Phones, PutBack, Site
 from .holding import held
-from .hosts import add_host, drain_host, remove_host, resume_host
-from .nights import begin_night, schedule_suite, unschedule_suite
 from .submission.submit import Submission, submit
 
 __all__ = [
     "ACTS",
+    "ON_PAGES",
     "Actor",
     "Done",
     "Door",
@@ -22,19 +20,10 @@ __all__ = [
     "PutBack",
     "Site",
     "Submission",
-    "add_host",
-    "begin_night",
-    "cancel",
-    "drain_host",
+    "devices",
+    "experiments",
     "held",
-    "hold",
-    "release",
-    "remove_host",
-    "restore",
-    "resume_host",
-    "retry",
-    "schedule_suite",
+    "hosts",
+    "nights",
     "submit",
-    "submit_jobs",
-    "unschedule_suite",
 ]

@@ -128,6 +128,8 @@ class Done:
 R = TypeVar("R", bound=Done)
 ACTS: dict[str, Callable[..., Done]] = {}
 """All acts, by the name that the audit has."""
+ON_PAGES: dict[str, Callable[..., Done]] = {}
+"""All acts that pages offer, by the same name."""
 
 
 def act(does: Callable[Concatenate[Acting, P], R]) -> Callable[Concatenate[Site, Actor, P], R]:
@@ -146,6 +148,13 @@ def act(does: Callable[Concatenate[Acting, P], R]) -> Callable[Concatenate[Site,
         return result
 
     ACTS[name] = done
+    return done
+
+
+def on_pages(done: Callable[P, R]) -> Callable[P, R]:
+    """Let pages offer an act: a form's `target` is its first parameter, a field of their name each further one."""
+    name = done.__name__.replace("_", " ")
+    ON_PAGES[name] = done
     return done
 
 

@@ -12,7 +12,7 @@ from orchestrator.ledger import Hold
 from orchestrator.model.errors import DeviceBusy, UnknownName, Unsupported
 from orchestrator.model.record import Outcome
 
-from .act import Acting, Done, PutBack, act, some
+from .act import Acting, Done, PutBack, act, on_pages, some
 
 HELD = "device_held"
 """The cause of attempts that give way to a hold."""
@@ -46,6 +46,7 @@ class Held(Done):
         ]
 
 
+@on_pages
 @act
 def hold(
     acting: Acting,
@@ -101,6 +102,7 @@ class Released(Done):
         return [f"{self.released} is released"]
 
 
+@on_pages
 @act
 def release(acting: Acting, name: str) -> Released:
     """Give a held device work again, or a device or host in quarantine; or take a phone of this host as it is that is
@@ -138,6 +140,7 @@ class Restored(Done):
         return [each.text for each in self.restored] or ["nothing is left to put back"]
 
 
+@on_pages
 @act
 def restore(acting: Acting, serials: Sequence[str] = ()) -> Restored:
     """Put back what a crash left changed on phones of this machine: these, or all. A device with a running session is

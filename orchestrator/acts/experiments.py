@@ -10,7 +10,7 @@ from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.quantity import counted
 
-from .act import Acting, Done, act, some
+from .act import Acting, Done, act, on_pages, some
 from .submission.submit import wake_scheduler
 
 
@@ -31,6 +31,7 @@ class Cancelled(Done):
         return [f"cancelled {counted(len(self.cancelled), 'job')}"]
 
 
+@on_pages
 @act
 def cancel(acting: Acting, *targets: str) -> Cancelled:
     """Cancel the open jobs of experiments, or single jobs. Workers stop sessions under way. Raises UnknownName."""
@@ -54,6 +55,7 @@ class Retried(Done):
         return [f"{counted(len(self.retried), 'job')} wait{'s' * (len(self.retried) == 1)} again"]
 
 
+@on_pages
 @act
 def retry(acting: Acting, target: str) -> Retried:
     """Put the lost, failed and killed jobs of an experiment, or one job, back into the queue. Raises UnknownName."""

@@ -15,7 +15,7 @@ from orchestrator.model.errors import DeviceBusy, UnknownName
 from orchestrator.model.quantity import counted
 from orchestrator.model.record import Outcome
 
-from .act import Acting, Done, act
+from .act import Acting, Done, act, on_pages
 
 REMOVED = "host_removed"
 """The cause of attempts that a host had when it was removed."""
@@ -39,12 +39,14 @@ class Stands(Done):
         return asdict(self.host)
 
 
+@on_pages
 @act
 def drain_host(acting: Acting, name: str) -> Stands:
     """Give a host no new work; it finishes its sessions. Raises UnknownName."""
     return _say(acting, name, HostState.DRAINING)
 
 
+@on_pages
 @act
 def resume_host(acting: Acting, name: str) -> Stands:
     """Give a drained or removed host work again. Raises UnknownName."""

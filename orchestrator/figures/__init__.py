@@ -21,11 +21,13 @@ from .block import (
     Value,
 )
 from .derive import figures_of
+from .quantities import QUANTITIES
 from .times import NS_PER_MS, Mean, Times, mean_of, timed_ms, times_of
 
 __all__ = [
     "FIGURES_VERSION",
     "NS_PER_MS",
+    "QUANTITIES",
     "BlockFigures",
     "Course",
     "Energy",

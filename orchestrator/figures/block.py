@@ -221,6 +221,8 @@ class BlockFigures(Model):
     """Time of the first sample, a warm-up or not; None where it is a stream, 0 without a sample."""
     first_timed_ms: float = 0.0
     memory: Memory | None = None
+    values: dict[str, float] = Field(default_factory=dict)
+    """The quantities without figures of their own."""
     pass_ms: float | None = None
     """Median time of a whole profiled pass on the device."""
     energy: Energy | None = None

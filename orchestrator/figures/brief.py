@@ -9,6 +9,7 @@ from orchestrator.model.record import Outcome
 
 from .block import BlockFigures, Value
 from .one_block import first_result_ms, frames_per_s, is_short, total_setup_ms, uncertainty
+from .quantities import QUANTITIES
 
 BATTERY_CYCLES = "battery cycles"
 _OK = Outcome.OK  # members of an enum are slow to look up
@@ -86,6 +87,7 @@ def _values(block: BlockFigures, energies: dict[str, tuple[Value, float]]) -> It
         for basis, size_bytes in figures.items():
             if size_bytes:
                 yield f"memory/{basis}", float(size_bytes)
+    yield from ((name, value) for name, value in block.values.items() if QUANTITIES[name].margin is not None)
     if block.energy is not None and not is_short(block.energy):
         yield from ((name, estimate.value) for name, (estimate, _) in energies.items())
 

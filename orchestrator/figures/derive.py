@@ -14,6 +14,7 @@ from orchestrator.model.record import Record
 
 from .block import BlockFigures, Energy, Epoch, LayerTime, Memory, PerLayer, Rate, Stage, Trained, Value
 from .course import course_of
+from .quantities import QUANTITIES
 from .times import NS_PER_MS, mean_of, timed_ms, times_of
 
 MOST_EPOCHS = 200
@@ -61,6 +62,7 @@ def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockF
         first_ns=0 if first is None else None if first.inferences > 1 else first.duration_ns,
         first_timed_ms=times[0] if times else 0.0,
         memory=_memory(record),
+        values=_values(record),
         pass_ms=_pass_ms(record),
         energy=_energy(energy),
         course=course_of(timed) if sustained else None,
@@ -140,6 +142,11 @@ def _value(estimate: Estimate | None) -> Value | None:
     if estimate is None:
         return None
     return Value(value=estimate.value, std=estimate.std, systematic=estimate.systematic)
+
+
+def _values(record: Record) -> dict[str, float]:
+    read = {name: each.of(record) for name, each in QUANTITIES.items() if each.of is not None}
+    return {name: value for name, value in read.items() if value is not None}
 
 
 def _pass_ms(record: Record) -> float | None:

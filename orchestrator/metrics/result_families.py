@@ -30,11 +30,6 @@ Latest = Mapping[ResultLabels, tuple[Summary, float]]
 
 LABELS = ResultLabels._fields
 MOST_AGENTS = 20
-POWER_LABELS = ("power_source", "scope", "meter", "gain")
-OF_METRIC = {
-    "setup": ("state",), "memory": ("kind",), "energy": (*POWER_LABELS, "basis"), "power": (*POWER_LABELS, "phase"),
-}  # fmt: skip
-"""Labels that tell figures of one metric apart."""
 
 
 def labels_of(summary: Summary, cell: AnyCell, mode: str, experiment: str) -> ResultLabels:
@@ -67,7 +62,7 @@ def _figures(latest: Latest) -> Iterator[Metric]:
     """A family for each quantity that is declared. What is not resolved has no sample."""
     families: dict[str, GaugeMetricFamily] = {}
     for metric, quantity in QUANTITIES.items():
-        names = (*LABELS, *OF_METRIC.get(metric, ()), "stat")
+        names = (*LABELS, *quantity.labels, "stat")
         families[metric] = GaugeMetricFamily(quantity.family, f"{quantity.help} Latest figures.", labels=names)
     for key, (summary, _) in latest.items():
         for told in told_of(summary):
@@ -76,7 +71,7 @@ def _figures(latest: Latest) -> Iterator[Metric]:
             stats = {"median": told.value, **_interval(told.interval)}
             if told.metric == "latency" and summary.latency and summary.latency.p90_ms is not None:
                 stats["p90"] = summary.latency.p90_ms
-            labels = [told.labels[name] for name in OF_METRIC.get(told.metric, ())]
+            labels = [told.labels[name] for name in QUANTITIES[told.metric].labels]
             for stat, value in stats.items():
                 families[told.metric].add_metric([*key, *labels, stat], value * QUANTITIES[told.metric].base)
     yield from families.values()

@@ -67,8 +67,7 @@ class Enrolment(Model):
     agent_sha256: str = ""
     nodes: tuple[NodeFact, ...] = ()
     permissions: dict[str, bool] = Field(default_factory=dict)
-    """The rights of the shell: `root`, `write_settings`, `airplane_mode`, `bluetooth`, `fixed_performance`,
-    `lock_clocks`, `perfetto`."""
+    """The rights of the shell: `root`, `perfetto`, and what conditions need (`NEEDS` in `experiment/conditions.py`)."""
     sources: tuple[SourceFact, ...] = ()
     gauge: GaugeCalibration | None = None
     """None: not calibrated yet, or there is no gauge."""

@@ -185,6 +185,8 @@ class Phase(_Event):
     phase: PhaseName
     start_ns: int
     end_ns: int
+    cpu_ns: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
+    """Processor time of the agent in it, with children that it waited for; null of an older agent."""
 
 
 class Power(_Event):

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from orchestrator.acts import Actor, Site, begin_night
+from orchestrator.acts import Actor, Site
+from orchestrator.acts.nights import begin_night
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import NightText, Schedule

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
-from orchestrator import acts
 from orchestrator.acts import Actor, Site
+from orchestrator.acts.experiments import cancel, submit_jobs
 from orchestrator.coordination.inventory import Inventory
 from orchestrator.ledger import ExperimentRow, JobRow
 from orchestrator.ledger.rows import OPEN
@@ -68,13 +68,13 @@ class NightLedger:
         jobs = tuple(filter(partial(_wanted, wave), expansion.jobs))
         if not any(job.role == "work" for job in jobs):
             return "no device that is here can run any of its configurations"
-        acts.submit_jobs(self._site, self._actor, wave.experiment_id, experiment, jobs, expansion.exclusions)
+        submit_jobs(self._site, self._actor, wave.experiment_id, experiment, jobs, expansion.exclusions)
         log.info("event=night_submitted night=%s experiment=%s jobs=%d", night.night_id, wave.experiment_id, len(jobs))
         return ""
 
     def cancel(self, night: Night, targets: Iterable[str], why: str) -> None:
         """Cancel jobs, or the open ones of experiments."""
-        count = len(acts.cancel(self._site, self._actor, *targets).cancelled)
+        count = len(cancel(self._site, self._actor, *targets).cancelled)
         log.warning("event=night_cancelled night=%s jobs=%d why=%s", night.night_id, count, why.replace(" ", "_"))
 
     def judged(self, night: Night, now: float) -> Night:

@@ -146,7 +146,7 @@ def _hostile_host(farm: RunningFarm, serial: str, lasts_s: float) -> None:
             with contextlib.suppress(RedisError, FarmError):
                 _be_evil(evil, farm, draw)
     with Ledger(settings.ledger) as ledger:
-        acts.remove_host(site_of(settings, ledger), user_by(COMMAND_LINE), EVIL, force=True)
+        acts.hosts.remove_host(site_of(settings, ledger), user_by(COMMAND_LINE), EVIL, force=True)
 
 
 def _be_evil(evil: Redis, farm: RunningFarm, draw: random.Random) -> None:

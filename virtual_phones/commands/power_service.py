@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 
 from virtual_phones.phone import Phone
-from virtual_phones.shell.releases import since
+from virtual_phones.shell.releases import USES
 from virtual_phones.shell.table import CommandError
 
+NEVER_SDK = 1_000
 _FIXED = "set-fixed-performance-mode-enabled"
 _NO_HAL = (
     "Failed to set FIXED_PERFORMANCE mode\nThis is likely because Power HAL AIDL is not implemented on this device"
@@ -47,13 +48,13 @@ def power_service(phone: Phone) -> str:
 def power_command(phone: Phone, words: list[str]) -> None:
     """`cmd power`. Raises CommandError with what a phone says where it cannot do it."""
     verb, value = [*words, "", ""][:2]
-    if verb == _FIXED and phone.profile.sdk >= since("cmd", f"power+{_FIXED}"):
+    if phone.profile.sdk < USES["cmd"].get(f"power+{verb}", NEVER_SDK):
+        raise CommandError(f"Unknown command: {verb}", 255, bare=True)
+    if verb == _FIXED:
         _fix(phone, value)
-    elif verb == "set-mode" and value in ("0", "1"):
+    elif value in ("0", "1"):
         phone.settings["global"]["low_power"] = value
         phone.save()
-    else:
-        raise CommandError(f"Unknown command: {verb}", 255, bare=True)
 
 
 def _fix(phone: Phone, value: str) -> None:

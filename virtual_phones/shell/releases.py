@@ -74,7 +74,7 @@ ANDROID = _by_name(
 
 _USES: Mapping[str, Mapping[int, str]] = {
     "am": {24: "kill-all"},
-    "cmd": {30: "connectivity+airplane-mode power+set-fixed-performance-mode-enabled"},
+    "cmd": {28: "power+set-mode", 30: "connectivity+airplane-mode power+set-fixed-performance-mode-enabled"},
     "df": {24: "-k"},
     "dumpsys": {24: "battery content deviceidle power", 29: "thermalservice", 31: "gpu"},
     "env": {24: "-i -u:", 27: "-0"},

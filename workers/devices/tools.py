@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from orchestrator.model.errors import Unsupported
+from orchestrator.model.experiment import NEEDS
 from workers.connection.base import DeviceConnection, ShellResult
 
 REQUIRED = {
@@ -19,7 +20,8 @@ REQUIRED = {
 """Tools that everything needs, each with arguments that do nothing: one that is there may still not be run."""
 HASHES = ("sha256sum", "sha1sum")
 """One of them is enough; Android 7 has the second alone."""
-OPTIONAL = ("am", "cmd", "dumpsys", "id", "input", "logcat", "pidof", "ps", "settings", "sleep", "svc", "wm")
+FOR_CONDITIONS = {tool for _, each in NEEDS for tool in each.tools}
+OPTIONAL = tuple(sorted({"dumpsys", "id", "input", "logcat", "pidof", "ps", "sleep", "wm", *FOR_CONDITIONS}))
 """Tools without which some conditions cannot be met, and some facts are unknown."""
 CANNOT_RUN, NOT_FOUND = 126, 127
 _ABSENT = re.compile(r"\bsh: (?:[^:\s]*\[?\d+\]?: )?([^:\s]+): (?:inaccessible or )?(?:not found|can't execute)")

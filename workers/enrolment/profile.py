@@ -44,7 +44,7 @@ def look(member: Member, settings: Settings) -> Enrolment:
     phone = member.facts.kind == "phone"
     wired = load_wiring(settings.wiring_file).device(member.facts.serial)
     nodes = probe_nodes(member.connection) if phone else ()
-    permissions = probe_permissions(member.connection, nodes) if phone else {}
+    permissions = probe_permissions(member.connection) if phone else {}
     return Enrolment(
         serial=member.facts.serial,
         fingerprint=member.facts.fingerprint,

@@ -232,7 +232,7 @@ def cancel(
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        done = acts.cancel(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
+        done = acts.experiments.cancel(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
     show_done(done, as_json=as_json, to=out(), target=target)
 
 
@@ -260,5 +260,5 @@ def retry(
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        done = acts.retry(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
+        done = acts.experiments.retry(site, user_by(COMMAND_LINE), experiment_or_job(site.ledger, target))
     show_done(done, as_json=as_json, to=out(), target=target)

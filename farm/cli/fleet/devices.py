@@ -94,7 +94,7 @@ def release(
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        show_done(acts.release(site, user_by(COMMAND_LINE), serial), as_json=as_json)
+        show_done(acts.devices.release(site, user_by(COMMAND_LINE), serial), as_json=as_json)
 
 
 def _one(found: list[Device], serial: str) -> Device:

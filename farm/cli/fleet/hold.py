@@ -53,7 +53,7 @@ def hold(
 
     end = _end(until, lasting)
     with open_site(settings_of(state)) as site:
-        done = acts.hold(site, user_by(COMMAND_LINE), serials, end, note, alone=alone, now=now)
+        done = acts.devices.hold(site, user_by(COMMAND_LINE), serials, end, note, alone=alone, now=now)
     show_done(done, as_json=as_json)
 
 

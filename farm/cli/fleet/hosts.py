@@ -102,7 +102,7 @@ def drain(name: NameArgument, state: StateOption = None, as_json: JsonOption = F
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        show_done(acts.drain_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
+        show_done(acts.hosts.drain_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
 
 
 def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = False) -> None:
@@ -113,7 +113,7 @@ def resume(name: NameArgument, state: StateOption = None, as_json: JsonOption = 
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        show_done(acts.resume_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
+        show_done(acts.hosts.resume_host(site, user_by(COMMAND_LINE), name), as_json=as_json)
 
 
 def remove(
@@ -134,7 +134,7 @@ def remove(
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        show_done(acts.remove_host(site, user_by(COMMAND_LINE), name, force=force), as_json=as_json)
+        show_done(acts.hosts.remove_host(site, user_by(COMMAND_LINE), name, force=force), as_json=as_json)
 
 
 def certificate(

@@ -40,5 +40,5 @@ def restore(
 
     settings = existing_settings(state)
     with open_site(settings) if has_ledger(settings) else nullcontext(site_of(settings, None)) as site:
-        done = acts.restore(site, user_by(COMMAND_LINE), () if everything else tuple(serials or ()))
+        done = acts.devices.restore(site, user_by(COMMAND_LINE), () if everything else tuple(serials or ()))
     show_done(done, as_json=as_json)

@@ -107,7 +107,7 @@ def schedule(suite: SuiteArgument, state: StateOption = None, as_json: JsonOptio
     body, first = asked.model_dump_json().encode(), following(asked.schedule, time.time())
     with open_site(settings_of(state), new=True) as site:
         file = str(suite.absolute())
-        done = acts.schedule_suite(site, user_by(COMMAND_LINE), asked.name, file, asked.schedule, body, first)
+        done = acts.nights.schedule_suite(site, user_by(COMMAND_LINE), asked.name, file, asked.schedule, body, first)
     show_done(done, as_json=as_json)
 
 
@@ -123,7 +123,7 @@ def unschedule(
     from orchestrator import acts
 
     with open_site(settings_of(state)) as site:
-        show_done(acts.unschedule_suite(site, user_by(COMMAND_LINE), name), as_json=as_json)
+        show_done(acts.nights.unschedule_suite(site, user_by(COMMAND_LINE), name), as_json=as_json)
 
 
 def status(

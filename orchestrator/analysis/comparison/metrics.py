@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from orchestrator.figures import QUANTITIES
+
 FAMILY_LEVEL = 0.004
 """About this share of tables without any difference says `different` of a row where blocks are independent, 0.5 % with
 trimmed pairs; at most 1 % does where neighbours are alike (docs/howto/comparing.md)."""
@@ -26,13 +28,10 @@ class Metric(NamedTuple):
 
 
 METRICS: dict[str, Metric] = {
-    "latency": Metric(0.02, 0.005, "ms"),
-    "throughput": Metric(0.02, 0.005, "1/s", more_is_worse=False),
-    "setup": Metric(0.10, 0.02, "ms"),
-    "memory": Metric(0.01, 0.0, "B"),
-    "energy": Metric(0.03, 0.01, "J"),
-    "accuracy": Metric(0.01, 0.0, "share", more_is_worse=False),
-}
+    name: Metric(of.margin, of.between, of.unit, of.more_is_worse)
+    for name, of in QUANTITIES.items()
+    if of.margin is not None
+} | {"accuracy": Metric(0.01, 0.0, "share", more_is_worse=False)}
 
 
 @dataclass(frozen=True)

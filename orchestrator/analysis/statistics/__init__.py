@@ -8,6 +8,8 @@ blocks, and says how often such intervals hold the truth; its percentiles are me
 
 from __future__ import annotations
 
+from orchestrator.figures import QUANTITIES
+
 from .canaries import CanaryVerdict, CanaryWord, canary_verdicts
 from .effect import Effect, detectable
 from .energies import TOO_SHORT, EnergyPerInference, EnergyUse, Figure, energy_of, energy_uses, reported_energy
@@ -21,7 +23,7 @@ from .intervals import (
 )
 from .latency import Latency, latency
 from .modes import ColdStart, Mode, ThrottleBin, Throttling, block_value_ms, cold_start, throttling
-from .quantities import QUANTITIES, Quantity, Told, told_of
+from .quantities import Told, told_of
 from .resolution import Unresolved, median_of, unresolved
 from .resources import (
     MemoryUse,
@@ -56,7 +58,6 @@ __all__ = [
     "MemoryUse",
     "Method",
     "Mode",
-    "Quantity",
     "SetupKind",
     "SetupUse",
     "Spread",

@@ -1,59 +1,16 @@
-"""The quantities of a result: each is declared here once, with its name, its unit, and where it comes from.
-
-Tables, pages, JSON, notebooks and Prometheus take value and interval from `told_of`, so that one quantity is one number
-under one name everywhere. Names and bases are those of `farm compare`.
-"""
+"""Tell the quantities of a result, which `orchestrator/figures/quantities.py` declares: value and interval of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+from orchestrator.figures import QUANTITIES
 
 from .energies import EnergyUse, Figure
 from .intervals import Interval
 from .resolution import Unresolved
 from .summary import Summary
-
-
-class Quantity(NamedTuple):
-    """One thing that is told of results."""
-
-    unit: str
-    family: str
-    """The family's name for Prometheus, in base units."""
-    base: float = 1.0
-    """One unit in the base unit."""
-    help: str = ""
-    has_interval: bool = True
-    """True if it is told with its interval, and so may not be resolved."""
-
-
-QUANTITIES: dict[str, Quantity] = {
-    "latency": Quantity(
-        "ms", "farm_results_latency_seconds", 1e-3, "Latency of one inference, or time of an epoch of a training."
-    ),
-    "first result": Quantity(
-        "ms", "farm_results_first_result_seconds", 1e-3, "From a fresh process to its first result, of cold starts."
-    ),
-    "throughput": Quantity("1/s", "farm_results_throughput_frames_per_second", 1.0, "Frames per second of streams."),
-    "setup": Quantity(
-        "ms", "farm_results_setup_seconds", 1e-3,
-        "From a fresh process to its first inference, by state: cold, warm, cached, none.", has_interval=False,
-    ),
-    "memory": Quantity(
-        "B", "farm_results_memory_bytes", 1.0,
-        "Memory: `device` is the agent's own allocations, `process` its VmHWM, `pss` its Pss.", has_interval=False,
-    ),
-    "energy": Quantity(
-        "J", "farm_results_energy_per_inference_joules", 1.0,
-        "Energy of one inference by each source of power; net of the idle power, or gross.",
-    ),
-    "power": Quantity(
-        "W", "farm_results_power_watts", 1.0,
-        "Mean power by each source of power: under load, and idle before and after it.",
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,6 +55,7 @@ def _told(summary: Summary) -> Iterator[Told]:
         yield from (Told("memory", size, labels={"kind": kind}) for kind, size in sizes.items() if size is not None)
     for energy in summary.energy:
         yield from _energy(energy)
+    yield from (Told(name, value) for name, value in summary.others.items())
 
 
 def _energy(use: EnergyUse) -> Iterator[Told]:

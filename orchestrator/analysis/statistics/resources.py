@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from orchestrator.figures import BlockFigures, LayerTime
+from orchestrator.figures import QUANTITIES, BlockFigures, LayerTime
 from orchestrator.model.base import Model
 from orchestrator.model.record import LayerMemory
 
@@ -47,6 +47,12 @@ def memory_medians(blocks: Sequence[BlockFigures]) -> MemoryUse | None:
         vm_hwm_bytes=median(use.vm_hwm_bytes for use in found),
         pss_bytes=median(pss) if pss else None,
     )
+
+
+def other_medians(blocks: Sequence[BlockFigures]) -> dict[str, float]:
+    """Medians over blocks of the quantities without figures of their own."""
+    found = {name: [each.values[name] for each in blocks if name in each.values] for name in QUANTITIES}
+    return {name: median(values) for name, values in found.items() if values}
 
 
 def planned_memory(blocks: Sequence[BlockFigures]) -> tuple[LayerMemory, ...]:

@@ -26,6 +26,7 @@ from .resources import (
     device_ms,
     layer_medians,
     memory_medians,
+    other_medians,
     planned_memory,
 )
 from .same_plan import same_plan_doubts
@@ -80,6 +81,8 @@ class Summary(Model):
     device_ms: float | None = None
     """Median over blocks of a whole profiled pass, which is not the sum of the layers' medians."""
     memory: MemoryUse | None = None
+    others: dict[str, float] = Field(default_factory=dict)
+    """The median of each quantity without figures of its own."""
     planned: tuple[LayerMemory, ...] = ()
     """Memory while each layer runs, by the plan (not measured)."""
     stability: Stability | None = None
@@ -182,6 +185,7 @@ def _summary(
         layers=layer_medians(good),
         device_ms=device_ms(good),
         memory=memory_medians(good),
+        others=other_medians(good),
         planned=planned_memory(blocks),
         stability=stability(times if mode == "steady" else _alone(values)) if good else None,
         spread=found,

@@ -1,7 +1,7 @@
 """The model of an experiment file: workload, matrix, devices, sampling, conditions, quantities."""
 
 from .affinity import Affinity
-from .conditions import SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range
+from .conditions import NEEDS, SETTLED_C, SETTLED_C_PER_MIN, Conditions, Range
 from .dataset import MOST_SHARDS, Dataset
 from .experiment import DeviceChoice, Experiment, Name, why_taken
 from .matrix import Matrix
@@ -20,6 +20,7 @@ __all__ = [
     "CANDIDATE",
     "LEAST_BLOCKS",
     "MOST_SHARDS",
+    "NEEDS",
     "SETTLED_C",
     "SETTLED_C_PER_MIN",
     "SETUP_S",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -30,6 +31,18 @@ class Range(Model):
         return self
 
 
+@dataclass(frozen=True)
+class Needs:
+    """The things that a phone must have for a condition, declared beside its field."""
+
+    permission: str = ""
+    """A right of the shell, as the device's profile names it."""
+    tools: tuple[str, ...] = ()
+    """Android's commands that a phone may lack."""
+    when: object = True
+    """The field's value that needs it."""
+
+
 class Conditions(Model):
     """The conditions that must hold on a phone when a block starts. Workstations lack these facts and are not gated."""
 
@@ -50,21 +63,31 @@ class Conditions(Model):
     supply: Literal["any", "discharging", "cut"] = "any"
     """`discharging`: the phone must run from its battery; `cut`: the farm cuts its supply for the block, and restores
     it afterwards."""
-    clocks: Literal["default", "fixed_performance", "locked"] = "default"
+    clocks: Annotated[
+        Literal["default", "fixed_performance", "locked"],
+        Needs("fixed_performance", ("cmd",), when="fixed_performance"),
+        Needs("lock_clocks", when="locked"),
+    ] = "default"
     """Clock policy for the block: the system's own; Android's fixed-performance mode; or locked at the highest clock
     (needs root)."""
     affinity: Affinity = "any"
     """Cores that the agent may use: `any`, `big` (of the highest clock), `little`, or a list such as `0-3,6`."""
-    airplane_mode: bool = False
+    airplane_mode: Annotated[bool, Needs("airplane_mode", ("cmd",))] = False
     """Switch the radios off for the block, and back afterwards."""
-    bluetooth_off: bool = False
+    bluetooth_off: Annotated[bool, Needs("bluetooth", ("settings", "svc"))] = False
     """Switch Bluetooth off for the session, and back afterwards."""
-    screen_dimmed: bool = False
+    battery_saver_off: Annotated[bool, Needs("battery_saver", ("cmd", "settings"))] = False
+    """Switch the battery saver off for the session, and back afterwards."""
+    screen_dimmed: Annotated[bool, Needs("write_settings", ("settings",))] = False
     """Manual minimum brightness for the block, restored afterwards."""
-    sync_off: bool = False
+    sync_off: Annotated[bool, Needs(tools=("settings",))] = False
     """Switch automatic synchronisation off for the block, restored afterwards."""
-    background_stopped: bool = False
+    background_stopped: Annotated[bool, Needs(tools=("am",))] = False
     """End background processes before the block."""
+
+    def needs(self) -> Iterator[Needs]:
+        """Yield what a phone must have for those that are wanted."""
+        return (each for name, each in NEEDS if getattr(self, name) == each.when)
 
     def impossible(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield what no phone can ever meet, so that jobs would wait for good: field and why. Old ledgers have some."""
@@ -74,3 +97,12 @@ class Conditions(Model):
         low, high = self.battery_temp_min, self.battery_temp_max
         if low is not None and low > high:
             yield ("battery_temp_min",), f"{low:g} C is above battery_temp_max, {high:g} C"
+
+
+NEEDS: tuple[tuple[str, Needs], ...] = tuple(
+    (name, each)
+    for name, field in Conditions.model_fields.items()
+    for each in field.metadata
+    if isinstance(each, Needs)
+)
+"""Every need, by the field that has it."""

@@ -16,27 +16,14 @@ def can_meet(conditions: Conditions, device: Device) -> bool:
         return False
     if profile is None:
         return True
-    needed = {
-        "airplane_mode": conditions.airplane_mode,
-        "bluetooth": conditions.bluetooth_off,
-        "write_settings": conditions.screen_dimmed,
-        "fixed_performance": conditions.clocks == "fixed_performance",
-        "lock_clocks": conditions.clocks == "locked",
-    }
-    lacks = any(wanted and profile.permissions.get(name) is False for name, wanted in needed.items())
+    lacks = any(profile.permissions.get(each.permission) is False for each in conditions.needs())
     return not lacks and not (conditions.supply == "cut" and profile.supply == "none")
 
 
 def lacking(conditions: Conditions, device: Device) -> tuple[str, ...]:
     """The commands that the conditions need and a phone has not got."""
-    fixed = conditions.clocks == "fixed_performance"
-    wanted = {
-        "am": conditions.background_stopped,
-        "cmd": conditions.airplane_mode or fixed,
-        "settings": conditions.screen_dimmed or conditions.sync_off or conditions.bluetooth_off,
-        "svc": conditions.bluetooth_off,
-    }
-    return tuple(tool for tool in device.facts.tools_missing if wanted.get(tool))
+    wanted = {tool for each in conditions.needs() for tool in each.tools}
+    return tuple(tool for tool in device.facts.tools_missing if tool in wanted)
 
 
 def unmet(conditions: Conditions, device: Device) -> WaitReason | None:

@@ -257,7 +257,7 @@ def test_a_hostile_host_stops_nobody_else_and_gets_no_phone_of_theirs(
                 break
         else:
             pytest.fail(str(ledger.counts(experiment_id)))
-        acts.remove_host(site(farm.settings, ledger, redis), ME, "evil", force=True)
+        acts.hosts.remove_host(site(farm.settings, ledger, redis), ME, "evil", force=True)
         ledger.standing.admit_host("evil", hashlib.sha256(secret_of(farm, "evil")).hexdigest())
     assert [key for key in redis.keys("*evil*") if not key.startswith("_kombu")] == []
     assert not any("evil" in names for names in (redis.smembers(keys.SENDERS), redis.zrange(keys.HOSTS, 0, -1)))

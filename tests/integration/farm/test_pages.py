@@ -293,8 +293,13 @@ def test_who_shows_the_token_may_act(pages: Farm, browser: Page) -> None:
     browser.get_by_role("button", name="Cancel this job").click()
     assert "cancelled 1 job" in browser.locator(".said").inner_text()
     assert pages.ledger.listed.job(pages.hostile.job_id).state == "cancelled"
+    for button, state in (("Drain", "drained"), ("Resume", "ready")):
+        browser.goto(f"{pages.url}/hosts")
+        browser.get_by_role("button", name=button).click()
+        assert f" is {state}" in browser.locator(".said").inner_text()
+    assert [row.act for row in pages.ledger.audit.newest(2)] == ["resume host", "drain host"]
     browser.get_by_role("button", name="Sign out").click()
-    assert browser.get_by_role("link", name="Sign in").is_visible()
+    browser.get_by_role("link", name="Sign in").wait_for()
 
 
 def signed_in(browser: Page, pages: Farm) -> None:

@@ -167,6 +167,7 @@ def test_results_have_the_figures_of_the_report(farm: Farm, samples: Samples) ->
 def _figures_are_those_of_the_report(samples: Samples, summary: Summary, labels: dict[str, str]) -> None:
     """What is not resolved has no sample."""
     assert any(told.value is not None for told in told_of(summary))
+    assert "cpu time" in summary.others
     for told in told_of(summary):
         quantity, of = QUANTITIES[told.metric], {**labels, **told.labels}
         if told.value is not None:

@@ -99,7 +99,7 @@ def test_what_runs_on_a_held_device_is_finished(farm: Settings, redis: Redis, le
     scheduler = Scheduler(farm, ledger, redis)
     scheduler.tick()
     host.claim()
-    done = acts.hold(site(farm, ledger, redis), by("anna"), ["A"])
+    done = acts.devices.hold(site(farm, ledger, redis), by("anna"), ["A"])
     assert [each.serial for each in done.running] == ["A"] and done.handed_back == []
     scheduler.tick()
     host.finish()
@@ -115,7 +115,7 @@ def test_what_is_handed_back_goes_elsewhere_and_pays_nothing(
     scheduler = Scheduler(farm, ledger, redis)
     (first,) = scheduler.tick().placed
     host.claim()
-    done = acts.hold(site(farm, ledger, redis), by("anna"), [first.serial], now=True)
+    done = acts.devices.hold(site(farm, ledger, redis), by("anna"), [first.serial], now=True)
     assert [each.serial for each in done.handed_back] == [first.serial] and done.running == []
     (second,) = scheduler.tick().placed
     assert {first.serial, second.serial} == {"A", "B"} and second.attempt == 2

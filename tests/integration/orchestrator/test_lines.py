@@ -215,13 +215,13 @@ def test_no_further_attempt_begins_on_a_held_device(
     placed(scheduler)
     ours = claimed(host)
     anna = site(farm, ledger, host.redis), by("anna")
-    acts.hold(*anna, ["A"])
+    acts.devices.hold(*anna, ["A"])
     scheduler.tick()
     assert go_on(host, ours, 1) == "recalled"
     ledger.standing.end_hold("A")
     scheduler.tick()
     assert go_on(host, ours, 1) == "held"
-    acts.hold(*anna, ["A"], now=True)
+    acts.devices.hold(*anna, ["A"], now=True)
     assert go_on(host, ours, 2) == "ended" and {row.cause for row in ledger.jobs("e-1")} == {"device_held"}
 
 

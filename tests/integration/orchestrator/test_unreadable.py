@@ -300,7 +300,7 @@ def test_any_column_of_any_row_costs_that_row_alone(
     scheduler.tick()
     ledger.standing.say_of_host("other", HostState.DRAINING)
     ledger.standing.hold(["C"], "me")
-    acts.release(site(farm, ledger, redis), ME, "C")
+    acts.devices.release(site(farm, ledger, redis), ME, "C")
     ledger.standing.hold(["C"], "me")
     ledger.dead.set_aside(b"x", "why", host="lab", name="n")
     ledger.nights.begin("night-1", "suite", 1.0, b"{}")

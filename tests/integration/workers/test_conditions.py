@@ -84,6 +84,16 @@ def test_airplane_mode_is_read_back_and_put_back(phone: AdbConnection, tmp_path:
     assert said(phone, "cmd", "connectivity", "airplane-mode") == "disabled"
 
 
+def test_battery_saver_goes_off_and_comes_back(phone: AdbConnection, tmp_path: Path) -> None:
+    said(phone, "cmd", "power", "set-mode", "1")
+    assert possible(phone, tmp_path, battery_saver_off=True) == ("", None)
+    saved, proof = prepared(phone, tmp_path, battery_saver_off=True)
+    assert (proof.before, proof.held, proof.proven) == ("low_power=1", "off", True)
+    assert said(phone, "settings", "get", "global", "low_power") == "0"
+    assert saved.restore() == ("battery_saver", "awake")
+    assert said(phone, "settings", "get", "global", "low_power") == "1"
+
+
 def test_bluetooth_goes_off_and_comes_back(phone: AdbConnection, tmp_path: Path) -> None:
     assert possible(phone, tmp_path, bluetooth_off=True) == ("", None)
     saved, proof = prepared(phone, tmp_path, bluetooth_off=True)

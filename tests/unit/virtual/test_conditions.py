@@ -39,7 +39,9 @@ def test_a_phone_without_that_mode_says_so(sh: Sh, phone: Phone) -> None:
     assert phone.clocks.fixed is None
 
 
-def test_battery_saver_is_a_setting_too(sh: Sh) -> None:
+def test_battery_saver_is_a_setting_too(sh: Sh, phone: Phone) -> None:
+    assert sh("cmd power set-mode 1").err == "Unknown command: set-mode\n"
+    newer(phone)
     assert sh("cmd power set-mode 1; settings get global low_power").out == "1\n"
 
 

@@ -40,6 +40,7 @@ from workers.session.owner import claimant_of, owned
 LATER = {
     ("cmd", "connectivity+airplane-mode"): "the permission airplane_mode",
     ("cmd", "power+set-fixed-performance-mode-enabled"): "the permission fixed_performance",
+    ("cmd", "power+set-mode"): "the permission battery_saver",
     ("dumpsys", "thermalservice"): "facts that are not told",
     ("perfetto", ""): "refused before Android 10",
     ("perfetto", "--background"): "refused before Android 10",
@@ -188,7 +189,7 @@ def work(connection: InProcess, folder: Path) -> Path:
     for _ in range(2):
         put_files(connection, "agent", "ab" * 32, {"file": file}, mode=0o755)
     read_state(connection, "phone")
-    probe_permissions(connection, probe_nodes(connection))
+    probe_permissions(connection)
     who_killed(connection, 1)
     with owned(connection, claimant_of(folder, "h")):  # type: ignore[arg-type]
         for setting in SETTINGS.values():
@@ -214,8 +215,9 @@ def test_a_phone_of_each_release_can_do_all_that_it_is_asked(
     nodes = {node.path.rpartition("/")[2]: node for node in probe_nodes(connection)}
     assert {node.error for node in nodes.values()} <= {"", "Permission denied"}
     assert int(nodes["capacity"].value) > 0, "a node is read, not the refusal of an option"
-    allowed = probe_permissions(connection, ())
-    assert (allowed["airplane_mode"], allowed["bluetooth"]) == (sdk >= 30, sdk >= 26)
+    allowed = probe_permissions(connection)
+    for name, first in {"airplane_mode": 30, "battery_saver": 28, "bluetooth": 26}.items():
+        assert allowed[name] == (sdk >= first)
 
 
 @pytest.mark.parametrize("status", [126, 127])

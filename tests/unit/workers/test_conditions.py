@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.model.device import DeviceState, Health
 from orchestrator.model.errors import ConditionNotMet, Unsupported
-from orchestrator.model.experiment import Conditions
+from orchestrator.model.experiment import NEEDS, Conditions
 from workers.connection.adb import AdbConnection, AdbServer
 from workers.session.conditions import SETTINGS
 from workers.session.conditions.affinity import cores_for
@@ -20,6 +20,7 @@ from workers.session.conditions.background import BackgroundStopped
 from workers.session.conditions.bluetooth import BluetoothOff
 from workers.session.conditions.fixed_performance import FixedPerformance
 from workers.session.conditions.locked_clocks import LockedClocks
+from workers.session.conditions.screen import ScreenDimmed
 from workers.session.conditions.sync import SyncOff
 from workers.session.preconditions import affinity_proof, check_gates, proofs_of
 
@@ -309,3 +310,22 @@ def test_background_processes_are_counted_where_the_phone_lists_them() -> None:
     assert old == ("", False)
     with pytest.raises(Unsupported, match="cannot be ended"):
         BackgroundStopped().prepare(ScriptedPhone({"am kill-all": (1, "Security exception")}))
+
+
+def test_a_phone_whose_shell_may_not_write_settings_is_refused_at_once() -> None:
+    """Waiting does not help it: it is no condition that is not met now."""
+    get, put = "settings get system screen_brightness", "settings put system screen_brightness 128"
+    with pytest.raises(Unsupported, match="cannot write its settings"):
+        ScreenDimmed().check(ScriptedPhone({get: "128\n", put: (255, "SecurityException")}))
+    phone = ScriptedPhone({get: "128\n", put: ""})
+    ScreenDimmed().check(phone)
+    assert phone.asked == [get, put], "it stays as it is"
+
+
+def test_each_need_of_a_condition_is_what_its_setting_finds_out() -> None:
+    """What placement asks a profile for is what enrolment writes into it, whatever conditions there will be."""
+    assert {need.permission for _, need in NEEDS} >= {each.permission for each in SETTINGS.values()}
+    for field, need in NEEDS:
+        wanted = Conditions.model_validate({field: need.when})
+        assert need in wanted.needs() and need not in Conditions().needs()
+        assert need.permission in {each.permission for each in SETTINGS.values() if each.wanted(wanted)}

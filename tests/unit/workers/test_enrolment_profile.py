@@ -122,4 +122,4 @@ def test_root_is_found_in_whatever_way_the_phone_gives_it(way: tuple[str, ...] |
             given = argv[-1] == "id -u" and tuple(argv[:-1]) == way
             return ShellResult(0, b"0\n", b"") if given else ShellResult(1, b"", b"")
 
-    assert probe_permissions(Rooted(), ())["root"] is (way is not None)  # type: ignore[arg-type]
+    assert probe_permissions(Rooted())["root"] is (way is not None)  # type: ignore[arg-type]

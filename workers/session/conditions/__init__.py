@@ -8,6 +8,7 @@ from .awake import Awake
 from .background import BackgroundStopped
 from .base import Gate, Held, Setting
 from .battery import BatteryCharge
+from .battery_saver import BatterySaverOff
 from .bluetooth import BluetoothOff
 from .discharging import Discharging
 from .fixed_performance import FixedPerformance
@@ -33,6 +34,7 @@ SETTINGS: dict[str, Setting] = {
     "awake": Awake(),
     "screen": ScreenDimmed(),
     "sync": SyncOff(),
+    "battery_saver": BatterySaverOff(),
     "bluetooth": BluetoothOff(),
     "airplane_mode": AirplaneMode(),
     "background": BackgroundStopped(),

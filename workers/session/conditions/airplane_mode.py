@@ -17,6 +17,8 @@ from .base import Held
 
 
 class AirplaneMode:
+    permission = "airplane_mode"
+
     def wanted(self, conditions: Conditions) -> str:
         return "enabled" if conditions.airplane_mode else ""
 

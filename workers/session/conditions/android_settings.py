@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from workers.connection.base import DeviceConnection, ShellResult
 from workers.devices.tools import check_ran
 
@@ -15,6 +17,14 @@ def read_setting(connection: DeviceConnection, space: str, name: str) -> str:
     answer = connection.shell(command := reading(space, name))
     check_ran(connection, command, answer)
     return told(answer)
+
+
+def followed(connection: DeviceConnection, setting: tuple[str, str], wanted: str, within_s: float) -> str:
+    """Return a setting that follows a service: as soon as it is the wanted one, or what it is after so long."""
+    end = time.monotonic() + within_s
+    while (found := read_setting(connection, *setting)) != wanted and time.monotonic() < end:
+        time.sleep(0.2)
+    return found
 
 
 def write_setting(connection: DeviceConnection, space: str, name: str, value: str) -> None:

@@ -32,6 +32,8 @@ WAKE_S = 5.0
 
 
 class Awake:
+    permission = ""
+
     def wanted(self, conditions: Conditions) -> str:  # noqa: ARG002 (every session)
         return "awake, no time-out"
 

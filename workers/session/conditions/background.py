@@ -12,6 +12,8 @@ from .base import Held
 
 
 class BackgroundStopped:
+    permission = ""
+
     def wanted(self, conditions: Conditions) -> str:
         return "ended" if conditions.background_stopped else ""
 

@@ -43,6 +43,9 @@ class Held(NamedTuple):
 class Setting(Protocol):
     """Something of the phone that can be switched."""
 
+    permission: str
+    """The right of the shell that `check` finds out, as the device's profile names it; empty: none."""
+
     def wanted(self, conditions: Conditions) -> str:
         """Return what is wanted, for people; empty: nothing."""
         ...

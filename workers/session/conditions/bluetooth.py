@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from orchestrator.model.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.connection.base import DeviceConnection
 
-from .android_settings import read_setting
+from .android_settings import followed, read_setting
 from .base import Held
 
 SETTING = ("global", "bluetooth_on")
@@ -23,6 +22,8 @@ SWITCH_S = 5.0
 
 
 class BluetoothOff:
+    permission = "bluetooth"
+
     def wanted(self, conditions: Conditions) -> str:
         return "off" if conditions.bluetooth_off else ""
 
@@ -59,10 +60,7 @@ def _switch(connection: DeviceConnection, verb: str, wanted: str) -> None:
     if result.code != 0:
         said = (result.stderr or result.stdout).decode(errors="replace").strip()[:200]
         raise _unsupported(connection, said or f"`svc bluetooth {verb}` ends with status {result.code}")
-    end = time.monotonic() + SWITCH_S
-    while (found := read_setting(connection, *SETTING)) != wanted and time.monotonic() < end:
-        time.sleep(0.2)
-    if found != wanted:
+    if (found := followed(connection, SETTING, wanted, SWITCH_S)) != wanted:
         raise ConditionNotMet(
             f"`svc bluetooth {verb}` was accepted, but bluetooth_on reads {found!r}",
             device=connection.serial,

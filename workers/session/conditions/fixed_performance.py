@@ -17,6 +17,8 @@ VERB = "set-fixed-performance-mode-enabled"
 
 
 class FixedPerformance:
+    permission = "fixed_performance"
+
     def wanted(self, conditions: Conditions) -> str:
         return "on" if conditions.clocks == "fixed_performance" else ""
 

@@ -18,6 +18,8 @@ WHAT = "locking the clocks"
 
 
 class LockedClocks:
+    permission = "lock_clocks"
+
     def wanted(self, conditions: Conditions) -> str:
         return "locked at the highest" if conditions.clocks == "locked" else ""
 

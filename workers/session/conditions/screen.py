@@ -8,22 +8,25 @@ from orchestrator.model.errors import ConditionNotMet, Unsupported
 from orchestrator.model.experiment import Conditions
 from workers.connection.base import DeviceConnection
 
-from .android_settings import read_setting, write_setting
+from .android_settings import read_setting, write_setting, writing
 from .base import Held
 
 DIMMED = {"screen_brightness_mode": "0", "screen_brightness": "1"}
 
 
 class ScreenDimmed:
+    permission = "write_settings"
+
     def wanted(self, conditions: Conditions) -> str:
         return "lowest brightness" if conditions.screen_dimmed else ""
 
     def check(self, connection: DeviceConnection) -> None:
-        if not read_setting(connection, "system", "screen_brightness"):
+        value = read_setting(connection, "system", "screen_brightness")  # written as it is
+        if not value or any(connection.shell(each).code for each in writing("system", "screen_brightness", value)):
             raise Unsupported(
-                "the shell cannot read its settings",
+                f"the shell cannot {'write' if value else 'read'} its settings",
                 device=connection.serial,
-                remedy="leave out conditions.screen_dimmed",
+                remedy="allow it in the developer options, or leave out conditions.screen_dimmed",
             )
 
     def save(self, connection: DeviceConnection) -> dict[str, str]:

@@ -22,6 +22,8 @@ _MANAGER = re.compile(r"^\s*auto sync:((?: *u\d+=(?:true|false))+)", re.MULTILIN
 
 
 class SyncOff:
+    permission = ""
+
     def wanted(self, conditions: Conditions) -> str:
         return "off" if conditions.sync_off else ""
 

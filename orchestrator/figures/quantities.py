@@ -1,0 +1,82 @@
+"""The quantities of a result: each is declared here once, with its name, its unit, and where it comes from.
+
+Tables, pages, JSON, notebooks, comparisons and Prometheus take them from here, so that one quantity is one number under
+one name everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from orchestrator.model.record import Record
+
+POWER_LABELS = ("power_source", "scope", "meter", "gain")
+
+
+class Quantity(NamedTuple):
+    """One thing that is told of results."""
+
+    unit: str
+    family: str
+    """The family's name for Prometheus, in base units."""
+    base: float = 1.0
+    """One unit in the base unit."""
+    help: str = ""
+    has_interval: bool = True
+    """True if it is told with its interval, and so may not be resolved."""
+    labels: tuple[str, ...] = ()
+    """Labels of Prometheus that tell its figures apart."""
+    margin: float | None = None
+    """Sides of a comparison that differ by less are the same: a share; None: it is not compared."""
+    between: float = 0.0
+    """Standard deviation, a share, that one phone is assumed to have between nights, for sides with too few nights
+    to measure it."""
+    more_is_worse: bool = True
+    of: Callable[[Record], float | None] | None = None
+    """Its value in a block, of one that needs no figures of its own: its median over blocks is told."""
+
+
+def _cpu_ms(record: Record) -> float | None:
+    spent_ns = sum(phase.cpu_ns or 0 for phase in record.phases if phase.phase == "load")
+    inferences = sum(sample.inferences for sample in record.samples if sample.phase == "timed")
+    return spent_ns / 1e6 / inferences if spent_ns and inferences else None
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "latency": Quantity(
+        "ms", "farm_results_latency_seconds", 1e-3, "Latency of one inference, or time of an epoch of a training.",
+        margin=0.02, between=0.005,
+    ),
+    "first result": Quantity(
+        "ms", "farm_results_first_result_seconds", 1e-3, "From a fresh process to its first result, of cold starts."
+    ),
+    "throughput": Quantity(
+        "1/s", "farm_results_throughput_frames_per_second", 1.0, "Frames per second of streams.",
+        margin=0.02, between=0.005, more_is_worse=False,
+    ),
+    "setup": Quantity(
+        "ms", "farm_results_setup_seconds", 1e-3,
+        "From a fresh process to its first inference, by state: cold, warm, cached, none.", has_interval=False,
+        labels=("state",), margin=0.10, between=0.02,
+    ),
+    "memory": Quantity(
+        "B", "farm_results_memory_bytes", 1.0,
+        "Memory: `device` is the agent's own allocations, `process` its VmHWM, `pss` its Pss.", has_interval=False,
+        labels=("kind",), margin=0.01,
+    ),
+    "energy": Quantity(
+        "J", "farm_results_energy_per_inference_joules", 1.0,
+        "Energy of one inference by each source of power; net of the idle power, or gross.",
+        labels=(*POWER_LABELS, "basis"), margin=0.03, between=0.01,
+    ),
+    "power": Quantity(
+        "W", "farm_results_power_watts", 1.0,
+        "Mean power by each source of power: under load, and idle before and after it.",
+        labels=(*POWER_LABELS, "phase"),
+    ),
+    "cpu time": Quantity(
+        "ms", "farm_results_cpu_time_seconds", 1e-3,
+        "Processor time of the agent for one inference, with writing its inputs.", has_interval=False, of=_cpu_ms,
+    ),
+}  # fmt: skip
