@@ -20,7 +20,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | concat | x... | axis (>= 0) |
 | add, mul | a, b (same shape, or b a constant that broadcasts to a's) | activation |
 | affine | x (N,C,..), scale (C), shift (C) | activation (batch normalisation that could not be folded) |
-| instance_norm | x, scale (C), shift (C) | epsilon, activation |
+| instance_norm | x, scale (C), shift (C) | epsilon, activation, groups of channels (absent: each is one) |
 | softmax | x | axis (>= 0) |
 | lrn | x | size, alpha, beta, bias |
 | reshape | x -> attribute shape (row-major, no data moved) | shape |

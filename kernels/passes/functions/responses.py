@@ -31,7 +31,7 @@ def _response(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Node | N
     if expression_of(node) != ("div", "a", "b") or len(graph.shapes[node.output]) != 4:
         return None
     x, divisor = node.inputs
-    expression, pool = statistic_of(graph, divisor, writers, of="average_pool") or ("", None)
+    expression, pool = statistic_of(graph, divisor, writers, of=("average_pool",)) or ("", None)
     power = power_of(with_operands(expression, {"a": "a"})) if pool is not None else None
     if pool is None or power is None or power.exponent <= 0 or power.floor or power.epsilon <= 0:
         return None

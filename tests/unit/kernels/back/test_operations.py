@@ -209,6 +209,9 @@ CASES: dict[str, Case] = {
     "instance_norm": lambda b: b.node(
         "instance_norm", [b.input(2, 6, 5, 7), b.constant(6), b.constant(6)], (2, 6, 5, 7), epsilon=1e-5
     ),
+    "group_norm": lambda b: b.node(
+        "instance_norm", [b.input(2, 6, 70, 90), b.constant(6), b.constant(6)], (2, 6, 70, 90), epsilon=1e-5, groups=2
+    ),
     "instance_norm_chunks": lambda b: b.node(
         "instance_norm",
         [b.input(1, 5, 97, 91), b.constant(5), b.constant(5)],
