@@ -40,7 +40,7 @@ def plain(context: GpuContext, tensor: str) -> str:
     """Return the tensor as a row-major buffer of the plan's data type, or of whole numbers."""
     if not context.half or context.is_whole(tensor):
         return single(context, tensor)
-    value = context.values.setdefault(tensor, Value())
+    value = context.values.of(tensor)
     if value.plain is None and tensor in context.graph.constants:  # rounded here, not in every inference
         value.plain = _constant(context, tensor, "f16")
     if value.plain is None:
@@ -61,7 +61,7 @@ def as_kept(context: GpuContext, tensor: str) -> str:
 
 def single(context: GpuContext, tensor: str) -> str:
     """Return the tensor as a row-major buffer of fp32, or of whole numbers."""
-    value = context.values.setdefault(tensor, Value())
+    value = context.values.of(tensor)
     if value.single is None and tensor in context.graph.constants:
         value.single = _constant(context, tensor, "f32")
         value.plain = value.single if context.is_whole(tensor) else value.plain
@@ -92,7 +92,7 @@ def write_single(context: GpuContext, tensor: str, target: str) -> str:
 
 
 def _value(context: GpuContext, tensor: str) -> Value:
-    value = context.values.setdefault(tensor, Value())
+    value = context.values.of(tensor)
     if value == Value():
         value.single = _constant(context, tensor, "f32")
     return value
