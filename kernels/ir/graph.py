@@ -45,6 +45,7 @@ A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not rep
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,5 +95,14 @@ class Graph:
         """The node that writes a tensor; None for inputs and constants."""
         return next((node for node in self.nodes if tensor in node.outputs), None)
 
+    @cached_property
+    def readers(self) -> dict[str, list[Node]]:
+        """Tensor -> the nodes that read it, each once. A graph that was asked is not changed any more."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found.setdefault(name, []).append(node)
+        return found
+
     def consumers(self, tensor: str) -> list[Node]:
-        return [node for node in self.nodes if tensor in node.inputs]
+        return self.readers.get(tensor, [])

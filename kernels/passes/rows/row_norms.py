@@ -19,7 +19,7 @@ import numpy as np
 
 from kernels.ir.expressions import Expression, operands_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.links import producers, readers
+from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import expression_of
 from kernels.passes.prune import prune
@@ -93,7 +93,7 @@ class _Norms:
 
     def __init__(self, graph: Graph, multiple: int) -> None:
         self._graph, self._multiple = graph, multiple
-        self._writers, self._readers = producers(graph), readers(graph)
+        self._writers, self._readers = producers(graph), graph.readers
         self._found: dict[str, list[Node]] = {}
         self._constants: dict[str, Array] = {}
         self._shapes: dict[str, Shape] = {}

@@ -21,11 +21,7 @@
             sum += part;
         }
         partial[me] = sum;
-        BARRIER;
-        for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-            if (me < half_way) partial[me] += partial[me + half_way];
-            BARRIER;
-        }
+        INCLUDE summed
         sum = partial[0];
         BARRIER;
         if (turn == 0) mean = sum;

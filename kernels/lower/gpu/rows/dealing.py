@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
-from kernels.ir.dense_readers import dense_readers
 from kernels.ir.graph import Node
+from kernels.ir.links import dense_readers
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.values import View
@@ -21,7 +21,7 @@ _MATRIX = 16
 def is_read_dealt(context: GpuContext, writer: Node) -> bool:
     """Return whether all that reads a node's rows are products that want them so."""
     graph = context.graph
-    readers = dense_readers(graph, writer.output, graph.consumers) if context.half else None
+    readers = dense_readers(graph, writer.output) if context.half else None
     return bool(readers) and all(_reads_dealt(context, node) for node in readers or ())
 
 
