@@ -34,6 +34,7 @@ from .moves.spreads import drop_spreads
 from .moves.transposes import fold_transposes, sink
 from .order import order
 from .patches import patches
+from .rewrite import once
 from .rows import (
     ATTENTION_LOCAL_BYTES,
     MOST_DEEP,
@@ -55,6 +56,8 @@ ENDINGS, PATCHES, HALVES = "endings", "patches", "halves"
 where nobody asks how convolutions are computed. Halves: matrix units may compute attention, but no more than its
 products."""
 _NARROW = 32
+_STATISTICS = ("reduce", "global_average_pool", "map", "add", "mul")
+"""Operations of which exporters write the same again, for a mean and for the variance about it."""
 
 
 def _extended(fuse: AbstractSet[str]) -> int:
@@ -72,7 +75,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     ),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),  # an unread node must not count as a reader
     lambda graph, _: differences(
-        sums_of_squares(drop_spreads(responses(graph)))
+        sums_of_squares(once(drop_spreads(responses(graph)), _STATISTICS))
     ),  # as attention and normalisations of rows have them
     lambda graph, fuse: fuse_attention(graph, extended=_extended(fuse)) if "rows" in fuse else graph,
     lambda graph, fuse: product_factors(graph) if "elementwise" in fuse else graph,
