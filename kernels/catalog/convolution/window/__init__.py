@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.convolution.kernel_parts import BOUNDS, ENDING, OPERANDS, VIEWS, WINDOW
+from kernels.catalog.convolution.kernel_parts import WINDOW, layer_kernel
 from kernels.catalog.convolution.output_tile import OutputTile
 from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile, register_tiles
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.options import Limits, Options
-from kernels.source.kernel import Kernel
 from kernels.source.tile import derived
 
 
@@ -29,14 +28,8 @@ class WindowTile(OutputTile):
 
 
 _INTS = tuple(name for name in WINDOW if name not in ("kw", "sw"))
-KERNEL = Kernel(
-    "conv_window",
-    Path(__file__).with_name("kernel.c"),
-    OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", *GROUPS, *_INTS, "dh", *ENDING),
-    BOUNDS,
-    WindowTile,
-    computes_in_half=True,
+KERNEL = layer_kernel(
+    "conv_window", Path(__file__).with_name("kernel.c"), ("in_stacks", "out_stacks", *GROUPS, *_INTS, "dh"), WindowTile
 )
 
 
