@@ -8,8 +8,7 @@ from dataclasses import replace
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
 
-from .prune import prune
-from .rewrite import rebuilt, renamed
+from .rewrite import prune, rebuilt, renamed
 
 
 def eliminate_identities(graph: Graph) -> Graph:

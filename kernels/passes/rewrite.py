@@ -34,6 +34,17 @@ def renamed(node: Node, names: Mapping[str, str]) -> Node:
     return replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
 
 
+def prune(graph: Graph) -> Graph:
+    """Keep the nodes that an output depends on; inputs stay, so that the ports do not change."""
+    needed = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if needed.intersection(node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    return rebuilt(graph, kept[::-1])
+
+
 def once(graph: Graph, ops: Collection[str]) -> Graph:
     """Nodes of these operations that compute the same become one."""
     names: dict[str, str] = {}

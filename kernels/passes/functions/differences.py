@@ -13,8 +13,7 @@ from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import expression_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 from kernels.passes.rows.roots import mean_over, statistic_of
 
 from .sums_of_squares import squared_of

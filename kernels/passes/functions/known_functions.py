@@ -16,8 +16,7 @@ from kernels.ir.links import producers
 from kernels.ir.programs import in_floats
 from kernels.lower.activation import AT_END
 from kernels.passes.fuse_maps import expression_of, number_of, size_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 
 from .canonical import canonical, clipped, exact, leaking
 

@@ -9,8 +9,7 @@ import numpy as np
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 from kernels.passes.rows.strided_looks import multiplied
 
 

@@ -14,8 +14,7 @@ from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
 from kernels.passes.fuse_maps import expression_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 from kernels.passes.rows.roots import power_of, statistic_of
 
 from .sums_of_squares import squared_of

@@ -12,8 +12,7 @@ from kernels.ir.expressions import with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.passes.fuse_maps import expression_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 
 
 def sums_of_squares(graph: Graph) -> Graph:

@@ -15,8 +15,7 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, once, rebuilt
+from kernels.passes.rewrite import fresh, once, prune, rebuilt
 
 _ELEMENTWISE = {*ACTIVATIONS, "add", "mul", "map"}
 _KEPT = 0.5

@@ -22,8 +22,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import expression_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .roots import Axes, distance_of, inverse_root
 from .unfolded_norms import is_of_row, unfolded
