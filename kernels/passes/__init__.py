@@ -16,13 +16,12 @@ from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_r
 from .channels.split_channels import split_channels
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
-from .functions.differences import differences
 from .functions.end_layers import end_layers
 from .functions.fuse_activations import fuse_activations
 from .functions.known_functions import known_functions
 from .functions.product_factors import product_factors
 from .functions.responses import responses
-from .functions.sums_of_squares import sums_of_squares
+from .functions.sums_of_squares import differences, sums_of_squares
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
