@@ -6,7 +6,7 @@ from kernels.ir.graph import Graph
 from kernels.passes.fold_affine import fold_affine
 from kernels.passes.functions.fuse_activations import fuse_activations
 from kernels.passes.identities import eliminate_identities
-from kernels.passes.prune import prune
+from kernels.passes.rewrite import prune
 
 
 def simplified(graph: Graph) -> Graph:

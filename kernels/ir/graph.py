@@ -20,7 +20,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | concat | x... | axis (>= 0) |
 | add, mul | a, b (same shape, or b a constant that broadcasts to a's) | activation |
 | affine | x (N,C,..), scale (C), shift (C) | activation (batch normalisation that could not be folded) |
-| instance_norm | x, scale (C), shift (C) | epsilon, activation |
+| instance_norm | x, scale (C), shift (C) | epsilon, activation, groups of channels (absent: each is one) |
 | softmax | x | axis (>= 0) |
 | lrn | x | size, alpha, beta, bias |
 | reshape | x -> attribute shape (row-major, no data moved) | shape |
@@ -45,6 +45,7 @@ A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not rep
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,5 +95,14 @@ class Graph:
         """The node that writes a tensor; None for inputs and constants."""
         return next((node for node in self.nodes if tensor in node.outputs), None)
 
+    @cached_property
+    def readers(self) -> dict[str, list[Node]]:
+        """Tensor -> the nodes that read it, each once. A graph that was asked is not changed any more."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(node.inputs):
+                found.setdefault(name, []).append(node)
+        return found
+
     def consumers(self, tensor: str) -> list[Node]:
-        return [node for node in self.nodes if tensor in node.inputs]
+        return self.readers.get(tensor, [])

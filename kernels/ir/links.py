@@ -17,10 +17,18 @@ def producers(graph: Graph) -> dict[str, Node]:
     return {output: node for node in graph.nodes for output in node.outputs}
 
 
-def readers(graph: Graph) -> dict[str, list[Node]]:
-    """Tensor -> the nodes that read it, each once."""
-    found: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        for name in dict.fromkeys(node.inputs):
-            found.setdefault(name, []).append(node)
-    return found
+def dense_readers(graph: Graph, name: str) -> list[Node] | None:
+    """Return the dense layers that read a tensor's rows, which its writer may leave in any order then, through reshapes
+    that keep the last axis; None where something else reads them."""
+    found: list[Node] = []
+    for reader in graph.consumers(name):
+        if reader.op == "reshape" and graph.shapes[reader.output][-1:] == graph.shapes[name][-1:]:
+            behind = dense_readers(graph, reader.output)
+            if behind is None:
+                return None
+            found += behind
+        elif reader.op == "dense" and reader.inputs.count(name) == 1 and reader.inputs[0] == name:
+            found.append(reader)
+        else:
+            return None
+    return None if name in graph.outputs else found

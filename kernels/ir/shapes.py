@@ -240,6 +240,9 @@ def _resize(shapes: list[Shape], a: Attributes) -> Shape:
 def _instance_norm(shapes: list[Shape], a: Attributes) -> Shape:
     if not 0 <= a["epsilon"] < inf:
         raise ModelError(f"epsilon is {a['epsilon']}; expected a finite number from 0 on")
+    groups, channels = a.get("groups", 1), shapes[0][1]
+    if groups < 1 or channels % groups:
+        raise ModelError(f"{groups} groups do not divide {channels} channels")
     return shapes[0]
 
 

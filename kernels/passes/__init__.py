@@ -21,7 +21,7 @@ from .functions.fuse_activations import fuse_activations
 from .functions.known_functions import known_functions
 from .functions.product_factors import product_factors
 from .functions.responses import responses
-from .functions.sums_of_squares import sums_of_squares
+from .functions.sums_of_squares import differences, sums_of_squares
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
@@ -33,7 +33,7 @@ from .moves.spreads import drop_spreads
 from .moves.transposes import fold_transposes, sink
 from .order import order
 from .patches import patches
-from .prune import prune
+from .rewrite import once
 from .rows import (
     ATTENTION_LOCAL_BYTES,
     MOST_DEEP,
@@ -55,6 +55,8 @@ ENDINGS, PATCHES, HALVES = "endings", "patches", "halves"
 where nobody asks how convolutions are computed. Halves: matrix units may compute attention, but no more than its
 products."""
 _NARROW = 32
+_STATISTICS = ("reduce", "global_average_pool", "map", "add", "mul")
+"""Operations of which exporters write the same again, for a mean and for the variance about it."""
 
 
 def _extended(fuse: AbstractSet[str]) -> int:
@@ -63,7 +65,6 @@ def _extended(fuse: AbstractSet[str]) -> int:
 
 
 PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
-    lambda graph, _: prune(graph),  # nobody reads it: do not work on it
     lambda graph, _: eliminate_identities(graph),  # so that neighbours see each other
     lambda graph, _: nest_concats(graph),  # one that joins the same again becomes an identity
     lambda graph, fuse: patches_of_rows(graph) if PATCHES in fuse else graph,
@@ -71,10 +72,9 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, _: fold_transposes(
         early_turns(late_turns(compose_takes(graph)))
     ),  # may leave identities, reshapes and unread nodes
-    lambda graph, _: eliminate_identities(graph),
-    lambda graph, _: prune(graph),  # an unread node must not count as a reader
-    lambda graph, _: sums_of_squares(
-        drop_spreads(responses(graph))
+    lambda graph, _: eliminate_identities(graph),  # an unread node must not count as a reader
+    lambda graph, _: differences(
+        sums_of_squares(once(drop_spreads(responses(graph)), _STATISTICS))
     ),  # as attention and normalisations of rows have them
     lambda graph, fuse: fuse_attention(graph, extended=_extended(fuse)) if "rows" in fuse else graph,
     lambda graph, fuse: product_factors(graph) if "elementwise" in fuse else graph,
@@ -83,7 +83,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, fuse: eliminate_identities(known_functions(graph)) if "elementwise" in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
-    lambda graph, fuse: fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse),
+    lambda graph, fuse: eliminate_identities(fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse)),
     lambda graph, fuse: fuse_activations(sink(graph)) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
@@ -122,7 +122,7 @@ def prepare(
         fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
         fuse |= {HALVES} if options.half else set()
     if options.backend == "cpu" and int8_layers:
-        graph = quantized_inputs(eliminate_identities(prune(graph)), options)
+        graph = quantized_inputs(eliminate_identities(graph), options)
     if any(map(rounds_input, graph.nodes)):
         graph = rounded_outputs(optimise(graph, fuse=fuse - {"elementwise"}), options)
         graph = fuse_maps(graph) if "elementwise" in fuse else graph
@@ -140,7 +140,7 @@ def prepare(
 
 def _prepare_int8(graph: Graph, options: Options) -> Graph:
     """Roundings become the layers' own before maps take them. No layer is divided: a part would have its own range."""
-    graph = quantized_inputs(eliminate_identities(prune(graph)), options)
+    graph = quantized_inputs(eliminate_identities(graph), options)
     graph = optimise(graph, fuse=options.fusions - {"elementwise", "rows"})
     graph = rounded_outputs(graph, options)
     graph = fuse_maps(graph) if "elementwise" in options.fusions else graph

@@ -14,11 +14,11 @@ from kernels.ir.links import producers, use_counts
 from .rewrite import fresh, rebuilt
 
 Vector = npt.NDArray[np.float64]
-LAYERS = ("conv", "dense", "affine")
+LAYERS = ("conv", "dense", "affine", "instance_norm")
 
 
 def fold_affine(graph: Graph, *, bias: bool = True, scale: bool = True) -> Graph:
-    """Fold into a conv, dense or affine node that has no other reader and no activation; else it stays.
+    """Fold into one of LAYERS that has no other reader and no activation; else it stays.
 
     `bias`: constants that are added; `scale`: constant factors, and batch normalisation.
     """
@@ -30,8 +30,8 @@ def fold_affine(graph: Graph, *, bias: bool = True, scale: bool = True) -> Graph
         last = writers.get(node.inputs[0]) if asked.get(node.op) else None
         if last is None or counts[last.output] != 1:
             continue
-        shaped = _shaped_rows(graph, last, node, writers)
-        layer, axis = (shaped, -1) if shaped else (last, 1)
+        shaped, axis = _behind_reshape(graph, last, node, writers)
+        layer = shaped or last
         factors = _scale_and_shift(graph, node, axis)
         if factors is None or not _can_take(layer) or counts[layer.output] != 1:
             continue
@@ -44,12 +44,15 @@ def fold_affine(graph: Graph, *, bias: bool = True, scale: bool = True) -> Graph
     return rebuilt(work, [node for node in nodes if node is not None])
 
 
-def _shaped_rows(graph: Graph, shaped: Node, reader: Node, writers: Mapping[str, Node]) -> Node | None:
-    """The dense layer whose rows a reshape only counts in another way, as imported products of any rank have it."""
-    layer = writers.get(shaped.inputs[0]) if shaped.op == "reshape" else None
-    if layer is None or layer.op != "dense" or graph.shapes[reader.output] != graph.shapes[shaped.output]:
-        return None
-    return layer if graph.shapes[shaped.output][-1:] == graph.shapes[layer.output][-1:] else None
+def _behind_reshape(graph: Graph, last: Node, reader: Node, writers: Mapping[str, Node]) -> tuple[Node | None, int]:
+    """The layer whose rows or pixels a reshape only counts in another way, and the axis of its channels behind it."""
+    layer = writers.get(last.inputs[0]) if last.op == "reshape" else None
+    if layer is None or graph.shapes[reader.output] != graph.shapes[last.output]:
+        return None, 1
+    before, behind = graph.shapes[layer.output], graph.shapes[last.output]
+    if before[:2] == behind[:2]:
+        return layer, 1
+    return (layer, -1) if layer.op == "dense" and before[-1:] == behind[-1:] else (None, 1)
 
 
 def _can_take(layer: Node) -> bool:
@@ -86,7 +89,7 @@ def _merged(work: Graph, layer: Node, node: Node, scale: Vector, shift: Vector) 
     """The layer with scale and shift in its constants, which take the place of those that an earlier fold made."""
     weight = work.constants[layer.inputs[1]].astype(np.float64)
     bias = work.constants[layer.inputs[2]].astype(np.float64) if len(layer.inputs) > 2 and layer.inputs[2] else 0.0
-    axis_of_channels = {"conv": (-1, 1, 1, 1), "dense": (1, -1), "affine": (-1,)}[layer.op]
+    axis_of_channels = {"conv": (-1, 1, 1, 1), "dense": (1, -1)}.get(layer.op, (-1,))
     new: dict[str, Array] = {
         fresh(work, f"{layer.inputs[1]}.folded"): (weight * scale.reshape(axis_of_channels)).astype(np.float32),
         fresh(work, f"{node.output}.bias"): (bias * scale + shift).astype(np.float32),

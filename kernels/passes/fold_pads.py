@@ -7,8 +7,7 @@ from dataclasses import replace
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 
-from .prune import prune
-from .rewrite import rebuilt
+from .rewrite import prune, rebuilt
 
 
 def fold_pads(graph: Graph, *, reflect: bool = True) -> Graph:

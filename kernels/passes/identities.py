@@ -8,12 +8,12 @@ from dataclasses import replace
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
 
-from .rewrite import rebuilt, renamed
+from .rewrite import prune, rebuilt, renamed
 
 
 def eliminate_identities(graph: Graph) -> Graph:
-    """Readers of an identity read its source. Outputs of the graph keep their names."""
-    return _bypass(_join_reshapes(graph))
+    """Readers of an identity read its source, and what nobody reads goes. Outputs of the graph keep their names."""
+    return _bypass(prune(_join_reshapes(graph)))
 
 
 def _is_identity(graph: Graph, node: Node) -> bool:

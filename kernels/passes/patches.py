@@ -11,8 +11,7 @@ from kernels.ir.links import use_counts
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
 
-from .prune import prune
-from .rewrite import fresh, rebuilt
+from .rewrite import fresh, prune, rebuilt
 
 
 def patches(graph: Graph) -> Graph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kernels.ir.graph import Array, Graph, Node
@@ -32,6 +32,34 @@ def rebuilt(
 def renamed(node: Node, names: Mapping[str, str]) -> Node:
     """The node reading other tensors."""
     return replace(node, inputs=tuple(names.get(name, name) for name in node.inputs))
+
+
+def prune(graph: Graph) -> Graph:
+    """Keep the nodes that an output depends on; inputs stay, so that the ports do not change."""
+    needed = set(graph.outputs)
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if needed.intersection(node.outputs):
+            kept.append(node)
+            needed.update(node.inputs)
+    return rebuilt(graph, kept[::-1])
+
+
+def once(graph: Graph, ops: Collection[str]) -> Graph:
+    """Nodes of these operations that compute the same become one."""
+    names: dict[str, str] = {}
+    seen: dict[tuple[object, ...], str] = {}
+    nodes: list[Node] = []
+    for each in graph.nodes:
+        node = renamed(each, names)
+        if node.op in ops and node.output not in graph.outputs:
+            key = (node.op, node.inputs, graph.types[node.output], repr(sorted(node.attributes.items())))
+            first = seen.setdefault(key, node.output)
+            if first != node.output:
+                names[node.output] = first
+                continue
+        nodes.append(node)
+    return rebuilt(graph, nodes) if names else graph
 
 
 def fresh(graph: Graph, base: str) -> str:

@@ -112,11 +112,12 @@ def _affine(node: Node, inputs: Inputs, __: Shape) -> AnyArray:
 
 
 def _instance_norm(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    """(x - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance over each image's own channel."""
+    """(x - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance over each image's own group."""
     x, scale, shift = inputs
-    centred = x - x.mean(axis=(2, 3), keepdims=True)
-    variance = (centred * centred).mean(axis=(2, 3), keepdims=True)
-    normalised = centred / np.sqrt(variance + x.dtype.type(node.attributes["epsilon"]))
+    rows = x.reshape(x.shape[0], node.attributes.get("groups", x.shape[1]), -1)
+    centred = rows - rows.mean(axis=2, keepdims=True)
+    variance = (centred * centred).mean(axis=2, keepdims=True)
+    normalised = (centred / np.sqrt(variance + x.dtype.type(node.attributes["epsilon"]))).reshape(x.shape)
     out: AnyArray = normalised * scale[:, None, None] + shift[:, None, None]
     return activate(out, node.attributes.get("activation"))
 

@@ -9,7 +9,7 @@ import numpy as np
 from kernels.errors import OptionError
 from kernels.ir.graph import Graph, Node
 from kernels.passes.functions.fuse_activations import fuse_activations
-from kernels.passes.prune import prune
+from kernels.passes.rewrite import prune
 
 from .options import Loss, TrainingOptions
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from kernels.source.kernel import Buffer, LocalArray, result, view
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
+from kernels.source.tile import Tile
 
 OPERANDS = (Buffer("src"), Buffer("weight"), Buffer("bias"), Buffer("residual"), result("dst"))
 VIEWS = (*view("src"), *view("dst"), *view("residual"))
@@ -16,3 +20,10 @@ TILES = (
     LocalArray("tile_weight", "LOCAL_WEIGHT", storage="computed"),
 )
 """Both operands of a `GroupTile`."""
+
+
+def layer_kernel(
+    name: str, body: Path, ints: Sequence[str], tile: type[Tile], arrays: tuple[LocalArray, ...] = ()
+) -> Kernel:
+    """Return a kernel that computes all of a layer, from stacks to stacks."""
+    return Kernel(name, body, OPERANDS, (*VIEWS, *ints, *ENDING), BOUNDS, tile, arrays, computes_in_half=True)

@@ -146,6 +146,14 @@ class Steps:
         value: float = 0.0,
     ) -> str:  # fmt: skip
         """See `kernels/ir/taking.py`; more axes than it may have are joined where that is possible."""
+        ends = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        in_order = all(n == 1 or stride == end for n, stride, end in zip(shape, strides, ends, strict=True))
+        if (
+            in_order
+            and prod(shape) == prod(self.shape(x))
+            and all(np.array_equal(places, np.arange(n)) for places, n in zip(tables, shape, strict=True))
+        ):
+            return self.reshape(x, shape)
         if len(shape) > MAX_TAKE_RANK:
             self.node.reject(f"it needs {len(shape)} axes at once; at most {MAX_TAKE_RANK} are supported")
         if 0 in shape:

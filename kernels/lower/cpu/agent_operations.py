@@ -83,8 +83,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
     # dst = src * scale[c] + shift[c]; src and dst (n, c / lanes, hw, lanes): lanes 1 or 16, which c is a multiple of
     "affine": _parameters("src scale shift dst*", "n c hw lanes activation", "lo hi"),
-    # (src - mean) / sqrt(variance + epsilon) * scale[c] + shift[c], mean and variance over each image's own channel
-    "instance_norm": _parameters("src scale shift dst*", "n c hw activation", "epsilon lo hi"),
+    # (src - mean) / sqrt(variance + epsilon) * scale[c] + shift[c], mean and variance over each image's own group
+    "instance_norm": _parameters("src scale shift dst*", "n c hw groups activation", "epsilon lo hi"),
     # planes of h x w; mode 0 `value` around the image, 1 its mirror image (pads below the extents), 2 its edge
     "pad2d": _parameters("src dst*", "planes h w pad_t pad_l pad_b pad_r mode", "value"),
     # source coordinate of row o: (o * step_y + start_y) / divisor_y, kept inside; linear 0 takes its floor

@@ -15,9 +15,8 @@ def lower_instance_norm(context: CpuContext, node: Node) -> None:
     code, lo, hi = activation_scalars(node)
     buffers = {"src": context.read(node.inputs[0]), "scale": scale, "shift": shift, "dst": context.write(node.output)}
     floats = {"epsilon": float(node.attributes["epsilon"]), "lo": lo, "hi": hi}
-    context.call(
-        "instance_norm", node, buffers, {"n": n, "c": c, "hw": h * w, "activation": code}, floats, 7 * n * c * h * w
-    )
+    ints = {"n": n, "c": c, "hw": h * w, "groups": node.attributes.get("groups", c), "activation": code}
+    context.call("instance_norm", node, buffers, ints, floats, 7 * n * c * h * w)
 
 
 def lower_pad(context: CpuContext, node: Node) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
 from math import prod
 from types import MappingProxyType
 
@@ -32,7 +31,7 @@ from .places.flatten import is_read_in_stacks
 from .places.images import ImageChoice
 from .places.ports import in_rows, only_outputs
 from .places.statistics import statistics
-from .values import CodeBuffer, Value, View
+from .values import CodeBuffer, Value, Values, View
 
 _HALF_MAX, _HALF_PLACES = 65504.0, 2048
 _CHOICES = ("activation", "has_residual", "has_bias", "multiply", "by_channel", "mode")
@@ -53,14 +52,11 @@ class GpuContext:
         self.draft = Draft(graph.name)
         self.half = options.half
         self.dtype: Dtype = "f16" if self.half else "f32"
-        self.values: dict[str, Value] = {}
         self.writers = producers(graph)
         self.folded_norms: set[str] = set()
         """Normalised rows that exist as they were before: what reads them normalises them."""
         self.position = 0
         """Index of the node that is lowered; it only grows."""
-        self._unread: list[str] = []
-        self._seen = 0
         self._last_read = {name: index for index, node in enumerate(graph.nodes) for name in node.inputs}
         self.within = separable_layers(graph, options, limits)
         """Layers that are no step because their reader computes them, by output."""
@@ -76,6 +72,7 @@ class GpuContext:
                 self._last_read[node.inputs[0]] = max(reads)
         for name in {*graph.inputs, *graph.constants} & set(graph.outputs):  # written out at the end
             self._last_read[name] = len(graph.nodes)
+        self.values = Values(self._last_read)
         self._aliases = plan_aliases(graph, multiple=4) if "concat" in options.fusions else {}
         self.codes = stored_as_codes(graph, options, self._aliases)
         self.code_buffers: dict[tuple[str, Steps | None], CodeBuffer] = {}
@@ -148,7 +145,7 @@ class GpuContext:
         `over`: operands of which the node reads an element only to write the same one; the result takes the place of
         the first that nobody reads later.
         """
-        value = self.values.setdefault(tensor, Value())
+        value = self.values.of(tensor)
         if value.packed is None and tensor in self.kept_single and in_rows(self.dims(tensor)):
             value.single = self._new_single(tensor)
             value.packed = View(value.single, self.dims(tensor).stacks, 0)
@@ -166,14 +163,7 @@ class GpuContext:
             return False
         if self.dims(source) != self.dims(tensor) or self.draft.buffers[view.buffer].role != "activation":
             return False
-        return not any(self.values[name].lies_in(view.buffer) for name in self._read_later())
-
-    def _read_later(self) -> list[str]:
-        """Tensors that exist and that a later node reads: few, where `values` has all that ever existed."""
-        new = islice(self.values, self._seen, None)
-        self._unread = [name for name in chain(self._unread, new) if self._last_read.get(name, -1) > self.position]
-        self._seen = len(self.values)
-        return self._unread
+        return self.values.read_until[view.buffer] <= self.position
 
     def new_plain(self, tensor: str) -> str:
         """A new row-major buffer in which a node writes a tensor."""

@@ -1,6 +1,6 @@
-"""Instance normalisation in three steps, so that a large image keeps a whole GPU busy.
+"""Normalisation of channels, or groups of them, in three steps, so that a large image keeps a whole GPU busy.
 
-Chunks of the pixels give their means and squares, these are put together per channel, then every pixel is normalised.
+Chunks of the pixels give their means and squares, these are put together per group, then every pixel is normalised.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .layout import packed
 CHUNK_PIXELS = 4096
 """Pixels of one chunk; their fp32 sum loses little."""
 MOST_CHUNKS = 128
-"""Chunks of a channel, each of which a work-group adds up: one work-item puts them together, one after the other."""
+"""Chunks of a channel, each of which a work-group adds up."""
 
 _STATISTICS = Kernel(
     "instance_statistics",
@@ -31,11 +31,13 @@ _STATISTICS = Kernel(
     locals=(LocalArray("partial", "SHARED"),),
 )
 _FACTORS = Kernel(
-    "instance_factors",
-    body("instance_factors"),
-    (Buffer("sums", storage="f32"), Buffer("scale"), result("factors", storage="f32")),
-    ("stacks", "hw", "span", "chunks"),
+    "group_factors",
+    body("group_factors"),
+    (Buffer("sums", 1, "f32"), Buffer("scale", 1), result("factors", 1, "f32")),
+    ("stacks", "groups", "channels", "hw", "span", "chunks"),
     ("epsilon",),
+    tile=SharedSum,
+    locals=(LocalArray("partial", "SHARED", 1),),
 )
 _NORMALISE = Kernel(
     "instance_normalise",
@@ -61,10 +63,12 @@ def lower_instance_norm(context: GpuContext, node: Node) -> None:
         flops=4 * dims.n * dims.c * dims.hw, traffic=context.traffic(node) // 2,
     )  # fmt: skip
     scale, shift = (context.weight(node.inputs[i], padded(constant(context, node, i), 0, 4)) for i in (1, 2))
+    groups = node.attributes.get("groups", dims.c)
+    ints = {**common, "groups": groups, "channels": dims.c // groups, "span": span, "chunks": chunks}
+    group = context.sharing(_FACTORS, ints["channels"] * chunks) or 1
     context.dispatch(
-        _FACTORS, node.name, {"sums": sums, "scale": scale, "factors": factors},
-        {**common, "span": span, "chunks": chunks}, (dims.stacks, 1, dims.n),
-        floats={"epsilon": node.attributes["epsilon"]},
+        _FACTORS, node.name, {"sums": sums, "scale": scale, "factors": factors}, ints, (groups * group, 1, dims.n),
+        floats={"epsilon": node.attributes["epsilon"]}, tile=SharedSum(1, group), group=group,
     )  # fmt: skip
     target = context.new_packed(node.output, over=node.inputs[:1])
     code, lo, hi = activation_scalars(node)

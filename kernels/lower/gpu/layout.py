@@ -31,6 +31,8 @@ def packed(context: GpuContext, tensor: str) -> View:
         # the last lanes of a flat row may hold anything, for it is only read element by element
         if dims.hw == 1 and (dims.c % 4 == 0 or not has_channels(context.graph.shapes[tensor])):
             value.packed = View(plain(context, tensor), dims.stacks, 0)
+        elif tensor in context.graph.constants and context.options.layout == "buffer":
+            value.packed = View(_packed_constant(context, tensor, dims), dims.stacks, 0)
         else:
             value.packed = _pack(context, tensor, value, dims)
     return value.packed
@@ -40,7 +42,7 @@ def plain(context: GpuContext, tensor: str) -> str:
     """Return the tensor as a row-major buffer of the plan's data type, or of whole numbers."""
     if not context.half or context.is_whole(tensor):
         return single(context, tensor)
-    value = context.values.setdefault(tensor, Value())
+    value = context.values.of(tensor)
     if value.plain is None and tensor in context.graph.constants:  # rounded here, not in every inference
         value.plain = _constant(context, tensor, "f16")
     if value.plain is None:
@@ -61,7 +63,7 @@ def as_kept(context: GpuContext, tensor: str) -> str:
 
 def single(context: GpuContext, tensor: str) -> str:
     """Return the tensor as a row-major buffer of fp32, or of whole numbers."""
-    value = context.values.setdefault(tensor, Value())
+    value = context.values.of(tensor)
     if value.single is None and tensor in context.graph.constants:
         value.single = _constant(context, tensor, "f32")
         value.plain = value.single if context.is_whole(tensor) else value.plain
@@ -92,7 +94,7 @@ def write_single(context: GpuContext, tensor: str, target: str) -> str:
 
 
 def _value(context: GpuContext, tensor: str) -> Value:
-    value = context.values.setdefault(tensor, Value())
+    value = context.values.of(tensor)
     if value == Value():
         value.single = _constant(context, tensor, "f32")
     return value
@@ -107,6 +109,16 @@ def _constant(context: GpuContext, tensor: str, dtype: Dtype) -> str:
     if kind != "f32":
         context.stored[buffer] = kind
     return buffer
+
+
+def _packed_constant(context: GpuContext, tensor: str, dims: Dims) -> str:
+    """A constant in stacks, made here and not in every inference."""
+    planes = context.graph.constants[tensor].reshape(dims.n, dims.c, dims.hw)
+    stacks = np.pad(planes, ((0, 0), (0, -dims.c % 4), (0, 0))).reshape(dims.n, dims.stacks, 4, dims.hw)
+    described = Tensor(shape=context.graph.shapes[tensor], dtype=context.dtype, layout="nc4hw4")
+    with np.errstate(over="ignore"):
+        content = stacks.transpose(0, 1, 3, 2).astype(NUMPY[context.dtype]).tobytes()
+    return context.draft.add_weight(f"{tensor}:packed", content, described)
 
 
 def row_major(context: GpuContext, tensor: str, value: Value) -> str | None:

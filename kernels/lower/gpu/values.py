@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from kernels.plan.model import BufferArgument, PartArgument
 
@@ -52,8 +54,37 @@ class Value:
     dealt: str | None = None
     """Rows of the last axis as matrix units have them (`kernels/parts/dealt_place.c`)."""
 
-    def lies_in(self, buffer: str) -> bool:
-        """Return whether any representation is in a buffer."""
-        return buffer in (self.plain, self.single, self.dealt) or (
-            self.packed is not None and self.packed.buffer == buffer
-        )
+    until: int = field(default=-1, compare=False)
+    """The last node that reads one of the tensors that lie here."""
+    _buffers: dict[str, int] | None = field(default=None, compare=False, repr=False)
+
+    def share(self, until: int, buffers: dict[str, int]) -> None:
+        """Let a tensor lie here that nodes read until this one; `buffers` learns it of each place, now and later."""
+        self.until, self._buffers = max(self.until, until), buffers
+        for name in ("packed", "plain", "single", "dealt"):
+            setattr(self, name, getattr(self, name))
+
+    def __setattr__(self, name: str, place: Any) -> None:
+        super().__setattr__(name, place)
+        if isinstance(place, str | View) and self._buffers is not None:
+            buffer = place.buffer if isinstance(place, View) else place
+            self._buffers[buffer] = max(self._buffers.get(buffer, -1), self.until)
+
+
+class Values(dict[str, Value]):
+    """The places of all tensors; `read_until` of each buffer is the last node that reads what lies in it."""
+
+    def __init__(self, last_read: Mapping[str, int]) -> None:
+        super().__init__()
+        self._last_read = last_read
+        self.read_until: dict[str, int] = {}
+
+    def __setitem__(self, tensor: str, value: Value) -> None:
+        value.share(self._last_read.get(tensor, -1), self.read_until)
+        super().__setitem__(tensor, value)
+
+    def of(self, tensor: str) -> Value:
+        """Return a tensor's places, which are none before it has some."""
+        if tensor not in self:
+            self[tensor] = Value()
+        return self[tensor]

@@ -13,8 +13,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 _TO_IMAGE = (0, 3, 1, 2)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.links import producers, readers, use_counts
+from kernels.ir.links import producers, use_counts
 from kernels.ir.taking import joined
 from kernels.passes.rewrite import fresh, rebuilt
 
@@ -85,7 +85,7 @@ class _Writer:
         """Tensors that are read only to be joined and shuffled."""
         return {
             name
-            for name, nodes in readers(self._graph).items()
+            for name, nodes in self._graph.readers.items()
             if name not in self._graph.outputs and all(n.op == "concat" and n.output in self._joins for n in nodes)
         }
 

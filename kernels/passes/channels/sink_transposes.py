@@ -16,8 +16,7 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.shapes import Shape
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 _TO_IMAGE, _TO_ROWS = (0, 3, 1, 2), (0, 2, 3, 1)
 _OF_EACH_ELEMENT = frozenset({"add", "mul", *ACTIVATIONS})

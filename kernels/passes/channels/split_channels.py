@@ -71,7 +71,7 @@ class _Splitter:
             self._finish(node, [part for name in node.inputs for part in self._parts.get(name, (name,))])
         elif is_image and node.op == "conv" and node.attributes["groups"] == 1:
             self._conv(node)
-        elif is_image and node.op in BY_CHANNEL:
+        elif is_image and node.op in BY_CHANNEL and "groups" not in node.attributes:
             self._by_channel(node, self._cuts(node.output, node.inputs[:1]))
         elif is_image and node.op in ("add", "mul", "map") and self._is_uniform(node):
             self._by_channel(node, self._cuts(node.output, node.inputs))

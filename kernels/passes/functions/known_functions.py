@@ -12,12 +12,11 @@ from kernels.ir import compositions
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.expressions import Expression, operands_of, program_of, with_operands
 from kernels.ir.graph import Graph, Node
-from kernels.ir.links import producers, readers
+from kernels.ir.links import producers
 from kernels.ir.programs import in_floats
 from kernels.lower.activation import AT_END
 from kernels.passes.fuse_maps import expression_of, number_of, size_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 
 from .canonical import canonical, clipped, exact, leaking
 
@@ -28,7 +27,7 @@ def known_functions(graph: Graph) -> Graph:
     """Steps that compute an activation of one tensor -> that activation; a function of `AT_END` -> its own map. Any
     other function that reads its operand several times -> one map."""
     made: dict[str, dict[str, Expression]] = {}
-    writers, read = producers(graph), readers(graph)
+    writers, read = producers(graph), graph.readers
     nodes = []
     for node in graph.nodes:
         ways = _ways(graph, node, made)

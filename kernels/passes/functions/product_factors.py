@@ -9,8 +9,7 @@ import numpy as np
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 from kernels.passes.rows.strided_looks import multiplied
 
 
@@ -49,8 +48,10 @@ class _Factors:
     def _unscaled(self, name: str) -> tuple[str, float]:
         """Return an operand before it is multiplied by a number, perhaps in front of moves, and the number."""
         node = self._writers.get(name)
-        by = multiplied(self._graph, node) if node is not None else None
-        if by is not None or node is None or node.op not in ("reshape", "transpose") or self._counts[name] > 1:
+        if node is None or self._counts[name] > 1:
+            return name, 1.0
+        by = multiplied(self._graph, node)
+        if by is not None or node.op not in ("reshape", "transpose"):
             return by or (name, 1.0)
         inner, number = self._unscaled(node.inputs[0])
         if inner == node.inputs[0]:

@@ -14,8 +14,7 @@ from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
 from kernels.passes.fuse_maps import expression_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 from kernels.passes.rows.roots import power_of, statistic_of
 
 from .sums_of_squares import squared_of
@@ -31,7 +30,7 @@ def _response(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Node | N
     if expression_of(node) != ("div", "a", "b") or len(graph.shapes[node.output]) != 4:
         return None
     x, divisor = node.inputs
-    expression, pool = statistic_of(graph, divisor, writers, of="average_pool") or ("", None)
+    expression, pool = statistic_of(graph, divisor, writers, of=("average_pool",)) or ("", None)
     power = power_of(with_operands(expression, {"a": "a"})) if pool is not None else None
     if pool is None or power is None or power.exponent <= 0 or power.floor or power.epsilon <= 0:
         return None

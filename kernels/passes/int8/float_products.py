@@ -18,8 +18,7 @@ from kernels.ir.types import ElementType, is_whole
 from kernels.lower.cpu.algorithms import fits_int8
 from kernels.lower.cpu.packing import MOST_WITH_OFFSETS
 from kernels.options import Options
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .pairs import Input, counted, is_own_range
 

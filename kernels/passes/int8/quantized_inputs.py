@@ -15,8 +15,7 @@ from kernels.ir.links import producers, use_counts
 from kernels.lower.cpu.algorithms import fits_int8
 from kernels.lower.cpu.packing import has_grid
 from kernels.options import Options
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 
 from .pairs import Steps, qdq_pair, rounded_input
 

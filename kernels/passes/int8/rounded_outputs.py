@@ -17,8 +17,7 @@ from kernels.ir.links import producers, use_counts
 from kernels.lower.cpu.algorithms import in_int8
 from kernels.options import Options
 from kernels.passes.fuse_residuals import same_shapes
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt, renamed
+from kernels.passes.rewrite import prune, rebuilt, renamed
 
 from .pairs import Steps, qdq_pair
 

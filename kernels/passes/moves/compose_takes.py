@@ -12,8 +12,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import axes_of, joined, split_table
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .transposes import at_once
 

@@ -5,10 +5,11 @@ An optimiser moves it behind slices, concats with constants and what is computed
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kernels.ir.activations import ACTIVATIONS
-from kernels.ir.graph import Array, Graph, Node
+from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
 from kernels.passes.rewrite import fresh, rebuilt
@@ -21,41 +22,56 @@ _OF_PARTS = frozenset({"slice", "concat"})
 
 def early_turns(graph: Graph) -> Graph:
     """op(x), transpose -> transpose(x), op, where x is a convolution's result, perhaps behind a reshape."""
-    for turn in [node for node in graph.nodes if node.op == "transpose"]:
-        graph = _moved(graph, turn)
-    return graph
-
-
-def _moved(graph: Graph, turn: Node) -> Graph:
+    work = replace(graph, constants=dict(graph.constants), shapes=dict(graph.shapes))
     counts, writers = use_counts(graph), producers(graph)
+    found, gone = dict[str, list[Node]](), set[str]()
+    for turn in [node for node in graph.nodes if node.op == "transpose"]:
+        chain = _chain(work, turn, counts, writers)
+        if chain:
+            found[turn.output] = nodes = _turned(work, turn, chain)
+            gone.update(node.output for node in chain)
+            writers |= {node.output: node for node in nodes}
+            counts.update(node.output for node in nodes[:-1])
+    nodes = [each for node in graph.nodes for each in found.get(node.output, [node]) if each.output not in gone]
+    return rebuilt(work, nodes) if found else graph
+
+
+def _chain(graph: Graph, turn: Node, counts: Mapping[str, int], writers: Mapping[str, Node]) -> list[Node]:
+    """The nodes between a convolution's result and a transposition, which may work on what is transposed."""
     rank, name, chain = len(turn.attributes["perm"]), turn.inputs[0], list[Node]()
     while counts[name] == 1 and (node := writers.get(name)) is not None and _bears(graph, node, rank):
         (name,) = (each for each in node.inputs if each not in graph.constants)
-        chain.insert(0, node)
+        chain.append(node)
     first = writers.get(name)
     first = writers.get(first.inputs[0]) if first is not None and first.op == "reshape" else first
-    if not chain or first is None or first.op != "conv":
-        return graph
-    perm, shapes, constants = turn.attributes["perm"], dict[str, Shape](), dict[str, Array]()
-    known = {name: fresh(graph, f"{name}.turned")}
-    shapes[known[name]] = tuple(graph.shapes[name][axis] for axis in perm)
+    return chain[::-1] if first is not None and first.op == "conv" else []
+
+
+def _turned(graph: Graph, turn: Node, chain: list[Node]) -> list[Node]:
+    """A transposition, and the nodes of a chain behind it; the graph gets their shapes and constants."""
+    perm = turn.attributes["perm"]
+    (name,) = (each for each in chain[0].inputs if each not in graph.constants)
+
+    def named(base: str, shape: Shape) -> str:
+        new = fresh(graph, base)
+        graph.shapes[new] = tuple(shape[axis] for axis in perm)
+        return new
+
+    known = {name: named(f"{name}.turned", graph.shapes[name])}
     nodes = [replace(turn, inputs=(name,), outputs=(known[name],))]
     for node in chain:
         for each in node.inputs:
             if each in graph.constants:
+                array = turned_constant(graph.constants[each], perm)
                 known[each] = fresh(graph, f"{node.output}.turned_constant")
-                constants[known[each]] = turned_constant(graph.constants[each], perm)
+                graph.constants[known[each]], graph.shapes[known[each]] = array, array.shape
         is_last = node is chain[-1]
-        known[node.output] = turn.output if is_last else fresh(graph, f"{node.output}.turned")
-        shapes[known[node.output]] = tuple(graph.shapes[node.output][axis] for axis in perm)
-        attributes = dict(node.attributes)
-        if "axis" in attributes:
-            attributes["axis"] = perm.index(attributes["axis"])
+        known[node.output] = turn.output if is_last else named(f"{node.output}.turned", graph.shapes[node.output])
+        axes = {"axis": perm.index(node.attributes["axis"])} if "axis" in node.attributes else {}
         inputs = tuple(known[each] for each in node.inputs)
+        attributes = {**node.attributes, **axes}
         nodes.append(replace(node, inputs=inputs, outputs=(known[node.output],), attributes=attributes))
-    gone = {node.output for node in chain}
-    kept = [each for node in graph.nodes if node.output not in gone for each in (nodes if node is turn else [node])]
-    return rebuilt(graph, kept, shapes=shapes, constants=constants)
+    return nodes
 
 
 def _bears(graph: Graph, node: Node, rank: int) -> bool:

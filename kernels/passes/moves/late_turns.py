@@ -10,8 +10,7 @@ import numpy as np
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 Perm = tuple[int, ...]
 _OF_PARTS = frozenset({"slice", "concat"})

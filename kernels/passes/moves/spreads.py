@@ -11,8 +11,7 @@ from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.strides import MAX_AXES, strided
 from kernels.ir.taking import split_table
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 
 
 def drop_spreads(graph: Graph) -> Graph:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.ir.activations import ACTIVATIONS
-from kernels.ir.graph import Graph, Node
+from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.ir.shapes import Shape
 from kernels.passes.rewrite import fresh, rebuilt
@@ -35,7 +35,7 @@ def sink(graph: Graph) -> Graph:
     counts, writers = use_counts(graph), producers(graph)
     turned_again = {node.inputs[0] for node in graph.nodes if node.op == "transpose"}
     placed = {node.output: node for node in graph.nodes}
-    shapes: dict[str, Shape] = {}
+    shapes, constants = dict[str, Shape](), dict[str, Array]()
     for node in graph.nodes:
         move = writers.get(node.inputs[0]) if _is_function(graph, node) else None
         if move is not None and node.output not in turned_again and _is_of_a_product(move, writers):
@@ -43,12 +43,16 @@ def sink(graph: Graph) -> Graph:
         while move is not None and move.op in _MOVES and counts[move.output] == 1 and _is_free(graph, move):
             inner = move.output  # its shape becomes the one before the move
             shapes[inner] = shapes.get(move.inputs[0], graph.shapes[move.inputs[0]])
-            before = replace(node, inputs=move.inputs, outputs=(inner,))
+            numbers = [f"{name}.number{len(shapes[inner])}" for name in node.inputs[1:]]
+            for name, number in zip(node.inputs[1:], numbers, strict=True):
+                array = constants[name] if name in constants else graph.constants[name]
+                constants[number] = array.reshape((1,) * len(shapes[inner]))
+            before = replace(node, inputs=(*move.inputs, *numbers), outputs=(inner,))
             behind = replace(move, inputs=(inner,), outputs=node.outputs)
             placed[inner], placed[node.output] = before, behind
             writers[inner], writers[node.output] = before, behind
             node, move = before, writers.get(before.inputs[0])
-    return rebuilt(graph, list(placed.values()), shapes=shapes)
+    return rebuilt(graph, list(placed.values()), shapes=shapes, constants=constants)
 
 
 def _is_of_a_product(move: Node | None, writers: Mapping[str, Node]) -> bool:
@@ -59,9 +63,11 @@ def _is_of_a_product(move: Node | None, writers: Mapping[str, Node]) -> bool:
 
 
 def _is_function(graph: Graph, node: Node) -> bool:
-    """Return whether a node computes each element of one tensor."""
-    alike = node.op == "map" and len(node.inputs) == 1 and graph.types[node.output] == graph.types[node.inputs[0]]
-    return node.op in ACTIVATIONS or alike
+    """Return whether a node computes each element of one tensor, perhaps with numbers."""
+    x, *others = node.inputs
+    numbers = all(name in graph.constants and graph.constants[name].size == 1 for name in others)
+    alike = numbers and graph.shapes[x] == graph.shapes[node.output] and graph.types[x] == graph.types[node.output]
+    return node.op in ACTIVATIONS or (node.op in ("map", "add", "mul") and alike and x not in graph.constants)
 
 
 def _is_free(graph: Graph, move: Node) -> bool:

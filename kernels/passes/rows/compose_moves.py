@@ -10,8 +10,7 @@ import numpy as np
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import joined
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import rebuilt
+from kernels.passes.rewrite import prune, rebuilt
 
 from .row_moves import MOVES, ROW_MAJOR, RowMoves, Rows
 

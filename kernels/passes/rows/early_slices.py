@@ -15,8 +15,7 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt, renamed
+from kernels.passes.rewrite import fresh, once, prune, rebuilt
 
 _ELEMENTWISE = {*ACTIVATIONS, "add", "mul", "map"}
 _KEPT = 0.5
@@ -27,7 +26,7 @@ def early_slices(graph: Graph) -> Graph:
     """The same results; what they do not need is not computed."""
     moved: Graph | None = graph
     while moved is not None and any(_is_small(moved, node) for node in moved.nodes):
-        graph = prune(_once(moved))
+        graph = prune(once(moved, ("slice", "reshape")))
         moved = _Move(graph).moved()
     return graph if moved is None else moved
 
@@ -39,22 +38,6 @@ def _is_small(graph: Graph, node: Node) -> bool:
     shape, axis = graph.shapes[node.inputs[0]], node.attributes["axis"]
     kept = node.attributes["stop"] - node.attributes["start"]
     return bool(axis < len(shape) - 1 and kept <= _KEPT * shape[axis])
-
-
-def _once(graph: Graph) -> Graph:
-    """Slices and reshapes that are the same become one."""
-    names: dict[str, str] = {}
-    seen: dict[tuple[str, str, str], str] = {}
-    nodes: list[Node] = []
-    for each in graph.nodes:
-        node = renamed(each, names)
-        if node.op in ("slice", "reshape") and node.output not in graph.outputs:
-            first = seen.setdefault((node.op, node.inputs[0], str(sorted(node.attributes.items()))), node.output)
-            if first != node.output:
-                names[node.output] = first
-                continue
-        nodes.append(node)
-    return rebuilt(graph, nodes) if names else graph
 
 
 class _Move:

@@ -21,8 +21,7 @@ import numpy as np
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers, use_counts
 from kernels.passes.fuse_maps import expression_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .rows_in_order import rows_in_order
 from .strided_looks import look_at, multiplied, natural, place_of, reshaped

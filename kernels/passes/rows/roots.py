@@ -6,7 +6,7 @@ a sum. All of them are max(scale * a + epsilon, floor) ** exponent of a mean or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import isclose, prod
 
@@ -80,7 +80,7 @@ def power_of(expression: Expression) -> Power | None:
             return power.times(number if way == "mul" else 1 / number)
         case "min" if number > _ENDLESS and power.exponent > 0:
             return power
-        case "max" if number > 0 and power.exponent in (0.5, 1.0):
+        case "max" if number >= 0 and power.exponent in (0.5, 1.0):
             return replace(power, floor=max(power.floor, number ** (1 / power.exponent)))
         case "add" if power.exponent == 1 and power.floor == 0:
             return replace(power, epsilon=power.epsilon + number)
@@ -88,12 +88,12 @@ def power_of(expression: Expression) -> Power | None:
 
 
 def statistic_of(
-    graph: Graph, name: str, writers: Mapping[str, Node], *, of: str = "reduce"
+    graph: Graph, name: str, writers: Mapping[str, Node], *, of: Collection[str] = ("reduce", "global_average_pool")
 ) -> tuple[Expression, Node] | None:
     """A tensor as an expression of a reduction's result `a`, and the reduction; None where it is something else."""
     whole: Expression = "a"
     shape = graph.shapes[name]
-    while (node := writers.get(name)) is not None and node.op not in (of, "global_average_pool"):
+    while (node := writers.get(name)) is not None and node.op not in of:
         own = "a" if node.op == "reshape" else expression_of(node)
         names = {each for each in node.inputs if number_of(graph, each) is None}
         if own is None or len(names) != 1 or size_of(whole) > LONGEST:

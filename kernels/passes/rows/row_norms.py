@@ -3,8 +3,8 @@
 `row_norm`: inputs x, scale, shift. Of each row of the last axis it is
 (x - mean) / max(sqrt(mean of (x - mean) ** 2 + epsilon), least) * scale + shift.
 Attributes: epsilon; `centred`, False where 0 stands for the mean (RMS and L2 norms), else absent; `least`, where it is
-not 0. Several last axes are one row, between reshapes. Of the pixels of an image it is an `instance_norm`, which reads
-stacks of channels.
+not 0. Several last axes are one row, between reshapes. Of the pixels of an image, in each channel or in groups of
+channels that a reshape makes, it is an `instance_norm`, which reads stacks of channels.
 
 Where others read a part of the steps, that part stays beside the node.
 """
@@ -19,11 +19,10 @@ import numpy as np
 
 from kernels.ir.expressions import Expression, operands_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
-from kernels.ir.links import producers, readers
+from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.passes.fuse_maps import expression_of
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .roots import Axes, distance_of, inverse_root
 from .unfolded_norms import is_of_row, unfolded
@@ -93,13 +92,16 @@ class _Norms:
 
     def __init__(self, graph: Graph, multiple: int) -> None:
         self._graph, self._multiple = graph, multiple
-        self._writers, self._readers = producers(graph), readers(graph)
+        self._writers, self._readers = producers(graph), graph.readers
         self._found: dict[str, list[Node]] = {}
         self._constants: dict[str, Array] = {}
         self._shapes: dict[str, Shape] = {}
 
     def fused(self) -> Graph:
         for node in self._graph.nodes:
+            if node.op == "instance_norm":
+                self._regroup(node)
+                continue
             norm = norm_of(self._graph, node, self._writers)
             if norm is not None:
                 self._replace(node, norm)
@@ -108,50 +110,87 @@ class _Norms:
             if whole is not None and self._graph.shapes[whole.x][-1] % self._multiple == 0:
                 rank = len(self._graph.shapes[whole.x])
                 norm = Norm(whole.x, (rank - 1, rank), 1.0, whole.epsilon)
-                self._write(node, "row_norm", norm, [whole.scale, whole.shift])
+                self._write(node, norm, [whole.scale, whole.shift])
         nodes = [each for node in self._graph.nodes for each in self._found.get(node.output, [node])]
         return prune(rebuilt(self._graph, nodes, constants=self._constants, shapes=self._shapes))
 
     def _replace(self, node: Node, norm: Norm) -> None:
         shape, (start, stop) = self._graph.shapes[norm.x], norm.axes
-        if len(shape) == 4 and (start, stop) == (2, 4) and norm.centred and not norm.least:
-            factors = np.full(shape[1], norm.factor)
-            self._write(node, "instance_norm", norm, [factors, np.zeros_like(factors)])
+        if stop < len(shape):
+            return
+        last, vectors = self._with_constants(node, norm)
+        image, groups = self._image(norm.x, start)
+        if groups and norm.centred and not norm.least and all(np.ptp(each) == 0 for each in vectors):
+            vectors = [np.full(self._graph.shapes[image][1], each[0]) for each in vectors]
+            self._write_groups(last, image, groups, norm.epsilon, vectors)
             return
         count = prod(shape[start:])
-        is_short = start == len(shape) - 1 or count <= _LONGEST
-        if stop == len(shape) and is_short and count % self._multiple == 0:
-            last, vectors = self._with_constants(node, norm)
-            self._write(last, "row_norm", norm, vectors)
+        if (start == len(shape) - 1 or count <= _LONGEST) and count % self._multiple == 0:
+            self._write(last, norm, vectors)
+
+    def _regroup(self, node: Node) -> None:
+        """Let an instance normalisation of what a reshape makes of an image read the image, as PyTorch's GroupNorm."""
+        x, *names = node.inputs
+        image, groups = self._image(x, 2, least=3)
+        vectors = [self._graph.constants[name] for name in names if name in self._graph.constants]
+        if image != x and groups == self._graph.shapes[x][1] and "groups" not in node.attributes and len(vectors) == 2:
+            vectors = [np.repeat(vector, self._graph.shapes[image][1] // groups) for vector in vectors]
+            self._write_groups(node, image, groups, node.attributes["epsilon"], vectors)
+
+    def _image(self, x: str, start: int, *, least: int = 4) -> tuple[str, int]:
+        """The image, of so many axes at least, that a tensor is or reshapes, and how many groups of its channels are
+        the tensor's rows from axis `start` on; 0: they are none."""
+        node, shape = self._writers.get(x), self._graph.shapes[x]
+        rows = prod(shape[:start])
+        for image in (node.inputs[0] if node is not None and node.op == "reshape" else x, x):
+            found, pixels = self._graph.shapes[image], self._graph.shapes[image][2:]
+            if len(found) >= least and rows % found[0] == 0 and found[1] % (groups := rows // found[0]) == 0:
+                is_row = start != 2 and (prod(pixels) == 1 or (groups == found[1] and 1 in pixels))
+                return image, 0 if is_row else groups
+        return x, 0
+
+    def _write_groups(self, node: Node, image: str, groups: int, epsilon: float, vectors: list[Array]) -> None:
+        """The normalisation of an image in the place of a node; scale and shift of each channel."""
+        graph, shape = self._graph, self._graph.shapes[image]
+        names = [fresh(graph, f"{node.output}.{word}") for word in ("picture", "normalised", "scale", "shift")]
+        self._constants |= {name: v.astype(np.float32) for name, v in zip(names[2:], vectors, strict=True)}
+        picture = shape if len(shape) == 4 else (*shape[:2], 1, prod(shape[2:]))
+        self._shapes |= dict.fromkeys(names[:2], picture)
+        attributes = {"epsilon": epsilon} | ({"groups": groups} if groups < shape[1] else {})
+        self._found[node.output] = [
+            Node(node.name, "reshape", (image,), (names[0],), {"shape": picture}),
+            Node(node.name, "instance_norm", (names[0], *names[2:]), (names[1],), attributes),
+            Node(node.name, "reshape", (names[1],), node.outputs, {"shape": graph.shapes[node.output]}),
+        ]
 
     def _with_constants(self, node: Node, norm: Norm) -> tuple[Node, list[Array]]:
         """The last of the nodes behind a normalisation that multiply by constants and add such; scale and shift."""
         shape, found = self._graph.shapes[node.output], list[Array]()
         row = shape[norm.axes[0] :]
         for function, usual in (("mul", norm.factor), ("add", 0.0)):
-            vector = np.full(prod(row), usual)
+            vector = np.full(1, usual)
             behind = [] if node.output in self._graph.outputs else self._readers.get(node.output, [])
             if len(behind) == 1 and expression_of(behind[0]) == (function, "a", "b"):
                 given = next((self._graph.constants[x] for x in behind[0].inputs if x in self._graph.constants), None)
                 if given is not None and is_of_row(given, row) and self._graph.shapes[behind[0].output] == shape:
                     vector, node = given.reshape(-1) * (vector if function == "mul" else 1), behind[0]
-            found.append(np.broadcast_to(vector, (prod(row),)))
+            found.append(vector)
         return node, found
 
-    def _write(self, node: Node, op: str, norm: Norm, vectors: list[Array]) -> None:
+    def _write(self, node: Node, norm: Norm, vectors: list[Array]) -> None:
         """The normalisation in the place of a node whose result it gives."""
         graph, shape = self._graph, self._graph.shapes[norm.x]
         names = [fresh(graph, f"{node.output}.{word}") for word in ("scale", "shift")]
-        self._constants |= {name: v.astype(np.float32) for name, v in zip(names, vectors, strict=True)}
-        attributes = norm.attributes if op == "row_norm" else {"epsilon": norm.epsilon}
-        if op != "row_norm" or norm.axes[0] == len(shape) - 1:
-            self._found[node.output] = [Node(node.name, op, (norm.x, *names), node.outputs, attributes)]
+        whole = [np.broadcast_to(vector, prod(shape[norm.axes[0] :])) for vector in vectors]
+        self._constants |= {name: v.astype(np.float32) for name, v in zip(names, whole, strict=True)}
+        if norm.axes[0] == len(shape) - 1:
+            self._found[node.output] = [Node(node.name, "row_norm", (norm.x, *names), node.outputs, norm.attributes)]
             return
         before, after = (fresh(graph, f"{node.output}.{word}") for word in ("rows", "normalised"))
         rows = (prod(shape[: norm.axes[0]]), prod(shape[norm.axes[0] :]))
         self._shapes |= {before: rows, after: rows}
         self._found[node.output] = [
             Node(node.name, "reshape", (norm.x,), (before,), {"shape": rows}),
-            Node(node.name, op, (before, *names), (after,), attributes),
+            Node(node.name, "row_norm", (before, *names), (after,), norm.attributes),
             Node(node.name, "reshape", (after,), node.outputs, {"shape": shape}),
         ]

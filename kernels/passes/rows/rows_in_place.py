@@ -17,8 +17,7 @@ from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import in_floats
 from kernels.ir.shapes import Shape
-from kernels.passes.prune import prune
-from kernels.passes.rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .compose_moves import copied, in_blocks, of_rows
 from .row_moves import BY_ELEMENT, MOVES, RowMoves, Rows

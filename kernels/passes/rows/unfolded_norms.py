@@ -47,8 +47,7 @@ def unfolded(graph: Graph, node: Node, writers: Mapping[str, Node]) -> Unfolded 
         fits = is_of_row(scale, shape[-1:]) and graph.shapes[x] == shape
         if found is not None and fits and mean_over(graph, mean, x, writers) == last and not found[0].floor:
             scale = scale * found[0].scale ** -0.5
-            vectors = [np.broadcast_to(vector.reshape(-1), shape[-1:]) for vector in (scale, added)]
-            return Unfolded(x, found[0].epsilon, *vectors)
+            return Unfolded(x, found[0].epsilon, scale.reshape(-1), added.reshape(-1))
     return None
 
 

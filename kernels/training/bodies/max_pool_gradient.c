@@ -1,5 +1,8 @@
 // A window gives its gradient to the pixel that was the largest.
 {
-#define SHARE(at) (LOAD_winners(at) == FLOAT(ky * kw + kx) ? LOAD_src(at) : 0.0f)
-    INCLUDE pool_gradient
+#define WIDTH stride
+#define DOWN 1
+#define ACROSS 1
+#define SHARE(at, channel) (LOAD_winners((at) + (channel)) == FLOAT(ky * kw + kx) ? LOAD_src((at) + (channel)) : 0.0f)
+    INCLUDE window_gradient
 }

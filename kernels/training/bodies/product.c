@@ -134,11 +134,7 @@
 #if END == 0
                 STORE_dst(GROUP_ID(2) * part_size + rows * columns4 + column, sum);
 #elif END == 2
-#if MOMENTUM
-                sum += WIDE_SPLAT(momentum) * LOAD_bias_velocity(column);
-                STORE_bias_velocity(column, sum);
-#endif
-                STORE_bias(column, LOAD_bias(column) - WIDE_SPLAT(rate) * sum);
+                INCLUDE bias_step
 #endif
             }
         }

@@ -39,11 +39,7 @@
 #if BIAS
         const float rate = LOAD_rates(IMIN(LOAD_counter(0) / batches, epochs - 1));
         sum = sums_here[me];
-#if MOMENTUM
-        sum += WIDE_SPLAT(momentum) * LOAD_bias_velocity(column);
-        STORE_bias_velocity(column, sum);
-#endif
-        STORE_bias(column, LOAD_bias(column) - WIDE_SPLAT(rate) * sum);
+        INCLUDE bias_step
 #endif
     }
 }

@@ -14,11 +14,7 @@
     } else {
 #if BIAS
         const int column = i - count;
-#if MOMENTUM
-        sum += WIDE_SPLAT(momentum) * LOAD_bias_velocity(column);
-        STORE_bias_velocity(column, sum);
-#endif
-        STORE_bias(column, LOAD_bias(column) - WIDE_SPLAT(rate) * sum);
+        INCLUDE bias_step
 #endif
     }
 }

@@ -356,9 +356,11 @@ def test_instance_norm(agent: Agent, draw: np.random.Generator) -> None:
         x, scale, shift = noise(draw, n, c, h, w) + 5, noise(draw, c), noise(draw, c)
         activation = ACTIVATIONS[draw.integers(0, len(ACTIVATIONS))]
         ints, floats = scalars(activation)
-        ints |= {"n": n, "c": c, "hw": h * w}
+        groups = int(draw.choice([each for each in range(1, c + 1) if c % each == 0]))
+        ints |= {"n": n, "c": c, "hw": h * w, "groups": groups}
         calls.add({"src": x, "scale": scale, "shift": shift}, ints, x.shape, {**floats, "epsilon": 0.01})
-        expected.append(reference("instance_norm", [x, scale, shift], x.shape, epsilon=0.01, activation=activation))
+        how = {"epsilon": 0.01, "groups": groups, "activation": activation}
+        expected.append(reference("instance_norm", [x, scale, shift], x.shape, **how))
     compare(calls.run(agent), expected)
 
 

@@ -17,7 +17,7 @@ from kernels.reference import evaluate
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back import rows
 from tests.unit.kernels.back.graphs import TOLERANCE, Builder, inputs_of, relative_error, side_by_side
-from tests.unit.kernels.back.norms import FORMS, norms, rms_norm
+from tests.unit.kernels.back.norms import FORMS, group_norm, norms, rms_norm
 
 from . import matrices
 from .test_agreement import check
@@ -130,3 +130,31 @@ def test_several_axes_are_one_row_while_that_is_short(
     assert [node.op for node in prepare(short, Options(api, precision)).nodes] == ["reshape", "row_norm", "reshape"]
     assert "row_norm" not in [node.op for node in prepare(long, Options(api, precision)).nodes]
     check(agent, side_by_side({"short": short, "long": long}), Options(api, precision), Limits(), shaders)
+
+
+def _of_groups(rng: np.random.Generator) -> Graph:
+    """A normalisation of drawn groups of channels, between one and all, and what follows it."""
+    build = Builder(rng)
+    per_group, groups, n = (int(rng.choice(each)) for each in ((1, 2, 3, 4, 5, 8, 12), (1, 2, 3, 4, 8), (1, 2)))
+    h, w = map(int, rng.integers(2, (80, 90) if rng.random() < 0.2 else (12, 12)))
+    form = str(rng.choice(["rows", "instance", "steps", "moments", *(["image"] if groups == 1 else [])]))
+    x = build.input(n, per_group * groups, h, w)
+    x = build.conv(x, per_group * groups, (1, 1)) if rng.random() < 0.5 else x
+    y = group_norm(build, x, groups, form)
+    end = str(rng.choice(["", "relu", "hard_swish", "sigmoid"]))
+    return build.outputs(build.node(end, [y], build.graph.shapes[y]) if end else y)
+
+
+@pytest.mark.parametrize("cpu_device", [True, False], ids=["cpu", "gpu"])
+@pytest.mark.parametrize(
+    ("api", "precision"), [("cpu", "fp32"), *((api, p) for api in ("opencl", "vulkan") for p in ("fp32", "fp16"))]
+)
+def test_groups_of_channels_are_one_step(
+    agent: Agent, api: Backend, precision: Precision, cpu_device: bool, shaders: Path, seed: int
+) -> None:
+    rng = np.random.default_rng([seed, cpu_device])
+    graph = side_by_side({f"{number}": _of_groups(rng) for number in range(12)})
+    options, limits = Options(api, precision), Limits(cpu_device=cpu_device, max_work_group=128)
+    found = [node.op for node in prepare(graph, options).nodes if node.op != "conv"]
+    assert found == ["instance_norm"] * 12
+    check(agent, graph, options, limits, shaders)

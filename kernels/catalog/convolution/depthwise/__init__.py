@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, VIEWS, WINDOW
+from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW, layer_kernel
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import pack_depthwise, padded
 from kernels.catalog.work_group import in_groups, split_group
 from kernels.errors import OptionError
 from kernels.options import Limits, Options
-from kernels.source.kernel import Kernel
 from kernels.source.tile import Tile, derived
 
 _WIDEST = 7
@@ -49,23 +48,12 @@ class RowTile(PixelTile):
         return (self.pixels - 1) * self.sw + self.kw
 
 
-KERNEL = Kernel(
-    "conv_depthwise",
-    Path(__file__).with_name("kernel.c"),
-    OPERANDS,
-    (*VIEWS, *WINDOW, *DILATION, *ENDING),
-    BOUNDS,
-    PixelTile,
-    computes_in_half=True,
-)
-ROWS = Kernel(
+KERNEL = layer_kernel("conv_depthwise", Path(__file__).with_name("kernel.c"), (*WINDOW, *DILATION), PixelTile)
+ROWS = layer_kernel(
     "conv_depthwise_rows",
     Path(__file__).with_name("rows.c"),
-    OPERANDS,
-    tuple(name for name in KERNEL.ints if name not in ("kw", "sw", "dw")),
-    BOUNDS,
+    [name for name in (*WINDOW, *DILATION) if name not in ("kw", "sw", "dw")],
     RowTile,
-    computes_in_half=True,
 )
 
 

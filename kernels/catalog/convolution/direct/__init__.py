@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, VIEWS, WINDOW
+from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW, layer_kernel
 from kernels.catalog.convolution.output_tile import OutputTile
 from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile, register_tiles
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.options import Limits, Options
-from kernels.source.kernel import Kernel
 
-KERNEL = Kernel(
+KERNEL = layer_kernel(
     "conv_direct",
     Path(__file__).with_name("kernel.c"),
-    OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", *GROUPS, *WINDOW, *DILATION, *ENDING),
-    BOUNDS,
+    ("in_stacks", "out_stacks", *GROUPS, *WINDOW, *DILATION),
     OutputTile,
-    computes_in_half=True,
 )
 
 

@@ -15,7 +15,7 @@ from kernels.catalog.convolution.group_tile import (
     group_tile_words,
     parts_of_depth,
 )
-from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, OPERANDS, TILES, VIEWS, WINDOW
+from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, TILES, WINDOW, layer_kernel
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.convolution.stack_product import work_items
 from kernels.catalog.family import Call, Constants
@@ -25,15 +25,12 @@ from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, result, view
 from kernels.source.tile import Tile
 
-KERNEL = Kernel(
+KERNEL = layer_kernel(
     "conv_tiled",
     Path(__file__).with_name("kernel.c"),
-    OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", "stages", "divisions", "groups", "pictures", *WINDOW, *DILATION, *ENDING),
-    BOUNDS,
+    ("in_stacks", "out_stacks", "stages", "divisions", "groups", "pictures", *WINDOW, *DILATION),
     GroupTile,
     TILES,
-    computes_in_half=True,
 )
 
 

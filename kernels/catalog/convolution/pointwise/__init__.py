@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernels.catalog.convolution.kernel_parts import BOUNDS, ENDING, OPERANDS, VIEWS
+from kernels.catalog.convolution.kernel_parts import layer_kernel
 from kernels.catalog.convolution.output_tile import OutputTile, choose_tile, parse_tile, tile_words
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.packing import pack_filters, padded
 from kernels.catalog.work_group import in_groups, split_group
 from kernels.options import Limits, Options
-from kernels.source.kernel import Kernel
 
-KERNEL = Kernel(
+KERNEL = layer_kernel(
     "conv_pointwise",
     Path(__file__).with_name("kernel.c"),
-    OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", "hw", "weight_batch", *ENDING),
-    BOUNDS,
+    ("in_stacks", "out_stacks", "hw", "weight_batch"),
     OutputTile,
-    computes_in_half=True,
 )
 
 

@@ -28,19 +28,7 @@
             value[p] = LOAD_src_AT(plane + IMIN(pixel + p, hw - 1), image_x[p], image_row + image_y[p]);
         }
         FETCH_WEIGHTS(weight_at);
-        UNROLL for (int t = 0; t < VECTORS; ++t) {
-            const VECTOR w0 = WEIGHT(t * 4);
-            const VECTOR w1 = WEIGHT(t * 4 + 1);
-            const VECTOR w2 = WEIGHT(t * 4 + 2);
-            const VECTOR w3 = WEIGHT(t * 4 + 3);
-            UNROLL for (int p = 0; p < PIXELS; ++p) {
-                VECTOR sum = chunk[p * VECTORS + t];
-                sum = MAD(VSPLAT(value[p].x), w0, sum);
-                sum = MAD(VSPLAT(value[p].y), w1, sum);
-                sum = MAD(VSPLAT(value[p].z), w2, sum);
-                chunk[p * VECTORS + t] = MAD(VSPLAT(value[p].w), w3, sum);
-            }
-        }
+        INCLUDE vector_products
         weight_at += VECTORS * 4;
         plane += hw;
         FOLD(1)

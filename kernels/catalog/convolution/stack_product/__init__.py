@@ -7,21 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from kernels.catalog.convolution.group_tile import GroupTile
-from kernels.catalog.convolution.kernel_parts import BOUNDS, ENDING, OPERANDS, TILES, VIEWS
+from kernels.catalog.convolution.kernel_parts import TILES, layer_kernel
 from kernels.catalog.family import Call
 from kernels.catalog.packing import pack_stages, padded
 from kernels.ir.graph import Array
-from kernels.source.kernel import Kernel
 
-KERNEL = Kernel(
+KERNEL = layer_kernel(
     "product_tiled",
     Path(__file__).with_name("kernel.c"),
-    OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", "stages", "pixels", "weight_batch", *ENDING),
-    BOUNDS,
+    ("in_stacks", "out_stacks", "stages", "pixels", "weight_batch"),
     GroupTile,
     TILES,
-    computes_in_half=True,
 )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.convolution.kernel_parts import BOUNDS, ENDING, OPERANDS, VIEWS, WINDOW
+from kernels.catalog.convolution.direct import Direct
+from kernels.catalog.convolution.kernel_parts import WINDOW, layer_kernel
 from kernels.catalog.convolution.output_tile import OutputTile
-from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile, register_tiles
+from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.family import Call, Constants
 from kernels.options import Limits, Options
-from kernels.source.kernel import Kernel
 from kernels.source.tile import derived
 
 
@@ -29,18 +28,12 @@ class WindowTile(OutputTile):
 
 
 _INTS = tuple(name for name in WINDOW if name not in ("kw", "sw"))
-KERNEL = Kernel(
-    "conv_window",
-    Path(__file__).with_name("kernel.c"),
-    OPERANDS,
-    (*VIEWS, "in_stacks", "out_stacks", *GROUPS, *_INTS, "dh", *ENDING),
-    BOUNDS,
-    WindowTile,
-    computes_in_half=True,
+KERNEL = layer_kernel(
+    "conv_window", Path(__file__).with_name("kernel.c"), ("in_stacks", "out_stacks", *GROUPS, *_INTS, "dh"), WindowTile
 )
 
 
-class Window:
+class Window(Direct):
     """Load each row once for every column of the tile, where columns of the window are adjacent pixels."""
 
     name = "window"
@@ -54,10 +47,6 @@ class Window:
         if conv.strides[1] != 1 or conv.dilations[1] != 1:
             return "it has a stride or dilation along the row"
         return None
-
-    def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
-        """Tiles worth trying, the default first."""
-        return register_tiles(conv, options, limits)
 
     def lower(
         self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""

@@ -11,7 +11,6 @@ from kernels.frontend.onnx.context import Context, OnnxNode
 from kernels.frontend.onnx.counted_rows.rows import Rows
 from kernels.frontend.onnx.counted_rows.rules import passed
 from kernels.frontend.onnx.operator import CHANNELS, Operator
-from kernels.frontend.onnx.operators.windows.images import image
 from kernels.frontend.onnx.steps import Operand, Steps
 from kernels.ir.expressions import Expression
 
@@ -53,15 +52,6 @@ def lrn(node: OnnxNode, to: Context) -> None:
     if size > widest:  # reaches every channel from each, and only their mean changes
         size, numbers["alpha"] = widest, numbers["alpha"] / size * widest
     to.emit(node, "lrn", (x,), {"size": size, **numbers})
-
-
-def instance_normalization_directly(node: OnnxNode, to: Context) -> bool:
-    x, constants = image(node, to), [to.known_finite(node, index) for index in (1, 2)]
-    if x is None or any(value is None for value in constants):
-        return False
-    weights = (to.weight(node, index) for index in (1, 2))
-    to.emit(node, "instance_norm", (x, *weights), {"epsilon": float(node.attributes.get("epsilon", 1e-5))})
-    return True
 
 
 def lp_normalization(node: OnnxNode, to: Context) -> None:
@@ -134,15 +124,19 @@ def group_normalization(node: OnnxNode, to: Context) -> None:
     groups = c if node.op == "InstanceNormalization" else int(s.attribute("num_groups"))
     if groups < 1 or c % groups:
         node.reject(f"{groups} groups do not divide {c} channels")
-    picture = s.reshape(x, (n, groups, 1, c // groups * int(np.prod(rest))))
-    ones, zeros = s.constant(np.ones(groups)), s.constant(np.zeros(groups))
-    attributes = {"epsilon": float(s.attribute("epsilon", 1e-5))}
-    found = s.emit("instance_norm", (s.tensor(picture), ones, zeros), attributes)
-    if node.op == "GroupNormalization" and node.opset < 21:
-        found = scaled(s, s.reshape(found, (n, groups, -(-c // groups) * int(np.prod(rest)))), 1, lambda k: (1, k, 1))
-        s.end(s.reshape(found, shape))
-        return
-    s.end(scaled(s, s.reshape(found, shape), 1, lambda k: (1, k, *(1 for _ in rest))))
+    by_group = node.op == "GroupNormalization" and node.opset < 21
+    given = [to.known_finite(node, index) for index in (1, 2)]
+    vectors = [np.repeat(v, c // groups if by_group else 1) for v in given if v is not None]
+    known = all(v.shape == (c,) for v in vectors) and len(vectors) == 2
+    picture = x if len(rest) == 2 else s.reshape(x, (n, c, 1, int(np.prod(rest))))
+    weights = [s.constant(v) for v in (vectors if known else (np.ones(c), np.zeros(c)))]
+    attributes = {"epsilon": float(s.attribute("epsilon", 1e-5))} | ({"groups": groups} if groups < c else {})
+    found = s.emit("instance_norm", (s.tensor(picture), *weights), attributes)
+    if not known:
+        ones = (1,) if by_group else (1,) * len(rest)
+        lead = (n, groups, c // groups * int(np.prod(rest))) if by_group else shape
+        found = scaled(s, s.reshape(found, lead), 1, lambda k: (1, k, *ones))
+    s.end(s.reshape(found, shape))
 
 
 def batch_normalization(node: OnnxNode, to: Context) -> None:
@@ -195,8 +189,7 @@ OPERATORS = (
     ),
     Operator("GroupNormalization", import_=group_normalization),
     Operator(
-        "InstanceNormalization", operands=("N C ...", "C", "C"), import_=group_normalization,
-        direct=instance_normalization_directly, rows=passed,
+        "InstanceNormalization", operands=("N C ...", "C", "C"), import_=group_normalization, rows=passed,
     ),
     Operator("LRN", operands=CHANNELS, import_=lrn, rows=passed),
     Operator("LayerNormalization", import_=layer_normalization, rows=_rows_normalised),

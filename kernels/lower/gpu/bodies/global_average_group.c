@@ -11,10 +11,6 @@
         sum += part;
     }
     partial[me] = sum;
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] += partial[me + half_way];
-        BARRIER;
-    }
+    INCLUDE summed
     if (me == 0) STORE_dst(picture * dst_stacks + dst_stack0 + stack, partial[0] / SPLAT(FLOAT(hw)));
 }

@@ -14,11 +14,7 @@
         sum += part;
     }
     partial[me] = sum;
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] += partial[me + half_way];
-        BARRIER;
-    }
+    INCLUDE summed
     const FLOAT4 mean = partial[0] / SPLAT(FLOAT(end - first));
     BARRIER;
     sum = SPLAT(0.0f);
@@ -31,11 +27,7 @@
         sum += part;
     }
     partial[me] = sum;
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] += partial[me + half_way];
-        BARRIER;
-    }
+    INCLUDE summed
     if (me == 0) {
         const int at = ((picture * stacks + stack) * chunks + chunk) * 2;
         STORE_sums(at, mean);

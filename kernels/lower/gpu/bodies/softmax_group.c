@@ -16,11 +16,7 @@
         if (valid > 3) most = MAX(most, v.w);
     }
     partial[me] = SPLAT(most);
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] = MAX(partial[me], partial[me + half_way]);
-        BARRIER;
-    }
+    INCLUDE largest
     most = partial[0].x;
     BARRIER;
     float sum = 0.0f;
@@ -37,11 +33,7 @@
         sum += part;
     }
     partial[me] = SPLAT(sum);
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] += partial[me + half_way];
-        BARRIER;
-    }
+    INCLUDE summed
     sum = partial[0].x;
     for (int s = me; s < stacks; s += KY) {
         const FLOAT4 v = EXP(LOAD_src(source + s * hw) - SPLAT(most)) / SPLAT(sum);

@@ -5,11 +5,7 @@
     float most = -3.4028234e38f;
     for (int i = me; i < axis; i += KY) most = MAX(most, LOAD_src(start + i));
     partial[me] = most;
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] = MAX(partial[me], partial[me + half_way]);
-        BARRIER;
-    }
+    INCLUDE largest
     most = partial[0];
     BARRIER;
     float sum = 0.0f;
@@ -19,11 +15,7 @@
         sum += part;
     }
     partial[me] = sum;
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] += partial[me + half_way];
-        BARRIER;
-    }
+    INCLUDE summed
     sum = partial[0];
     for (int i = me; i < axis; i += KY) STORE_dst(start + i, EXP(LOAD_src(start + i) - most) / sum);
 }

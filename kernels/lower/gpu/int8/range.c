@@ -17,10 +17,6 @@
     }
     partial[me] = VEC4(MAX(MAX(below.x, below.y), MAX(below.z, below.w)),
                        MAX(MAX(above.x, above.y), MAX(above.z, above.w)), bad, 0.0f);
-    BARRIER;
-    for (int half_way = KY / 2; half_way > 0; half_way /= 2) {
-        if (me < half_way) partial[me] = MAX(partial[me], partial[me + half_way]);
-        BARRIER;
-    }
+    INCLUDE largest
     if (me == 0) STORE_ranges(picture * chunks + chunk, partial[0]);
 }

@@ -6,7 +6,6 @@ They are few numbers, and the square of a half, or one over it, is beyond the ra
 from __future__ import annotations
 
 from kernels.ir.graph import Graph
-from kernels.ir.links import readers
 
 
 def statistics(graph: Graph) -> frozenset[str]:
@@ -16,7 +15,7 @@ def statistics(graph: Graph) -> frozenset[str]:
         computed = [name for name in node.inputs if name not in graph.constants]
         if node.op == "reduce" or (node.op in ("map", "reshape") and computed and found.issuperset(computed)):
             found.add(node.output)
-    behind_of = readers(graph)
+    behind_of = graph.readers
     for node in reversed(graph.nodes):
         behind = behind_of.get(node.output, []) if node.output in found else []
         if not all(each.op in ("map", "reduce") or (each.op == "reshape" and each.output in found) for each in behind):

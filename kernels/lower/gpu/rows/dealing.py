@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
-from kernels.ir.dense_readers import dense_readers
 from kernels.ir.graph import Node
+from kernels.ir.links import dense_readers
 from kernels.lower.gpu.bodies import body
 from kernels.lower.gpu.context import GpuContext
-from kernels.lower.gpu.values import Value, View
+from kernels.lower.gpu.values import View
 from kernels.plan.model import Tensor
 from kernels.source.kernel import Buffer, Kernel, result
 
@@ -21,7 +21,7 @@ _MATRIX = 16
 def is_read_dealt(context: GpuContext, writer: Node) -> bool:
     """Return whether all that reads a node's rows are products that want them so."""
     graph = context.graph
-    readers = dense_readers(graph, writer.output, graph.consumers) if context.half else None
+    readers = dense_readers(graph, writer.output) if context.half else None
     return bool(readers) and all(_reads_dealt(context, node) for node in readers or ())
 
 
@@ -30,13 +30,13 @@ def new_dealt(context: GpuContext, tensor: str, rows: int, columns: int) -> str:
     shape = (-(-rows // _MATRIX), columns // _MATRIX, 32, 8)
     described = Tensor(shape=shape, dtype=context.dtype, layout="packed")
     buffer = context.draft.add_buffer(f"{tensor}:dealt", 2 * _MATRIX * shape[0] * columns, "activation", described)
-    context.values.setdefault(tensor, Value()).dealt = buffer
+    context.values.of(tensor).dealt = buffer
     return buffer
 
 
 def dealt(context: GpuContext, tensor: str, source: View, rows: int, columns: int) -> str:
     """The tensor's rows so: as its writer left them, else copied from `source`, a row a number of stacks."""
-    value = context.values.setdefault(tensor, Value())
+    value = context.values.of(tensor)
     if value.dealt is None:
         count, columns4 = rows * columns // 4, columns // 4
         ints = {"count": count, "columns4": columns4, "src_start": source.stack0, "src_stride": source.stacks}

@@ -13,8 +13,8 @@ import numpy as np
 
 from kernels.catalog.desktop.product import MatrixUnits
 from kernels.catalog.product import ALGORITHMS, PRODUCTS
-from kernels.ir.dense_readers import dense_readers
 from kernels.ir.graph import Array, Node
+from kernels.ir.links import dense_readers
 from kernels.lower.gpu.context import GpuContext
 from kernels.lower.gpu.convolution import constant
 from kernels.plan.model import Tensor
@@ -36,7 +36,7 @@ def folds(context: GpuContext, norm: Node) -> bool:
     """Return whether all that reads the normalised rows are products that can normalise them."""
     graph = context.graph
     plain = context.half and len(norm.inputs) == 3 and norm.attributes.keys() == {"epsilon"}
-    products = dense_readers(graph, norm.output, graph.consumers) if plain else None
+    products = dense_readers(graph, norm.output) if plain else None
     return bool(products) and all(_normalises(context, norm, node) for node in products or ())
 
 

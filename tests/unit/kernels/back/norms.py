@@ -78,6 +78,33 @@ def _steps(build: Builder, x: str, axis: int, form: str) -> str:
     return build.node("map", [distances[0], y], shape, expression=("mul", "a", "b"))
 
 
+def group_norm(build: Builder, x: str, groups: int, form: str) -> str:
+    """A normalisation of groups of an image's channels, as PyTorch's exporters write it in one step or in single ones,
+    with a factor and a summand of each channel."""
+    n, c, h, w = shape = build.graph.shapes[x]
+    rows = {"rows": (n * groups, c // groups * h * w), "instance": (n, groups, 1, c // groups * h * w)}
+    whole = shape if form == "image" else rows.get(form, (n, groups, c // groups, h * w))
+    x = x if form == "image" else build.node("reshape", [x], whole, shape=whole)
+    if form == "instance":
+        x = build.node("instance_norm", [x, build.constant(groups), build.constant(groups)], whole, epsilon=1e-3)
+    else:
+        start = 1 if form in ("rows", "image") else 2
+        axes = {"start": start, "stop": len(whole), "kind": "mean"}
+        single = (*whole[:start], *(1 for _ in whole[start:]))
+        mean = build.node("reduce", [x], single, **axes)
+        distance = build.node("map", [x, mean], whole, expression=("sub", "a", "b"))
+        squared = x if form == "moments" else distance
+        square = build.node("reduce", [build.node("mul", [squared] * 2, whole)], single, **axes)
+        if form == "moments":
+            lost = build.node("mul", [mean, mean], single)
+            square = build.node("map", [square, lost], single, expression=("sub", "a", "b"))
+        root = ("div", "a", ("sqrt", ("add", "b", 1e-3)))
+        x = build.node("map", [distance, square], whole, expression=root)
+    x = x if form == "image" else build.node("reshape", [x], shape, shape=shape)
+    x = build.node("mul", [x, build.constant(c, 1, 1)], shape)
+    return build.node("add", [x, build.constant(c, 1, 1)], shape)
+
+
 def _reduced(build: Builder, x: str, axis: int, kind: str = "mean") -> str:
     shape = tuple(1 if k == axis else extent for k, extent in enumerate(build.graph.shapes[x]))
     return build.node("reduce", [x], shape, start=axis, stop=axis + 1, kind=kind)

@@ -14,10 +14,11 @@ from kernels.ir.taking import NOTHING
 from kernels.lower.gpu import LOWERINGS
 from kernels.options import Limits, Options
 from kernels.passes import prepare
+from kernels.plan.model import Dispatch
 from kernels.plan.opencl_interpreter import run_opencl
 from kernels.reference import evaluate
 
-from .graphs import Builder, check, inputs_of, relative_error, side_by_side
+from .graphs import Builder, check, generator, inputs_of, relative_error, side_by_side
 from .rows import encoder
 
 Case = Callable[[Builder], str]
@@ -209,6 +210,9 @@ CASES: dict[str, Case] = {
     "instance_norm": lambda b: b.node(
         "instance_norm", [b.input(2, 6, 5, 7), b.constant(6), b.constant(6)], (2, 6, 5, 7), epsilon=1e-5
     ),
+    "group_norm": lambda b: b.node(
+        "instance_norm", [b.input(2, 6, 70, 90), b.constant(6), b.constant(6)], (2, 6, 70, 90), epsilon=1e-5, groups=2
+    ),
     "instance_norm_chunks": lambda b: b.node(
         "instance_norm",
         [b.input(1, 5, 97, 91), b.constant(5), b.constant(5)],
@@ -274,6 +278,20 @@ def test_a_large_image_is_normalised_in_few_chunks() -> None:
     plan = compile_graph(graph, Options("opencl"), Limits(max_work_group=256)).plan
     sums = next(buffer for buffer in plan.buffers if buffer.role == "scratch")
     assert sums.bytes <= 128 * 2 * 16
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_a_constant_operand_lies_in_stacks_before_anything_runs(precision: str) -> None:
+    build, shape = Builder(), tuple(map(int, generator().integers([1, 2, 2, 2], [3, 12, 9, 9])))
+    x, a = build.conv(build.input(*shape), shape[1], (1, 1)), build.constant(*shape)
+    b = build.constant(*shape)
+    build.graph.constants[b] = build.graph.constants[a].copy()  # exporters write one constant for each that reads it
+    y = build.node("add", [build.node("mul", [x, a], shape), b], shape)
+    graph = build.outputs(build.conv(y, 8, (1, 1)))
+    check(graph, precision, fuse="none")
+    plan = compile_graph(graph, Options("opencl", fuse="none"), Limits()).plan
+    assert {a, b} & {step.layer.partition(":")[0] for step in plan.steps if isinstance(step, Dispatch)} == set()
+    assert len([buffer for buffer in plan.buffers if buffer.id.endswith(":packed")]) == 1
 
 
 def test_every_operation_has_a_case() -> None:

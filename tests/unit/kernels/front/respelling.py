@@ -129,13 +129,15 @@ class _Writer:
 
     def normal(self, node: onnx.NodeProto, a: Mapping[str, Any]) -> Nodes | None:
         """A layer normalisation in single steps."""
-        if len(node.output) > 1 or len(node.input) < 3:
+        rank = len(self._shapes.get(node.input[0], ()))
+        if len(node.output) > 1 or len(node.input) < 3 or not rank:
             return None
         found: Nodes = []
-        mean = self.one(found, "ReduceMean", node.input[0], axes=[-1])
+        axes = [*range(a.get("axis", -1) % rank, rank)]
+        mean = self.one(found, "ReduceMean", node.input[0], axes=axes)
         distance = self.one(found, "Sub", node.input[0], mean)
         square = self.one(found, "Mul", distance, distance)
-        inner = self.one(found, "Add", self.one(found, "ReduceMean", square, axes=[-1]), self.number(a["epsilon"]))
+        inner = self.one(found, "Add", self.one(found, "ReduceMean", square, axes=axes), self.number(a["epsilon"]))
         unit = self.one(found, "Div", distance, self.one(found, "Sqrt", inner))
         self.one(found, "Add", self.one(found, "Mul", node.input[1], unit), node.input[2], to=node.output[0])
         return found

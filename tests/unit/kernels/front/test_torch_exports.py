@@ -215,3 +215,19 @@ def test_cast_like(tmp_path: Path, rng: np.random.Generator) -> None:
     path = save_model(tmp_path / "m.onnx", nodes, {"x": (2, 3)}, ["y"], constants, opset=OPSET)
     graph = assert_agrees(path, {"x": normal(rng, 2, 3)})
     assert [array.item() for array in graph.constants.values()] == [1.0]
+
+
+def test_all_elements_in_their_order_are_a_reshape(tmp_path: Path, rng: np.random.Generator) -> None:
+    """`as_strided`, as the default exporter writes it: a flat tensor, and the place of each element."""
+    shape = tuple(map(int, rng.integers(1, 6, 3)))
+    places = np.arange(np.prod(shape)).reshape(shape[0], -1, 1)
+    turned = places[:, ::-1].copy()
+    nodes = [
+        node("Reshape", ["x", "flat"], ["row"]), node("Gather", ["row", "places"], ["y"], axis=0),
+        node("Gather", ["row", "turned"], ["z"], axis=0),
+    ]  # fmt: skip
+    constants = {"flat": np.array([-1]), "places": places, "turned": turned}
+    path = save_model(tmp_path / "m.onnx", nodes, {"x": shape}, ["y", "z"], constants, opset=OPSET)
+    graph = assert_agrees(path, {"x": normal(rng, *shape)})
+    moved = not np.array_equal(places, turned)
+    assert [one.op for one in graph.nodes if one.op not in ("reshape", "slice")] == ["take"] * moved

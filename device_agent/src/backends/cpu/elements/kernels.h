@@ -19,6 +19,12 @@ struct RowNorm {
   const float *scale, *shift;  // of each element
 };
 
+// The mean of numbers, and the sum of their squared distances from it.
+struct Moments {
+  float mean;
+  double squares;
+};
+
 struct ElementKernels {
   const char* name;
   // to[i] = function(a[i], b[i], c[i]) for i < n; `to` overlaps none of them, which those are null that it does not read.
@@ -31,8 +37,9 @@ struct ElementKernels {
   void (*fold_row)(bool largest, const float* src, float* row, int64_t n);
   // dst[i] = the largest, or the sum, of row[i * stride + k] for k < taps.
   void (*fold_windows)(bool largest, const float* row, float* dst, int64_t n, int64_t stride, int64_t taps);
-  // dst = (src - mean) / sqrt(variance + epsilon) * scale + shift, mean and variance over the `count` elements.
-  void (*normalise)(const float* src, float* dst, int64_t count, float epsilon, float scale, float shift);
+  Moments (*moments)(const float* src, int64_t count);
+  // dst = (src - mean) * factor + shift.
+  void (*scale)(const float* src, float* dst, int64_t count, float mean, float factor, float shift);
   // dst = (src - mean) / max(sqrt(mean squared distance from the mean + epsilon), least) * scale + shift.
   void (*normalise_row)(const float* src, float* dst, int64_t count, const RowNorm& norm);
 };

@@ -1,5 +1,6 @@
 // instance_norm, pad2d and resize2d: one plane after the other.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "backends/cpu/elements/kernels.h"
@@ -9,10 +10,11 @@ namespace pocketfarm::cpu {
 namespace {
 
 Status check_instance_norm(const Call& call) {
-  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
+  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2], groups = call.ints[3];
   return Check(call)
-      .sizes({n, c, hw})
-      .range("activation", call.ints[3], 0, kLastActivation)
+      .sizes({n, c, hw, groups})
+      .that(groups < 1 || c % groups == 0, "the groups must divide the channels")
+      .range("activation", call.ints[4], 0, kLastActivation)
       .holds("src", 0, {n, c, hw})
       .holds("scale", 1, {c})
       .holds("shift", 2, {c})
@@ -23,14 +25,39 @@ Status check_instance_norm(const Call& call) {
 constexpr int64_t kNormaliseWork = 32, kPadWork = 4, kResizeWork = 8;  // of an element
 
 void run_instance_norm(const Call& call, ThreadPool& pool) {
-  const int64_t planes = int64_t{call.ints[0]} * call.ints[1], c = call.ints[1], hw = call.ints[2];
+  const int64_t c = call.ints[1], hw = call.ints[2], groups = int64_t{call.ints[0]} * call.ints[3], size = c / call.ints[3];
   const ElementKernels& kernels = element_kernels();
-  pool.each(planes, [&](int64_t plane, int) {
-    const float* src = call.buffers[0].as<float>() + plane * hw;
+  std::vector<Moments> moments(groups * size);
+  const auto measure = [&](int64_t plane) { moments[plane] = kernels.moments(call.buffers[0].as<float>() + plane * hw, hw); };
+  const auto join = [&](int64_t group) {  // of planes of one size
+    Moments* each = &moments[group * size];
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < size; ++i) mean += each[i].mean / static_cast<double>(size);
+    for (int64_t i = 0; i < size; ++i) {
+      const double distance = each[i].mean - mean;
+      squares += each[i].squares + distance * distance * static_cast<double>(hw);
+    }
+    std::fill(each, each + size, Moments{static_cast<float>(mean), squares / static_cast<double>(size * hw)});
+  };
+  const auto apply = [&](int64_t plane) {
+    const double root = std::sqrt(moments[plane].squares + static_cast<double>(call.floats[0]));
+    const float factor = static_cast<float>(static_cast<double>(call.buffers[1].as<float>()[plane % c]) / root);
     float* dst = call.buffers[3].as<float>() + plane * hw;
-    kernels.normalise(src, dst, hw, call.floats[0], call.buffers[1].as<float>()[plane % c], call.buffers[2].as<float>()[plane % c]);
-    activate(dst, hw, call.ints[3], call.floats[1], call.floats[2]);
-  }, kNormaliseWork * planes * hw);
+    kernels.scale(call.buffers[0].as<float>() + plane * hw, dst, hw, moments[plane].mean, factor, call.buffers[2].as<float>()[plane % c]);
+    activate(dst, hw, call.ints[4], call.floats[1], call.floats[2]);
+  };
+  const int64_t work = kNormaliseWork * groups * size * hw;
+  if (groups >= pool.threads()) {  // what is measured is still in a core's cache
+    pool.each(groups, [&](int64_t group, int) {
+      for (int64_t i = 0; i < size; ++i) measure(group * size + i);
+      join(group);
+      for (int64_t i = 0; i < size; ++i) apply(group * size + i);
+    }, work);
+    return;
+  }
+  pool.each(groups * size, [&](int64_t plane, int) { measure(plane); }, work / 2);
+  for (int64_t group = 0; group < groups; ++group) join(group);
+  pool.each(groups * size, [&](int64_t plane, int) { apply(plane); }, work / 2);
 }
 
 enum PadMode : int64_t { kConstant = 0, kReflect = 1, kEdge = 2 };
@@ -176,7 +203,7 @@ void run_resize(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kInstanceNorm{"instance_norm", 4, 4, 3, check_instance_norm, run_instance_norm};
+const Operation kInstanceNorm{"instance_norm", 4, 5, 3, check_instance_norm, run_instance_norm};
 const Operation kPad2d{"pad2d", 2, 8, 1, check_pad, run_pad};
 const Operation kResize2d{"resize2d", 2, 12, 0, check_resize, run_resize};
 
