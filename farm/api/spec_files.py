@@ -13,6 +13,7 @@ FILES = (
     ("workload", "onnx"),
     ("workload", "input"),
     ("workload", "choices"),
+    ("workload", "files"),
     ("workload", "dataset", "inputs"),
     ("workload", "dataset", "labels"),
     ("workload", "training", "dataset", "inputs"),

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
+#include <cstdlib>
 
 #include "process/child.h"
 #include "system/clock.h"
@@ -30,8 +30,10 @@ int64_t ticks_below(int pid, int depth) {
   int64_t ticks = ticks_of(read_node(folder + "/stat")).value_or(0);
   if (depth == kDeepest) return ticks;
   for (const std::string& thread : entries(folder + "/task")) {
-    std::istringstream children(read_node(folder + "/task/" + thread + "/children"));
-    for (int child; children >> child;) ticks += ticks_below(child, depth + 1);
+    const std::string children = read_node(folder + "/task/" + thread + "/children");
+    char* end = nullptr;
+    for (const char* at = children.c_str(); const long child = std::strtol(at, &end, 10); at = end)
+      ticks += ticks_below(static_cast<int>(child), depth + 1);
   }
   return ticks;
 }

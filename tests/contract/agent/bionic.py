@@ -10,14 +10,14 @@ FIRST_LEVEL = {
     name: level
     for level, names in {
         21: """
-        __assert2 __cxa_atexit __errno __stack_chk_fail __stack_chk_guard _exit acosf asinf atanf atoi ceilf
-        clock_gettime clock_nanosleep close closedir cosf dlerror dlopen dlsym dup2 eventfd expf fallocate fcntl flock
-        fork fprintf fstat getauxval getenv getpid getpriority getrlimit getrusage kill localeconv logf memchr memcmp
-        memcpy memmove memset mkdir mmap munmap nearbyintf open opendir pipe2 poll powf ppoll pread printf
-        pthread_create pthread_setspecific pthread_sigmask puts read readdir realpath rename sched_getaffinity
-        sched_setaffinity sched_yield setpriority setsid sigaddset sigemptyset signal sinf snprintf sscanf strcmp
-        strerror strlen strtod strtol strtoll strtoul strtoull sysconf tanf timerfd_create timerfd_settime tolower uname
-        unlink wmemchr write
+        __assert2 __cxa_atexit __errno __stack_chk_fail __stack_chk_guard _exit access acosf asinf atanf atoi ceilf
+        chdir clock_gettime clock_nanosleep close closedir cosf dlerror dlopen dlsym dup2 environ eventfd execve expf
+        fallocate fcntl flock fork fprintf fstat getauxval getenv getpid getppid getpriority getrlimit getrusage kill
+        localeconv logf memchr memcmp memcpy memmove memset mkdir mmap munmap nearbyintf open opendir pipe2 poll powf
+        ppoll prctl pread printf pthread_create pthread_setspecific pthread_sigmask puts read readdir realpath rename
+        sched_getaffinity sched_setaffinity sched_yield setpgid setpriority setsid sigaddset sigemptyset signal
+        sigprocmask sinf snprintf sscanf strcmp strcspn strerror strlen strtod strtol strtoll strtoul strtoull sysconf
+        tanf timerfd_create timerfd_settime tolower uname unlink wait4 wmemchr write
         """,
         23: "sigtimedwait stderr",
     }.items()

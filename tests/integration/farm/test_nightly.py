@@ -169,7 +169,7 @@ class Mortal:
     def __init__(self, ledger: Ledger, teller: Teller, patch: pytest.MonkeyPatch) -> None:
         self.acts: list[str] = []
         self._dead: set[tuple[str, int]] = set()
-        for owner, name in ((acts, "submit_jobs"), (ledger.nights, "save"), (teller, "hear")):
+        for owner, name in ((acts.experiments, "submit_jobs"), (ledger.nights, "save"), (teller, "hear")):
             patch.setattr(owner, name, self._act(name, getattr(owner, name)))
 
     def _act(self, name: str, write: Callable[..., object]) -> Callable[..., object]:

@@ -137,8 +137,7 @@ def test_study_m_is_judged_by_what_rounding_alone_loses(up: Up, cli: Cli) -> Non
     """PyNET magnifies rounding beyond the usual tolerance: Winograd's, as its sums are otherwise added in parts."""
     axes = {"backend": ["opencl"], "algorithm": ["winograd"], "concat": ["split"]}
     path = small(up, "study_m", {"samples": 1, "warmup": 0}, **axes)
-    text = path.read_text().replace("count: all", "where: kind == 'workstation'")
-    path.write_text(text.replace("pynet_level_3", "pynet_level_4"))
+    path.write_text(path.read_text().replace("count: all", "where: kind == 'workstation'"))
     status, data = run(up, cli, path)
     (record,) = data["records"]
     (check,) = record["checks"]
