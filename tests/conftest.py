@@ -32,7 +32,7 @@ DRIVER_CACHES = {"POCL_CACHE_DIR": "pocl/kcache", "MESA_SHADER_CACHE_DIR": ""}
 """The drivers' usual places. Farms and phones have homes of their own, and would compile the same kernels each: half of
 what their networks cost here. `setup: cold` finds none of it."""
 # Before NumPy is imported. Workers share the processors: OpenBLAS's threads, which spin until the last is done, took
-# twice the time of one. (glibc.malloc.hugetlb=1 saves a twentieth of the system's time, and costs a third more memory.)
+# twice the time of one. (glibc.malloc.hugetlb=1 cost four workers a third more memory, and saved no time of the suite.)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 GRACE_S = 60.0
 REAPER = f"""
