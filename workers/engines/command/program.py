@@ -48,6 +48,7 @@ class CommandProgram(Program):
     identity: str
     """The hash of the files."""
     _agent: AgentRun = field(default_factory=AgentRun, init=False)
+    _serial: str = field(default="", init=False)
     _unread: str = field(default="", init=False)
     _is_whole: bool = field(default=False, init=False)
     """The samples are parts of a phase that nobody told from the rest of the program."""
@@ -59,6 +60,7 @@ class CommandProgram(Program):
 
     def run(self, run: Run) -> Measured:
         run.check()
+        self._serial, self._unread = run.member.facts.serial, ""  # a copy of the block before has that one's
         run.report("pushing", 0, self.job.sampling.samples, None)
         connection = run.trips.ahead
         member = replace(run.member, connection=connection)
@@ -86,7 +88,7 @@ class CommandProgram(Program):
         )
 
     def judge(self) -> Verdict:
-        serial, agent = self.job.candidates[0], self._agent
+        serial, agent = self._serial, self._agent
         if agent.killed or signal_of(agent.events) == "SIGKILL":
             told = f"; its log: {agent.killed_by}" if agent.killed_by else " without a word: most likely out of memory"
             return Verdict(Outcome.KILLED, "killed", (f"the device ended the program{told}",))
