@@ -51,7 +51,7 @@ def phone(running: tuple[PrivateAdb, VirtualPhones], monkeypatch: pytest.MonkeyP
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def here(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What this machine computes by a backend: the output of every node, in files."""
+    """The output of every node, as this machine computes it by a backend, in files."""
     folder = tmp_path_factory.mktemp(request.param)
     said = infer(folder, "--backend", request.param)
     assert said["runs_on"]["api"] == request.param

@@ -12,6 +12,7 @@ from kernels.errors import CompileError
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Workload
+from orchestrator.model.experiment.workload import why_no_file
 
 from .choices_file import read_choices
 
@@ -111,17 +112,16 @@ def _program(name: str, base: Path, artifacts: Artifacts) -> dict[str, str]:
     """Keep the files of a command: name below the folder -> SHA-256. Raises ModelFileError."""
     place = base / name
     if place.is_file():
-        return {place.name: artifacts.put(place)}
-    found = sorted(path for path in place.rglob("*") if path.is_file())
-    if not found:
-        raise ModelFileError(
-            f"workload.files: there is no file in {place}", remedy="paths are relative to the experiment file"
-        )
-    if len(found) > MOST_FILES:
-        raise ModelFileError(
-            f"workload.files: {len(found)} files in {place}, and {MOST_FILES} may be", remedy="name a folder of its own"
-        )
-    return {path.relative_to(place).as_posix(): artifacts.put(path) for path in found}
+        place, found = place.parent, [place]
+    else:
+        found = sorted(path for path in place.rglob("*") if path.is_file())
+    if not 0 < len(found) <= MOST_FILES:
+        told = f"workload.files: {len(found)} files in {place}: 1 to {MOST_FILES} may be"
+        raise ModelFileError(told, remedy="paths are relative to the experiment file")
+    named = {path.relative_to(place).as_posix(): path for path in found}
+    for why in filter(None, map(why_no_file, named)):
+        raise ModelFileError(f"workload.{why}", remedy="rename it")
+    return {name: artifacts.put(path) for name, path in named.items()}
 
 
 def _model(name: str, field: str, base: Path, artifacts: Artifacts) -> tuple[str, ModelFile]:

@@ -138,9 +138,7 @@ class Experiment(Model):
         counts, sampling = "samples" in named, self.sampling
         wrong = {
             "`{samples}` in the command needs `engine.result`, by which they are read": counts and printed is None,
-            "leave out `sampling.load`: by `{samples}` the command says itself how long it runs": (
-                counts and sampling.load > 0
-            ),
+            "leave out `sampling.load`: by `{samples}` the command ends itself": counts and sampling.load > 0,
             "put `{warmup}` into the command, or leave out `sampling.warmup`: by `{samples}` it runs once": (
                 counts and (sampling.warmup > 0 or sampling.warmup_stable is not None) and "warmup" not in named
             ),
@@ -154,8 +152,7 @@ class Experiment(Model):
             )
         for why in (why for why, is_wrong in wrong.items() if is_wrong):
             raise ValueError(why)
-        listed = set(self.matrix.options)
-        for name in sorted(named & MATRIX_AXES.keys() - listed):
+        for name in sorted(named & MATRIX_AXES.keys() - self.matrix.options.keys()):
             raise ValueError(f"the command has `{{{name}}}`: give its values as `matrix.{name}`")
         return self
 

@@ -24,6 +24,13 @@ PLACEHOLDERS = ("backend", "batch", "precision", "samples", "seed", "threads", "
 _FILE = re.compile(r"[\w.+,@=~-]+(/[\w.+,@=~-]+)*", re.ASCII)
 
 
+def why_no_file(name: str) -> str:
+    """Return why a file of a command cannot have this name on every phone; empty: it can."""
+    if _FILE.fullmatch(name) and ".." not in name.split("/"):
+        return ""
+    return f"files: {name!r}: a name has letters, digits and `. _ + , @ = ~ -` alone"
+
+
 class Workload(Model):
     """A network by name with seeded weights, an ONNX file, a command, or a time to wait; exactly one of them."""
 
@@ -69,9 +76,8 @@ class Workload(Model):
     def _can_be_started(self) -> Workload:
         if self.files is not None and self.command is None:
             raise ValueError("`files` are those of a `command`")
-        for name in self.files_sha256:
-            if not _FILE.fullmatch(name) or ".." in name.split("/"):
-                raise ValueError(f"files: {name!r}: a name has letters, digits and `. _ + , @ = ~ -` alone")
+        for why in filter(None, map(why_no_file, self.files_sha256)):
+            raise ValueError(why)
         if self.command is not None and not self.words:
             raise ValueError("the `command` is empty")
         for name in sorted(self.placeholders.difference(PLACEHOLDERS)):
@@ -118,9 +124,12 @@ class Workload(Model):
     def placeholders(self) -> frozenset[str]:
         """Return the names in braces of the command. Raises ValueError where a brace is not closed."""
         try:
-            return frozenset(name for word in self.words for _, name, *_ in Formatter().parse(word) if name is not None)
+            parts = [part for word in self.words for part in Formatter().parse(word)]
         except ValueError as e:
             raise ValueError(f"the command cannot be read: {e}; write `{{{{` and `}}}}` for braces of its own") from e
+        if shaped := next((name for _, name, shape, how in parts if shape or how), ""):
+            raise ValueError(f"the command has more than a name in the braces of `{shaped}`: write `{{{shaped}}}`")
+        return frozenset(name for _, name, *_ in parts if name is not None)
 
     def argv(self, values: Mapping[str, object]) -> list[str]:
         """Return the command's words with the values of its names; one that has none is an error of the caller."""

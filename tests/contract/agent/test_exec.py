@@ -6,10 +6,12 @@ import os
 import random
 import signal
 import subprocess
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import eventually
 
 from .driver import TIMEOUT_S, Agent, Ended, read_events
 
@@ -35,15 +37,12 @@ def script(agent: Agent, name: str, text: str) -> str:
 
 
 def is_gone(pid: int) -> bool:
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.01)
-    return False
+    def ended() -> bool:
+        with suppress(OSError):
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return True
+
+    return eventually(ended, 10)
 
 
 def test_each_sample_is_a_run_and_every_line_has_its_time(agent: Agent) -> None:

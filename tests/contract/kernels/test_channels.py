@@ -99,7 +99,7 @@ def test_other_devices_make_rows_of_an_image_first(agent: Agent, api: Backend, s
 
 
 def test_heads_that_a_function_reads_behind_their_transposition_are_written_in_place(shaders: Path) -> None:
-    """As LeViT has it: attention, its heads side by side, an activation, a dense layer."""
+    """LeViT's block keeps its heads in place: attention, its heads side by side, an activation, a dense layer."""
     build, shape = Builder(), (1, 4, 16, 8)
     q, k, v = (build.input(*shape, name=name) for name in "qkv")
     turned = build.node("transpose", [k], (1, 4, 8, 16), perm=(0, 1, 3, 2))

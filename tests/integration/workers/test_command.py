@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.acts.submission.prepare import prepare
 from orchestrator.coordination.artifacts import Artifacts
+from orchestrator.model.errors import ModelFileError
 from orchestrator.model.experiment import Conditions, Experiment
 from orchestrator.model.job import Job
 from orchestrator.model.live.lease import Assignment
@@ -27,6 +28,10 @@ BENCH = 'i=0; while [ $i -lt ${2:-1} ]; do sleep 0.05; echo "took 4$1$i us"; i=$
 ALL_AT_ONCE = 'sleep 0.3; for i in 0 1 2 3 4; do echo "took 900$i us"; done'
 
 
+LACKS = "echo error while loading shared libraries; exit 9"
+SCRIPTS = {"own": BENCH, "dies": "kill -$1 $$", "burst": ALL_AT_ONCE, "lacks": LACKS}
+
+
 @pytest.fixture(scope="session")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
     return Engines(Host.alone(tmp_path_factory.mktemp("engines")))
@@ -36,12 +41,7 @@ def experiment(folder: Path, command: str, **given: Any) -> Experiment:
     bench = folder / "bench"
     (bench / "lib").mkdir(parents=True, exist_ok=True)
     (bench / "lib" / "words").write_text("loaded\n")
-    for name, text in (
-        ("own", BENCH),
-        ("dies", "kill -$1 $$"),
-        ("burst", ALL_AT_ONCE),
-        ("lacks", "echo 'error while loading shared libraries: x'; exit 127"),
-    ):
+    for name, text in SCRIPTS.items():
         (bench / name).write_text(f"#!/bin/sh\n{text}\n")
     (bench / "foreign").write_bytes(b"\x7fELF" + bytes(60))
     told: dict[str, Any] = {"name": "own", "workload": {"command": command, "files": "bench"}, **given}
@@ -130,7 +130,17 @@ def test_each_failure_has_its_cause(
     made = experiment(tmp_path, command, sampling={"samples": 1, "deadline": "2 s"}, engine={"result": RESULT})
     (record,) = blocks(made, here, engines, tmp_path, CPU_SERIAL)
     assert (record.outcome, record.cause) == (outcome, cause), record.reasons
-    assert (
-        outcome is Outcome.KILLED or command.split()[0] in record.reasons[0] or cause in ("unread_output", "deadline")
-    )
+    assert cause in ("killed", "unread_output", "deadline") or command.split()[0] in record.reasons[0]
     assert leftovers(here, CPU_SERIAL) == []
+
+
+def test_names_that_no_phone_can_have_and_braces_with_more_than_a_name_are_refused(tmp_path: Path) -> None:
+    for name in ("a b", "a\nb", "ä", "lib/c d"):
+        made = experiment(tmp_path, "./own 1")
+        (wrong := tmp_path / "bench" / name).touch()
+        with pytest.raises(ModelFileError, match="a name has letters"):
+            prepare(made, tmp_path, Artifacts(tmp_path / "state"))
+        wrong.unlink()
+    for braces in ("{samples!r}", "{samples:>{x}}", "{samples.real}", "{0}"):
+        with pytest.raises(ValueError, match="braces"):
+            experiment(tmp_path, f"./own {braces}", engine={"result": RESULT})

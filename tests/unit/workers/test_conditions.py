@@ -323,7 +323,7 @@ def test_a_phone_whose_shell_may_not_write_settings_is_refused_at_once() -> None
 
 
 def test_each_need_of_a_condition_is_what_its_setting_finds_out() -> None:
-    """What placement asks a profile for is what enrolment writes into it, whatever conditions there will be."""
+    """Placement asks a profile for what enrolment writes into it, whatever conditions there will be."""
     assert {need.permission for _, need in NEEDS} >= {each.permission for each in SETTINGS.values()}
     for field, need in NEEDS:
         wanted = Conditions.model_validate({field: need.when})
