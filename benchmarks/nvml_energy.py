@@ -128,7 +128,7 @@ def run_load(member: Member, settings: Settings, seconds: float) -> int:
 
     def block(samples: int) -> list[int]:
         ready = Block("nvml/1", warmup=2, samples=samples, deadline_s=seconds * 3 + 60)
-        plan, inputs = plans.plan(cell, member.facts), plans.inputs(cell.workload)
+        plan, inputs = plans.plan(cell, member.facts), plans.models.inputs(cell.workload)
         with device_lock(settings.state, member.facts.serial):
             done = measure(member, plan, inputs, ready, lambda: None, lambda *_: None)
         raise_for(done.run, member.facts.serial)

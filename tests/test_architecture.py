@@ -355,7 +355,9 @@ def test_people_act_in_one_place() -> None:
     ]
 
 
-ENGINES, OURS, DRIVEN = "workers.engines", "workers.engines.pocketfarm", "workers.engines.agent"
+ENGINES, OURS = "workers.engines", "workers.engines.pocketfarm"
+SHARED = ("workers.engines.agent", "workers.engines.models", "workers.engines.packaged")
+"""Rooms of engines for what several engines share."""
 USE_OUR_ENGINE = ("workers.tuning", "workers.serving", "workers.infer", "workers.enrolment", "farm.cli")
 """They tune, serve, infer and enrol with our own engine, outside the queue's way."""
 
@@ -377,8 +379,8 @@ def _may_meet(target: str) -> tuple[str, ...]:
     engine = ".".join(target.split(".")[:3])
     if MODULES[engine].path.name != "__init__.py":
         return (ENGINES,)
-    others = USE_OUR_ENGINE if engine in (OURS, DRIVEN) else ()
-    return (ENGINES if engine == DRIVEN else engine, *others)
+    others = USE_OUR_ENGINE if engine in (OURS, *SHARED) else ()
+    return (ENGINES if engine in SHARED else engine, *others)
 
 
 def test_a_slow_package_is_imported_where_it_is_used() -> None:

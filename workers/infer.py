@@ -27,11 +27,12 @@ from .devices.fleet import Member
 from .devices.workstation import CPU_SERIAL, enrol_workstation
 from .engines import Report, runs_on
 from .engines.agent import raise_for
+from .engines.models import Arrays
 from .engines.pocketfarm.measure import Block, Measurement, measure
 from .engines.pocketfarm.measure.replan import run_within_limits
 from .engines.pocketfarm.plans.compiler_options import limits_of
 from .engines.pocketfarm.plans.kernel_limits import KernelLimits
-from .engines.pocketfarm.plans.plan_store import Arrays, StoredPlan, store
+from .engines.pocketfarm.plans.plan_store import StoredPlan, store
 from .engines.pocketfarm.plans.tuned_choices import TunedChoices
 from .session.session import Session, session
 

@@ -170,7 +170,7 @@ FRAMES = Axis(name="frames", help="frames of a sample", default=1, type=int, at_
 ENGINE = Axis(
     name="engine",
     help="what prepares and runs the program: `pocketfarm`, our own; `command`, which runs `workload.command`; `wait`, "
-    "which takes the time of `workload.wait` and runs nothing; or another that the device's host has",
+    "which takes the time of `workload.wait` and runs nothing; or another of `farm engines`",
     default=OURS.name,
     refuse=_engine_conflict,
     at_run=True,
@@ -187,14 +187,36 @@ SIDE = Axis(
 )
 """`sides` as a cell keeps it: no axis of the matrix. It tells cells apart that are otherwise the same."""
 
-MATRIX_AXES: dict[str, Axis] = {**COMPILE_AXES, **RUN_AXES, ENGINE.name: ENGINE}
+ENGINE_AXES: dict[str, Axis] = {
+    axis.name: axis
+    for axis in (
+        Axis(
+            name="graph_optimization",
+            at_run=True,
+            help="of engine `onnxruntime`: how far it rewrites the graph before it runs",
+            default="all",
+            words=("none", "basic", "extended", "all"),
+            backends=("cpu",),
+            page="engines-side-by-side.md",
+        ),
+    )
+}
+"""Axes that other engines than ours bring along."""
+
+MATRIX_AXES: dict[str, Axis] = {**COMPILE_AXES, **RUN_AXES, **ENGINE_AXES, ENGINE.name: ENGINE}
 """The optional axes of a matrix, by name."""
 AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES, SIDE.name: SIDE}
 """Everything that a cell's options may hold."""
 _DEFAULTS = {name: axis.default for name, axis in AXES.items()}
 
 OF_EVERY_ENGINE = frozenset(("affinity", "batch", FRAMES.name, SIDE.name, ENGINE.name))
-"""Axes that mean something whatever the engine; the others are our own engine's."""
+"""Axes that mean something whatever the engine; the others are our own engine's, and those of `AXES_OF`."""
+AXES_OF: Mapping[str, frozenset[str]] = {
+    "ncnn": frozenset(("threads",)),
+    "onnxruntime": frozenset(("threads", "graph_optimization")),
+    "openvino": frozenset(("threads",)),
+}
+"""Further axes of an engine beside ours."""
 
 
 def settings(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,7 +254,12 @@ def of_command(named: frozenset[str]) -> frozenset[str]:
 
 def has_axis(engine: str, name: str) -> bool:
     """Return whether an axis means anything with an engine."""
-    return engine == ENGINE.default or name in OF_EVERY_ENGINE
+    return name in OF_EVERY_ENGINE or (name not in ENGINE_AXES if engine == ENGINE.default else name in axes_of(engine))
+
+
+def axes_of(engine: str) -> frozenset[str]:
+    """Return the axes that an engine beside ours reads itself."""
+    return AXES_OF.get(engine, frozenset())
 
 
 def _meant(backend: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -193,6 +193,20 @@ class EngineFacts(Model):
     name: str = Field(pattern=f"^{ENGINE_NAME}$")
     takes: tuple[str, ...] = Field(min_length=1)
     """The kinds of workload that it can run (`Workload.kind`)."""
+    apis: tuple[Api, ...] = tuple(Api)
+    precisions: tuple[Precision, ...] = tuple(Precision)
+    missing: str = ""
+    """The reason why it cannot run on the device as things are, with its remedy; empty: it can."""
+
+    def why_not(self, backend: Api, precision: Precision) -> str:
+        """Return why it cannot run there so; empty where it can."""
+        if self.missing:
+            return f"engine {self.name}: {self.missing}"
+        if backend not in self.apis:
+            return f"engine {self.name} has no {backend} (it has {', '.join(self.apis)})"
+        if precision not in self.precisions:
+            return f"engine {self.name} has no {precision} (it has {', '.join(self.precisions)})"
+        return ""
 
 
 OURS = EngineFacts(name="pocketfarm", takes=("network", "onnx"))

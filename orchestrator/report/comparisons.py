@@ -13,19 +13,20 @@ from orchestrator.model.device import Api, Source
 
 from . import wording
 from .content import Content
-from .parts.answer import NAMES, PAIRS
+from .parts.answer import pairs_of, way_name, ways_of
 from .section import Column, Section
 
 
 def backends(content: Content) -> Section:
-    """Medians of the same work by several backends of a device."""
+    """Medians of the same work by several backends of a device, or several engines."""
     rows = _rows(content)
     names = wording.naming(content.summaries)
-    used = [api for api in Api if any(api in row.ms for row in rows)]
-    pairs = [pair for pair in PAIRS if set(pair) <= set(used)]
+    used = ways_of(rows)
+    called = {way: way_name(way, used) for way in used}
+    pairs = pairs_of(used)
     columns = (
-        Column("device"), Column("configuration"), *(Column(f"{api} ms", True) for api in used),
-        *(Column(f"speed-up of\n{NAMES[one]} over {NAMES[other]}", True, other is Api.CPU) for other, one in pairs),
+        Column("device"), Column("configuration"), *(Column(f"{way} ms", True) for way in used),
+        *(Column(f"speed-up of\n{called[one]} over {called[other]}", True, other == Api.CPU) for other, one in pairs),
     )  # fmt: skip
     note = (
         "Medians of the same work on one device. Speed-up: how many times as fast; below one it is slower. It is the "
@@ -35,15 +36,17 @@ def backends(content: Content) -> Section:
         (
             _device(row.serial, row.source),
             wording.without(f"{row.workload} {row.rest}" if names.workload else row.rest, names.shared),
-            *(wording.ms(row.ms[api]) if api in row.ms else "" for api in used),
+            *(wording.ms(row.ms[way]) if way in row.ms else "" for way in used),
             *(_speed_up(row, one, other) for other, one in pairs),
         )
         for row in rows
     )
-    return Section("backends", "Backends side by side", note, columns, texts)
+    return Section(
+        "backends", f"{'Backends' if set(used) <= set(Api) else 'Engines'} side by side", note, columns, texts
+    )
 
 
-def _speed_up(row: SideBySide, one: Api, other: Api) -> str:
+def _speed_up(row: SideBySide, one: str, other: str) -> str:
     found = row.speed_up(one, other)
     return "" if found is None else _times(found)
 

@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
-from orchestrator.model.device import DeviceFacts, Reading
+from orchestrator.model.device import Api, DeviceFacts, EngineFacts, Precision, Reading
 from orchestrator.model.event import Event, Sample
 from orchestrator.model.live.announcement import Learnt, Phase
 from orchestrator.model.live.lease import Assignment
@@ -33,6 +34,8 @@ from workers.devices.fleet import Member
 from workers.files.host_files import HostFiles
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut
+
+from .models import Models
 
 Commands = Sequence[Sequence[str]]
 
@@ -63,6 +66,11 @@ class Host:
     """Files of experiments, by their hash."""
     give: Callable[[str], None] = lambda _: None
     """Gives the farm a file that was made here, by its SHA-256."""
+
+    @cached_property
+    def models(self) -> Models:
+        """Return what cells compute, which its engines share."""
+        return Models(self.files)
 
     @classmethod
     def alone(cls, state: Path) -> Host:
@@ -206,6 +214,8 @@ class Engine(ABC):
     """The value of the axis `engine`."""
     takes: ClassVar[tuple[str, ...]]
     """The workloads that it can run: fields of `workload` that say what runs."""
+    apis: ClassVar[tuple[Api, ...]] = tuple(Api)
+    precisions: ClassVar[tuple[Precision, ...]] = tuple(Precision)
     doubts: ClassVar[Mapping[str, str]] = {}
     """Doubts that its programs may have about a block, each with its remedy; see `doubt`."""
     causes: ClassVar[Mapping[str, Outcome]] = {}
@@ -222,6 +232,16 @@ class Engine(ABC):
     def lacks(self, device: DeviceFacts) -> str:  # noqa: ARG002 (most run anywhere)
         """Return why it cannot run on a device; empty where it can."""
         return ""
+
+    def facts(self, device: DeviceFacts) -> EngineFacts:
+        """Return what its host announces of it for a device."""
+        return EngineFacts(
+            name=self.name,
+            takes=self.takes,
+            apis=self.apis,
+            precisions=self.precisions,
+            missing=self.lacks(device),
+        )
 
     @abstractmethod
     def prepare(self, work: Work) -> Program:

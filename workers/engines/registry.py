@@ -39,8 +39,8 @@ class Engines:
         return self._engines[name]
 
     def offered(self, device: DeviceFacts) -> tuple[EngineFacts, ...]:
-        """Return the engines that can run on a device, as its host announces them."""
-        return tuple(EngineFacts(name=each.name, takes=each.takes) for each in self if not each.lacks(device))
+        """Return the engines as a host announces them for a device, each with what it lacks there."""
+        return tuple(each.facts(device) for each in self)
 
 
 def _shipped() -> list[ModuleType]:

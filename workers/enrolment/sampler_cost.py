@@ -80,7 +80,7 @@ def _block(member: Member, plans: Plans, period_ms: int, samples: int, check: Ca
     cell = Cell(workload=Workload(network=NETWORK), backend=_api(member))
     block = Block("enrol/sampler", warmup=3, samples=samples, deadline_s=60.0, power_period_ms=period_ms)
     measured = measure(
-        member, plans.plan(cell, member.facts), plans.inputs(cell.workload), block, check, lambda *_: None
+        member, plans.plan(cell, member.facts), plans.models.inputs(cell.workload), block, check, lambda *_: None
     )
     raise_for(measured.run, member.facts.serial)
     return measured.run.events

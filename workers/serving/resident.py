@@ -166,7 +166,7 @@ class Serving:
             resident.plans[network.name] = stored.plan_hash
             folder = put_files(connection, "plans", stored.plan_hash, stored.files)
             words += ["--plan", f"{network.name}={folder}"]
-            inputs = self._plans.inputs(network.cell.workload, network.cell.batch)
+            inputs = self._plans.models.inputs(network.cell.workload, network.cell.batch)
             for port, path in push_inputs(connection, stored, inputs).items():
                 words += ["--input", f"{network.name}:{port}={path}"]
         cache = f"{connection.folder}/cache"

@@ -24,9 +24,10 @@ from orchestrator.model.event import Event, Layer, Sample
 from workers.devices.fleet import Member
 from workers.devices.install import run as run_command
 from workers.engines.agent import DeviceSlept, raise_for, raise_if_slept
+from workers.engines.models import Arrays
+from workers.engines.models.verify_outputs import verify, wrong
 from workers.engines.pocketfarm.measure import Block, Measurement, measure
-from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan, store
-from workers.engines.pocketfarm.verify_outputs import verify, wrong
+from workers.engines.pocketfarm.plans.plan_store import StoredPlan, store
 from workers.session.conditions import SETTINGS, awake
 
 from .plan_comparison import PlanRun

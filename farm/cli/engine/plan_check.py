@@ -40,7 +40,7 @@ def check_plan(bundle: Bundle, graph: Graph, seed: int) -> PlanCheck:
     from kernels.frontend.load import random_inputs
     from kernels.plan.opencl_interpreter import run_opencl
     from kernels.reference import evaluate
-    from workers.engines.pocketfarm.verify_outputs import verify
+    from workers.engines.models.verify_outputs import verify
 
     if bundle.plan.api != "opencl":
         raise typer.BadParameter("--check runs plans for opencl; give --backend opencl")

@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 from orchestrator.analysis.statistics import Mode, Summary, block_value_ms
 from orchestrator.figures import NS_PER_MS, BlockFigures
 from orchestrator.figures.one_block import first_result_ms
-from orchestrator.model.device import Api, Source
+from orchestrator.model.axes import ENGINE
+from orchestrator.model.device import OURS, Api, Source
 
 from .cell_blocks import Ratio, blocks_by_cell, quotient
 from .ratio import Block
@@ -37,15 +38,15 @@ class SideBySide(NamedTuple):
     rest: str
     """Precision and options."""
     blocks: dict[str, Sequence[Block]]
-    """The blocks that count, by backend; none of a time that is not resolved."""
+    """The blocks that count, by way (`way_of`); none of a time that is not resolved."""
 
     @property
     def ms(self) -> dict[str, float]:
-        """Median time by backend."""
+        """Median time by way."""
         return {backend: median(block.value for block in own) for backend, own in self.blocks.items()}
 
     def speed_up(self, one: str, other: str) -> Ratio | None:
-        """Return how many times as fast one backend is as another; None where that is not known."""
+        """Return how many times as fast one way is as another; None where that is not known."""
         return quotient(self.blocks.get(one, ()), self.blocks.get(other, ()), "latency")
 
 
@@ -76,7 +77,7 @@ def side_by_side(
     mode: Mode = "steady",
     counting: Counting = "inference",
 ) -> list[SideBySide]:
-    """Return what at least two backends of a device ran in the same way, in the order of the summaries."""
+    """Return what a device ran in at least two ways with the same axes, in the order of the summaries."""
     by_cell = blocks_by_cell(blocks, partial(_counted_ms, mode=mode, counting=counting))
     alike: dict[tuple[str, ...], list[Summary]] = {}
     for each in summaries:
@@ -87,9 +88,9 @@ def side_by_side(
             serial=first.serial,
             source=first.source,
             workload=first.workload,
-            rest=first.label.removeprefix(f"{first.workload} {first.backend} "),
+            rest=first.label.removeprefix(f"{first.workload} {first.backend} ").replace(f" engine={first.engine}", ""),
             blocks={
-                each.backend: found
+                way_of(each): found
                 for each in row
                 if (found := by_cell.get((each.serial, each.source, each.cell_id), ()))
             },
@@ -100,9 +101,14 @@ def side_by_side(
     ]
 
 
+def way_of(each: Summary) -> str:
+    """Return the backend of our own engine, or another engine with its backend: `onnxruntime cpu`."""
+    return each.backend if each.engine == OURS.name else f"{each.engine} {each.backend}"
+
+
 def _by_shared_axes(cells: Sequence[Summary]) -> Iterable[list[Summary]]:
     """Return groups of cells that agree in all axes that every cell has."""
-    shared = sorted(set.intersection(*(set(each.options) for each in cells)))
+    shared = sorted(set.intersection(*(set(each.options) for each in cells)) - {ENGINE.name})
     found: dict[tuple[object, ...], list[Summary]] = {}
     for each in cells:
         found.setdefault(tuple(each.options[axis] for axis in shared), []).append(each)
@@ -110,12 +116,12 @@ def _by_shared_axes(cells: Sequence[Summary]) -> Iterable[list[Summary]]:
 
 
 def _rows(cells: Sequence[Summary]) -> Iterator[tuple[Summary, list[Summary]]]:
-    """Cells of several backends that agree in the axes that they share, with the one that has most axes."""
+    """Cells of several ways that agree in the axes that they share, with the one that has most axes."""
     told = set()
     for first in cells:
-        others = [each for each in cells if each.backend != first.backend and _agree(first, each)]
+        others = [each for each in cells if way_of(each) != way_of(first) and _agree(first, each)]
         row = [first, *others]
-        is_whole = len({each.backend for each in row}) == len(row) and all(starmap(_agree, combinations(others, 2)))
+        is_whole = len({way_of(each) for each in row}) == len(row) and all(starmap(_agree, combinations(others, 2)))
         names = frozenset(each.cell_id for each in row)
         if others and is_whole and names not in told:  # else a cell with one axis more tells the others apart
             told.add(names)
@@ -123,7 +129,8 @@ def _rows(cells: Sequence[Summary]) -> Iterator[tuple[Summary, list[Summary]]]:
 
 
 def _agree(one: Summary, other: Summary) -> bool:
-    return all(one.options[axis] == other.options[axis] for axis in one.options.keys() & other.options.keys())
+    shared = (one.options.keys() & other.options.keys()) - {ENGINE.name}
+    return all(one.options[axis] == other.options[axis] for axis in shared)
 
 
 def pays_from(rows: Iterable[SideBySide]) -> list[PaysFrom]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from orchestrator.analysis.comparison.backends import SideBySide, side_by_side
 from orchestrator.analysis.comparison.cell_blocks import Ratio
 from orchestrator.analysis.statistics import Summary, Verdict, told_of
-from orchestrator.model.device import Api
+from orchestrator.model.device import OURS, Api
 from orchestrator.report import wording
 from orchestrator.report.content import Content
 
@@ -59,8 +59,30 @@ def rows_of(content: Content) -> list[SideBySide]:
     return side_by_side(content.summaries, content.blocks, content.experiment.sampling.mode)
 
 
+def ways_of(rows: Sequence[SideBySide]) -> list[str]:
+    """Return the ways that stand side by side: our own engine's backends, then other engines."""
+    found = {way for row in rows for way in row.ms}
+    return [*(api for api in Api if api in found), *sorted(found - set(Api))]
+
+
+def pairs_of(ways: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the ways to compare, the second one over the first one: ours among themselves, and ours over each other
+    engine on the same backend."""
+    own = [(other, one) for other, one in PAIRS if {other, one} <= set(ways)]
+    return own + [(way, api) for way in ways if way not in set(Api) and (api := way.split()[-1]) in ways]
+
+
+def way_name(way: str, ways: Sequence[str]) -> str:
+    """Return what a way is called where these stand side by side."""
+    if set(ways) <= set(Api):
+        return NAMES[Api(way)]
+    return f"{OURS.name} {way}" if way in set(Api) else way
+
+
 def _faster(rows: Sequence[SideBySide]) -> Iterator[str]:
-    for other, one in PAIRS:
+    ways = ways_of(rows)
+    names = {way: way_name(way, ways) for way in ways}
+    for other, one in pairs_of(ways):
         found = [(row.serial, *both) for row in rows if (both := _both(row, one, other))]
         if not found:
             continue
@@ -70,12 +92,12 @@ def _faster(rows: Sequence[SideBySide]) -> Iterator[str]:
         for first, second, own in ((one, other, wins), (other, one, losses)):
             if own:
                 times = wording.times([ratio.point for _, ratio in own], [ratio.interval for _, ratio in own])
-                yield f"{NAMES[first]} is {times} times as fast as {NAMES[second]} on {len(own)} of {whole}."
+                yield f"{names[first]} is {times} times as fast as {names[second]} on {len(own)} of {whole}."
         if not wins and not losses:
-            yield f"{NAMES[one]} and {NAMES[other]} are not told apart on any of {whole}."
+            yield f"{names[one]} and {names[other]} are not told apart on any of {whole}."
 
 
-def _both(row: SideBySide, one: Api, other: Api) -> tuple[Ratio, Ratio] | None:
+def _both(row: SideBySide, one: str, other: str) -> tuple[Ratio, Ratio] | None:
     over, under = row.speed_up(one, other), row.speed_up(other, one)
     return None if over is None or under is None else (over, under)
 

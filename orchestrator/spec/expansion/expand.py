@@ -302,7 +302,10 @@ def _lacks(cell: Cell, device: Device) -> str:
     facts = device.facts.api(cell.backend)
     engines = {each.name: each for each in device.engines}
     if cell.engine not in engines:
-        return f"its host has no engine `{cell.engine}` for it (it has {', '.join(engines)})"
+        has = ", ".join(each.name for each in device.engines if not each.missing)
+        return f"its host has no engine `{cell.engine}` for it (it has {has})"
+    if why := engines[cell.engine].why_not(cell.backend, cell.precision):
+        return why
     if cell.workload.kind not in (takes := engines[cell.engine].takes):
         return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"
     if cell.agent and device.facts.abi not in cell.agent:

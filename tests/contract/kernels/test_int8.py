@@ -18,7 +18,7 @@ from kernels.reference import OPERATIONS, evaluate
 from orchestrator.model.device import ApiFacts, Precision
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, inputs_of
-from workers.engines.pocketfarm.verify_outputs import TOLERANCES
+from workers.engines.models.verify_outputs import TOLERANCES
 
 from .test_cpu_algorithms import CASES, random_convolution
 

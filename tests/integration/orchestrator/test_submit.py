@@ -159,7 +159,7 @@ def test_sizes_that_a_file_leaves_open_are_those_of_the_input_or_asked(desk: Des
         make.experiment(workload=Workload.model_validate({"onnx": "open.onnx", "dataset": {"inputs": "x.npy"}}))
     ).expansion.jobs
     plans = Plans(desk.farm.state)
-    shapes = [plans.graph(job.cell.workload, job.cell.batch).shapes["x"] for job in (asked, given, example)]
+    shapes = [plans.models.graph(job.cell.workload, job.cell.batch).shapes["x"] for job in (asked, given, example)]
     assert shapes == [(1, 5), (2, 7), (1, 7)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from tests.phones import start_phones
 from tests.servers import PrivateAdb, private_adb_server, required
 from virtual_phones.launch import VirtualPhones
 from workers.connection.adb import FOLDER, AdbConnection, AdbServer
+from workers.engines import Engines, Host
+from workers.engines.packaged import PackagedEngine
 from workers.session import owner
 from workers.session.saved_settings import ON_PHONE
 
@@ -68,6 +71,18 @@ def lab(running_lab: Wiring) -> Wiring:
     """A virtual Galaxy S7, connected; and a Pixel 7, which tells its heat, for tests that connect it."""
     running_lab.mend()
     return running_lab
+
+
+def installed(state: Path, *names: str) -> Path:
+    """A state folder whose host has these engines; their packages are kept beside the tests' own, for the next run."""
+    state.mkdir(parents=True, exist_ok=True)
+    kept = Path(sys.prefix, "engines")
+    kept.mkdir(exist_ok=True)
+    (state / "engines").symlink_to(kept)
+    for engine in Engines(Host.alone(state)):
+        if isinstance(engine, PackagedEngine) and engine.name in names:
+            engine.environment.install()
+    return state
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from workers.claim import JobCancelled
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines import Engine, Engines, Host, Work
 
-from .conftest import Wiring
+from .conftest import Wiring, installed
 from .jobs import enrolled, know_phones
 from .test_run import Runner, agents, assignment, here, leftovers, there
 
@@ -31,19 +31,22 @@ __all__ = ["here", "there"]
 OWN = Path(__file__).resolve().parents[2] / "own_engines"
 SHAPES: dict[str, tuple[Workload, Workload]] = {
     "command": (Workload(command="sleep 0.1"), Workload(command="sleep 0.11")),
+    "onnxruntime": (Workload(network="lenet"), Workload(network="lenet", seed=2)),
     "pocketfarm": (Workload(network="lenet"), Workload(network="lenet", seed=2)),
     "wait": (Workload(wait=0.1), Workload(wait=0.2)),
     "nap": (Workload(network="lenet"), Workload(network="alexnet")),
 }
 """Two workloads of each engine that are to be two programs; in the order of a host, its own one last."""
 NAMES = tuple(SHAPES)
+ALIKE = {"ncnn", "openvino"}
+"""Engines that are `onnxruntime` but for their driver: `test_packaged.py`."""
 SAMPLES = 3
 ENDLESS = Sampling(warmup=0, samples=100_000, deadline="4 h")
 
 
 @pytest.fixture(scope="session")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
-    return Engines(Host.alone(tmp_path_factory.mktemp("engines")), OWN)
+    return Engines(Host.alone(installed(tmp_path_factory.mktemp("engines"), "onnxruntime")), OWN)
 
 
 def block(name: str, serial: str, sampling: Sampling | None = None, which: int = 0) -> Assignment:
@@ -61,8 +64,8 @@ def declared(engine: Engine, record: Record) -> None:
 
 
 def test_a_host_has_these_engines(engines: Engines) -> None:
-    assert tuple(each.name for each in engines) == NAMES
-    with pytest.raises(Unsupported, match=f"it has: {', '.join(NAMES)}"):
+    assert tuple(each.name for each in engines if each.name not in ALIKE) == NAMES
+    with pytest.raises(Unsupported, match=r"it has: command, ncnn, .*, wait, nap"):
         engines.engine("other", "x")
 
 
@@ -93,7 +96,7 @@ def test_a_program_is_its_hash(name: str, here: Runner, engines: Engines, tmp_pa
         return own.engine(name).prepare(work).program_hash
 
     one, other = hashed(engines, 0), hashed(engines, 1)
-    assert one and one == hashed(Engines(Host.alone(tmp_path), OWN), 0) and one != other
+    assert one and one == hashed(Engines(Host.alone(installed(tmp_path / "other")), OWN), 0) and one != other
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -183,10 +186,15 @@ def _children() -> list[int]:
 def test_a_device_offers_what_can_run_there(engines: Engines) -> None:
     facts = DeviceFacts(serial="p", host="h", kind="phone", source=Source.PHONE)
     known = Device.model_validate({"facts": facts, "state": {"health": "ready"}})
-    assert {each.name for each in engines.offered(facts)} == set(NAMES) and known.engines == (OURS,)
+    offered = {each.name: each.missing for each in engines.offered(facts)}
+    assert {name for name, missing in offered.items() if missing} == {"onnxruntime", *ALIKE}
+    assert "not for phones" in offered["onnxruntime"] and known.engines == (OURS,)
     assert "engines" not in known.model_dump(), "hosts and farms of before understand each other"
     lacking = facts.model_copy(update={"tools_missing": ("sleep",)})
-    assert {each.name for each in engines.offered(lacking)} == {*NAMES} - {"wait"}
+    assert next(each.missing for each in engines.offered(lacking) if each.name == "wait")
+    host = facts.model_copy(update={"kind": "workstation", "source": Source.WORKSTATION})
+    offered = {each.name: each.missing for each in engines.offered(host)}
+    assert not offered["onnxruntime"]
 
 
 @pytest.mark.parametrize(

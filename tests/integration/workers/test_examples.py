@@ -99,8 +99,8 @@ def test_a_wrong_shard_is_a_wrong_output(here: Runner, workload: Workload, raw: 
     """The check looks at the shard's own first example: were it another's, the block would not count."""
     record = ran(here, workload, Api.CPU, 1)
     plans = Plans(here.bench.settings.state)
-    own = plans.reference(workload, None, range(SHARD, 2 * SHARD))
-    first = plans.reference(workload, None, range(SHARD))
+    own = plans.models.reference(workload, None, range(SHARD, 2 * SHARD))
+    first = plans.models.reference(workload, None, range(SHARD))
     (name,) = own
     difference = float(np.abs(own[name] - first[name]).max())
     assert difference > 10 * record.checks[0].tolerance > 10 * record.checks[0].max_abs_difference

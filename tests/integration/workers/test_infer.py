@@ -23,8 +23,8 @@ from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
 from virtual_phones.faults import KernelLimit
 from workers.devices.device_lock import device_lock
 from workers.devices.workstation import CPU_SERIAL
+from workers.engines.models import Arrays
 from workers.engines.pocketfarm.plans.kernel_limits import KernelLimits
-from workers.engines.pocketfarm.plans.plan_store import Arrays
 from workers.infer import infer
 
 from .conftest import Wiring

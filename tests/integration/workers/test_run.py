@@ -297,7 +297,7 @@ def test_a_full_disk_of_the_host_is_not_blamed_on_the_device(here: Runner, tmp_p
 
 
 def test_a_wrong_answer_is_invalid(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Plans(here.bench.settings.state).reference(LENET)
+    right = Plans(here.bench.settings.state).models.reference(LENET)
     monkeypatch.setattr(Plans, "reference", lambda *_: {name: array + 0.5 for name, array in right.items()})
     record = here(assignment(CPU_SERIAL))
     assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output")

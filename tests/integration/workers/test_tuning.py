@@ -25,9 +25,10 @@ from orchestrator.model.live.announcement import Phase
 from orchestrator.system.config import Settings
 from virtual_phones.faults import PowerButton, Unplug
 from workers.devices.fleet import Member
+from workers.engines.models import Arrays
 from workers.engines.pocketfarm.measure import Block, Measurement, measure
 from workers.engines.pocketfarm.plans.compiler_options import options_of
-from workers.engines.pocketfarm.plans.plan_store import Arrays, Plans, StoredPlan
+from workers.engines.pocketfarm.plans.plan_store import Plans, StoredPlan
 from workers.engines.pocketfarm.plans.tuned_choices import FILE
 from workers.infer import find_member, infer
 from workers.tuning.tune_device import Tuned, tune_on

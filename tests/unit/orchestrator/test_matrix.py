@@ -30,7 +30,8 @@ def subsets(values: list) -> st.SearchStrategy[tuple]:
     return st.lists(st.sampled_from(values), min_size=1, max_size=len(values), unique=True).map(tuple)
 
 
-NAP = EngineFacts(name="nap", takes=("network",))
+NAP = EngineFacts(name="nap", takes=("network",), apis=(Api.CPU, Api.VULKAN), precisions=(Precision.FP32,))
+AWAY = EngineFacts(name="onnxruntime", takes=("network",), missing="install it")
 GPU_ALONE = [name for name, axis in AXES_BY_NAME.items() if "cpu" not in axis.backends and name in VALUES]
 AXES = st.builds(
     Matrix,
@@ -50,7 +51,8 @@ AXES = st.builds(
     layout=st.none() | subsets(["buffer", "image"]),
     fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
-    engine=st.none() | subsets([OURS.name, NAP.name, "none_has_it"]),
+    graph_optimization=st.none() | subsets(["none", "all"]),
+    engine=st.none() | subsets([OURS.name, NAP.name, AWAY.name, "none_has_it"]),
 )
 APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
     lambda names: st.tuples(*(subsets(list(Precision)).map(lambda p, n=n: make.api(n, *p)) for n in names))
@@ -60,7 +62,7 @@ APIS = st.lists(st.sampled_from(list(Api)), unique=True).flatmap(
 @st.composite
 def farms(draw: st.DrawFn) -> list[Device]:
     serials = draw(st.lists(st.sampled_from("ABCD"), min_size=1, max_size=4, unique=True))
-    engines = subsets([OURS, NAP])
+    engines = subsets([OURS, NAP, AWAY])
     made = [make.device(serial) for serial in serials]
     return [
         Device(facts=each.facts.model_copy(update={"apis": draw(APIS)}), state=each.state, engines=draw(engines))
@@ -105,7 +107,8 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
     for job in expand(experiment, "e-1", devices).jobs:
         device = known[job.candidates[0]]
         offered = device.facts.api(job.cell.backend)
-        assert job.cell.engine in {each.name for each in device.engines}
+        (engine,) = (each for each in device.engines if each.name == job.cell.engine)
+        assert not engine.missing and job.cell.backend in engine.apis and job.cell.precision in engine.precisions
         assert offered is not None and job.cell.precision in offered.precisions
         assert all(job.cell.backend in AXES_BY_NAME[name].backends for name in job.cell.options)
 
@@ -113,7 +116,9 @@ def test_a_job_only_where_the_device_can(experiment: Experiment, devices: list[D
 @settings(max_examples=60, deadline=None)
 @given(experiments())
 def test_size_counts_what_expand_makes(experiment: Experiment) -> None:
-    every = tuple(EngineFacts(name=name, takes=("network",)) for name in (OURS.name, NAP.name, "none_has_it"))
+    every = tuple(
+        EngineFacts(name=name, takes=("network",)) for name in (OURS.name, NAP.name, AWAY.name, "none_has_it")
+    )
     able = make.device("A", *(make.api(name, *Precision) for name in Api)).model_copy(update={"engines": every})
     expansion = expand(experiment, "e-1", [able])
     assert size(experiment) == len(expansion.jobs) == len(expansion.cells) * experiment.sampling.blocks

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kernels.errors import checkpoint, interruptible
-from workers.engines.pocketfarm.plans.single_flight_cache import SingleFlightCache
+from workers.engines.models.single_flight_cache import SingleFlightCache
 
 
 def test_many_ask_one_makes() -> None:

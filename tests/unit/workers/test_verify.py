@@ -7,7 +7,7 @@ from kernels.reference import evaluate
 from orchestrator.model.device import Precision
 from orchestrator.model.record import DoubtCode
 from tests.unit.kernels.back.graphs import Builder
-from workers.engines.pocketfarm.verify_outputs import rounding_doubts, verify, wrong
+from workers.engines.models.verify_outputs import rounding_doubts, verify, wrong
 
 REFERENCE = {"y": np.array([[0.5, -2.0, 1.0]])}
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from orchestrator.model.event import Event, Output, Sample, Warning
 from orchestrator.model.job import Cell
 from orchestrator.model.record import REMEDIES, Doubt, DoubtCode, LayerMemory, OutputCheck
-
-from .verify_outputs import rounding_doubts
+from workers.engines.models import rounding_doubts
 
 IN_THE_AGENTS_WORDS = (DoubtCode.NOT_WARM, DoubtCode.LAYERS_MISSING)
 """A warm-up that never became stable; a recording of some layers."""

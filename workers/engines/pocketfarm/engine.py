@@ -16,7 +16,7 @@ class PocketfarmEngine(Engine):
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self.plans = Plans(host.state, host.files)
+        self.plans = Plans(host.state, host.models)
 
     def prepare(self, work: Work) -> PlanProgram:
         return PlanProgram.of(self.host, self.plans, work)

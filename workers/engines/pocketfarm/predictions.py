@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from orchestrator.model.errors import SpecError
 from orchestrator.model.record import Predictions
-from workers.engines.pocketfarm.plans.plan_store import Arrays
+from workers.engines.models import Arrays
 
 MOST = 5
 """Classes that are kept of each example."""

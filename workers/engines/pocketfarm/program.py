@@ -14,6 +14,7 @@ from workers.devices.fleet import Member
 from workers.devices.install import file_sha256, install_build
 from workers.engines.agent import is_crash, raise_for
 from workers.engines.engine import Coming, Host, Measured, Program, Run, Verdict, Work
+from workers.engines.models import Arrays, verify, wrong
 from workers.session.conditions.affinity import listed
 
 from .agent_block import block_of
@@ -22,10 +23,9 @@ from .measure import Measurement, measure
 from .measure.prepared import expect
 from .measure.replan import run_within_limits
 from .plans.compile_limit import compiling_within
-from .plans.plan_store import Arrays, Plans, StoredPlan
+from .plans.plan_store import Plans, StoredPlan
 from .predictions import predictions
 from .training import trained_model
-from .verify_outputs import verify, wrong
 
 CAUSES = {"wrong_output": Outcome.INVALID, "killed": Outcome.KILLED, "crashed": Outcome.KILLED}
 
@@ -49,9 +49,9 @@ class PlanProgram(Program):
         made = cls(stored.plan_hash, host, plans, work, stored)
         made.layer_memory = stored.layer_memory
         with compiling_within(job.sampling.deadline, work.member.facts.serial, work.check):
-            made.inputs = plans.inputs(job.cell.workload, job.cell.batch, job.examples)
+            made.inputs = plans.models.inputs(job.cell.workload, job.cell.batch, job.examples)
             if job.cell.workload.training is None:
-                made.reference = plans.reference(job.cell.workload, job.cell.batch, job.examples)
+                made.reference = plans.models.reference(job.cell.workload, job.cell.batch, job.examples)
         return made
 
     def coming(self, run: Run) -> Coming:
@@ -100,7 +100,7 @@ class PlanProgram(Program):
     def _verified(self, measured: Measurement) -> Verdict:
         job = self.work.assignment.job
         precision = Precision(job.cell.precision)
-        rounded = partial(self.plans.rounded, precision, job.cell.workload, job.cell.batch, job.examples)
+        rounded = partial(self.plans.models.rounded, precision, job.cell.workload, job.cell.batch, job.examples)
         checks = verify(measured.outputs, self.reference, precision, rounded)
         predicted = predictions(measured.each, job.examples) if job.examples is not None else None
         reasons = wrong(checks)

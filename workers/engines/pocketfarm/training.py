@@ -40,14 +40,14 @@ def trained_model(
 
     Raises DeviceSick where the weights are no finite numbers' file of this plan.
     """
-    graph = plans.graph(cell.workload, cell.batch)
+    graph = plans.models.graph(cell.workload, cell.batch)
     try:
         found = trained(graph, read_checkpoint(checkpoint, plan=stored.plan_hash))
     except PlanError as e:
         raise DeviceSick(f"the checkpoint did not arrive as it was written: {e}") from e
     with tempfile.TemporaryDirectory(prefix="pocketfarm-") as temporary:
         file = Path(temporary) / "trained.onnx"
-        single = plans.graph(cell.workload, 1)
+        single = plans.models.graph(cell.workload, 1)
         single = replace(single, constants={**single.constants, **found.constants})
         to_onnx(single, file, any_batch=True)
         onnx = artifacts.put(file)
@@ -67,7 +67,7 @@ def _confusion(cell: Cell, plans: Plans, graph: Graph) -> np.ndarray[tuple[int, 
     """Right class x answer. Empty without classes."""
     training = cell.workload.training
     assert training is not None
-    inputs, labels = plans.training_set(cell.workload)
+    inputs, labels = plans.models.training_set(cell.workload)
     if labels is None:
         return np.zeros((0, 0), np.int64)
     name, (output,) = graph.inputs[0], graph.outputs
@@ -91,7 +91,7 @@ def _reconstructions(cell: Cell, plans: Plans, graph: Graph) -> Iterator[Reconst
     dims = _picture(graph.shapes[name][1:])
     if training.loss != "mean_squared_error" or dims is None:
         return
-    inputs, _ = plans.training_set(cell.workload)
+    inputs, _ = plans.models.training_set(cell.workload)
     places = training.dataset.evaluated[:SHOWN]
     given = _scaled(training, inputs[places.start : places.stop])
     if not len(given):  # so few samples that none was held out

@@ -18,7 +18,8 @@ from workers.devices.fleet import Member
 from workers.devices.install import put_files, run
 from workers.engines.agent import AgentRun, drive, has_turn, run_folder
 from workers.engines.engine import Report, Trips
-from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
+from workers.engines.models import Arrays
+from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 from workers.engines.powered import metered, read_meter
 from workers.power import PowerMeter
 from workers.session.supply import PlannedCut

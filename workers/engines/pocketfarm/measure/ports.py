@@ -18,7 +18,8 @@ from orchestrator.model.errors import DeviceSick
 from orchestrator.model.event import Event, Output
 from workers.connection.base import DeviceConnection
 from workers.devices.install import has_file, place_of, put_files
-from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
+from workers.engines.models import Arrays
+from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 from .run_request import RunRequest
 

@@ -8,7 +8,8 @@ from workers.devices.fleet import Member
 from workers.devices.install import hash_command, place_of
 from workers.engines.agent import preparing
 from workers.engines.engine import Trips
-from workers.engines.pocketfarm.plans.plan_store import Arrays, StoredPlan
+from workers.engines.models import Arrays
+from workers.engines.pocketfarm.plans.plan_store import StoredPlan
 
 from .block import Block
 from .ports import Inputs

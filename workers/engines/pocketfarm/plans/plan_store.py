@@ -1,4 +1,4 @@
-"""Make and cache what a job needs from the compiler: graph, inputs, reference outputs, plan."""
+"""Make and cache the plans of cells."""
 
 from __future__ import annotations
 
@@ -15,35 +15,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import kernels
 from kernels.compile import compile_graph
 from kernels.errors import PlanError
-from kernels.frontend.examples import Examples, given_by
-from kernels.frontend.input_file import NOTHING_GIVEN, Given, read_arrays
-from kernels.frontend.load import load_inputs, load_workload, random_inputs
-from kernels.ir.graph import Graph
-from kernels.options import HALF, Limits, Options
+from kernels.options import Limits, Options
 from kernels.plan.model import Bundle, Plan
-from kernels.reference import evaluate, roundings
-from kernels.training import LABELS, compile_training
+from kernels.training import compile_training
 from orchestrator.model.base import content_hash
 from orchestrator.model.choices import Choices
-from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.device import Api, DeviceFacts
 from orchestrator.model.errors import Unsupported
-from orchestrator.model.experiment import Workload
 from orchestrator.model.job import Cell
 from orchestrator.model.record import LayerMemory
+from workers.engines.models import Models, SingleFlightCache
 from workers.files.host_files import HostFiles
 
 from .compiler_options import limits_of, options_of, threads_a_layer, training_options
 from .kernel_limits import KernelLimits
 from .layer_memory import layer_memory
-from .single_flight_cache import SingleFlightCache
 from .tuned_choices import TunedChoices
 
-Arrays = Mapping[str, npt.NDArray[Any]]
 MAX_PLANS = 128
 """Plans kept on the host's disk."""
 
@@ -69,16 +61,10 @@ class StoredPlan:
 class Plans:
     """Caches of one host process, shared by its threads; plans also on disk, keyed by everything that shapes them."""
 
-    def __init__(self, state: Path, files: HostFiles | None = None) -> None:
+    def __init__(self, state: Path, models: Models | None = None) -> None:
         self._folder = state / "cache" / "plans"
         self._shaders = state / "cache" / "spirv"
-        self._files = files or HostFiles(state)
-        self._graphs: SingleFlightCache[Graph] = SingleFlightCache(8)
-        self._inputs: SingleFlightCache[Arrays] = SingleFlightCache(16)
-        self._sets: SingleFlightCache[Examples] = SingleFlightCache(4)
-        self._references: SingleFlightCache[Arrays] = SingleFlightCache(16)
-        self._rounded: tuple[SingleFlightCache[Arrays], ...] = (SingleFlightCache(16), SingleFlightCache(16))
-        """The rounded references in single precision, and in halves."""
+        self.models = models or Models(HostFiles(state))
         self._plans: SingleFlightCache[StoredPlan] = SingleFlightCache(64)
         self._tuned = TunedChoices(state)
         self.kernel_limits = KernelLimits(state)
@@ -92,57 +78,7 @@ class Plans:
             return None
         if device.abi not in cell.agent:
             raise Unsupported(f"the side has no agent for abi {device.abi}", device=device.serial)
-        return self._files.path(cell.agent[device.abi])
-
-    def graph(self, workload: Workload, batch: int | None = None) -> Graph:
-        """`batch`: size of each input's first dimension; None: as the model has it."""
-        return self._graphs.get(_key(workload, batch), lambda: self._load(workload, batch))
-
-    def inputs(self, workload: Workload, batch: int | None = None, examples: range | None = None) -> Arrays:
-        """Port name -> array: the workload's file, or seeded random numbers.
-
-        `examples`: those of the workload's set instead, for as many inferences as they make; each port then has
-        one more dimension in front. Raises SpecError, ModelFileError, InputError.
-        """
-        if examples is not None:
-            return self._examples(workload, batch).inferences(examples)
-        return self._inputs.get(_key(workload, batch), lambda: self._load_inputs(workload, batch))
-
-    def reference(self, workload: Workload, batch: int | None = None, examples: range | None = None) -> Arrays:
-        """Output name -> what NumPy makes of the same inputs, those of the first inference of several."""
-        return self._evaluated(self._references, workload, batch, examples)
-
-    def rounded(
-        self, precision: Precision, workload: Workload, batch: int | None = None, examples: range | None = None
-    ) -> Arrays:
-        """Output name -> the same in single precision, or stored in halves: how much rounding alone loses."""
-        return self._evaluated(
-            self._rounded[precision in HALF], workload, batch, examples, **roundings(precision.value)
-        )
-
-    def _evaluated(
-        self, kept: SingleFlightCache[Arrays], workload: Workload, batch: int | None, examples: range | None, **how: Any
-    ) -> Arrays:
-        def make() -> Arrays:
-            inputs = dict(self.inputs(workload, batch, examples[: batch or 1] if examples else None))
-            first = inputs if examples is None else {name: value[0] for name, value in inputs.items()}
-            return evaluate(self.graph(workload, batch), first, **how)
-
-        return kept.get(f"{_key(workload, batch)} {examples}", make)
-
-    def _examples(self, workload: Workload, batch: int | None) -> Examples:
-        """Kept open: the file is verified once."""
-        dataset = workload.dataset
-        assert dataset is not None
-        return self._sets.get(
-            _key(workload, batch),
-            lambda: Examples(
-                self.graph(workload, batch),
-                self._file(dataset.inputs, dataset.inputs_sha256),
-                mean=dataset.mean,
-                scale=dataset.scale,
-            ),
-        )
+        return self.models.file("", cell.agent[device.abi])
 
     def plan(self, cell: Cell, device: DeviceFacts, *, cpus: int = 0) -> StoredPlan:
         """The cell compiled for a device, with what tuning found there unless the cell says `tuned: false`.
@@ -154,7 +90,7 @@ class Plans:
         limits = replace(limits, kernel_groups=self.kernel_limits.of(device, cell.backend))
         if cell.options.get("tuned", True) and cell.workload.training is None:
             threads = threads_a_layer(cell, cpus)
-            graph = partial(self.graph, cell.workload, cell.batch)
+            graph = partial(self.models.graph, cell.workload, cell.batch)
             options = self._tuned.options(options, limits, device, graph, threads=threads)
         key = content_hash(
             {
@@ -179,7 +115,7 @@ class Plans:
         which: Any = cell.options.get("choices", "best")
         if name is None or which == "none" or cell.backend == Api.CPU:
             return {}
-        found = Choices.model_validate_json(self._file(name, sha256).read_bytes())
+        found = Choices.model_validate_json(self.models.file(name, sha256).read_bytes())
         own = found.of(device, cell.precision, which)
         if not own:
             known = ", ".join(dict.fromkeys(" in ".join(filter(None, each.key)) for each in found.layers))
@@ -196,68 +132,17 @@ class Plans:
         try:
             bundle = Bundle.read(folder)
         except PlanError:  # not there yet, or damaged
-            graph, training = self.graph(cell.workload, cell.batch), cell.workload.training
+            graph, training = self.models.graph(cell.workload, cell.batch), cell.workload.training
             updates = cell.options.get("updates")
             if training is None:
                 bundle = compile_graph(graph, options, limits, spirv_cache=self._shaders)
             else:
-                asked = training_options(training, self.training_set(cell.workload)[0].dtype)
+                asked = training_options(training, self.models.training_set(cell.workload)[0].dtype)
                 asked = replace(asked, updates="host" if updates == "host" else "device")
                 bundle = compile_training(graph, asked, options, limits, spirv_cache=self._shaders)
             store(bundle, folder)
             _prune(self._folder)
         return StoredPlan(bundle.plan, folder, bundle.plan.plan_hash)
-
-    def _load(self, workload: Workload, batch: int | None) -> Graph:
-        onnx = self._file(workload.onnx, workload.onnx_sha256) if workload.onnx else None
-        given = self._given(workload) if onnx else NOTHING_GIVEN
-        sizes = workload.every_size
-        return load_workload(
-            network=workload.network, onnx=onnx, seed=workload.seed, batch=batch, sizes=sizes, given=given
-        )
-
-    def _given(self, workload: Workload) -> Given:
-        """The sizes that a workload's input, or its examples, have."""
-        if (dataset := workload.dataset) is not None:
-            return given_by(self._file(dataset.inputs, dataset.inputs_sha256))
-        if workload.input is None:
-            return NOTHING_GIVEN
-        path = self._file(workload.input, workload.input_sha256)
-        return Given.of(read_arrays(path), path)
-
-    def _load_inputs(self, workload: Workload, batch: int | None) -> Arrays:
-        graph = self.graph(workload, batch)
-        if workload.training is not None:
-            return self._whole_set(workload, graph)
-        if workload.input is None:
-            return random_inputs(graph, workload.seed)
-        return load_inputs(graph, self._file(workload.input, workload.input_sha256))
-
-    def training_set(self, workload: Workload) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        """All its samples, and their classes where there are any. Raises ModelFileError, FileUnavailable."""
-        assert workload.training is not None
-        dataset = workload.training.dataset
-        inputs, labels = (
-            np.load(self._files.path(each), mmap_mode="r") if each else None
-            for each in (dataset.inputs_sha256, dataset.labels_sha256)
-        )
-        assert inputs is not None
-        return inputs, labels
-
-    def _whole_set(self, workload: Workload, graph: Graph) -> Arrays:
-        """Return the arrays that are trained with, by the plan's ports."""
-        inputs, labels = self.training_set(workload)
-        assert workload.training is not None
-        count = workload.training.dataset.trained
-        return {graph.inputs[0]: inputs[:count]} | ({} if labels is None else {LABELS: labels[:count]})
-
-    def _file(self, name: str, sha256: str | None) -> Path:
-        """The submitted content, not what the file may have become since."""
-        return self._files.path(sha256) if sha256 else Path(name)
-
-
-def _key(workload: Workload, batch: int | None) -> str:
-    return f"{content_hash(workload)} {batch}"
 
 
 def store(bundle: Bundle, folder: Path) -> None:

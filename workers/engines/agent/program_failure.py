@@ -1,15 +1,16 @@
-"""The reasons why a program gave no result: each a cause with a remedy, and none the phone's fault."""
+"""The reasons why somebody else's program gave no result: each a cause with a remedy, and none the phone's fault."""
 
 from __future__ import annotations
 
 import re
 import signal
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 from orchestrator.model.errors import StableError
 from orchestrator.model.event import Event, Line, Process
-from orchestrator.model.experiment import Workload
-from workers.engines.agent import AgentRun
+
+from .process import AgentRun
 
 LAST_LINES = 5
 CAUSES: tuple[tuple[str, str, str], ...] = (
@@ -40,18 +41,18 @@ CRASHES = {"SIGILL": "it has instructions that this processor lacks: build it fo
 
 
 class ProgramFailed(StableError):
-    """A program of the user's own gave no result."""
+    """A program that is not the farm's gave no result."""
 
     cause = "program_failed"
 
 
-def raise_for_process(agent: AgentRun, workload: Workload, serial: str) -> None:
+def raise_for_process(agent: AgentRun, what: str, serial: str) -> None:
     """Raise ProgramFailed where the program was not started, or did not end with 0."""
     error = agent.error
     if error is None or error.code != "program_failed":
         return
     lines = [event for event in agent.events if isinstance(event, Line)]
-    said, name = _last_words(lines), signal_of(agent.events)
+    said, name = last_words(lines), signal_of(agent.events)
     text = "\n".join([error.message, *(line.text for line in lines[-50:])])
     cause, remedy = ProgramFailed.cause, "run it by hand on the device, with the same words"
     for pattern, word, mend in CAUSES:
@@ -65,14 +66,7 @@ def raise_for_process(agent: AgentRun, workload: Workload, serial: str) -> None:
                 CRASHES.get(name, "find its fault with a debug build, on this device"),
             )
     message = error.message.replace(f"signal {_signal(agent.events)} ended", f"{name} ended") if name else error.message
-    _raise(cause, f"`{workload.command}`: {message}{said}", serial, remedy)
-
-
-def raise_for_output(why: str, lines: Sequence[Line], serial: str) -> None:
-    """Raise ProgramFailed where the samples could not be read."""
-    if why:
-        remedy = "compare `engine.result` with what it printed; the record keeps all of it"
-        _raise("unread_output", f"its output is not as `engine.result` says: {why}{_last_words(lines)}", serial, remedy)
+    raise_failure(cause, f"`{what}`: {message}{said}", serial, remedy)
 
 
 def signal_of(events: Iterable[Event]) -> str:
@@ -88,12 +82,14 @@ def _signal(events: Iterable[Event]) -> int:
     return next((event.signal for event in events if isinstance(event, Process) and event.signal), 0)
 
 
-def _last_words(lines: Sequence[Line]) -> str:
+def last_words(lines: Sequence[Line]) -> str:
+    """Return the end of what a program printed, as a part of a sentence."""
     told = [line.text.strip()[:200] for line in lines if line.text.strip()][-LAST_LINES:]
     return "; its last words: " + " | ".join(told) if told else "; it printed nothing"
 
 
-def _raise(cause: str, message: str, serial: str, remedy: str) -> None:
+def raise_failure(cause: str, message: str, serial: str, remedy: str) -> NoReturn:
+    """Raise ProgramFailed with a cause of its own."""
     raised = ProgramFailed(message, device=serial, remedy=remedy)
     raised.cause = cause
     raise raised

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from kernels.options import HALF
 from orchestrator.model.device import Precision
 from orchestrator.model.record import Doubt, DoubtCode, OutputCheck
-from workers.engines.pocketfarm.plans.plan_store import Arrays
+
+from .models import Arrays
 
 Array = npt.NDArray[Any]
 

@@ -1,0 +1,144 @@
+"""Engines from packages: real ones, in environments of their own, verified against the farm's reference."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from orchestrator.model.device import Api
+from orchestrator.model.errors import SetupError
+from orchestrator.model.event import Line
+from orchestrator.model.experiment import Sampling, Workload
+from orchestrator.model.record import Outcome, Record
+from workers.devices.workstation import CPU_SERIAL
+from workers.engines import Engines, Host, Work
+from workers.engines.agent import AgentRun
+from workers.engines.packaged import Environment, PackagedEngine
+from workers.engines.packaged.program import DrivenProgram
+
+from .conftest import installed
+from .test_run import Runner, assignment, here
+
+__all__ = ["here"]
+
+NAMES = ("ncnn", "onnxruntime", "openvino")
+SAMPLES = 4
+LENET = Workload(network="lenet")
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
+    return Engines(Host.alone(installed(tmp_path_factory.mktemp("packaged"), *NAMES)))
+
+
+def measured(runner: Runner, name: str, workload: Workload = LENET, **axes: Any) -> Record:
+    sampling = Sampling(warmup=2, samples=SAMPLES)
+    return runner(assignment(CPU_SERIAL, Api.CPU, sampling=sampling, workload=workload, engine=name, **axes))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_engine_is_verified_and_timed_by_itself(name: str, here: Runner, engines: Engines) -> None:
+    record = measured(here, name, threads=1)
+    assert record.outcome is Outcome.OK, record.reasons
+    assert record.checks and all(check.ok for check in record.checks)
+    assert record.runs_on and record.runs_on.threads == 1 and record.runs_on.facts.driver.startswith(name)
+    (process,) = record.processes
+    (load,) = [phase for phase in record.phases if phase.phase == "load"]
+    times = [(each.start_ns, each.start_ns + each.duration_ns) for each in record.samples]
+    assert [each.phase for each in record.samples] == ["warmup"] * 2 + ["timed"] * SAMPLES
+    assert process.start_ns < times[0][0] and times[-1][1] <= process.end_ns, "the device's own clock"
+    assert all(end <= start for (_, end), (start, _) in pairwise(times))
+    assert (load.start_ns, load.end_ns) == (times[2][0], times[-1][1]), "the load is the timed samples alone"
+    assert {each.step for each in record.setup} >= {"library", "build"}
+
+
+def test_what_an_engine_cannot_run_fails_in_its_own_words(here: Runner, engines: Engines, tmp_path: Path) -> None:
+    """The phone is not blamed, and the next block goes on."""
+    record = measured(here, "ncnn", batch=2)
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "engine_refused"), record.reasons
+    assert "no batch" in record.reasons[0]
+    graph = helper.make_graph(
+        [helper.make_node("Det", ["x"], ["y"])], "det",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    record = measured(here, "ncnn", Workload(onnx=str(tmp_path / "m.onnx")))
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "engine_refused")
+    assert any("layer Det not exists" in line for line in record.evidence), "its own words are kept"
+    assert measured(here, "ncnn").outcome is Outcome.OK
+
+
+def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: Path) -> None:
+    engine = engines.engine("onnxruntime")
+    assert isinstance(engine, PackagedEngine)
+    right = engine.driver
+    text = right.read_text().replace(
+        "zip(self._names, self._outputs", "zip(self._names, [a + 0.01 for a in self._outputs]"
+    )
+    (tmp_path / "driver.py").write_text(text)
+    engine.driver = tmp_path / "driver.py"
+    try:
+        record = measured(here, "onnxruntime")
+    finally:
+        engine.driver = right
+    assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output"), record.reasons
+
+
+def test_no_spoilt_result_is_a_figure(engines: Engines, here: Runner, seed: int) -> None:
+    """What a driver left, cut or changed at random: its samples as they were, or a refusal."""
+    rng, member = random.Random(seed), here.bench.fleet.member(CPU_SERIAL)
+    given = assignment(
+        CPU_SERIAL, Api.CPU, sampling=Sampling(warmup=0, samples=2), workload=LENET, engine="onnxruntime"
+    )
+    program = engines.engine("onnxruntime").prepare(Work(given, member, lambda: None, lambda *_: None))
+    assert isinstance(program, DrivenProgram)
+    samples = np.array([[10, 5], [20, 7]], np.int64)
+    file = io.BytesIO()
+    np.savez(file, warmup=np.zeros((0, 2), np.int64), timed=samples)
+    whole, refused = file.getvalue(), 0
+    words = json.dumps({"version": "1", "device": "CPU", "threads": 1, "setup": []})
+    for _ in range(2000):
+        spoilt = bytearray(whole)
+        for _ in range(rng.randint(1, 3)):
+            spoilt[rng.randrange(len(spoilt))] ^= 1 << rng.randrange(8)
+        del spoilt[rng.choice((len(spoilt), rng.randrange(len(spoilt)))) :]
+        line = words if rng.random() < 0.7 else words[: rng.randrange(len(words))]
+        run = AgentRun([Line(seq=0, t_ns=0, index=0, phase="timed", stream="stdout", text=line)])
+        program.agent, program.unread = run, ""
+        program.load(bytes(spoilt))
+        program.check()
+        refused += bool(program.unread)
+        assert program.unread or (np.array_equal(program.samples["timed"], samples) and line == words)
+    assert refused > 1000
+
+
+def test_an_installation_that_broke_off_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("nothing-of-this-name==1 --hash=sha256:" + "0" * 64)
+    made = Environment("own", requirements, tmp_path / "engines")
+    assert made.packages == {"nothing-of-this-name": "1"}
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(SetupError, match=r"could not be installed: .*nothing-of-this-name"):
+        made.install()
+    assert made.python.exists() and not made.is_ready
+    (tmp_path / "next.txt").write_text("")
+    again = Environment("own", tmp_path / "next.txt", tmp_path / "engines")
+    assert again.folder != made.folder, "other packages are another environment"
+    again.install()
+    assert again.is_ready and not made.folder.exists() and again.remove() and not again.remove()
+
+
+def test_every_list_of_packages_has_hashes() -> None:
+    for path in sorted(Path(__file__).resolve().parents[3].glob("workers/engines/*/requirements.txt")):
+        blocks = path.read_text().replace("\\\n", " ").splitlines()
+        assert blocks and all("==" in line and "--hash=sha256:" in line for line in blocks), path

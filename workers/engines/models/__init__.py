@@ -1,0 +1,7 @@
+"""Models of cells, apart from the engine that runs them: graph, inputs, reference, and outputs held against it."""
+
+from .models import Arrays, Models
+from .single_flight_cache import SingleFlightCache
+from .verify_outputs import rounding_doubts, verify, wrong
+
+__all__ = ["Arrays", "Models", "SingleFlightCache", "rounding_doubts", "verify", "wrong"]

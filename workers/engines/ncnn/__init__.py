@@ -1,0 +1,1 @@
+"""ncnn on the CPU and through Vulkan."""

@@ -1,0 +1,140 @@
+"""The part of an engine from a package that all of them share; each adds its name, its lists and its driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kernels.frontend.networks.export import to_onnx
+from kernels.ir.graph import Graph
+from orchestrator.model.axes import AXES, axes_of
+from orchestrator.model.base import content_hash
+from orchestrator.model.device import Api, DeviceFacts, Precision
+from orchestrator.model.errors import Unsupported
+from orchestrator.model.job import Job
+from orchestrator.model.record import Outcome
+from workers.devices.install import file_sha256
+from workers.engines.engine import Engine, Host, Work
+
+from .environment import Environment
+from .program import DrivenProgram
+
+DRIVE = Path(__file__).with_name("drive.py")
+KEPT = 32
+"""Prepared programs that are kept on the host's disk."""
+
+
+class PackagedEngine(Engine):
+    takes = ("network", "onnx")
+    apis: ClassVar[tuple[Api, ...]] = (Api.CPU,)
+    precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32,)
+    doubts: ClassVar[Mapping[str, str]] = {
+        "remark": "the engine says so itself: read the time with it",
+    }
+    causes: ClassVar[Mapping[str, Outcome]] = {"killed": Outcome.KILLED, "wrong_output": Outcome.INVALID}
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        folder = Path(str(sys.modules[type(self).__module__].__file__)).parent
+        self.driver = folder / "driver.py"
+        self.environment = Environment(self.name, folder / "requirements.txt", host.state / "engines")
+        self._folder = host.state / "cache" / "packaged"
+
+    def lacks(self, device: DeviceFacts) -> str:
+        if device.kind == "phone" and not device.profile:
+            return "its packages are for the farm's own machines, not for phones"
+        return "" if self.environment.is_ready else f"install it on its host: `farm engines install {self.name}`"
+
+    def files(self, graph: Graph, model: Path, folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
+        """Return the model's files by the names that the driver knows, what it makes in `folder`; `model`: in ONNX."""
+        return {"model.onnx": model}
+
+    def prepare(self, work: Work) -> DrivenProgram:
+        job = work.assignment.job
+        cell, workload = job.cell, job.cell.workload
+        serial = work.member.facts.serial
+        if workload.dataset is not None or workload.training is not None:
+            what = "workload.dataset" if workload.dataset else "workload.training"
+            raise Unsupported(f"engine {self.name} runs no `{what}`", device=serial, remedy="our own does")
+        if why := self.lacks(work.member.facts):
+            raise Unsupported(f"engine {self.name}: {why}", device=serial)
+        shapes = {
+            "engine": self.name,
+            "environment": self.environment.identity,
+            "programs": [file_sha256(self.driver), file_sha256(DRIVE)],
+            "workload": workload.model_dump(mode="json"),
+            "batch": cell.batch,
+            "settings": self._settings(job),
+        }
+        identity = content_hash(shapes)
+        folder = self._folder / identity
+        if not folder.is_dir():
+            work.report("compiling", 0, 0, None)
+            self._make(job, folder)
+        os.utime(folder)
+        files = {path.name: path for path in sorted(folder.iterdir())}
+        models = self.host.models
+        return DrivenProgram(
+            identity, job, [str(self.environment.python), "-I", "drive.py"], files, identity,
+            engine=type(self),
+            reference=models.reference(workload, cell.batch),
+            rounded=partial(models.rounded, Precision(cell.precision), workload, cell.batch),
+        )  # fmt: skip
+
+    def _settings(self, job: Job) -> dict[str, Any]:
+        """The driver's: how often it runs, and the values of the engine's axes."""
+        cell, sampling = job.cell, job.sampling
+        values = {name: cell.options.get(name, AXES[name].default) for name in sorted(axes_of(self.name))}
+        return {
+            "threads": 0,
+            **values,
+            "backend": str(cell.backend),
+            "precision": str(cell.precision),
+            "samples": sampling.samples,
+            "warmup": sampling.warmup,
+            "warmup_stable": sampling.warmup_stable or 0.0,
+            "load_ns": round(sampling.load * 1e9),
+        }
+
+    def _make(self, job: Job, folder: Path) -> None:
+        """Write everything that is pushed, whole or not at all."""
+        cell, models = job.cell, self.host.models
+        graph = models.graph(cell.workload, cell.batch)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".partial-", dir=self._folder))
+        try:
+            model = made / "model.onnx"
+            if cell.workload.onnx is not None:
+                shutil.copyfile(models.file(cell.workload.onnx, cell.workload.onnx_sha256), model)
+            else:
+                to_onnx(graph, model)
+            names = [path.name for path in self.files(graph, model, made).values()]
+            for path in made.iterdir():
+                if path.name not in names:
+                    path.unlink()
+            inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
+            np.savez(made / "inputs.npz", **inputs)
+            settings = {**self._settings(job), "files": names, "outputs": list(graph.outputs)}
+            (made / "settings.json").write_text(json.dumps(settings))
+            shutil.copyfile(DRIVE, made / "drive.py")
+            shutil.copyfile(self.driver, made / "driver.py")
+            made.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # another process may have been quicker
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        old = sorted(
+            (path for path in self._folder.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime
+        )
+        for path in old[:-KEPT]:
+            shutil.rmtree(path, ignore_errors=True)

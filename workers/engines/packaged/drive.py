@@ -1,0 +1,115 @@
+"""Run one model with one engine in the engine's own Python, as a block of the farm; no part of the farm is imported.
+
+Beside this file lie `driver.py` of the engine, `settings.json`, `inputs.npz` and the model's files. The outputs and the
+samples (int64: start and duration in ns, CLOCK_BOOTTIME) go to `result.npz` in $TMPDIR. Standard output gets one JSON
+object a line: what loaded, how far it is, or why it cannot run; what libraries print goes to standard error.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+STABLE_RUNS, MORE_WARMUPS = 5, 30
+REFUSED, SAID = 3, 2000
+"""Exit status of an engine that cannot run the model as asked; characters kept of its words."""
+PROGRESS_NS = 1_000_000_000
+
+
+def now_ns() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+def load_driver(path: Path) -> Any:
+    """Return the module of a file; its folder is no place where other modules are found."""
+    spec = importlib.util.spec_from_file_location("driver", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def timed(run: Callable[[], None], samples: list[tuple[int, int]]) -> None:
+    began = now_ns()
+    run()
+    samples.append((began, now_ns() - began))
+
+
+def warm_up(run: Callable[[], None], count: int, stable: float) -> list[tuple[int, int]]:
+    """Run `count` times, then more until the last five agree within a share, at most 30 times as many: as our agent."""
+    samples: list[tuple[int, int]] = []
+    most = count + max(MORE_WARMUPS, MORE_WARMUPS * count) if stable else count
+    while len(samples) < most:
+        last = [duration for _, duration in samples[-STABLE_RUNS:]]
+        is_stable = len(last) == STABLE_RUNS and max(last) - min(last) <= stable * min(last)
+        if len(samples) >= count and is_stable:
+            break
+        timed(run, samples)
+    return samples
+
+
+def take(run: Callable[[], None], count: int, load_ns: int, tell: Callable[..., None]) -> list[tuple[int, int]]:
+    """`count` samples at least, and for `load_ns` at least."""
+    samples: list[tuple[int, int]] = []
+    told, began = 0, now_ns()
+    while len(samples) < count or now_ns() - began < load_ns:
+        timed(run, samples)
+        if now_ns() - told > PROGRESS_NS:
+            told = now_ns()
+            tell(done=len(samples), last_ms=samples[-1][1] / 1e6)
+    return samples
+
+
+def main() -> int:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+
+    def tell(**words: Any) -> None:
+        answers.write(json.dumps(words) + "\n")
+
+    here = Path(sys.argv[0]).resolve().parent
+    settings = json.loads((here / "settings.json").read_text())
+    settings["threads"] = settings["threads"] or len(os.sched_getaffinity(0))
+    files = {name: str(here / name) for name in settings["files"]}
+    try:
+        began = now_ns()
+        import numpy as np
+
+        driver = load_driver(here / "driver.py")
+        imported = now_ns()
+        engine = driver.load(files, settings)
+        loaded = now_ns()
+        with np.load(here / "inputs.npz") as file:
+            engine.put({name: file[name] for name in file.files})
+        tell(
+            version=engine.version, device=engine.device, threads=engine.threads, remarks=engine.remarks,
+            setup=[["library", began, imported - began], ["build", imported, loaded - imported]],
+        )  # fmt: skip
+        warmups = warm_up(engine.run, settings["warmup"], settings["warmup_stable"])
+        gc.collect()
+        gc.disable()
+        samples = take(engine.run, settings["samples"], settings["load_ns"], tell)
+        result: dict[str, Any] = {f"output:{name}": value for name, value in engine.get().items()}
+        result |= {"warmup": np.array(warmups, np.int64).reshape(-1, 2), "timed": np.array(samples, np.int64)}
+        np.savez(Path(tempfile.gettempdir(), "result.npz"), **result)
+    except MemoryError:
+        raise
+    except Exception as e:  # whatever it is, it is the engine's answer to this model
+        tell(error=f"{type(e).__name__}: {e}"[:SAID])
+        answers.flush()
+        os._exit(REFUSED)
+    tell(done=len(samples))
+    answers.flush()
+    os._exit(0)  # some engines crash while they are taken down
+
+
+if __name__ == "__main__":
+    sys.exit(main())
