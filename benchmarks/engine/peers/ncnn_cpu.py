@@ -1,6 +1,9 @@
 """ncnn on the CPU."""
 
-from .ncnn_net import load_cpu as load
-from .ncnn_net import prepare
+from functools import partial
 
+from .driven import by_pnnx as prepare
+from .driven import loaded
+
+load = partial(loaded, "ncnn")
 __all__ = ["load", "prepare"]

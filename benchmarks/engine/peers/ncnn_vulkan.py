@@ -1,6 +1,9 @@
 """ncnn through Vulkan."""
 
-from .ncnn_net import load_vulkan as load
-from .ncnn_net import prepare
+from functools import partial
 
+from .driven import by_pnnx as prepare
+from .driven import loaded
+
+load = partial(loaded, "ncnn", backend="vulkan")
 __all__ = ["load", "prepare"]

@@ -26,10 +26,9 @@ class Ncnn:
         self.remarks: list[str] = []
         options.use_vulkan_compute = settings["backend"] == "vulkan"
         if options.use_vulkan_compute:
-            if ncnn.get_gpu_count() == 0:
-                raise RuntimeError("ncnn finds no Vulkan device")
-            self._net.set_vulkan_device(0)
-            self.device, self.threads = ncnn.get_gpu_info(0).device_name(), 0
+            index, self.device = vulkan_device(settings["device"])
+            self._net.set_vulkan_device(index)
+            self.threads = 0
         if self._net.load_param(files["model.ncnn.param"]) or self._net.load_model(files["model.ncnn.bin"]):
             raise RuntimeError("ncnn refuses the model")
         if settings["backend"] == "vulkan":
@@ -66,6 +65,16 @@ class Ncnn:
 
     def get(self) -> dict[str, Any]:
         return {name: np.array(mat) for name, mat in self._outputs.items()}
+
+
+def vulkan_device(wanted: str) -> tuple[int, str]:
+    """Index and name of the device with these words in its name; without words a real GPU, if there is one."""
+    names = [ncnn.get_gpu_info(index).device_name() for index in range(ncnn.get_gpu_count())]
+    fitting = [index for index, name in enumerate(names) if wanted.lower() in name.lower()]
+    if not fitting:
+        raise RuntimeError(f"ncnn finds no Vulkan device {wanted!r}; it finds: {', '.join(names) or 'none'}")
+    index = next((index for index in fitting if "llvmpipe" not in names[index]), fitting[0])
+    return index, names[index]
 
 
 load = Ncnn

@@ -73,13 +73,13 @@ class PackagedEngine(Engine):
             "programs": [file_sha256(self.driver), file_sha256(DRIVE)],
             "workload": workload.model_dump(mode="json"),
             "batch": cell.batch,
-            "settings": self._settings(job),
+            "settings": (settings := self._settings(job, work.member.facts)),
         }
         identity = content_hash(shapes)
         folder = self._folder / identity
         if not folder.is_dir():
             work.report("compiling", 0, 0, None)
-            self._make(job, folder)
+            self._make(job, settings, folder)
         os.utime(folder)
         files = {path.name: path for path in sorted(folder.iterdir())}
         models = self.host.models
@@ -90,22 +90,24 @@ class PackagedEngine(Engine):
             rounded=partial(models.rounded, Precision(cell.precision), workload, cell.batch),
         )  # fmt: skip
 
-    def _settings(self, job: Job) -> dict[str, Any]:
-        """The driver's: how often it runs, and the values of the engine's axes."""
+    def _settings(self, job: Job, device: DeviceFacts) -> dict[str, Any]:
+        """The driver's: how often it runs, on which device of the API, and the values of the engine's axes."""
         cell, sampling = job.cell, job.sampling
+        api = device.api(cell.backend)
         values = {name: cell.options.get(name, AXES[name].default) for name in sorted(axes_of(self.name))}
         return {
             "threads": 0,
             **values,
             "backend": str(cell.backend),
             "precision": str(cell.precision),
+            "device": api.device_name if api else "",
             "samples": sampling.samples,
             "warmup": sampling.warmup,
             "warmup_stable": sampling.warmup_stable or 0.0,
             "load_ns": round(sampling.load * 1e9),
         }
 
-    def _make(self, job: Job, folder: Path) -> None:
+    def _make(self, job: Job, settings: dict[str, Any], folder: Path) -> None:
         """Write everything that is pushed, whole or not at all."""
         cell, models = job.cell, self.host.models
         graph = models.graph(cell.workload, cell.batch)
@@ -123,8 +125,8 @@ class PackagedEngine(Engine):
                     path.unlink()
             inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
             np.savez(made / "inputs.npz", **inputs)
-            settings = {**self._settings(job), "files": names, "outputs": list(graph.outputs)}
-            (made / "settings.json").write_text(json.dumps(settings))
+            given = {**settings, "files": names, "outputs": list(graph.outputs)}
+            (made / "settings.json").write_text(json.dumps(given))
             shutil.copyfile(DRIVE, made / "drive.py")
             shutil.copyfile(self.driver, made / "driver.py")
             made.rename(folder)

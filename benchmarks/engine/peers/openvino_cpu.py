@@ -1,0 +1,9 @@
+"""OpenVINO on the CPU."""
+
+from functools import partial
+
+from .driven import as_onnx as prepare
+from .driven import loaded
+
+load = partial(loaded, "openvino")
+__all__ = ["load", "prepare"]
