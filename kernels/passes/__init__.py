@@ -143,6 +143,7 @@ def _prepare_int8(graph: Graph, options: Options) -> Graph:
     graph = optimise(graph, fuse=options.fusions - {"elementwise", "rows"})
     graph = rounded_outputs(graph, options)
     graph = fuse_maps(graph) if "elementwise" in options.fusions else graph
+    graph = end_layers(graph) if "activation" in options.fusions else graph
     return order(graph) if options.in_place and options.backend != "cpu" else graph
 
 

@@ -11,6 +11,8 @@ from kernels.passes.identities import eliminate_identities
 from kernels.passes.rewrite import rebuilt
 
 LAYERS = ("conv", "dense")
+_ENDED = {"activation", "ending", "output_steps"}
+"""Attributes of a layer that does something with its result already."""
 
 
 def end_layers(graph: Graph) -> Graph:
@@ -24,7 +26,7 @@ def end_layers(graph: Graph) -> Graph:
             layer = writers.get(layer.inputs[0])
         if layer is None or layer.op not in LAYERS or counts[layer.output] != 1:
             continue
-        if layer.attributes.get("activation") or layer.attributes.get("ending"):
+        if layer.attributes.keys() & _ENDED:
             continue
         changed[layer.output] = replace(layer, attributes={**layer.attributes, "activation": (name,)})
         shape = graph.shapes[node.output]
