@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from math import inf, nan
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -91,10 +92,11 @@ class Ours:
         ]
         with ProcessPoolExecutor(AT_ONCE, SPAWNED) as pool:
             files = {case: folder / f"{case[0]}-{case[1]}.onnx" for case in cases}
-            list(pool.map(_export, files, files.values()))
+            unwritten = dict(zip(files, pool.map(_export, files, files.values()), strict=True))
             onnx = [files[each.network, each.batch] for each in self.entrants]
             plans = list(pool.map(compiled, self.entrants, onnx, [limits[each.api] for each in self.entrants]))
-        self.plans = dict(zip(self.entrants, plans, strict=True))
+        whys = [unwritten[each.network, each.batch] for each in self.entrants]
+        self.plans = {each: why or plan for each, why, plan in zip(self.entrants, whys, plans, strict=True)}
         with ThreadPoolExecutor(AT_ONCE) as threads:
             list(threads.map(self._try, self.entrants))
 
@@ -139,8 +141,13 @@ class Ours:
             self.plans[entrant] = str(e)[:500]
 
 
-def _export(case: tuple[str, int], file: Path) -> None:
-    export(case[0], "legacy", case[1], SEED, file)
+def _export(case: tuple[str, int], file: Path) -> str:
+    """Return why there is no file; empty: there is one."""
+    try:
+        export(case[0], "legacy", case[1], SEED, file)
+    except Exception as e:  # whatever an exporter raises: the others are still measured
+        return str(e)[:500]
+    return ""
 
 
 def peers(
@@ -189,8 +196,8 @@ def line(row: Mapping[str, Any], precisions: Sequence[str]) -> str:
     parts = []
     for precision in precisions:
         torches = [name for name in row if name.startswith("torch") and name.endswith(precision)]
-        best = min(median(row[name]) for name in torches)
-        error = min(row[f"{name}: error"] for name in torches)
+        best = min((median(row[name]) for name in torches), default=nan)
+        error = min((row[f"{name}: error"] for name in torches), default=inf)
         parts.append(f"torch {precision} {best:.3f}")
         for name in [each for each in row if each.startswith("ours") and each.endswith(precision)]:
             took = min(map(median, row[name]))
@@ -208,11 +215,15 @@ def compare(agent: Agent, arguments: argparse.Namespace, kept: KeptRows, folder:
     print(f"compiled and tried in {time.monotonic() - began:.0f} s", flush=True)
     for network in arguments.networks.split(","):
         for batch in batches_of(arguments):
-            module, (x,) = make(network, batch, SEED)
-            with torch.no_grad():
-                wanted = copy.deepcopy(module).double().cuda()(x.double().cuda()).cpu().numpy()
-            row = {"network": network, "batch": batch} | ours.row(network, batch, x.numpy(), wanted)
-            row |= peers(folded(module), x, wanted, precisions, arguments.samples)
+            row = {"network": network, "batch": batch}
+            try:
+                module, (x,) = make(network, batch, SEED)
+                with torch.no_grad():
+                    wanted = copy.deepcopy(module).double().cuda()(x.double().cuda()).cpu().numpy()
+                row |= ours.row(network, batch, x.numpy(), wanted)
+                row |= peers(folded(module), x, wanted, precisions, arguments.samples)
+            except Exception as e:  # whatever PyTorch raises, as where it cannot capture: the others are still measured
+                row["failed"] = str(e)[:500]
             kept.add(row)
             print(line(row, precisions), flush=True)
 

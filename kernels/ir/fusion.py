@@ -5,7 +5,7 @@ from __future__ import annotations
 from kernels.errors import OptionError
 
 FUSIONS: dict[str, str] = {
-    "activation": "relu, clip, (hard) sigmoid, leaky relu, hard swish and SiLU are applied by the layer before them",
+    "activation": "relu, clip, (hard) sigmoid, leaky relu, hard swish, SiLU, GELU, tanh are done by the layer before",
     "bias": "a constant that is added to each channel becomes the bias of the layer before it",
     "concat": "the parts of a concat are written straight into their place in its result",
     "depthwise": "a 1x1 convolution computes the depthwise one, or the gate or choice of channels, before it, where a "

@@ -14,8 +14,8 @@ AT_END: dict[str, tuple[int, Expression]] = {
     "gelu": (9, compositions.gelu("a")),
 }
 """Functions at the end of layers, beside `kernels/ir/activations.py`: the code, and the expression."""
-ON_GPU = frozenset({"silu"})
-"""The activations of them that `ACTIVATE` has, too."""
+BY_FUNCTION = {code: (name, meant) for name, (code, meant) in AT_END.items() if name != "silu"}
+"""Those that kernels of GPUs have as functions, in programs of their own: others would carry these along."""
 
 
 def activation_scalars(node: Node) -> tuple[int, float, float]:

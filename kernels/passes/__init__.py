@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from kernels.errors import checkpoint
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
-from kernels.lower.activation import AT_END, ON_GPU
 from kernels.lower.cpu.algorithms import rounds_input
 from kernels.options import Options
 
@@ -128,9 +127,9 @@ def prepare(
         graph = fuse_maps(graph) if "elementwise" in fuse else graph
     else:
         graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
+    graph = end_layers(graph) if "activation" in options.fusions else graph
     if options.backend == "cpu":
-        return end_layers(graph, AT_END.keys()) if "activation" in options.fusions else graph
-    graph = end_layers(graph, ON_GPU) if "activation" in options.fusions else graph
+        return graph
     if "concat" in options.fusions and options.layout == "buffer":
         graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
@@ -144,6 +143,7 @@ def _prepare_int8(graph: Graph, options: Options) -> Graph:
     graph = optimise(graph, fuse=options.fusions - {"elementwise", "rows"})
     graph = rounded_outputs(graph, options)
     graph = fuse_maps(graph) if "elementwise" in options.fusions else graph
+    graph = end_layers(graph) if "activation" in options.fusions else graph
     return order(graph) if options.in_place and options.backend != "cpu" else graph
 
 

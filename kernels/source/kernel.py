@@ -103,6 +103,8 @@ class Kernel:
     """The type that its body calls `HELD`."""
     rewrite: Rewrite | None = None
     """Writes out what this body marks by words of its own, from the constants."""
+    functions: str = ""
+    """Text before its macros: functions that these call."""
 
     def local_bytes(self, constants: Mapping[str, int], precision: Precision = "fp32") -> int:
         """Local memory of a work-group, bytes; 0 where it may take more than the API tells, which its tile knows."""

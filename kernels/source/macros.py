@@ -17,8 +17,8 @@ MACROS = (
         ? WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v))) : code == 4 \\
         ? AT_LEAST((v), WIDE_SPLAT(lo) * (v)) : code == 5 \\
         ? HARD(WIDE_SPLAT(lo) * (v) + WIDE_SPLAT(hi)) : code == 8 \\
-        ? (v) * (WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v)))) \\
-        : (v) * HARD(WIDE_SPLAT(1.0f / 6.0f) * (v) + WIDE_SPLAT(0.5f)))
+        ? (v) * (WIDE_SPLAT(1.0f) / (WIDE_SPLAT(1.0f) + EXP(-(v)))) : AT_END(v, code))
+#define HARD_SWISH(v) ((v) * HARD(WIDE_SPLAT(1.0f / 6.0f) * (v) + WIDE_SPLAT(0.5f)))
 #define ACTIVATE(v) ACTIVATED(v, activation, lo, hi)
 #define HARD(v) AT_MOST(AT_LEAST((v), WIDE_SPLAT(0.0f)), WIDE_SPLAT(1.0f))
 #define ACTIVATE1(v) \\
@@ -27,8 +27,12 @@ MACROS = (
         ? 1.0f / (1.0f + EXP(-(v))) : activation == 4 \\
         ? AT_LEAST1((v), lo * (v)) : activation == 5 \\
         ? HARD1(lo * (v) + hi) : activation == 8 \\
-        ? (v) * (1.0f / (1.0f + EXP(-(v)))) \\
-        : (v) * HARD1((v) * (1.0f / 6.0f) + 0.5f))
+        ? (v) * (1.0f / (1.0f + EXP(-(v)))) : AT_END1(v, activation))
+#define HARD_SWISH1(v) ((v) * HARD1((v) * (1.0f / 6.0f) + 0.5f))
+#ifndef AT_END
+#define AT_END(v, code) HARD_SWISH(v)
+#define AT_END1(v, code) HARD_SWISH1(v)
+#endif
 #define BESIDE(v, at)
 #define BESIDES(v, w, at)
 #define HARD1(v) AT_MOST1(AT_LEAST1((v), 0.0f), 1.0f)

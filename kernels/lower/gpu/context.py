@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from kernels.ir.dims import Dims, dims_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.programs import Held, held
+from kernels.lower.activation import BY_FUNCTION
 from kernels.lower.aliases import plan_aliases
 from kernels.lower.cpu.codes import Steps, stored_as_codes
 from kernels.lower.draft import Draft, DraftProgram, Role, arguments
@@ -26,6 +27,7 @@ from kernels.plan.model import ITEM_BYTES, BufferArgument, Dispatch, Dtype, Tens
 from kernels.source.kernel import Kernel, Storage
 from kernels.source.tile import UNTILED, Tile
 
+from .expression_text import functions_at_end
 from .places.binding import as_bound
 from .places.flatten import is_read_in_stacks
 from .places.images import ImageChoice
@@ -225,7 +227,7 @@ class GpuContext:
         size = self._allowed(kernel, group or self._group_x)
         work_items, counts = folded(work_items, size, self.options.backend)
         choices = _CHOICES if self._fixes_choices else _ENDS if kernel.locals and self._writes_ends_out else ()
-        fixed = {name: ints[name] for name in choices if name in ints}
+        fixed = {name: i for name, i in ints.items() if name in choices or (name in _ENDS and i in BY_FUNCTION)}
         kernel, words = as_bound(kernel, buffers, self.draft.buffers, self.stored)
         program = self._program(kernel, tile, {**(switches or {}), **counts, **fixed}, size, words, fixed)
         names = tuple(parameter.name for parameter in kernel.fixing(fixed).parameters)
@@ -288,12 +290,14 @@ class GpuContext:
         switches: Mapping[str, int],
         size: int,
         words: Sequence[str],
-        fixed: Collection[str],
+        fixed: Mapping[str, int],
     ) -> DraftProgram:
         chosen = sorted({**tile.chosen, **switches}.items())
         name = "_".join([kernel.name, *(f"{key.lower()}{value}" for key, value in chosen), *words])
         if name not in self.draft.programs:
             described, constants = kernel.fixing(fixed), {**tile.constants, **switches}
+            if any(fixed.get(name) in BY_FUNCTION for name in _ENDS):
+                described = replace(described, functions=functions_at_end(halves=self.half))
             self.draft.programs[name] = DraftProgram(name, kernel.name, described, constants, (size, 1, 1))
         return self.draft.programs[name]
 

@@ -7,10 +7,21 @@ alone (`in_halves`): x where that is positive, less |x| times the normal distrib
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import copysign, inf, isclose, pi, sqrt
 
-from kernels.ir.expressions import FIRST_RESULT, LETTERS, MAX_NUMBERS, MAX_OPERANDS, Expression, Instruction, Program
+from kernels.ir.expressions import (
+    FIRST_RESULT,
+    LETTERS,
+    MAX_NUMBERS,
+    MAX_OPERANDS,
+    Expression,
+    Instruction,
+    Program,
+    program_of,
+)
 from kernels.ir.programs import whole_value
+from kernels.lower.activation import BY_FUNCTION
 from kernels.source.kernel import NUMBERS, Number
 
 _TANH_ABOVE = (4.89352455891786e-03, 6.37261928875436e-04, 1.48572235717979e-05, 5.12229709037114e-08,
@@ -242,6 +253,19 @@ def statements(program: Program, suffix: str = "", kind: Number = "f32") -> tupl
         before, value = (text.format(*map(name, step.arguments), r=result, **words) for text in texts)
         lines.append(f"{before}{' ' if before else ''}const {NUMBERS[kind]} {result} = {value};")
     return "\n    ".join(lines), name(FIRST_RESULT + len(program.instructions) - 1)
+
+
+@lru_cache
+def functions_at_end(*, halves: bool) -> str:
+    """Return functions of a vector (`GELU`) and of a number (`GELU1`), and `AT_END`, which chooses among them."""
+    text, ends = "", {"": "HARD_SWISH(v)", "1": "HARD_SWISH1(v)"}
+    for code, (name, meant) in BY_FUNCTION.items():
+        steps, last = statements(program_of(in_halves(meant) if halves else meant))
+        own, each = name.upper(), ", ".join(f"{name.upper()}1(v.{lane})" for lane in "xyzw")
+        text += f"float {own}1(float v_a) {{\n    {steps}\n    return {last};\n}}\n"
+        text += f"WIDE4 {own}(WIDE4 v) {{ return WIDE_VEC4({each}); }}\n"
+        ends = {kind: f"code == {code} ? {own}{kind}(v) : {end}" for kind, end in ends.items()}
+    return text + "".join(f"#define AT_END{kind}(v, code) ({end})\n" for kind, end in ends.items())
 
 
 def in_halves(expression: Expression) -> Expression:

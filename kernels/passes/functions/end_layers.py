@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from kernels.ir.graph import Graph, Node
@@ -12,21 +11,22 @@ from kernels.passes.identities import eliminate_identities
 from kernels.passes.rewrite import rebuilt
 
 LAYERS = ("conv", "dense")
+_ENDED = {"activation", "ending", "output_steps"}
+"""Attributes of a layer that does something with its result already."""
 
 
-def end_layers(graph: Graph, functions: AbstractSet[str]) -> Graph:
-    """The function, one of `functions`, becomes the layer's activation, a reshape between them stays behind it."""
+def end_layers(graph: Graph) -> Graph:
+    """The function, one of `AT_END`, becomes the layer's activation, a reshape between them stays behind it."""
     counts, writers = use_counts(graph), producers(graph)
     changed: dict[str, Node] = {}
-    known = {name: meant for name, (_, meant) in AT_END.items() if name in functions}
     for node in graph.nodes:
-        name = next((name for name, meant in known.items() if node.attributes.get("expression") == meant), "")
+        name = next((name for name, (_, meant) in AT_END.items() if node.attributes.get("expression") == meant), "")
         layer = writers.get(node.inputs[0]) if name else None
         while layer is not None and layer.op == "reshape" and counts[layer.output] == 1:
             layer = writers.get(layer.inputs[0])
         if layer is None or layer.op not in LAYERS or counts[layer.output] != 1:
             continue
-        if layer.attributes.get("activation") or layer.attributes.get("ending"):
+        if layer.attributes.keys() & _ENDED:
             continue
         changed[layer.output] = replace(layer, attributes={**layer.attributes, "activation": (name,)})
         shape = graph.shapes[node.output]

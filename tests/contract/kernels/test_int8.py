@@ -12,6 +12,7 @@ from kernels.catalog.convolution import convolution_of
 from kernels.compile import compile_graph
 from kernels.frontend.load import load_workload, random_inputs
 from kernels.ir.graph import Graph
+from kernels.lower.activation import AT_END
 from kernels.lower.cpu.algorithms import int8_fits
 from kernels.options import Backend, Limits, Options
 from kernels.reference import OPERATIONS, evaluate
@@ -109,6 +110,25 @@ def test_products_are_exact(agent: Agent, isa: str, threads: int) -> None:
         seen += 1
     assert seen + in_single == sum(node.op in ("conv", "dense") for node in graph.nodes), "none is left out"
     assert seen >= CASES // 2 + 3, "how many do not fit is chance"
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_layers_end_in_functions(agent: Agent, api: Backend) -> None:
+    """As a step of its own computes them; which is drawn."""
+    build, outputs = Builder(), list[str]()
+    for number, meant in enumerate(AT_END[name][1] for name in build.rng.permutation([*AT_END] * 2)):
+        k, groups = ((int(build.rng.integers(1, 40)), 1), (64, 32), (20, 2))[number % 3]
+        layer = build.conv(build.input(2, 32, 9, 11, name=f"x{number}"), k, (3, 2), groups=groups)
+        outputs.append(build.node("map", [layer], build.graph.shapes[layer], expression=meant))
+    dense = build.node("dense", [build.input(7, 90, name="d"), build.constant(90, k, scale=0.1)], (7, k))
+    graph = build.outputs(*outputs, build.node("map", [dense], (7, k), expression=meant))
+    inputs, ended = inputs_of(graph), {}
+    for fuse in ("all", "bias+elementwise"):
+        bundle = compile_graph(graph, Options(api, "int8", fuse=fuse), Limits(cpu_device=api != "cpu"))
+        assert any("map" in program.kernel for program in bundle.plan.programs) == (fuse != "all")
+        ended[fuse] = agent.run(bundle, inputs)
+    for index in range(len(graph.outputs)):
+        np.testing.assert_allclose(*(each.output(index) for each in ended.values()), rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
+from kernels.compile import compile_graph
 from kernels.frontend.onnx import load_onnx
+from kernels.options import Backend, Limits, Options
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.front.onnx_models import run_onnxruntime, save_model
 
@@ -120,3 +122,20 @@ def test_whole_numbers_are_handed_on(agent: Agent, tmp_path: Path, seed: int, wh
         np.testing.assert_array_equal(found["handed on"], found["each pair"])
         # a sum that fp32 rounds past a half moves what follows by steps: the most of it is the same
         assert np.linalg.norm(found["handed on"] - theirs) <= 0.05 * np.linalg.norm(theirs)
+
+
+@pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
+def test_functions_of_rounded_results_are_not_rounded_so(agent: Agent, tmp_path: Path, seed: int, api: Backend) -> None:
+    """A function behind a layer's rounding is of what was rounded, in plans of floats too."""
+    rng, shape = np.random.default_rng(seed), (2, 9, 7, 6)
+    chain = Chain(rng, shape)
+    rounded = chain.pair(chain.conv(chain.pair("x"), 9, 12))
+    ends = [chain.then("Tanh", [rounded]), chain.then("Mul", [rounded, chain.then("Sigmoid", [rounded])])]
+    erf = chain.then("Erf", [chain.then("Mul", [rounded, "root"])])
+    ends.append(chain.then("Mul", [chain.then("Mul", [rounded, "half"]), chain.then("Add", [erf, "one"])]))
+    chain.constants |= {"root": np.float32(0.5**0.5), "half": np.float32(0.5), "one": np.float32(1)}
+    path = save_model(tmp_path / "m.onnx", chain.nodes, {"x": shape}, [out := ends[rng.integers(3)]], chain.constants)
+    x = rng.standard_normal(shape).astype(np.float32)
+    ended = agent.run(compile_graph(load_onnx(path), Options(api), Limits()), {"x": x}, "--samples", 1)
+    theirs = run_onnxruntime(path, {"x": x})[out]
+    assert np.mean(np.abs(ended.output(0).reshape(theirs.shape) - theirs) > 1e-5) < 0.01  # a sum near a half of a step

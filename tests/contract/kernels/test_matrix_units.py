@@ -17,6 +17,7 @@ from kernels.catalog.desktop.units.choice import unit_tiles
 from kernels.catalog.desktop.units.tile import Kind, UnitTile
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
+from kernels.lower.activation import AT_END
 from kernels.options import Backend, Choice, Limits, Options, matrix_units
 from kernels.source.dialects import opencl, vulkan
 from orchestrator.model.device import ApiFacts
@@ -130,7 +131,9 @@ def convolutions(names: Sequence[str]) -> Graph:
         graphs[f"c{len(graphs)}"] = build.outputs(build.conv(build.input(*size), *rest, activation=("relu",)))
     build = Builder()
     x, other = build.input(2, 10, 6, 5), build.input(2, 10, 6, 5, name="other")
-    graphs["residual"] = build.outputs(build.conv(x, 10, (3, 3), (1, 1), (1, 1, 1, 1), residual=other))
+    summed = build.conv(x, 10, (3, 3), (1, 1), (1, 1, 1, 1), residual=other)
+    (end,) = some(AT_END, 1, "end")
+    graphs["residual"] = build.outputs(build.node("map", [summed], (2, 10, 6, 5), expression=AT_END[end][1]))
     return side_by_side(graphs)
 
 

@@ -126,7 +126,7 @@ def test_sums_that_pass_what_fp32_holds_and_come_back_are_exact(
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_gelu_in_halves_is_the_nearest_half_or_almost(agent: Agent, api: Backend, seed: int) -> None:
-    """As exporters write it in two ways; against SciPy in double precision."""
+    """As exporters write it in two ways, and as a layer's end; against SciPy in double precision."""
     any_half = np.random.default_rng(seed).integers(0, 1 << 16, 8192, np.uint16).view(np.float16)
     edges = np.float16([0, -0.0, np.inf, -np.inf, np.nan, 65504, -65504])
     x = np.concatenate([np.linspace(-6, 6, 8185).astype(np.float16), edges, any_half])
@@ -134,7 +134,8 @@ def test_gelu_in_halves_is_the_nearest_half_or_almost(agent: Agent, api: Backend
     build = Builder()
     given = build.input(x.size, name="x")
     outputs = [build.node("map", [given], (x.size,), expression=each) for each in (gelu("a"), legacy)]
-    bundle = compile_graph(build.outputs(*outputs), Options(api, "fp16"), limits_here(agent.binary, api))
+    graph = build.outputs(*outputs, _layer_that_ends(build, given, x.size, gelu("a")))
+    bundle = compile_graph(graph, Options(api, "fp16"), limits_here(agent.binary, api))
     assert len({program.id for program in bundle.plan.programs if program.kernel.startswith("map")}) == 1
     ended = agent.run(bundle, {"x": x.astype(np.float32)}, "--samples", 1)
     assert not ended.code, ended.events[-1]
@@ -143,9 +144,38 @@ def test_gelu_in_halves_is_the_nearest_half_or_almost(agent: Agent, api: Backend
     wanted[np.isneginf(x)] = np.nan  # infinity times nothing, as the formula says
     there = np.isfinite(wanted)
     unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(wanted[there]), 2.0**-14))) - 10)
-    for found in (ended.output(0).reshape(-1), ended.output(1).reshape(-1)):
+    for found in (ended.output(index).reshape(-1) for index in range(3)):
         np.testing.assert_array_equal(found[~there], wanted[~there])
         assert np.max(np.abs(found[there] - wanted[there]) / unit) < 0.53
+
+
+def _layer_that_ends(build: Builder, x: str, size: int, expression: Expression) -> str:
+    """A convolution that gives each number as it is, and a function of that."""
+    image = build.node("reshape", [x], (1, 1, size // 128, 128), shape=(1, 1, size // 128, 128))
+    layer = build.conv(image, 1, (1, 1), bias=False)
+    build.graph.constants[build.graph.nodes[-1].inputs[1]][:] = 1
+    return build.node("map", [layer], (1, 1, size // 128, 128), expression=expression)
+
+
+@pytest.mark.parametrize("api", ["opencl", "vulkan"])
+def test_layers_end_as_well_as_maps(agent: Agent, api: Backend, seed: int) -> None:
+    """Functions of a layer's result are as good as those of a tensor; against SciPy in double precision."""
+    x = np.random.default_rng(seed).uniform(-9, 9, 4096).astype(np.float32)
+    x[: SPECIAL.size + 2] = *SPECIAL, 40, -40
+    build, expressions = Builder(), (gelu("a"), ("tanh", "a"))
+    given = build.input(x.size, name="x")
+    maps = [build.node("map", [given], (x.size,), expression=each) for each in expressions]
+    layers = [_layer_that_ends(build, given, x.size, each) for each in expressions]
+    bundle = compile_graph(build.outputs(*maps, *layers), Options(api), limits_here(agent.binary, api))
+    assert len([program for program in bundle.plan.programs if program.kernel.startswith("map")]) == 2
+    ended = agent.run(bundle, {"x": x}, "--samples", 1)
+    assert not ended.code, ended.events[-1]
+    wide, scale = x.astype(np.float64), np.maximum(np.abs(x.astype(np.float64)), 1)
+    with np.errstate(invalid="ignore"):
+        wanted = np.stack([wide * ndtr(wide), np.tanh(wide)] * 2)
+        wanted[::2, np.isneginf(x)] = np.nan  # infinity times nothing, as the formula says
+        found = np.stack([ended.output(index).reshape(-1) for index in range(4)])
+        np.testing.assert_allclose(found / scale, wanted / scale, rtol=0, atol=3e-7)
 
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan", "cpu"])

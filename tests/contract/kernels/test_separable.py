@@ -13,6 +13,7 @@ from kernels.catalog.convolution import Convolution
 from kernels.catalog.convolution.separable import separable_tile
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
+from kernels.lower.activation import AT_END
 from kernels.options import Backend, Limits, Options, Precision
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
@@ -28,7 +29,7 @@ WINDOWS: tuple[dict[str, Any], ...] = (
 )
 ACTIVATIONS: tuple[tuple[Any, ...], ...] = ((), ("relu",), ("clip", -0.4, 0.7), ("hard_swish",), (), ("sigmoid",))
 
-MIRRORED, SILU = 3, 4
+MIRRORED, FUNCTIONS = 3, {0: "gelu", 4: "silu"}
 """The numbers of the blocks whose depthwise convolution reads and ends so."""
 
 
@@ -39,9 +40,8 @@ def block(images: int, channels: int, height: int, width: int, window: dict[str,
     if number == MIRRORED:
         x = build.node("pad", [x], (images, channels, height, width + 2), pads=(0, 1, 0, 1), mode="reflect", value=0.0)
     deep = build.conv(x, channels, **window, groups=channels, bias=number % 3 > 0, activation=ACTIVATIONS[number])
-    if number == SILU:
-        shape = build.graph.shapes[deep]
-        deep = build.node("mul", [deep, build.node("sigmoid", [deep], shape)], shape)
+    if number in FUNCTIONS:
+        deep = build.node("map", [deep], build.graph.shapes[deep], expression=AT_END[FUNCTIONS[number]][1])
     beside = build.conv(deep, 37, (1, 1), activation=("leaky_relu", 0.1) if number % 2 else ())
     n, k, *_ = shape = build.graph.shapes[beside]
     again = build.conv(beside, k, (3, 3), pads=(1, 1, 1, 1), groups=k, activation=("relu",))

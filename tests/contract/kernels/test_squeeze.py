@@ -11,6 +11,7 @@ import pytest
 
 from kernels.compile import compile_graph
 from kernels.ir.graph import Graph
+from kernels.lower.activation import AT_END
 from kernels.options import Backend, Limits, Options, Precision
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
@@ -21,11 +22,10 @@ from .test_channels import DESKTOP, kernels
 SMALL_GROUPS = replace(DESKTOP, max_work_group=64, local_bytes=8 << 10, compute_units=4)
 SIZES = ((1, 8, 3), (3, 22, 6), (1, 150, 37), (2, 64, 16), (12, 40, 10), (67, 36, 9))
 """Pictures, channels, hidden channels: those that fill no stack, and pictures that fill no block."""
-SILU = ("silu",)
 ACTIVATIONS: tuple[tuple[Any, ...], ...] = (
-    ("relu",), SILU, ("hard_swish",), ("clip", -0.4, 0.7), ("leaky_relu", 0.1), (),
+    ("relu",), ("silu",), ("hard_swish",), ("clip", -0.4, 0.7), ("gelu",), (),
 )  # fmt: skip
-ENDS: tuple[tuple[Any, ...], ...] = (("sigmoid",), ("hard_sigmoid", 0.2, 0.5), (), ("relu",), ("sigmoid",), SILU)
+ENDS: tuple[tuple[Any, ...], ...] = (("sigmoid",), ("hard_sigmoid", 0.2, 0.5), ("gelu",), (), ("tanh",), ("silu",))
 
 
 def squeeze(number: int, *, of_rows: bool = False) -> Graph:
@@ -46,10 +46,9 @@ def convolutions(build: Builder, x: str, hidden: int, number: int) -> str:
     for k, with_bias, activation in (
         (hidden, number % 3 > 0, ACTIVATIONS[number]), (build.graph.shapes[x][1], number % 2 > 0, ENDS[number]),
     ):  # fmt: skip
-        x = build.conv(x, k, (1, 1), bias=with_bias, activation=() if activation == SILU else activation)
-        if activation == SILU:
-            shape = build.graph.shapes[x]
-            x = build.node("mul", [x, build.node("sigmoid", [x], shape)], shape)
+        end = AT_END[activation[0]][1] if activation and activation[0] in AT_END else None
+        x = build.conv(x, k, (1, 1), bias=with_bias, activation=() if end else activation)
+        x = build.node("map", [x], build.graph.shapes[x], expression=end) if end else x
     return x
 
 

@@ -84,8 +84,8 @@ def render(kernel: Kernel, constants: Mapping[str, int], precision: Precision = 
     return (
         f"{_HALF_EXTENSION if narrow else ''}{defines}{PRELUDE}{clamps}{computed}"
         f"{_HALVES if precision in HALF and not narrow else ''}"
-        f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}"
-        f"{integers.opencl(kernel, kernel.source(constants))}"
+        f"{_vectors(constants, precision, narrow)}{chunk_macros(kernel, constants, narrow=narrow)}"
+        f"{kernel.functions}{MACROS}{integers.opencl(kernel, kernel.source(constants))}"
         f"{MATRICES + UNITS + _RAW if kernel.matrix_units else ''}{WARPGROUPS if kernel.warpgroups else ''}"
         f"{FRAGMENTS if kernel.fragments else ''}"
         f"{accessors}\n{_raw_as_stored(kernel) if kernel.matrix_units else raw_as_computed(kernel)}\n"

@@ -180,7 +180,8 @@ def render(
         body = f"{{\nif (GROUP_ID(2) >= GROUPS_Z) return;\n{body}}}\n"
     return (
         f"#version {version}\n{extensions}{defines}{PRELUDE}{groups}{computed}{weights}"
-        f"{chunk_macros(kernel, constants, narrow=narrow)}{MACROS}{_RAW if raw else ''}{integers.vulkan(kernel, body)}"
+        f"{chunk_macros(kernel, constants, narrow=narrow)}{kernel.functions}{MACROS}"
+        f"{_RAW if raw else ''}{integers.vulkan(kernel, body)}"
         f"{MATRICES + UNITS if kernel.matrix_units else ''}{dot_products.VULKAN if kernel.whole_numbers else ''}"
         f"{_functions(body, reading)}"
         f"layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;\n"

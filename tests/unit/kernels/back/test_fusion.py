@@ -11,10 +11,11 @@ from kernels.errors import OptionError
 from kernels.ir import compositions
 from kernels.ir.fusion import ALL, FUSIONS, fusions
 from kernels.ir.graph import Graph
+from kernels.lower.activation import AT_END
 from kernels.options import Limits, Options
 from kernels.passes import optimise
 
-from .graphs import Builder, check
+from .graphs import Builder, check, some
 
 pytestmark = pytest.mark.slow
 
@@ -85,15 +86,22 @@ def test_a_chain_of_elements_is_one_kernel(fuse: str) -> None:
 
 @pytest.mark.parametrize("cpu_device", [True, False])
 @pytest.mark.parametrize("algorithm", ["auto", "direct", "dot_uneven", "scalar", "winograd"])
-def test_convolutions_end_in_silu(algorithm: str, cpu_device: bool) -> None:
+def test_layers_end_in_functions(algorithm: str, cpu_device: bool) -> None:
+    """In an order that is drawn; the last layer's is a product's end."""
     b = Builder()
     x = b.input(2, 6, 7, 9)
-    for kernel, groups in ((3, 1), *([] if algorithm == "winograd" else [(3, 6), (1, 1)])):
+    (precision,) = some(("fp32", "fp16", "fp16_arithmetic"), 1, f"{algorithm} {cpu_device}")
+    *ends, last = (AT_END[name][1] for name in b.rng.permutation([*AT_END, *AT_END])[:4])
+    layers = ((3, 1),) * 3 if algorithm == "winograd" else ((3, 1), (3, 6), (1, 1))
+    for end, (kernel, groups) in zip(ends, layers, strict=True):
         layer = b.conv(x, 6, (kernel, kernel), pads=(kernel // 2,) * 4, groups=groups)
-        x = b.node("mul", [layer, b.node("sigmoid", [layer], (2, 6, 7, 9))], (2, 6, 7, 9))
-    graph = b.outputs(x)
-    check(graph, algorithm=algorithm, cpu_device=cpu_device)
-    plan = compile_graph(graph, Options("opencl", algorithm=algorithm), Limits(cpu_device=cpu_device)).plan
+        x = b.node("map", [layer], (2, 6, 7, 9), expression=end)
+    flat = b.node("reshape", [x], (2, 378), shape=(2, 378))
+    layer = b.node("dense", [flat, b.constant(378, 5, scale=0.05)], (2, 5))
+    graph = b.outputs(b.node("map", [layer], (2, 5), expression=last))
+    fuse = WITHOUT["rows"]  # else the product is given the expression
+    check(graph, precision, algorithm=algorithm, cpu_device=cpu_device, fuse=fuse)
+    plan = compile_graph(graph, Options("opencl", algorithm=algorithm, fuse=fuse), Limits(cpu_device=cpu_device)).plan
     assert not [program.kernel for program in plan.programs if "map" in program.kernel]
 
 
