@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,8 +30,8 @@ from .environment import Environment
 from .program import DrivenProgram
 
 DRIVE = Path(__file__).with_name("drive.py")
-KEPT = 32
-"""Prepared programs that are kept on the host's disk."""
+KEPT, SAID = 32, 600
+"""Prepared programs that are kept on the host's disk; characters of a converter's words."""
 
 
 class PackagedEngine(Engine):
@@ -57,6 +58,16 @@ class PackagedEngine(Engine):
     def files(self, graph: Graph, model: Path, folder: Path) -> Mapping[str, Path]:  # noqa: ARG002
         """Return the model's files by the names that the driver knows, what it makes in `folder`; `model`: in ONNX."""
         return {"model.onnx": model}
+
+    def convert(self, program: Path, options: Sequence[str], folder: Path, made: Sequence[Path]) -> None:
+        """Run a converter of the engine's environment in a folder, in which it is to make files. Raises Unsupported."""
+        done = subprocess.run([str(program), *options], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0 or not all(path.is_file() for path in made):
+            said = " ".join((done.stderr + done.stdout).split())[-SAID:]
+            raise Unsupported(
+                f"{program.name} makes no model for engine {self.name} of it: {said}",
+                remedy=f"leave engine {self.name} out for this model",
+            )
 
     def prepare(self, work: Work) -> DrivenProgram:
         job = work.assignment.job
@@ -125,7 +136,7 @@ class PackagedEngine(Engine):
                     path.unlink()
             inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
             np.savez(made / "inputs.npz", **inputs)
-            given = {**settings, "files": names, "outputs": list(graph.outputs)}
+            given = {**settings, "files": names, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
             (made / "settings.json").write_text(json.dumps(given))
             shutil.copyfile(DRIVE, made / "drive.py")
             shutil.copyfile(self.driver, made / "driver.py")

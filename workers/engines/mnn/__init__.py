@@ -1,0 +1,1 @@
+"""MNN on the CPU."""
