@@ -212,10 +212,8 @@ _DEFAULTS = {name: axis.default for name, axis in AXES.items()}
 OF_EVERY_ENGINE = frozenset(("affinity", "batch", FRAMES.name, SIDE.name, ENGINE.name))
 """Axes that mean something whatever the engine; the others are our own engine's, and those of `AXES_OF`."""
 AXES_OF: Mapping[str, frozenset[str]] = {
-    "mnn": frozenset(("threads",)),
-    "ncnn": frozenset(("threads",)),
+    **dict.fromkeys(("litert", "mnn", "ncnn", "openvino"), frozenset(("threads",))),
     "onnxruntime": frozenset(("threads", "graph_optimization")),
-    "openvino": frozenset(("threads",)),
 }
 """Further axes of an engine beside ours."""
 

@@ -38,7 +38,7 @@ SHAPES: dict[str, tuple[Workload, Workload]] = {
 }
 """Two workloads of each engine that are to be two programs; in the order of a host, its own one last."""
 NAMES = tuple(SHAPES)
-ALIKE = {"mnn", "ncnn", "openvino"}
+ALIKE = {"litert", "mnn", "ncnn", "openvino"}
 """Engines that are `onnxruntime` but for their driver: `test_packaged.py`."""
 SAMPLES = 3
 ENDLESS = Sampling(warmup=0, samples=100_000, deadline="4 h")
@@ -65,7 +65,7 @@ def declared(engine: Engine, record: Record) -> None:
 
 def test_a_host_has_these_engines(engines: Engines) -> None:
     assert tuple(each.name for each in engines if each.name not in ALIKE) == NAMES
-    with pytest.raises(Unsupported, match=r"it has: command, mnn, .*, wait, nap"):
+    with pytest.raises(Unsupported, match=r"it has: command, litert, .*, wait, nap"):
         engines.engine("other", "x")
 
 

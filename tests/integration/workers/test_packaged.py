@@ -30,7 +30,7 @@ from .test_run import Runner, assignment, here
 
 __all__ = ["here"]
 
-NAMES = ("mnn", "ncnn", "onnxruntime", "openvino")
+NAMES = ("litert", "mnn", "ncnn", "onnxruntime", "openvino")
 SAMPLES = 4
 LENET = Workload(network="lenet")
 

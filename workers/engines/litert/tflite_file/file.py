@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.engine.simplified import simplified
 from kernels.ir.graph import Graph
 
 from .operations import OPERATIONS
@@ -12,8 +11,7 @@ from .writer import Unsupported, Writer
 
 
 def write_tflite(graph: Graph, path: Path) -> None:
-    """Write the file; inputs and outputs keep their order. Raises Unsupported."""
-    graph = simplified(graph)
+    """Write the file; inputs and outputs keep their order. Raises Unsupported. `graph`: simplified."""
     writer = Writer(graph)
     inputs = [writer.activation(name) for name in graph.inputs]
     for node in graph.nodes:

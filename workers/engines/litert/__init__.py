@@ -1,0 +1,1 @@
+"""LiteRT (TensorFlow Lite) on the CPU, with XNNPACK."""
