@@ -15,7 +15,7 @@ AT_END: dict[str, tuple[int, Expression]] = {
 }
 """Functions at the end of layers, beside `kernels/ir/activations.py`: the code, and the expression."""
 BY_FUNCTION = {code: (name, meant) for name, (code, meant) in AT_END.items() if name != "silu"}
-"""Those that kernels of GPUs have as functions, in programs of their own: others would carry these along."""
+"""The ends that GPU programs have as functions, in programs of their own: others would carry them along."""
 
 
 def activation_scalars(node: Node) -> tuple[int, float, float]:

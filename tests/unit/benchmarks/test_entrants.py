@@ -10,8 +10,8 @@ import pytest
 from benchmarks.engine import entrants as module
 from benchmarks.engine.entrants import Setting, entrants
 from benchmarks.engine.registry import CONTENDERS, Entry
-from benchmarks.engine.simplified import simplified
 from kernels.frontend.load import load_workload
+from kernels.passes.simplified import simplified
 from kernels.tuning import Database
 
 SETTING = Setting(
