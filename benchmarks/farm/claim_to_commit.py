@@ -51,7 +51,7 @@ PARTS = {"scheduler": "orchestrator.scheduling.scheduler", "redis": "redis-serve
 SCHEDULER = """
 from orchestrator.scheduling import reconcile
 from orchestrator.scheduling.scheduler import main
-reconcile.REWAKE_S = 3600.0
+reconcile.RESEND_S = 3600.0
 main()
 """
 HOST, WORKER = "lab0", "lab0-1-bench"
