@@ -18,28 +18,23 @@ class TogetherDispatcher(EventDispatcher):  # type: ignore[misc]
     """Celery's, which sends from its loop at once: the session that begins then waits for the interpreter."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._new, self._is_idle = threading.Event(), threading.Event()
+        self._is_idle = threading.Event()
         super().__init__(*args, **{**options, "buffer_group": ["task"], "buffer_limit": MOST, "on_send_buffered": None})
         threading.Thread(target=self._send_together, name="events", daemon=True).start()
 
     def send(self, type: str, *args: Any, **fields: Any) -> None:
         """Keep an event of a task for a moment; send another at once."""
         super().send(type, *args, **fields)
-        if type.startswith("task-"):
-            self._new.set()
-            if type != "task-received" and not state.reserved_requests:
-                self._is_idle.set()
+        if type.startswith("task-") and type != "task-received" and not state.reserved_requests:
+            self._is_idle.set()
 
     def close(self) -> None:
         """Send no more."""
         super().close()
-        self._new.set()
         self._is_idle.set()
 
     def _send_together(self) -> None:
         while not self._closed:
-            self._new.wait()
             self._is_idle.wait(LATEST_S)
-            self._new.clear()
             self._is_idle.clear()
             self.flush(errors=False)
