@@ -20,6 +20,10 @@ class TogetherDispatcher(EventDispatcher):  # type: ignore[misc]
     def __init__(self, *args: Any, **options: Any) -> None:
         self._is_idle = threading.Event()
         super().__init__(*args, **{**options, "buffer_group": ["task"], "buffer_limit": MOST, "on_send_buffered": None})
+
+    def enable(self) -> None:
+        """Begin to send."""
+        super().enable()
         threading.Thread(target=self._send_together, name="events", daemon=True).start()
 
     def send(self, type: str, *args: Any, **fields: Any) -> None:
