@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
 
+from orchestrator.coordination.tasks.events import TogetherDispatcher
 from tests.waiting import eventually
 
 
 @contextmanager
 def worker_of(app: Celery, queue: str, name: str) -> Iterator[None]:
     """Serve a queue; afterwards the process logs as before, which Celery changes."""
+    app.events.dispatcher_cls = TogetherDispatcher
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     options = {"pool": "threads", "concurrency": 2, "perform_ping_check": False, "without_heartbeat": False}

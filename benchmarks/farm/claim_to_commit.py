@@ -41,19 +41,15 @@ from orchestrator.model.experiment import DeviceChoice, Experiment, Sampling, Wo
 from orchestrator.model.live.announcement import PROTOCOL, HostAnnouncement
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record, SessionPlace
+from orchestrator.scheduling import reconcile, scheduler
 from orchestrator.spec.expansion.expand import expand
 from orchestrator.system.config import Settings
 from orchestrator.system.process import ALLOCATIONS
 from workers.spool import Spool
 
-PARTS = {"scheduler": "orchestrator.scheduling.scheduler", "redis": "redis-server"}
+PARTS = {"scheduler": "patient_scheduler", "redis": "redis-server"}
 """Part -> the word of its command line that tells it."""
-SCHEDULER = """
-from orchestrator.scheduling import reconcile
-from orchestrator.scheduling.scheduler import main
-reconcile.REWAKE_S = 3600.0
-main()
-"""
+SCHEDULER = "from benchmarks.farm.claim_to_commit import patient_scheduler; patient_scheduler()"
 HOST, WORKER = "lab0", "lab0-1-bench"
 LIMIT_S = 120.0
 SESSIONS = 32
@@ -247,6 +243,12 @@ def _announced(redis: Redis) -> Iterator[Callable[[list[Device]], None]]:
     finally:
         stop.set()
         teller.join()
+
+
+def patient_scheduler() -> None:
+    """Run the scheduler; it sends no task again, since leases wait here."""
+    reconcile.RESEND_S = 3600.0
+    scheduler.main()
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The farm's cost for a job: from its submission to the agent's first step, and from its last to the ledger.
 
-    python -m benchmarks.farm.overhead --phones 8 --jobs 200 --burst 400 [--network lenet] [--tvm PYTHON] [-o raw.json]
+    python -m benchmarks.farm.overhead --phones 8 --jobs 200 --burst 400 [--network lenet] [-o raw.json]
 
 A whole farm of virtual phones. First one no-op job (the sum of two vectors, once) after the other on an idle farm, each
 by an experiment of its own; then many of one experiment at once. Then the same way without phones (`claim_to_commit`),
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.command_line import run_command
 from benchmarks.farm.claim_to_commit import Committed, committed
-from benchmarks.farm.peers import Peer, celery_rate, tracker_rate
+from benchmarks.farm.peers import Peer, celery_rate
 from benchmarks.farm.running import RunningFarm, running_farm
 from benchmarks.farm.timed_worker import now_ns
 from orchestrator.coordination.client import connect
@@ -265,13 +265,9 @@ def measured(chosen: argparse.Namespace) -> Found:
         for in_line in (1, LINE_MOST):
             without_phones.append(committed(Path(folder) / f"without-{in_line}", like, chosen.commits, in_line))
             print(without_phones[-1], flush=True)
-        peers = [celery_rate(Path(folder), chosen.calls)]
-        if chosen.tvm:
-            peers.append(tracker_rate(chosen.tvm, chosen.calls))
+        peers = (celery_rate(Path(folder), chosen.calls),)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    return Found(
-        machine, round(load, 1), chosen.phones, chosen.network, alone, burst, tuple(without_phones), tuple(peers)
-    )
+    return Found(machine, round(load, 1), chosen.phones, chosen.network, alone, burst, tuple(without_phones), peers)
 
 
 def main() -> int:
@@ -282,7 +278,6 @@ def main() -> int:
     made.add_argument("--burst", type=int, default=400, help="at once")
     made.add_argument("--commits", type=int, default=2000, help="without phones")
     made.add_argument("--calls", type=int, default=2000, help="of each of the others")
-    made.add_argument("--tvm", default="", help="python with apache-tvm; empty: its tracker is left out")
     made.add_argument("-o", "--output", type=Path, default=None)
     chosen = made.parse_args()
     found = measured(chosen)

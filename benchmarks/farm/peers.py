@@ -1,16 +1,10 @@
-"""The cost of handing out work that does nothing, for others: bare Celery, and TVM's RPC tracker with its servers.
-
-Each is started as its documentation says, on this machine and loopback alone, and ended afterwards.
-"""
+"""The cost of handing out work that does nothing, for bare Celery, started as its documentation says."""
 
 from __future__ import annotations
 
-import json
 import statistics
 import subprocess
 import sys
-import tempfile
-import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +14,6 @@ from redis import Redis
 
 from benchmarks.farm.scheduler_turn import private_redis
 
-SERVERS = 8
 DONE, RAN_AT = "bench:done", "bench:ran_at"
 LIMIT_S = 60.0
 
@@ -33,7 +26,7 @@ class Peer:
     calls: int
     calls_per_s: float
     alone_p50_ms: float
-    """One at a time, from asking for it until it runs (Celery) or has run (TVM)."""
+    """One at a time, from asking for it until it runs."""
     what: str
 
 
@@ -89,53 +82,3 @@ def _redis() -> Redis:
 
 
 _client: Redis | None = None
-
-
-_TRACKER = """
-    import json, statistics, subprocess, sys, time
-    import tvm
-    from tvm import rpc
-    from tvm.rpc.tracker import Tracker
-    calls, servers = int(sys.argv[1]), int(sys.argv[2])
-    tracker = Tracker(host="127.0.0.1", port=19190, port_end=19290, silent=True)
-    words = [sys.executable, "-m", "tvm.exec.rpc_server", "--host", "127.0.0.1", "--key", "phone", "--silent",
-             "--port", "19300", "--port-end", "19400", "--tracker", f"127.0.0.1:{tracker.port}"]
-    running = [subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(servers)]
-    try:
-        desk = rpc.connect_tracker("127.0.0.1", tracker.port)
-        while len([line for line in desk.text_summary().splitlines() if "phone" in line]) < servers:
-            time.sleep(0.1)
-        def once():
-            session = desk.request("phone", session_timeout=30)
-            session.cpu(0).exist
-        times = []
-        for _ in range(max(30, calls)):
-            began = time.monotonic()
-            once()
-            times.append(time.monotonic() - began)
-        warm = times[10:]
-        print(json.dumps({"version": tvm.__version__, "p50_ms": 1e3 * statistics.median(warm),
-                          "per_s": len(warm) / sum(warm), "calls": len(warm)}))
-    finally:
-        for each in running:
-            each.terminate()
-        for each in running:
-            each.wait()
-        tracker.terminate()
-"""
-
-
-def tracker_rate(python: str, calls: int) -> Peer:
-    """Request a device from a tracker with eight servers, ask it one thing, give it back: one client, as its users do.
-    `python`: an interpreter that has apache-tvm, tornado, psutil and cloudpickle."""
-    with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "tracker.py"
-        script.write_text(textwrap.dedent(_TRACKER))
-        done = subprocess.run(
-            [python, str(script), str(calls), str(SERVERS)], capture_output=True, text=True, timeout=300, check=True
-        )
-    found = json.loads(done.stdout.splitlines()[-1])
-    what = (
-        f"request, ask whether its CPU is there, give back; version {found['version']}, {SERVERS} servers, one client"
-    )
-    return Peer("TVM RPC tracker", found["calls"], round(found["per_s"], 1), round(found["p50_ms"], 2), what)

@@ -19,6 +19,8 @@ from .times import NS_PER_MS, mean_of, timed_ms, times_of
 
 MOST_EPOCHS = 200
 """The epochs of a training that a row holds, about."""
+_READ = [(name, each.of) for name, each in QUANTITIES.items() if each.of is not None]
+"""Quantities that a record gives by itself."""
 
 
 def figures_of(record: Record, cell: Cell, *, sustained: bool = False) -> BlockFigures:
@@ -145,8 +147,7 @@ def _value(estimate: Estimate | None) -> Value | None:
 
 
 def _values(record: Record) -> dict[str, float]:
-    read = {name: each.of(record) for name, each in QUANTITIES.items() if each.of is not None}
-    return {name: value for name, value in read.items() if value is not None}
+    return {name: value for name, of in _READ if (value := of(record)) is not None}
 
 
 def _pass_ms(record: Record) -> float | None:

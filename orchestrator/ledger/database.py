@@ -58,7 +58,7 @@ BUSY_MS = 10_000
 SWITCH_RETRY_S = 0.01
 SYNCHRONOUS = "FULL"
 """A commit is on the disk when it returns: by then the receipt lets a host drop its copy of a record. WAL with
-less may roll back after a power cut, fencing tokens too. `benchmarks/farm/ledger_commits.py` measures what it costs."""
+less may roll back after a power cut, fencing tokens too."""
 AT_ONCE = 512
 """Values that one statement names: a database has a limit."""
 CONNECT_S = 10

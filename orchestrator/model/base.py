@@ -7,12 +7,14 @@ import hashlib
 import inspect
 import json
 import textwrap
+from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+from pydantic_core.core_schema import to_string_ser_schema
 
 STRICT = ConfigDict(frozen=True, extra="forbid")
 """The configuration of models, also for dataclasses that stand in a model."""
@@ -36,6 +38,15 @@ class Model(BaseModel):
                 for name, text in _docstrings(parent).items():
                     properties.get(name, {}).setdefault("description", text)
         return found
+
+
+class Word(StrEnum):
+    """A word of a fixed set, written as the string that it is: pydantic asks each for its value, which takes an eighth
+    of the time that a record takes."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+        return {**handler(source), "serialization": to_string_ser_schema()}
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:

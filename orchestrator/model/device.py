@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .base import Model
+from .base import Model, Word
 from .enrolment import Enrolment
 
 
-class Api(StrEnum):
+class Api(Word):
     """A compute interface of a device."""
 
     OPENCL = "opencl"
@@ -19,7 +18,7 @@ class Api(StrEnum):
     CPU = "cpu"
 
 
-class Precision(StrEnum):
+class Precision(Word):
     """Arithmetic of a plan: IEEE single; single with joined products and sums (relaxed); single as
     fast as the driver likes (imprecise); half storage with single arithmetic; half
     storage with products and short sums in half; single around products of 8 bits (int8)."""
@@ -32,7 +31,7 @@ class Precision(StrEnum):
     INT8 = "int8"
 
 
-class Source(StrEnum):
+class Source(Word):
     """The source of a result; shown wherever the result is shown."""
 
     PHONE = "phone"
@@ -121,7 +120,7 @@ class DeviceFacts(Model):
         return next((facts for facts in self.apis if facts.api == api), None)
 
 
-class Health(StrEnum):
+class Health(Word):
     """The health of a device: whether it can be given work."""
 
     READY = "ready"

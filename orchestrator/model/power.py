@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import Field, model_validator
 
-from .base import Model
+from .base import Model, Word
 
 
-class PowerSource(StrEnum):
+class PowerSource(Word):
     """A source of power figures. Figures of different sources are never mixed in one comparison."""
 
     GAUGE = "gauge"
@@ -30,7 +28,7 @@ class PowerSource(StrEnum):
     """A file that somebody recorded."""
 
 
-class Scope(StrEnum):
+class Scope(Word):
     """The scope of a figure: only figures of one scope compare."""
 
     DEVICE = "device"

@@ -80,9 +80,11 @@ def parse_share(value: object) -> float:
 
 
 def _parse(value: object, units: dict[str, float] | dict[str, int], wanted: str) -> float:
+    if type(value) is float and math.isfinite(value):  # already parsed: a stored model is validated again
+        return value
     if isinstance(value, bool):
         raise ValueError(f"expected {wanted}, got {value!r}")
-    if isinstance(value, int | float):  # already parsed: a stored model is validated again
+    if isinstance(value, int | float):
         return _finite(value, wanted)
     match = _NUMBER.match(str(value))
     if match is None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, FiniteFloat, model_validator
 
-from .base import Model
+from .base import Model, Word
 from .device import ENGINE_NAME, OURS, Api, ApiFacts, DeviceFacts, DeviceState, Precision, Source
 from .event import Layer, Line, Memory, Output, Phase, Power, Process, Rails, Sample, Sampler, Setup
 from .job import Role
 from .power import ClockAnchor, GaugeCalibration, PowerSeries
 
 
-class Outcome(StrEnum):
+class Outcome(Word):
     OK = "ok"
     INVALID = "invalid"
     """Measured, but under conditions that make the figures unusable; kept with its reasons."""
@@ -27,7 +26,7 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
-class DoubtCode(StrEnum):
+class DoubtCode(Word):
     """A possible fault of a record; each has a remedy in `REMEDIES`."""
 
     VIRTUAL_DEVICE = "virtual_device"
@@ -130,7 +129,7 @@ class Doubt(Model):
         return REMEDIES[self.code] if isinstance(self.code, DoubtCode) else self.advice
 
 
-class InvalidCode(StrEnum):
+class InvalidCode(Word):
     """A reason that makes a block's figures unusable. The record is kept, its outcome is `invalid`."""
 
     CHARGING = "charging"

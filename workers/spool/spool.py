@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -227,6 +227,7 @@ class Spool:
         return wait_s
 
 
+@lru_cache(maxsize=1 << 12)  # asked for at each review, of all that wait
 def _name(file: str) -> str:
     """`JOB:ATTEMPT` of a file `JOB-ATTEMPT.json`; bytes of its name that are no text are written out."""
     job, _, attempt = file.encode(errors="backslashreplace").decode().removesuffix(".json").rpartition("-")

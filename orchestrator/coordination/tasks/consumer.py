@@ -12,6 +12,8 @@ from celery.beat import Scheduler, Service
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
+from .events import TogetherDispatcher
+
 HEARTBEAT_S = 10.0
 """The time between two signs of life for Celery's tools; hosts announce themselves to the farm by other means."""
 
@@ -22,6 +24,7 @@ def consume(app: Celery, name: str, queue: str, threads: int, on_stop: Callable[
     def stopping(**_: object) -> None:
         on_stop()
 
+    app.events.dispatcher_cls = TogetherDispatcher
     worker_shutting_down.connect(stopping, weak=False)
     setup_logging.connect(_leave_logging, weak=False)
     warnings.simplefilter("ignore", SecurityWarning)  # about pickle for root; the farm's messages are JSON only

@@ -12,6 +12,7 @@ from orchestrator.model.power import PowerSource
 from orchestrator.model.quantity import SamplingPeriod
 
 Quantity = Literal["latency", "layers", "memory", "power"]
+_KNOWN = (*get_args(Quantity), "energy")
 
 
 class Measure(Model):
@@ -37,7 +38,6 @@ class Measure(Model):
 
 def _known(word: object) -> object:
     """`energy` is asked for as `power`, of which it is made. Raises ValueError for a misspelt one."""
-    known = (*get_args(Quantity), "energy")
-    if isinstance(word, str) and word not in known and (near := get_close_matches(word.lower(), known, n=1)):
-        raise ValueError(f"did you mean `{near[0]}`? {word[:40]!r} is none of {', '.join(known)}")
+    if isinstance(word, str) and word not in _KNOWN and (near := get_close_matches(word.lower(), _KNOWN, n=1)):
+        raise ValueError(f"did you mean `{near[0]}`? {word[:40]!r} is none of {', '.join(_KNOWN)}")
     return "power" if word == "energy" else word

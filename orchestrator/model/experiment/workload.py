@@ -78,7 +78,9 @@ class Workload(Model):
             raise ValueError("`files` are those of a `command`")
         for why in filter(None, map(why_no_file, self.files_sha256)):
             raise ValueError(why)
-        if self.command is not None and not self.words:
+        if self.command is None:
+            return self
+        if not self.words:
             raise ValueError("the `command` is empty")
         for name in sorted(self.placeholders.difference(PLACEHOLDERS)):
             raise ValueError(
@@ -88,9 +90,10 @@ class Workload(Model):
 
     @model_validator(mode="after")
     def _one_of(self) -> Workload:
-        if sum(getattr(self, name) is not None for name in KINDS) != 1:
+        given = [name for name in KINDS if getattr(self, name) is not None]
+        if len(given) != 1:
             raise ValueError("give exactly one of `network` (a built-in name), `onnx` (a file), `command` and `wait`")
-        if self.kind in ("wait", "command") and any((self.input, self.choices, self.dataset, self.training)):
+        if given[0] in ("wait", "command") and any((self.input, self.choices, self.dataset, self.training)):
             raise ValueError(f"a workload with `{self.kind}` has no `input`, `choices`, `dataset` or `training`")
         if self.parameters and self.network is None:
             raise ValueError("`parameters` are those of a built-in `network`")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-from orchestrator.model.base import Model
+from orchestrator.model.base import Model, Word
 
 
-class WaitKind(StrEnum):
+class WaitKind(Word):
     """The kind of a job's wait. The set is fixed: it is a label of `farm_jobs_waiting`."""
 
     BUSY = "busy"

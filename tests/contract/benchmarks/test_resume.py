@@ -34,12 +34,3 @@ def test_products_measures_what_is_left(agent_binary: Path, tmp_path: Path) -> N
     assert again[:-1] == whole[:-1] and again[-1]["choice"] == whole[-1]["choice"]
     assert again[-1]["ms"] != whole[-1]["ms"]
     assert said == "16^3 opencl, 1 of 1: blocked 16x16\n"
-
-
-def test_set_up_measures_what_is_left(agent_binary: Path, tmp_path: Path) -> None:
-    words = ("--networks", "lenet", "--apis", "cpu", "--repeats", "2", "--binary", str(agent_binary))
-    whole, again, said = after_losing_a_row(tmp_path / "raw.json", "setup_steps", *words)
-    assert [(row["network"], row["api"], row["repeat"]) for row in whole] == [("lenet", "cpu", 0), ("lenet", "cpu", 1)]
-    assert again[0] == whole[0] and again[1]["starts"] != whole[1]["starts"]
-    assert again[1]["starts"].keys() == whole[1]["starts"].keys() == {"cold", "warm", "cached"}
-    assert said == "lenet, cpu: 2 of 2\n"

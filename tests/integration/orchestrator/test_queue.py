@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import queue as stdlib_queue
+import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +15,7 @@ from celery import Celery, Task
 from pydantic import SecretStr
 from redis import Redis
 
-from orchestrator.coordination.tasks import queue
+from orchestrator.coordination.tasks import events, queue
 from orchestrator.model.errors import ServiceDown, SetupError
 from orchestrator.system.config import Settings
 from tests.celery_worker import events_of, worker_of
@@ -81,6 +83,33 @@ def test_events_tell_what_runs_and_keep_nothing(farm: Settings, redis: Redis, ca
         told = next(each for each in seen if each["type"] == "task-received")
     assert (told["hostname"], told["name"]) == ("farm@lab", "farm.measure")
     assert told["kwargs"] == "device=A, job=j, attempt=1, token=7, in_line=0"
+
+
+@pytest.mark.parametrize("latest_s", [0.05, 600.0])
+def test_events_leave_between_sessions_or_late(
+    farm: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch, latest_s: float
+) -> None:
+    monkeypatch.setattr(events, "LATEST_S", latest_s)
+    app, within = queue.make_app(farm), stdlib_queue.Queue[list[object]]()
+    begun, all_of_it = ["task-received", "task-started"], ["task-received", "task-started", "task-succeeded"]
+    with events_of(app) as seen:
+
+        def told(attempt: int) -> list[object]:
+            return [each["type"] for each in seen if each.get("uuid") == f"j-{attempt}"]
+
+        @app.task(name=queue.MEASURE, shared=False)
+        def measure(attempt: int, **_: object) -> None:
+            if latest_s < 1:
+                eventually(lambda: told(attempt) == begun)
+            else:
+                time.sleep(random.uniform(0.0, 0.5))
+            within.put(told(attempt))
+
+        with worker_of(app, queue.queue_name("lab"), queue.worker_name("lab")):
+            for attempt in range(4):
+                queue.send("lab", queue.Placed("j", attempt, "A", 7), by=app)
+                assert within.get(timeout=60) == (begun if latest_s < 1 else [])
+                eventually(lambda attempt=attempt: told(attempt) == all_of_it)
 
 
 def test_events_and_remote_control_are_off_together(farm: Settings, redis: Redis) -> None:

@@ -9,8 +9,6 @@ import pytest
 
 from benchmarks.engine.case import make_case
 from benchmarks.engine.errors import Found, algorithms, bound_of, summary, table
-from benchmarks.engine.setup_steps import medians
-from benchmarks.engine.setup_steps import table as setup_table
 from kernels.options import Options
 
 CELL = Found("lenet", "vulkan", "fp32", "auto", 2, 3e-7, 1e-4)
@@ -71,15 +69,3 @@ def test_algorithms_are_those_that_fit_the_network(tmp_path: Path) -> None:
     assert found["auto"] == found["direct"] == 2  # two convolutions 5x5
     assert "pointwise" not in found and "depthwise" not in found
     assert "direct" in dict(algorithms(make_case("lenet", tmp_path), Options("cpu")))
-
-
-def test_a_step_that_a_start_did_not_have_took_no_time() -> None:
-    assert medians([{"build": 9.0, "upload": 1.0}, {"upload": 3.0}, {"upload": 2.0}]) == {"build": 0.0, "upload": 2.0}
-
-
-def test_set_up_has_a_column_for_each_state() -> None:
-    found = {"cold": {"build": 120.0, "upload": 1.0}, "cached": {"upload": 1.25}}
-    assert setup_table("lenet", "opencl", found).splitlines()[2:] == [
-        "| step, ms | cold | cached |", "|---|--:|--:|", "| build | 120 | 0.00 |", "| upload | 1.00 | 1.25 |",
-        "| **in all** | 121 | 1.25 |",
-    ]  # fmt: skip

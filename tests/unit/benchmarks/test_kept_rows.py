@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.engine import study_c
 from benchmarks.engine.kept_rows import KeptRows, add_options, kept_rows
 
 
@@ -47,15 +46,3 @@ def test_other_settings_are_another_file(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"raw.json was measured with repeats 5, not 3: give another file"):
         opened(path, "--resume", repeats=3)
     assert json.loads(path.read_text())["found"] == [{"repeat": 0}]
-
-
-def test_study_c_has_left_what_is_not_kept() -> None:
-    """A whole network asks for no agent; the table is made of what is kept."""
-    kept = KeptRows(None, {})
-    for number, variant in study_c.in_turn(2):
-        kept.add({"network": "lenet", "variant": variant.name, "round": number, "stream_ms": [10.0 + number, 12.0]})
-    kept.add({"network": "lenet", "variant": study_c.REFERENCE, "round": 0, "stream_ms": [99.0]})
-    study_c.measure(argparse.Namespace(rounds=2, agent=Path("none")), "lenet", kept)
-    found = study_c.streams(kept, "lenet")
-    assert found["im2col, 1 thread"] == [10.0, 12.0, 11.0, 12.0] and found[study_c.REFERENCE] == [99.0]
-    assert "| default, 2 threads |" in study_c.table("lenet", found)
