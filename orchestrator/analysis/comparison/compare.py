@@ -42,7 +42,7 @@ class _Moves(NamedTuple):
     furthest: Mapping[_Of, float]
     """The furthest move: between nights of any row; within a night of all rows of a device: throttling slows all."""
     alone: Mapping[tuple[_Of, str], float]
-    """How much further all that a device ran moved from side to side than the same on the others."""
+    """The median by which all that a device ran moved further from side to side than the same on the others."""
 
 
 @dataclass(frozen=True)
