@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
     "kernels": 44_605,  # 190: groups of channels, statistics once; 610: functions, moves in any spelling; 930: types
-    "orchestrator": 50_105,  # 125: quantities, needs, single rows; 350: commands, samples in what they print; 1_160: acts
+    "orchestrator": 50_105,  # 125: quantities, rows; 350: commands, samples in what they print; 1_160: acts
     "workers": 14_950,  # 60: battery saver; 420: an engine for programs of one's own; 600: engines behind one door
     "device_agent": 18_750,  # 40: groups, time by phase; 430: `exec`, children and their output; 350: whole numbers
     "virtual_phones": 8_220,
