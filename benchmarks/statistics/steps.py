@@ -9,7 +9,8 @@ judged is the product's `orchestrator.analysis.change_points.change_points`.
 Of levels that wander there are rows apart: noise of one deviation around a level that rises evenly, walks at random, or
 comes back after a while (Ornstein-Uhlenbeck); its size is in deviations of the noise.
 
-counted   false: series without a step in which a change point is told; told: series with one in which any is; found:
+counted   false: series without a step in which a change point is told; unmarked: one that is not marked as what a level
+          that wanders may look like; told: series with one in which any is; found:
           those that are told with their place at most one off; known: the same where r is known, as it nearly is where
           many series share it (`farm history`); best: the same of who is told r, both levels, the shape of the noise,
           and that there is one step, and names the place that is most likely at most one off: nobody can do better; of
@@ -42,6 +43,10 @@ WANDERING = (
     ("comes back", 0.5, 20),
     ("comes back", 1.0, 10),
     ("comes back", 1.5, 30),
+    ("comes back", 2.0, 10),
+    ("comes back", 2.0, 30),
+    ("walks", 0.5, 0),
+    ("walks", 1.0, 0),
 )
 """The courses of a level: what it does, its size, and how many values it takes to come back."""
 SHORT = (10, 12, 14)
@@ -88,13 +93,16 @@ def without(seed: int, number: int, count: int, alike: float, tails: bool) -> di
 def wandering(seed: int, number: int, count: int, kind: str, size: float, back: int) -> dict[str, object]:
     """Count in a level without a step, and in one with a step of six deviations in the middle."""
     random = np.random.default_rng((seed, count, int(10 * size), back))
-    told = found = 0
+    told = unmarked = found = 0
     for _ in range(number):
         values = random.standard_normal(count) + level(random, count, kind, size, back)
-        told += bool(places(100 + SPREAD * values))
+        points = change_points((100 + SPREAD * values).tolist()).points
+        told += bool(points)
+        unmarked += any(not each.may_wander for each in points)
         values[count // 2 :] += 6
         found += _near(places(100 + SPREAD * values), count // 2)
-    return {"values": count, "level": kind, "size": size, "back": back, "false": told / number, "found": found / number}
+    counted = {"false": told, "unmarked": unmarked, "found": found}
+    return {"values": count, "level": kind, "size": size, "back": back} | {k: v / number for k, v in counted.items()}
 
 
 def level(random: np.random.Generator, count: int, kind: str, size: float, back: int) -> np.ndarray:

@@ -32,7 +32,7 @@ from .autoregression import difference, last_column, resemblance
 from .distances import distances
 from .step_place import likeliest_place
 from .ticks import p_of_ticks
-from .wandering import evidence, least_evidence
+from .wandering import SURE, evidence, least_evidence
 
 LEVEL = 0.008
 """A series without any change has a change point at most as often, if its values are not alike; else 1 to 4 % have."""
@@ -67,6 +67,8 @@ class ChangePoint(Model):
     """Median from the change point before."""
     after: float
     """Median up to the next change point."""
+    may_wander: bool
+    """True if a level that wanders looks like this in 1 series of 100 or more: more values tell."""
 
 
 class Changes(Model):
@@ -101,9 +103,11 @@ def change_points(
     floor = max(FLOOR * noise, ROUNDING * float(np.abs(raw).max(initial=0.0)))
     drawn_in = _without_spikes(raw, noise)
     places, learnt = _steps(drawn_in, floor, level, alike)
-    sure = [_p(drawn_in, *each, learnt) for each in _neighbours(places, len(raw))]
     moved = _neighbours(_likeliest(drawn_in, places, alike), len(raw))
-    points = [_point(raw, exponent, *each, p_value) for each, p_value in zip(moved, sure, strict=True)]
+    points = [
+        _point(raw, exponent, *each, _p(drawn_in, *first, learnt), _evidence(drawn_in, first) < SURE)
+        for each, first in zip(moved, _neighbours(places, len(raw)), strict=True)
+    ]
     return Changes(
         noise=ldexp(noise, exponent),
         floor=ldexp(floor, exponent),
@@ -112,7 +116,9 @@ def change_points(
     )
 
 
-def _point(raw: np.ndarray, exponent: int, start: int, place: int, end: int, p_value: float) -> ChangePoint:
+def _point(
+    raw: np.ndarray, exponent: int, start: int, place: int, end: int, p_value: float, may_wander: bool
+) -> ChangePoint:
     before, after = float(np.median(raw[start:place])), float(np.median(raw[place:end]))
     change = after - before
     return ChangePoint(
@@ -121,6 +127,7 @@ def _point(raw: np.ndarray, exponent: int, start: int, place: int, end: int, p_v
         p_value=p_value,
         before=ldexp(before, exponent),
         after=ldexp(after, exponent),
+        may_wander=may_wander,
     )
 
 
@@ -268,7 +275,7 @@ def _settled(values: np.ndarray, places: list[int], floor: float, level: float, 
     def unsure(split: _Split) -> float:
         if not _differ(values, *split, floor):
             return inf
-        lacks = least_evidence(len(values)) - evidence(values[split.start : split.end], split.place - split.start)
+        lacks = least_evidence(len(values)) - _evidence(values, split)
         return 1 + lacks if lacks > 0 else _p(values, *split, alike)
 
     while places:
@@ -277,6 +284,10 @@ def _settled(values: np.ndarray, places: list[int], floor: float, level: float, 
             break
         del places[by_chance.index(max(by_chance))]
     return places
+
+
+def _evidence(values: np.ndarray, split: _Split) -> float:
+    return evidence(values[split.start : split.end], split.place - split.start)
 
 
 def _differ(values: np.ndarray, start: int, place: int, end: int, floor: float) -> bool:

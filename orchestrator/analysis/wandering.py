@@ -19,6 +19,8 @@ CERTAIN = 1e-20
 BY_VALUES, FEW = 4.2, 3.6
 """A step must be likelier by `BY_VALUES` times the logarithm of the number of values, as a multiple of `FEW`
 (benchmarks/statistics/steps.py)."""
+SURE = 18.0
+"""A step that is likelier by so much is one, whatever the level does: of series that wander at most 1 % have one."""
 
 
 def least_evidence(count: int) -> float:

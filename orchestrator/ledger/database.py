@@ -41,11 +41,11 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from orchestrator.model.errors import ServiceDown, SetupError
+from orchestrator.model.errors import ServiceDown, SetupError, Unreadable
 from orchestrator.system.private_files import make_file, make_private
 
 from . import schema
-from .guard.row_guard import guard
+from .guard.row_guard import REMEDY, guard
 from .tables import ATTEMPTS, COUNTERS, EXPERIMENTS, JOBS, LANES, RECORDS
 
 log = logging.getLogger(__name__)
@@ -202,7 +202,9 @@ class Database:
             yield
         except (DataError, IntegrityError, ProgrammingError):
             raise
-        except (DBAPIError, PoolTimeout, MemoryError, NoResultFound) as e:
+        except NoResultFound as e:
+            raise Unreadable(f"a row that the ledger {self._name} must have is not there", remedy=REMEDY) from e
+        except (DBAPIError, PoolTimeout, MemoryError) as e:
             raise ServiceDown(
                 f"the ledger {self._name} does not answer: {getattr(e, 'orig', None) or repr(e)}",
                 remedy="check that the database runs, that it may be written and that its disk has space",

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -20,6 +19,7 @@ from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 
 from . import queries, templates
+from .aggregates.queue import name_in
 from .database import count_up
 from .queue import changes, extension
 from .rows import OPEN, AnyRow, ExperimentRow, JobState, read_row, readable, readable_rows
@@ -98,11 +98,7 @@ def rows(connection: Connection, found: Sequence[AnyRow]) -> list[ExperimentRow]
 def names(connection: Connection) -> dict[str, str]:
     """Id -> name in order of submission; what cannot be read is logged and skipped."""
     rows = connection.execute(select(EXPERIMENTS.c.id, EXPERIMENTS.c.spec).order_by(EXPERIMENTS.c.sequence))
-    return dict(readable_rows("experiment", rows, lambda row: (row.id, _name(row.spec))))
-
-
-def _name(spec: str) -> str:
-    return str(json.loads(spec)["name"])
+    return dict(readable_rows("experiment", rows, lambda row: (row.id, name_in(row.spec))))
 
 
 def one(connection: Connection, experiment_id: str) -> ExperimentRow:
@@ -115,8 +111,11 @@ def one(connection: Connection, experiment_id: str) -> ExperimentRow:
 
 def spec(connection: Connection, experiment_id: str) -> Experiment | None:
     """Return what was asked for, without a look at its jobs; None, logged, where it cannot be read."""
-    text = connection.scalar(_SPEC, {"mine": experiment_id})
-    return readable(f"experiment {experiment_id}", partial(Experiment.model_validate_json, text or ""))
+
+    def read() -> Experiment:
+        return Experiment.model_validate_json(connection.scalar(_SPEC, {"mine": experiment_id}) or "")
+
+    return readable(f"experiment {experiment_id}", read)
 
 
 def cancel(connection: Connection, target: str) -> list[str]:
@@ -165,20 +164,15 @@ def retry(connection: Connection, target: str) -> list[str]:
 
 
 def _to_retry(connection: Connection, target: str) -> tuple[Outcome, ...]:
-    text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.id == target))
-    experiment = _experiment(target, text) if text else None
+    experiment = spec(connection, target) if is_there(connection, target) else None
     decides = experiment is not None and experiment.strategy is not None
     return (Outcome.LOST, Outcome.FAILED) if decides else (Outcome.LOST, Outcome.FAILED, Outcome.KILLED)
 
 
 def _may_grow(connection: Connection, number: int) -> bool:
-    text = connection.scalar(select(EXPERIMENTS.c.spec).where(EXPERIMENTS.c.sequence == number))
-    experiment = _experiment(str(number), text or "")
+    name = connection.execute(select(EXPERIMENTS.c.id).where(EXPERIMENTS.c.sequence == number)).scalar_one()
+    experiment = spec(connection, name)
     return experiment is not None and experiment.may_grow
-
-
-def _experiment(name: str, text: str) -> Experiment | None:
-    return readable(f"experiment {name}", partial(Experiment.model_validate_json, text))
 
 
 def _row(row: AnyRow, counts: dict[str, int]) -> ExperimentRow:

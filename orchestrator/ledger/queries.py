@@ -112,10 +112,11 @@ def measured_by(connection: Connection, job_ids: Collection[str]) -> dict[str, M
 
 def job_rows(connection: Connection, rows: Sequence[AnyRow]) -> list[JobRow]:
     """Rows of `JOB_COLUMNS`; what cannot be read is logged and skipped."""
-    return readable_rows("job", rows, partial(_job_row, JobReader(connection, rows)))
+    return readable_rows("job", rows, partial(job_row, JobReader(connection, rows)))
 
 
-def _job_row(reader: JobReader, row: AnyRow) -> JobRow:
+def job_row(reader: JobReader, row: AnyRow) -> JobRow:
+    """A row of `JOB_COLUMNS`. Raises Unreadable."""
     return JobRow(
         job_id=row.id,
         job=reader.read(row),
@@ -137,4 +138,4 @@ def pruned(connection: Connection, experiment_id: str) -> dict[str, int]:
 
 def restored(connection: Connection) -> int:
     """The number of the last time that the ledger was put back from a copy; 0: it never was."""
-    return int(connection.scalar(select(COUNTERS.c.value).where(COUNTERS.c.name == "restored")) or 0)
+    return sum(connection.scalars(select(COUNTERS.c.value).where(COUNTERS.c.name == "restored")))

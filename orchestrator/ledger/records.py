@@ -67,7 +67,7 @@ def packed(connection: Connection, wanted: Sequence[Key]) -> list[tuple[Key, byt
     statement = select(RECORDS.c.job_id, RECORDS.c.attempt, RECORDS.c.body)
     rows = connection.execute(statement.where(RECORDS.c.job_id.in_(padded({job_id for job_id, _ in wanted}))))
     bodies = {(row.job_id, row.attempt): row.body for row in rows}
-    return [(key, bodies[key]) for key in wanted if bodies[key]]
+    return [(key, body) for key in wanted if (body := bodies.get(key))]
 
 
 def packed_of(connection: Connection, job_ids: Sequence[str]) -> list[tuple[Key, bytes]]:

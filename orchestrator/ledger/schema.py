@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, insert, inspect, select
 
+from orchestrator.model.errors import Unreadable
+
 from .tables import COUNTERS, METADATA, SCHEMA_VERSION
 
 FIRST_VERSION = 21
@@ -84,11 +86,11 @@ def _columns(connection: Connection) -> dict[str, set[str]]:
 def _version(connection: Connection) -> int | None:
     """Return the version of the counter or, where that is there and cannot be read, of Alembic's table."""
     is_it = COUNTERS.c.name == "schema"
-    counted = connection.scalar(select(COUNTERS.c.value).where(is_it))
-    if counted is None and connection.scalar(select(COUNTERS.c.name).where(is_it)) is not None:
+    try:
+        return connection.scalar(select(COUNTERS.c.value).where(is_it))
+    except Unreadable:
         told = connection.scalar(select(_REVISION.c.version_num)) or ""
         return int(told) if told.isdecimal() else None
-    return counted
 
 
 def fault_of(version: int | None) -> Fault | None:

@@ -12,6 +12,7 @@ import logging
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from prometheus_client.core import Metric
@@ -119,8 +120,8 @@ class Results:
         if not work:
             return  # a canary is no result
         job = readable(f"job {work[0].job_id}", lambda: queries.job(connection, work[0].job_id))
-        spec = stored.spec_of(connection, key.experiment_id)
-        name = readable(f"experiment {key.experiment_id}", lambda: name_in(spec))
+        spec = partial(stored.spec_of, connection, key.experiment_id)
+        name = readable(f"experiment {key.experiment_id}", lambda: name_in(spec()))
         if job is None or name is None:
             return
         mode, watched = job.sampling.mode, job.sampling.is_watched

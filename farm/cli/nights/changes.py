@@ -76,7 +76,7 @@ def _show(found: list[dict[str, Any]]) -> None:
         (
             escape(series["series"]), str(each["index"]), escape(each["time"]), f"{each['before']:.5g}",
             f"{each['after']:.5g}", "" if each["magnitude"] is None else f"{100 * each['magnitude']:+.1f} %",
-            f"{each['p_value']:.2g}",
+            f"{each['p_value']:.2g}" + " or wanders" * each["may_wander"],
         )
         for series in found
         for each in series["change_points"]
@@ -84,4 +84,6 @@ def _show(found: list[dict[str, Any]]) -> None:
     if rows:
         out().print(Listing(("series", *heads), rows, header_style="dim", by_first=True))
     quiet = sum(not series["change_points"] for series in found)
-    say(f"{len(rows)} change points; {quiet} of {len(found)} series have none")
+    wander = sum(each["may_wander"] for series in found for each in series["change_points"])
+    told = f"; {wander} may be a level that wanders: more values tell" if wander else ""
+    say(f"{len(rows)} change points; {quiet} of {len(found)} series have none{told}")

@@ -18,15 +18,15 @@ from .cell_rows import Examples, Figures, Row, rows_of_cell
 from .compared import Compared
 from .matching import Match, pairs_of
 from .metrics import METRICS, Rules
-from .ratio import Estimate, Layout, estimate_all
+from .ratio import LEAST_FREEDOM, Estimate, Layout, estimate_all
 from .rows import SideRow
 from .verdict import Verdict, bounds, holm, judge, needed, p_values
 
 BY_TIME = ("latency", "setup")
 OF_PHONE = "the phone itself changed between the nights, as its canaries did: compare both sides in one night"
-ONE_NIGHT = "one night beside one tells no throttling from a change; compare both in one night, or"
-LIKE_ONE = 3
-"""Rows of a phone that moved together, with phones that did not, say that the phone did."""
+ONE_NIGHT = "so few nights tell no throttling from a change; compare more, or both sides in one night, or"
+LIKE_ONE = 0.6
+"""All that a phone ran moved with a row where their median did by this share of it: more than one row of two does."""
 AS_NIGHTS_DO = 1.5
 """One night that lies no further off than so many times what any night of these devices moved by is no difference: a
 phone that throttles from the first block on looks like a slower build (benchmarks/statistics/nights.py)."""
@@ -41,8 +41,8 @@ class _Moves(NamedTuple):
 
     furthest: Mapping[_Of, float]
     """The furthest move: between nights of any row; within a night of all rows of a device: throttling slows all."""
-    alone: Mapping[_Of, Mapping[str, float]]
-    """Device -> how much further all that it ran moved from side to side than that of the others."""
+    alone: Mapping[tuple[_Of, str], float]
+    """The median by which all that a device ran moved further from side to side than the same on the others."""
 
 
 @dataclass(frozen=True)
@@ -101,22 +101,23 @@ def _tell_ratios(group: _Group) -> None:
 
 def _moves(groups: Iterable[_Group]) -> _Moves:
     rows: dict[tuple[_Of, str, int], list[Array]] = {}
-    points: dict[_Of, dict[str, list[float]]] = {}
+    points: dict[tuple[_Of, tuple[object, ...]], dict[str, float]] = {}
     for number, (group, moved) in enumerate((each, each.found.moved) for each in groups):
         for place, (row, move) in enumerate(zip(group.rows, () if moved is None else moved, strict=False)):
             device = row.told.device if group.found.method == "blocks" else str(place)
             rows.setdefault((_of(row), device, number), []).append(move)
-            points.setdefault(_of(row), {}).setdefault(row.told.device, []).append(float(group.found.point[place]))
+            told = row.told
+            cell = told.network, told.backend, told.precision, *told.options.items()
+            points.setdefault((_of(row), cell), {})[told.device] = float(group.found.point[place])
     furthest: dict[_Of, float] = {}
     for (of, *_), moves in rows.items():
         furthest[of] = max(furthest.get(of, 0.0), float(np.abs(np.median(moves, axis=0)).max()))
-    alone: dict[_Of, dict[str, float]] = {}
-    for of, own in points.items():
-        for device, of_device in own.items():
-            others = [median(each) for name, each in own.items() if name != device]
-            if len(of_device) >= LIKE_ONE and len(others) >= LIKE_ONE - 1:
-                alone.setdefault(of, {})[device] = median(of_device) - median(others)
-    return _Moves(furthest, alone)
+    apart: dict[tuple[_Of, str], list[float]] = {}
+    for (of, _), own in points.items():
+        for device, point in own.items():
+            others = [each for name, each in own.items() if name != device]
+            apart.setdefault((of, device), []).append(point - median(others or [0.0]))
+    return _Moves(furthest, {key: median(each) for key, each in apart.items()})
 
 
 def _of(row: Row) -> _Of:
@@ -150,21 +151,23 @@ def _of_the_phone(row: Row, found: Estimate, point: float, moves: _Moves) -> str
     if row.phone is not None:
         is_its = row.told.metric in BY_TIME and abs(row.phone) > log1p(CHANGE_SHARE) and _follows(point, row.phone)
         return f"{OF_PHONE} ({exp(row.phone) - 1:+.0%} of their time)" if is_its else ""
-    if found.method not in ("nights", "blocks") or min(found.nights) > 1:
+    few = found.method == "blocks"
+    if not METRICS[row.told.metric].between or (not few and (found.method != "nights" or min(found.nights) > 1)):
         return ""
-    furthest, few = moves.furthest.get(_of(row), 0.0), found.method == "blocks"
+    furthest = moves.furthest.get(_of(row), 0.0)
+    row.told.needs_nights = -(-(LEAST_FREEDOM + 2 - sum(found.nights)) // 2) if few else 1
     if abs(point) <= AS_NIGHTS_DO * furthest:
-        row.told.needs_nights = None if few else 1
         where, mend = ("within a night", ONE_NIGHT) if few else ("from night to night", "compare one night more, or")
         return f"{where} these devices move by up to {exp(furthest) - 1:.0%} by themselves: {mend} with canaries"
-    alone = moves.alone.get(_of(row), {}).get(row.told.device, 0.0)
-    if few and _follows(point, alone):
-        return f"all that this phone ran moved by {exp(alone) - 1:+.1%}, others' did not: {ONE_NIGHT} with canaries"
+    alone = moves.alone.get((_of(row), row.told.device), 0.0)
+    if few and _follows(point, alone, LIKE_ONE):
+        return f"all that this phone ran moved by {exp(alone) - 1:+.1%}, no other did: {ONE_NIGHT} with canaries"
+    row.told.needs_nights = None
     return ""
 
 
-def _follows(point: float, phone: float) -> bool:
-    return phone * point > 0 and abs(phone) >= abs(point) / 2
+def _follows(point: float, phone: float, share: float = 0.5) -> bool:
+    return phone * point > 0 and abs(phone) >= share * abs(point)
 
 
 def _needs(

@@ -30,7 +30,7 @@ class Change(Model):
     worse: bool
     p_value: float
     settled: bool
-    """Three nights at least have it; else it is new."""
+    """Three nights at least have it, and no level that wanders looks like it."""
     cause: Cause
     because: str
     also: dict[str, tuple[str, str]]

@@ -52,7 +52,7 @@ def steps_of(values: Sequence[float], level: float = LEVEL, alike: float | None 
     correlation of a night with the next one, None: it is learnt."""
     values = np.round(values, DIGITS).tolist()
     found = change_points(values, level, alike=alike)
-    steps = [Step(each.index, each.after - each.before, each.p_value, True) for each in found.points]
+    steps = [Step(each.index, each.after - each.before, each.p_value, not each.may_wander) for each in found.points]
     start = steps[-1].place if steps else 0
     new = _newest(np.asarray(values[start:], dtype=float), found, level)
     if new is not None:

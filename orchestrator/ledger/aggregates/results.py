@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, or_, select
 
+from orchestrator.ledger.guard.column_types import unreadable
 from orchestrator.ledger.tables import EXPERIMENTS, RECORDS
 from orchestrator.model.record import Outcome
 
@@ -24,7 +25,8 @@ class GoodRecord(NamedTuple):
 
 def newest_experiment(connection: Connection) -> int:
     """Return the number of the newest experiment; 0: there is none."""
-    return connection.scalar(select(func.max(EXPERIMENTS.c.sequence))) or 0
+    known = ~unreadable(EXPERIMENTS, connection.dialect.name, ("sequence",))
+    return connection.scalar(select(func.max(EXPERIMENTS.c.sequence)).where(known)) or 0
 
 
 def good_since(connection: Connection, kept_at: float, after: int | None, most: int) -> list[GoodRecord]:

@@ -156,10 +156,11 @@ def _after(job: AnyRow, outcome: Outcome, cause: str, before: Sequence[str], bud
 
 
 def _locked(connection: Connection, job_id: str) -> AnyRow | None:
-    """A job's row, locked until the transaction ends (SQLite's writers have the whole database)."""
-    return connection.execute(select(JOBS).where(JOBS.c.id == job_id).with_for_update()).first()
+    """A job's row, locked until the transaction ends (SQLite's writers have the whole database); None of one that
+    cannot be read."""
+    return next(iter(connection.execute(select(JOBS).where(JOBS.c.id == job_id).with_for_update()).all()), None)
 
 
 def _attempt(connection: Connection, job_id: str, attempt: int) -> AnyRow | None:
     key = (ATTEMPTS.c.job_id == job_id) & (ATTEMPTS.c.attempt == attempt)
-    return connection.execute(select(ATTEMPTS).where(key)).first()
+    return next(iter(connection.execute(select(ATTEMPTS).where(key)).all()), None)

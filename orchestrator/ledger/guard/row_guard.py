@@ -1,18 +1,21 @@
 """Leave out rows that hold what their columns cannot: pages damaged, another version, a hand in the file.
 
 SQLite stores any value in any column, and no database knows the words of an enumeration. Every row that is fetched
-passes here, so that one that cannot be read costs itself and not the question.
+passes here, so that one that cannot be read costs itself and not the question. A question for a single row (`first`,
+`one`, `scalar`) that finds only such a one raises Unreadable, which names it: there is a row, and no answer.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Column, Engine, event
 from sqlalchemy.engine.cursor import CursorFetchStrategy
+
+from orchestrator.model.errors import Unreadable
 
 from .column_types import Word, largest, stored
 
@@ -49,11 +52,11 @@ def guard(engine: Engine, found: Callable[[], object]) -> None:
 class Guard(CursorFetchStrategy):
     """The guard of one statement's rows."""
 
-    __slots__ = ("_columns", "_kinds", "_known", "_ranges", "_tell", "_words")
+    __slots__ = ("_kinds", "_known", "_names", "_ranges", "_tell", "_words")
 
     def __init__(self, columns: Sequence[Any], by_type: bool, tell: Callable[[str], None]) -> None:
         """`columns`: as SQLAlchemy has compiled them; `by_type`: whether the database stores any type in any."""
-        self._columns, self._tell = columns, tell
+        self._names, self._tell = [_name(each) for each in columns], tell
         self._kinds = [frozenset(stored(each.type)) if by_type else frozenset[type]() for each in columns]
         self._known = set[tuple[type, ...]]()
         """Types of rows that are sound."""
@@ -62,21 +65,29 @@ class Guard(CursorFetchStrategy):
         self._words = [(index, kind.words) for index, kind in numbered if isinstance(kind, Word)]
 
     def fetchone(self, result: Any, dbapi_cursor: Any, hard_close: bool = False) -> Any:
-        while (row := super().fetchone(result, dbapi_cursor, hard_close)) is not None and not self._is_sound(row):
-            pass
+        """`hard_close`: no other row is wanted."""
+        fault = ""
+        while (row := super().fetchone(result, dbapi_cursor, hard_close)) is not None and (found := self._fault(row)):
+            fault = found
+        if row is None and hard_close and fault and any("." in name for name in self._names):  # no sum of all rows
+            raise Unreadable(fault, remedy=REMEDY)
         return row
 
     def fetchmany(self, result: Any, dbapi_cursor: Any, size: int | None = None) -> Any:
         """Empty where there are no more."""
         while rows := super().fetchmany(result, dbapi_cursor, size):
-            if sound := list(filter(self._is_sound, rows)):
+            if sound := self._sound(rows):
                 return sound
         return rows
 
     def fetchall(self, result: Any, dbapi_cursor: Any) -> Any:
-        return list(filter(self._is_sound, super().fetchall(result, dbapi_cursor)))
+        return self._sound(super().fetchall(result, dbapi_cursor))
 
-    def _is_sound(self, row: Sequence[Any]) -> bool:
+    def _sound(self, rows: Iterable[Any]) -> list[Any]:
+        return [row for row in rows if not self._fault(row)]
+
+    def _fault(self, row: Sequence[Any]) -> str:
+        """Return what keeps a row from being read, after telling it; empty: nothing."""
         kinds = tuple(map(type, row))
         if kinds not in self._known:
             for index, (kind, allowed) in enumerate(zip(kinds, self._kinds, strict=False)):
@@ -89,13 +100,13 @@ class Guard(CursorFetchStrategy):
         for index, words in self._words:
             if (word := row[index]) is not None and word not in words:
                 return self._left_out(row, index)
-        return True
+        return ""
 
-    def _left_out(self, row: Sequence[Any], index: int) -> bool:
-        names = [_name(each) for each in self._columns]
-        key = ", ".join(f"{name} {value}"[:80] for name, value in zip(names, row, strict=False) if _is_key(name))
-        self._tell(f"{names[index]} {row[index]!r}"[:120] + f" cannot be read, in the row of {key or 'no name'}")
-        return False
+    def _left_out(self, row: Sequence[Any], index: int) -> str:
+        key = ", ".join(f"{name} {value}"[:80] for name, value in zip(self._names, row, strict=False) if _is_key(name))
+        fault = f"{self._names[index]} {row[index]!r}"[:120] + f" cannot be read, in the row of {key or 'no name'}"
+        self._tell(fault)
+        return fault
 
 
 def _name(entry: Any) -> str:

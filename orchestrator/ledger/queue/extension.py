@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cache, partial
 
-from sqlalchemy import Connection, Integer, Select, bindparam, delete, func, select, update
+from sqlalchemy import Connection, Integer, ScalarSelect, Select, bindparam, delete, func, select, update
 
 from orchestrator.ledger import templates
+from orchestrator.ledger.guard.column_types import unreadable
 from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
 from orchestrator.ledger.queue.lanes import known_candidates
 from orchestrator.ledger.rows import OPEN, AnyRow, JobRow, JobState, Lane, readable
@@ -64,14 +65,22 @@ def extend(
     rows = connection.execute(select(JOBS.c.id, JOBS.c.state).where(is_open).with_for_update()).all()
     if {row.id for row in rows} != lane.held or any(row.state != JobState.HELD for row in rows):
         return False
-    newest = select(func.max(JOBS.c.sequence), func.max(JOBS.c.experiment))
-    last, experiment = connection.execute(newest.where(JOBS.c.experiment == number_of(lane.experiment_id))).one()
+    number = number_of(lane.experiment_id)
+    experiment, last = connection.execute(select(number)).scalar_one(), _newest(connection, number)[0]
     connection.execute(delete(JOBS).where(JOBS.c.id.in_(lane.held)))
     new = templates.prepare(((add, JobState.WAITING), (reserve, JobState.HELD)), last + 1)
     templates.store(connection, experiment, new)
     text = stopped.model_dump_json(exclude={"devices"}) if stopped else ""
     connection.execute(update(LANES).where(LANES.c.id == lane.lane_id).values(stopped=text))
     return True
+
+
+def _newest(connection: Connection, experiment: int | ScalarSelect[int]) -> tuple[int, int]:
+    """Return the largest sequence and block of an experiment's jobs that can be read."""
+    known = (JOBS.c.experiment == experiment) & ~unreadable(JOBS, connection.dialect.name, ("sequence", "block"))
+    largest = select(func.coalesce(func.max(JOBS.c.sequence), 0), func.coalesce(func.max(JOBS.c.block), 0))
+    last, block = connection.execute(largest.where(known)).one()
+    return last, block
 
 
 def stopped_of(connection: Connection, experiment_id: str | None) -> dict[str, list[Stopped]]:
@@ -98,8 +107,7 @@ def ask_again(connection: Connection, experiment: int, lane_ids: Collection[int]
     """Hold a job of lanes that have none, so that the strategy is asked when what is open there is over."""
     of_lanes = JOBS.c.experiment == experiment, JOBS.c.lane_id.in_(lane_ids)
     held = set(connection.scalars(select(JOBS.c.lane_id).where(*of_lanes, JOBS.c.state == JobState.HELD)))
-    newest = select(func.max(JOBS.c.sequence), func.max(JOBS.c.block))
-    last, block = connection.execute(newest.where(JOBS.c.experiment == experiment)).one()
+    last, block = _newest(connection, experiment)
     first = select(func.min(JOBS.c.sequence)).where(*of_lanes, JOBS.c.lane_id.not_in(held)).group_by(JOBS.c.lane_id)
     rows = select(*JOB_COLUMNS).where(JOBS.c.experiment == experiment, JOBS.c.sequence.in_(first))
     again = [row.job.with_block(block + 1) for row in job_rows(connection, connection.execute(rows).all())]

@@ -9,9 +9,10 @@ from sqlalchemy import ColumnElement, Connection, Select, func, or_, select
 
 from orchestrator.ledger import experiments
 from orchestrator.ledger.database import Database, padded
-from orchestrator.ledger.queries import JOB_COLUMNS, job_rows
+from orchestrator.ledger.queries import JOB_COLUMNS, job_row
 from orchestrator.ledger.rows import OPEN, AnyRow, ExperimentRow, JobRow, JobState, block_label
 from orchestrator.ledger.tables import ATTEMPTS, EXPERIMENTS, FIGURES, JOBS, NAMED_JOBS, TEMPLATES, number_of
+from orchestrator.ledger.templates import JobReader
 from orchestrator.model.device import Source
 from orchestrator.model.errors import UnknownName
 
@@ -71,13 +72,12 @@ class Listed:
         self._database = database
 
     def job(self, job_id: str) -> JobRow:
-        """Raises UnknownName where there is none."""
+        """Raises UnknownName where there is none, Unreadable."""
         with self._database.read() as connection:
-            rows = connection.execute(select(*JOB_COLUMNS).where(JOBS.c.id == job_id)).all()
-            found = job_rows(connection, rows)
-        if not found:
-            raise UnknownName(f"there is no job {job_id!r}", remedy="`farm status EXPERIMENT` names those that failed")
-        return found[0]
+            row = connection.execute(select(*JOB_COLUMNS).where(JOBS.c.id == job_id)).first()
+            if row is not None:
+                return job_row(JobReader(connection, [row]), row)
+        raise UnknownName(f"there is no job {job_id!r}", remedy="`farm status EXPERIMENT` names those that failed")
 
     def attempts(self, job_id: str) -> list[AttemptRow]:
         """All at one job, in order."""
@@ -89,7 +89,7 @@ class Listed:
         """The newest attempts on a device, the newest first."""
         with self._database.read() as connection:
             newest = select(ATTEMPTS.c.token).order_by(ATTEMPTS.c.token.desc()).limit(1).offset(NEWEST)
-            oldest = connection.scalar(newest) or 0
+            oldest = next(iter(connection.scalars(newest).all()), 0)
             mine = _attempts().where(ATTEMPTS.c.serial == serial, ATTEMPTS.c.token > oldest)
             return [_attempt(row) for row in connection.execute(mine.order_by(ATTEMPTS.c.token.desc()).limit(most))]
 

@@ -135,7 +135,7 @@ def _term_s(relapses: int, term_s: float) -> float:
 
 
 def _row(connection: Connection, table: Table, name: str) -> AnyRow | None:
-    return connection.execute(select(table).where(_key(table) == name)).first()
+    return next(iter(connection.execute(select(table).where(_key(table) == name)).all()), None)
 
 
 def _set(connection: Connection, table: Table, name: str, **values: object) -> None:

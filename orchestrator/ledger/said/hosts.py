@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 
@@ -12,12 +13,14 @@ from orchestrator.ledger.rows import HostRow, HostState
 from orchestrator.ledger.tables import HOSTS, OWNERS
 
 _EVERY = select(HOSTS)
+_HASH = re.compile("([0-9a-f]{64})?")
+"""A secret's: Redis takes no other, and is asked in each start of a scheduler."""
 _NAMES = select(HOSTS.c.name).order_by(HOSTS.c.name)
 
 
 def every(connection: Connection) -> list[HostRow]:
     """Return the hosts of which something was said, by name."""
-    known = {row.name: row for row in connection.execute(_EVERY)}
+    known = {row.name: row for row in connection.execute(_EVERY) if _HASH.fullmatch(row.secret_sha256)}
     rows = ((name, known.get(name)) for name in connection.scalars(_NAMES))
     return [
         HostRow(name, HostState(row.state), row.since, row.secret_sha256)
@@ -33,7 +36,7 @@ def say(connection: Connection, name: str, state: HostState, secret_sha256: str 
     No attempt begins meanwhile: who begins one takes the counter of tokens first, too.
     """
     count_up(connection, "token", 0)
-    secret = connection.scalar(select(HOSTS.c.secret_sha256).where(HOSTS.c.name == name)) or ""
+    secret = next(iter(connection.scalars(select(HOSTS.c.secret_sha256).where(HOSTS.c.name == name)).all()), "")
     connection.execute(delete(HOSTS).where(HOSTS.c.name == name))
     row = {"name": name, "state": state, "since": time.time()}
     connection.execute(insert(HOSTS).values(**row, secret_sha256=secret if secret_sha256 is None else secret_sha256))

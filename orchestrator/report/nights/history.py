@@ -92,7 +92,7 @@ def _changes_section(changes: list[tuple[Trail, Change]], links: Links) -> Secti
             (
                 links.night(change.night, date(change.at)), links.device(trail.device), trail.cell,
                 f"{trail.metric} {trail.basis}".strip(), f"{100 * change.change:+.1f} %",
-                change.cause if change.settled else f"{change.cause}, new", change.because,
+                change.cause if change.settled else f"{change.cause}, unsettled", change.because,
                 "; ".join(f"{name}: {old} → {new}" for name, (old, new) in change.also.items()),
             )
             for trail, change in changes

@@ -50,7 +50,7 @@ def _lines(found: Morning) -> Iterable[str]:
     if changes := grouped(found):
         yield "\n### Changes of the last two weeks\n"
         for each in changes[:MOST_ROWS]:
-            new, also = "" if each.settled else ", new", f" ({each.also} changed)" if each.also else ""
+            new, also = "" if each.settled else ", unsettled", f" ({each.also} changed)" if each.also else ""
             told = f"{each.device}: {each.what} {each.size}: {each.cause}{new}; {each.because}{also}"
             yield f"- {date(each.at)} {plain(told)}"
     if records := raw_records(night):

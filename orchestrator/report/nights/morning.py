@@ -251,7 +251,7 @@ def _group(changes: list[tuple[Trail, Change]]) -> Group:
         what=next(iter(names)) if len(changes) == 1 else f"{len(changes)} series",
         size=f"{low} %" if low == high else f"{low} to {high} %",
         cause=change.cause,
-        settled=all(each.settled for _, each in changes),
+        settled=any(each.settled for _, each in changes),
         worse=any(each.worse for _, each in changes),
         because=change.because,
         also=", ".join(dict.fromkeys(name for _, each in changes for name in each.also)),

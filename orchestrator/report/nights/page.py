@@ -109,7 +109,7 @@ def _changes(groups: list[Group], links: Links) -> Section:
     rows = (
         (
             date(each.at), _moved(each, links), each.what, each.size,
-            each.cause if each.settled else f"{each.cause}, new", each.because, each.also,
+            each.cause if each.settled else f"{each.cause}, unsettled", each.because, each.also,
         )
         for each in groups
     )  # fmt: skip

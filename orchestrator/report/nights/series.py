@@ -59,7 +59,7 @@ def _draw(
     for change in changes:
         place, colour = starts[change.night] - 0.5, CAUSES[change.cause]
         line = axes.axvline(place, color=colour, linewidth=1.6, linestyle="-" if change.settled else (0, (3, 2)))
-        line.set_label(change.cause if change.settled else f"{change.cause}, new")
+        line.set_label(change.cause if change.settled else f"{change.cause}, unsettled")
         keys.setdefault(str(line.get_label()), line)
         late = place > 0.66 * len(values)
         axes.annotate(

@@ -30,7 +30,7 @@ class World:
         monkeypatch.setattr("orchestrator.scheduling.seldom.Seldom.due", property(lambda _: self.looks_at_all))
         self.looks_at_all = True
         for name in ("lab", "evil"):
-            ledger.standing.admit_host(name, name * 16)
+            ledger.standing.admit_host(name, "0" * 64)
         self.live = LiveView(redis, ledger)
 
     def say(self, host: str, *, has: bool = True, health: Health = Health.READY) -> None:

@@ -7,9 +7,10 @@ import logging
 import os
 import random
 import sqlite3
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import closing, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,11 +24,14 @@ from dashboards.web.access import Access
 from dashboards.web.app import Pages, make_app
 from farm.cli.app import application
 from orchestrator import acts
+from orchestrator.answers.standing import all_in_brief, how_far
+from orchestrator.answers.story import story_of
 from orchestrator.coordination import keys
 from orchestrator.coordination.leases import Leases
 from orchestrator.coordination.sweep import Sweep
 from orchestrator.ledger import HostState, Ledger
 from orchestrator.ledger.database import Database
+from orchestrator.ledger.guard.column_types import misfit
 from orchestrator.ledger.runs.queueing import QueueRunBody
 from orchestrator.ledger.tables import METADATA
 from orchestrator.ledger.upkeep.check import check
@@ -192,38 +196,14 @@ def test_an_attempt_whose_job_cannot_be_read_any_more_is_not_restored(
     assert "cannot be read" in caplog.text
 
 
+DRAWN = 12
 NONSENSE = (
-    "",
-    "nonsense",
-    "{",
-    "[]",
-    "{}",
-    "null",
-    "[null]",
-    '"x"',
-    "7",
-    "[[1]]",
-    b"\xff\xfe",
-    b"x\x9c",
-    "\x00",
-    "9" * 400,
-    -1,
-    2**62,
-    0.5,
-    1e300,
-)
+    "", "nonsense", "{", "[]", "{}", "null", "[null]", '"x"', "7", "[[1]]", b"\xff\xfe", b"x\x9c", "\x00",
+    "9" * 400, -1, 2**62, 0.5, 1e300,
+)  # fmt: skip
 KEYS = {
-    "id",
-    "experiment_id",
-    "job_id",
-    "serial",
-    "digest",
-    "name",
-    "host",
-    "suite",
-    "what",
-    "word",
-}
+    "id", "experiment_id", "job_id", "serial", "digest", "name", "host", "suite", "target", "what", "word",
+}  # fmt: skip
 """What names a row for people: that a row has another's name is not for its reader to see."""
 COLUMNS = [
     (table.name, column.name)
@@ -316,40 +296,142 @@ def test_any_column_of_any_row_costs_that_row_alone(
         assert ledger.counts("good-1")["ok"] == 2, what
         readable_nights(fresh.nights.of())
         list_runs(fresh)
-        pages = make_app(
-            Pages(
-                lambda: fresh,
-                lambda: redis,
-                Access("token"),
-                lambda: site(farm, fresh, redis),
-                farm.state,
-                lambda: "",
-            )
-        )
+        asked = Pages(lambda: fresh, lambda: redis, Access("token"), lambda: site(farm, fresh, redis), farm.state, str)
+        pages = make_app(asked)
         jobs = [job_id for number in range(3) for job_id in ids_of(farm, f"bad-{number}")]
         for path in ("/", "/queue", "/experiments", "/experiments/good-1", "/experiments/bad-1", "/nights", "/hosts",
                      "/audit", "/devices/A", "/devices/C", *(f"/jobs/{job_id}" for job_id in jobs[:2])):  # fmt: skip
             status, text = asyncio.run(answer(pages, path))
             assert status < 500, (what, path, text)
-    told = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url}
-    for command in (
-        ["status"],
-        ["status", "good-1"],
-        ["status", "bad-1"],
-        ["results", "good-1"],
-        ["results", "bad-1"],
-        ["records"],
-        ["devices"],
-        ["host", "list"],
-        ["nightly", "show"],
-        ["audit"],
-    ):
-        shown = CliRunner().invoke(farm_command(), command, env=told)
-        assert "report it" not in shown.output and isinstance(shown.exception, SystemExit | FarmError | None), (
-            what,
-            command,
-            shown.output,
-            shown.exception,
-        )
+    environment = {**os.environ, "FARM_STATE": str(farm.state), "FARM_REDIS_URL": farm.redis_url}
+    asked = (
+        "status;status good-1;status bad-1;results good-1;results bad-1;records;devices;host list;nightly show;audit"
+    )
+    for command in map(str.split, asked.split(";")):
+        shown = CliRunner().invoke(farm_command(), command, env=environment)
+        told = what, command, shown.output, shown.exception
+        assert "report it" not in shown.output and isinstance(shown.exception, SystemExit | FarmError | None), told
     with closing(Database(farm.ledger)) as database, database.read() as connection:
         assert list(queue_families(connection, {}))
+
+
+OWNERS = {
+    **dict.fromkeys(("lanes", "templates", "jobs"), "(SELECT id FROM experiments WHERE sequence = t.experiment)"),
+    "choices": "(SELECT e.id FROM lanes JOIN experiments e ON e.sequence = experiment WHERE choice_id = t.id)",
+    "choice_devices": "(SELECT e.id FROM lanes l JOIN experiments e ON e.sequence = experiment"
+    " WHERE l.choice_id = t.choice_id)",
+    "attempts": "(SELECT e.id FROM jobs j JOIN experiments e ON e.sequence = experiment WHERE j.id = t.job_id)",
+    **dict.fromkeys(("experiments", "nights", "queue_runs", "dead_records"), "t.id"),
+    **dict.fromkeys(("records", "figures"), "t.experiment_id"),
+    **dict.fromkeys(("device_health", "holds", "owners"), "t.serial"),
+    **{"host_health": "t.host", "hosts": "t.name", "schedules": "t.suite", "audit": "t.target"},
+}
+"""Whose answers a row is for: an experiment (of its device's name), a host, a suite. Other tables have nobody's."""
+
+
+def answers(ledger: Ledger) -> dict[tuple[str, str], object]:
+    """Return what the ledger says, by door and by whom it is of."""
+    found: dict[tuple[str, str], object] = {}
+
+    def note(door: str, rows: Iterable[tuple[object, object]]) -> None:
+        found.update({(door, str(owner)): answer for owner, answer in rows})
+
+    one_by_one: dict[str, Callable[[str], object]] = {
+        "counts": ledger.counts,
+        "jobs": ledger.jobs,
+        "cells": ledger.cells,
+        "records": lambda each: list(ledger.records(each)),
+        "figures": ledger.figures,
+        "briefs": ledger.briefs,
+        "listed": lambda each: ledger.listed.jobs(each, (), 0, 100),
+        "standing": lambda each: how_far(ledger, ledger.experiment(each), None, lambda: None),
+        "stories": lambda each: [story_of(ledger, row.job.job_id, None) for row in ledger.jobs(each)],
+        "night": lambda each: ledger.nights.one(each),
+        "queue run": lambda each: ledger.queue_runs.body(each),
+        "device": lambda each: ledger.listed.of_device(each, 100),
+    }
+    of = {
+        "night": ["night-0", "night-1"],
+        "queue run": [each.id for each in ledger.queue_runs.listed()],
+        "device": "ABC",
+    }
+    for door, ask in one_by_one.items():
+        for each in of.get(door, "ABC"):
+            try:
+                note(door, [(each, ask(each))])
+            except Unreadable as e:
+                note(door, [(each, str(e))])
+    note("experiments", ((row.id, row) for row in ledger.experiments()))
+    note("names", ledger.experiment_names().items())
+    note("status", ((each["experiment"], each) for each in all_in_brief(ledger, None)))
+    note("page", ((row.id, row) for row in ledger.listed.experiments(0, 100)[0]))
+    note("waiting", ((row.experiment_id, row.jobs) for row in ledger.waiting_groups(())))
+    note("running", ((row.experiment_id, row) for row in ledger.running()))
+    note("hosts", ((row.name, row) for row in ledger.standing.hosts()))
+    note("holds", ((row.serial, row) for row in ledger.standing.holds()))
+    note("owners", ledger.standing.owners().items())
+    note("quarantined", ((row.serial, row) for row in ledger.standing.quarantined()))
+    note("nights", ((row.id, row) for row in ledger.nights.of()))
+    note("schedules", ((row.suite, row) for row in ledger.nights.schedules()))
+    note("queue runs", ((row.id, row) for row in ledger.queue_runs.listed()))
+    note("dead", ((row.id, row) for row in ledger.dead.every()))
+    note("audit", ((row.target, row) for row in ledger.audit.newest(100)))
+    return found
+
+
+@pytest.fixture
+def full(farm: Settings, redis: Redis, ledger: Ledger) -> Settings:
+    """A farm with a row in every table but those of archives."""
+    host = Host(farm, redis, [make.device(name) for name in "ABC"])
+    host.announce()
+    scheduler = Scheduler(farm, ledger, redis)
+    for name in "ABC":
+        experiment = make.many(3, name=name)
+        jobs = expand(experiment, name, [each for each in host.devices if each.serial == name]).jobs
+        assert ledger.submit(name, experiment, jobs)
+    for name in "AB":
+        until_over(scheduler, ledger, host, name)
+    ledger.standing.say_of_host("lab", HostState.ACTIVE)
+    ledger.standing.say_of_host("other", HostState.DRAINING)
+    ledger.dead.set_aside(b"x", "why", host="lab", name="n")
+    for number, serial in enumerate("AB"):
+        ledger.standing.hold([serial], "me")
+        ledger.audit.note(ME, "hold", serial, "held")
+        ledger.nights.begin(f"night-{number}", "suite", 1.0, b"{}")
+        ledger.nights.schedule(f"suite-{number}", "file", "0 0 * * *", b"{}")
+        ledger.queue_runs.keep(f"queue-{number}", 1.0, "simulated", 1, b"{}", QueueRunBody(b"{}", b"", b""))
+    return farm
+
+
+def test_what_is_said_of_all_others_stays(
+    full: Settings, tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of each column drawn a row is damaged: no answer about anything else changes, and the log names the row."""
+    chance = random.Random(seed)
+    with Ledger(full.ledger) as fresh:
+        before = answers(fresh)
+    sound, file = Path(full.ledger.removeprefix("sqlite:///")), tmp_path / "damaged.sqlite"
+    for table, column in chance.sample(COLUMNS, DRAWN):
+        file.unlink(missing_ok=True)
+        with closing(sqlite3.connect(sound)) as source, closing(sqlite3.connect(file)) as damaged:
+            source.backup(damaged)
+            key = ", ".join(f"t.{each.name}" for each in METADATA.tables[table].primary_key)
+            owners = f"SELECT t.rowid, {OWNERS.get(table, repr('nobody'))}, {key} FROM {table} t"
+            rows = damaged.execute(owners).fetchall()
+            row, owner, *names = chance.choice(rows or [(0, "")])
+            value = chance.choice(NONSENSE)
+            with suppress(sqlite3.IntegrityError):  # a number that must be its own
+                damaged.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, row))
+            damaged.commit()
+            kept = damaged.execute(f"SELECT {column} FROM {table} WHERE rowid = ?", (row,)).fetchone() or (None,)
+        kind = METADATA.tables[table].c[column].type
+        is_number = type(kept[0]) in (int, float) and not misfit(kind, kept[0])
+        what = f"{table}.{column} of {owner} = {value!r}"
+        caplog.clear()
+        with Ledger(f"sqlite:///{file}") as fresh:
+            after = answers(fresh)
+        changed = {key: str(after.get(key, "")) for key in before if before[key] != after.get(key)}
+        assert {key for key in changed if key[1] != owner} == set(), what
+        told = "".join([caplog.text, *changed.values()])
+        named = f"{table}.{column}" in told or any(str(name) in told for name in names)
+        assert before.keys() <= after.keys() or is_number or named, what

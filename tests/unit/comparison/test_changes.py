@@ -86,6 +86,23 @@ def test_a_level_that_wanders_has_no_step_but_that_which_it_has(seed: int) -> No
     assert false <= 8 and found >= 54
 
 
+def test_a_change_that_may_be_a_level_that_wanders_is_marked(seed: int) -> None:
+    """One series in ten has a change point, one in three hundred one without the mark; a large step has none."""
+    generator, unmarked = np.random.default_rng(seed), 0
+    for _ in range(150):
+        count = int(generator.integers(10, 61))
+        back = np.exp(-1 / generator.uniform(5, 200))
+        walk = generator.uniform(1.0, 2.5) * (1 - back**2) ** 0.5 * generator.normal(0, 1, count)
+        level = [float(walk[0])]
+        for each in walk[1:]:
+            level.append(back * level[-1] + each)
+        found = change_points((100 + np.array(level) + generator.normal(0, 1, count)).tolist())
+        unmarked += any(not point.may_wander for point in found.points)
+    assert unmarked <= 5
+    (point,) = change_points(series((20, 100.0), (20, 120.0), seed=seed)).points
+    assert not point.may_wander
+
+
 def test_a_step_of_many_ticks_is_told_by_few_values(seed: int) -> None:
     """Of whole numbers there are four kinds; those of a coarse clock that come together are within some ticks."""
     assert places(change_points([50, 51, 50, 50, 51, 50, 80, 81, 80, 80, 81, 80])) == [6]

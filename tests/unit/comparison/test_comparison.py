@@ -222,7 +222,8 @@ def test_figures_that_never_vary_are_told_apart_exactly() -> None:
 
 
 def test_whole_milliseconds_are_not_sharper_than_their_rounding() -> None:
-    sides = [measured([value] * 8, f"night-{value}", whole_ms=True) for value in (5.0, 6.0, 500.0, 600.0)]
+    more = {"whole_ms": True, "canaries_ms": {"canary": 5.0}}
+    sides = [measured([value] * 8, f"night-{value}", **more) for value in (5.0, 6.0, 500.0, 600.0)]
     assert one(sides[0], sides[1]).verdict == "unknown" and one(sides[2], sides[3]).verdict == "different"
 
 

@@ -77,8 +77,8 @@ def test_nights_whose_raw_records_were_pruned_tell_the_same(farm: Farm, ledger: 
         part = ledger.experiment(experiment_id).experiment
         kept(ledger, [each.model_copy(update={"waves": (wave,), "parts": (part,)})])
     asked = (
-        ("compare", "lenet-4", "lenet-5", "--json"),
-        ("compare", "lenet-4", "lenet-5"),
+        ("compare", "lenet-2,lenet-3,lenet-4", "lenet-5,lenet-6", "--json"),
+        ("compare", "lenet-2,lenet-3,lenet-4", "lenet-5,lenet-6"),
         ("compare", "lenet~2-7", "lenet", "--json"),
         ("history", "lenet", "--json"),
         ("history", "nightly", "--json"),
