@@ -1,4 +1,4 @@
-"""Element by element: activations, add and mul, affine."""
+"""Element by element: add and mul, affine."""
 
 from __future__ import annotations
 
@@ -19,19 +19,11 @@ from .convolution import constant
 from .layout import packed, plain
 from .values import View
 
-_VIEWS = (*view("src"), *view("dst"))
-_ACTIVATION = Kernel(
-    "activation",
-    body("activation"),
-    (Buffer("src"), result("dst")),
-    (*_VIEWS, "stacks", "hw", "activation"),
-    ("lo", "hi"),
-)
 _AFFINE = Kernel(
     "affine",
     body("affine"),
     (Buffer("src"), Buffer("scale"), Buffer("shift"), result("dst")),
-    (*_VIEWS, "hw", "activation"),
+    (*view("src"), *view("dst"), "hw", "activation"),
     ("lo", "hi"),
     computes_in_half=True,
 )
@@ -42,19 +34,6 @@ _AFFINE_PLAIN = Kernel(
     ("channels", "inner", "count", "activation"),
     ("lo", "hi"),
 )
-
-
-def lower_activation(context: GpuContext, node: Node) -> None:
-    """Each of `ACTIVATIONS`."""
-    source, dims = packed(context, node.inputs[0]), context.dims(node.output)
-    target = context.new_packed(node.output, over=node.inputs)
-    code, lo, hi = activation_scalars(node)
-    context.dispatch(
-        _ACTIVATION, node.name, {"src": source, "dst": target},
-        {**source.ints("src"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw, "activation": code},
-        (dims.stacks * dims.hw, 1, dims.n), floats={"lo": lo, "hi": hi},
-        flops=prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
-    )  # fmt: skip
 
 
 def lower_binary(context: GpuContext, node: Node) -> None:
