@@ -10,11 +10,10 @@ from kernels.catalog.family import GpuFamily, alike, registry, trial_graph
 from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Choice, Limits, Options
 
-from .naive import Naive
 from .sizes import Addition, addition_of
 from .vectors import Vectors
 
-ALGORITHMS = registry(Naive(), Vectors())
+ALGORITHMS = registry(Vectors())
 
 
 class Additions(GpuFamily[Addition]):

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.addition.kernel_parts import BOUNDS, PLACES
 from kernels.catalog.addition.sizes import Addition
 from kernels.catalog.family import Call, Constants
 from kernels.catalog.tile_text import numbers
 from kernels.options import Limits, Options
-from kernels.source.kernel import Buffer, Kernel, result
+from kernels.source.kernel import Buffer, Kernel, result, view
 from kernels.source.tile import Tile
 
 _VECTORS = (1, 2, 4, 8)
@@ -28,8 +27,8 @@ KERNEL = Kernel(
     "binary",
     Path(__file__).with_name("kernel.c"),
     (Buffer("a"), Buffer("b"), result("dst")),
-    (*PLACES, "by_channel", "activation"),
-    BOUNDS,
+    (*view("a"), *view("b"), *view("dst"), "stacks", "hw", "multiply", "by_channel", "activation"),
+    ("lo", "hi"),
     Vector,
     computes_in_half=True,
 )
