@@ -262,7 +262,7 @@ class CpuMachine(Machine):
             "has_bias": int(bool(bias)), "activation": code,
         }  # fmt: skip
         buffers = {"a": a.buffer, "b": b.buffer, "bias": bias or b.buffer, "dst": target.buffer}
-        self.kernel("training_product", layer, buffers, ints, (1, 1), {"lo": lo, "hi": hi})
+        self.kernel("product", layer, buffers, ints, (1, 1), {"lo": lo, "hi": hi})
 
     def transposed(self, layer: str, source: Rows) -> Rows:
         """The same matrix, seen the other way round."""

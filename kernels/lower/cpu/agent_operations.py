@@ -60,16 +60,18 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "conv2d_im2col": _parameters("src weight bias residual columns* dst*", _CONV, "lo hi"),
     # the first half alone: dst (n, c * kh * kw, oh, ow)
     "im2col": _parameters("src dst*", f"n c {_WINDOW} dh dw"),
-    # src (n, c), weight (c, m), bias (m), dst (n, m)
-    "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # the definition of a dense layer: src (n, c), weight (c, m), bias (m), dst (n, m)
     "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # a (rows, depth), or (depth, rows) where it is turned, b (depth, columns) or (columns, depth); dst (rows, columns)
+    "product": _parameters(
+        "a b bias dst*", "rows depth columns a_stride b_stride a_turned b_turned has_bias activation", "lo hi"
+    ),
     # a (batch, m, k), b (batch, k, n), dst (batch, m, n); of fp32, or of i32 or i64, which wrap around
     "matmul": _parameters("a b dst*", "batch m k n"),
     # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
     "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),
     # src and dst (outer, axis, inner)
     "softmax": _parameters("src dst*", "outer axis inner"),
-    "lrn": _parameters("src dst*", "n c hw size", "alpha beta bias"),
     # softmax(scale * q k) v of each head: q (rows, depth), k (keys, depth), v (keys, columns); elements of a row
     # lie side by side, rows at start + a step for each image, head and row
     "attention": _parameters("q k v dst*", f"images heads rows keys depth columns {_PLACES}", "scale"),
@@ -181,10 +183,6 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "gradient_step": _parameters("gradient rates counter weight+", "count batches epochs"),
     "momentum_step": _parameters("gradient rates counter weight+ velocity+", "count batches epochs", "momentum"),
     "count_batch": _parameters("losses report+ counter+", "count batches classifies"),
-    # a (rows, depth), or (depth, rows) where it is turned, b (depth, columns) or (columns, depth); dst (rows, columns)
-    "training_product": _parameters(
-        "a b bias dst*", "rows depth columns a_stride b_stride a_turned b_turned has_bias activation", "lo hi"
-    ),
     "unfold": _parameters("src dst*", f"rows stride channels src_stride {_WINDOW} dh dw"),
     "fold": _parameters("src dst*", f"count stride channels src_stride {_WINDOW} dh dw"),
     "max_pool": _parameters("src dst* winners*", f"count stride {_WINDOW}"),

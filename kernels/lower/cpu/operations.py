@@ -45,10 +45,10 @@ def _dense(context: CpuContext, node: Node) -> None:
     dst = context.write(node.output)
     has_bias = int(len(node.inputs) > 2 and node.inputs[2] != "")
     bias = dst
-    operation = "dense_sequential" if context.options.algorithm == "sequential" else "dense"
+    operation = "dense_sequential" if context.options.algorithm == "sequential" else "product"
     ints, floats = _activation(node)
     if (
-        operation == "dense"
+        operation == "product"
         and context.options.algorithm != "direct"
         and weight is not None
         and _bias_is_constant(context, node)
@@ -70,8 +70,14 @@ def _dense(context: CpuContext, node: Node) -> None:
     else:
         buffers = {"weight": context.read(node.inputs[1])}
         bias = context.read(node.inputs[2]) if has_bias else dst
-    buffers |= {"src": src, "bias": bias, "dst": dst}
-    ints |= {"n": n, "c": c, "m": m, "has_bias": has_bias}
+    ints["has_bias"] = has_bias
+    if operation == "product":
+        buffers = {"a": src, "b": buffers["weight"]}
+        ints |= {"rows": n, "depth": c, "columns": m, "a_stride": c, "b_stride": m, "a_turned": 0, "b_turned": 0}
+    else:
+        buffers["src"] = src
+        ints |= {"n": n, "c": c, "m": m}
+    buffers |= {"bias": bias, "dst": dst}
     context.call(operation, node, buffers, ints, floats, 2 * n * c * m)
 
 
@@ -148,9 +154,7 @@ def _lrn(context: CpuContext, node: Node) -> None:
     a = node.attributes
     ints = {"n": n, "c": c, "hw": prod(rest), "size": int(a["size"])}
     floats = {name: float(a[name]) for name in ("alpha", "beta", "bias")}
-    buffers = _unary(context, node)
-    operation = "lrn_nc16" if context.writes_blocks(node.output) else "lrn"
-    context.call(operation, node, buffers, ints, floats, n * c * prod(rest) * (2 * int(a["size"]) + 4))
+    context.call("lrn_nc16", node, _unary(context, node), ints, floats, n * c * prod(rest) * (2 * int(a["size"]) + 4))
 
 
 def _binary(context: CpuContext, node: Node) -> None:
