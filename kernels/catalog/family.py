@@ -102,7 +102,6 @@ class Untiled(Generic[T]):
 
     def why_not(self, sizes: T, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del sizes, options, limits
         return "it has no tiles" if tile else None
 
     def tiles(self, sizes: T, options: Options, limits: Limits) -> Sequence[str]:
@@ -148,7 +147,6 @@ class Family(ABC, Generic[S]):
 
     def has_choice(self, graph: Graph, node: Node) -> bool:
         """Return whether there is anything to choose for a node."""
-        del graph, node
         return True
 
     def cases(self, graph: Graph) -> list[tuple[str, S]]:

@@ -266,7 +266,6 @@ class CpuMachine(Machine):
 
     def transposed(self, layer: str, source: Rows) -> Rows:
         """The same matrix, seen the other way round."""
-        del layer
         return Rows(source.buffer, source.stride, source.rows, turned=True)
 
     def kernel(
@@ -274,7 +273,6 @@ class CpuMachine(Machine):
         floats: Mapping[str, float] | None = None,
     ) -> None:  # fmt: skip
         """Write the operation that the kernel is on the CPU."""
-        del items
         checkpoint()
         program = f"{self.side} {name}".lstrip()
         self.draft.programs.setdefault(program, DraftProgram(program, name, None, side=self.side))

@@ -29,12 +29,10 @@ class Additions(GpuFamily[Addition]):
 
     def default(self, options: Options, limits: Limits, sizes: Addition) -> str:
         """Vectors, on every device."""
-        del options, limits, sizes
         return "vectors"
 
     def footprint_bytes(self, sizes: Addition, choice: Choice) -> int:
         """Its result."""
-        del choice
         return 16 * sizes.pictures * sizes.vectors
 
     def trial(self, sizes: Addition, names: Sequence[str]) -> Graph:

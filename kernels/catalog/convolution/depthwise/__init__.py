@@ -65,12 +65,10 @@ class Depthwise:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         return None if conv.own_filters else "its channels do not have filters of their own"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first: pixels of a work-item, and those in other work-groups."""
-        del options
         pixels = _by_device(conv, limits)
         grouped = [in_groups(each, limits, work_items=_work_items(conv, int(each))) for each in pixels]
         return [*pixels, *(words for part in grouped for words in part)]

@@ -28,7 +28,6 @@ class Direct:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """It fits every convolution."""
-        del conv, options, limits, tile
         return None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:

@@ -55,7 +55,6 @@ class Dot:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is none."""
-        del limits
         outputs = _tile(options, tile).outputs
         if options.layout == "image":
             return "it writes number by number, an image is written by four"
@@ -67,14 +66,12 @@ class Dot:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """None: it is there to be compared with, and no search need try it."""
-        del conv, options, limits
         return []
 
     def lower(
         self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K). Raises OptionError."""
-        del limits
         shape = _tile(options, tile)
         lanes = 4 * conv.out_stacks
         apart = -(-lanes // shape.outputs)

@@ -34,7 +34,6 @@ class Im2col:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:

@@ -61,7 +61,6 @@ class ImplicitGemm:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         if conv.groups == 1 or conv.has_whole_groups:
             return None
         return f"its {conv.groups} groups are not whole stacks of four channels"

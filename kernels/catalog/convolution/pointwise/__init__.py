@@ -29,7 +29,6 @@ class Pointwise:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         if conv.kernel != (1, 1):
             return f"its window is {conv.kernel[0]}x{conv.kernel[1]}, not 1x1"
         if conv.strides != (1, 1) or any(conv.pads) or conv.groups != 1:

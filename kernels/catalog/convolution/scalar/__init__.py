@@ -34,14 +34,12 @@ class Scalar(Untiled[Convolution]):
 
     def tiles(self, sizes: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """None: it is there to be compared with, and no search need try it."""
-        del sizes, options, limits
         return []
 
     def lower(
         self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K)."""
-        del options, limits, tile
         channels = {
             "channels": conv.k,
             "group_in": conv.c // conv.groups,

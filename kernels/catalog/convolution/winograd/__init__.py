@@ -110,7 +110,6 @@ class Winograd:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit, or would lose too many bits in a precision; None: it fits."""
-        del limits, tile
         window = conv.kernel[0]
         if conv.kernel != (window, window) or window not in (self._sizes or _SINGLE):
             return f"its window is {conv.kernel[0]}x{conv.kernel[1]}"

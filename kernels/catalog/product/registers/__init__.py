@@ -80,7 +80,6 @@ class Registers:
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del limits
         if not tile:
             return None
         return parse_tile(tile).why_not(product, options)
@@ -95,7 +94,6 @@ class Registers:
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
         shape = parse_tile(tile) if tile else default_tile(product, options, limits)
         work_items = -(-product.columns4 // shape.columns4), -(-product.rows // shape.rows), product.batch
         return (Call(KERNEL, work_items, shape, tail(product)),)

@@ -77,7 +77,6 @@ class SplitDepth:
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del options
         if not tile:
             return None if parts(product, limits) else f"its depth of {product.depth} is too little to share out"
         shape = _parse(tile, product)
@@ -105,7 +104,6 @@ class SplitDepth:
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants, options
         shape = _parse(tile, product) if tile else _default(product, limits, parts(product, limits))
         across, down = -(-product.columns4 // shape.cx), -(-product.rows // shape.rows)
         return (Call(KERNEL, (across * shape.shared, down, product.batch), shape, group=shape.shared),)

@@ -38,7 +38,6 @@ class Tiled:
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del options, product
         shape = parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
         return group_conflict(limits.within(KERNEL.name), group=shape.group, local_bytes=shape.local_bytes)
 
@@ -59,7 +58,6 @@ class Tiled:
         self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
         shape = parse(tile or self.tiles(product, options, limits)[0])
         across, down = -(-4 * product.columns4 // shape.columns), -(-product.rows // shape.rows)
         rest = product.rows % shape.rows, 4 * product.columns4 % shape.columns, product.depth % shape.tile_depth

@@ -28,7 +28,6 @@ class Naive(Untiled[Transposition]):
         self, sizes: Transposition, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch."""
-        del constants, options, limits, tile
         count = prod(sizes.sizes)
         ints = {"count": count, **{f"d{i}": sizes.sizes[i] for i in (1, 2, 3)}}
         ints |= {f"s{i}": sizes.strides[i] for i in range(4)}

@@ -61,7 +61,6 @@ class Tiled:
 
     def why_not(self, sizes: Transposition, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del options
         if sizes.source_axis == 3:
             return "the last axis stays where it is"
         square = _parse(tile) if tile else Square(*min(_TILES))
@@ -79,7 +78,6 @@ class Tiled:
         self, sizes: Transposition, constants: Constants, options: Options, limits: Limits, tile: str = ""
     ) -> tuple[Call, ...]:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
         square = _parse(tile or self.tiles(sizes, options, limits)[0])
         along = sizes.source_axis
         outer, inner = (axis for axis in range(3) if axis != along)
