@@ -69,6 +69,10 @@ class Call:
     """Adds bias, residual and activation."""
 
 
+Calls = tuple[Call, ...]
+"""The dispatches of a layer, in their order."""
+
+
 class Candidate(Protocol[T]):
     """One way to compute a layer of sizes T, as far as choosing and tuning ask."""
 
@@ -90,9 +94,7 @@ class Candidate(Protocol[T]):
 class Algorithm(Candidate[T], Protocol[T]):
     """One way to compute a layer on OpenCL and Vulkan."""
 
-    def lower(
-        self, sizes: T, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, sizes: T, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatches; `tile` empty: the default. Raises OptionError."""
         ...
 
@@ -222,9 +224,7 @@ class GpuFamily(Family[S]):
     @abstractmethod
     def algorithms(self) -> Mapping[str, Algorithm[S]]: ...
 
-    def lower(
-        self, choice: Choice, sizes: S, constants: Constants, options: Options, limits: Limits
-    ) -> tuple[Call, ...]:
+    def lower(self, choice: Choice, sizes: S, constants: Constants, options: Options, limits: Limits) -> Calls:
         """The dispatches of a choice. Raises OptionError."""
         return self.algorithms[choice.algorithm].lower(sizes, constants, options, limits, choice.tile)
 

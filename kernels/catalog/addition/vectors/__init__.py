@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.catalog.addition.sizes import Addition
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.tile_text import numbers
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, result, view
@@ -51,9 +51,7 @@ class Vectors:
         """Tiles worth trying, the default first."""
         return [str(count) for count in _VECTORS if count == 1 or count <= sizes.vectors]
 
-    def lower(
-        self, sizes: Addition, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, sizes: Addition, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
         count = _parse(tile or "1")
         ints = {"by_channel": int(sizes.by_channel)}

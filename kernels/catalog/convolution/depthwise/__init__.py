@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW, layer_kernel
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_depthwise, padded
 from kernels.catalog.work_group import in_groups, split_group
 from kernels.errors import OptionError
@@ -73,9 +73,7 @@ class Depthwise:
         grouped = [in_groups(each, limits, work_items=_work_items(conv, int(each))) for each in pixels]
         return [*pixels, *(words for part in grouped for words in part)]
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, 1, kh, kw), bias (K). Raises OptionError."""
         words, group = split_group(tile)
         pixels = _pixels(words or _by_device(conv, limits)[0])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, VIEWS, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_depthwise, padded, ungroup
 from kernels.errors import OptionError
 from kernels.options import MAX_GRANULARITY, MAX_PIXELS, Limits, Options
@@ -68,9 +68,7 @@ class Dot:
         """None: it is there to be compared with, and no search need try it."""
         return []
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K). Raises OptionError."""
         shape = _tile(options, tile)
         lanes = 4 * conv.out_stacks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, VIEWS, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants, Untiled
+from kernels.catalog.family import Call, Calls, Constants, Untiled
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, result
 
@@ -36,9 +36,7 @@ class Scalar(Untiled[Convolution]):
         """None: it is there to be compared with, and no search need try it."""
         return []
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K)."""
         channels = {
             "channels": conv.k,

@@ -10,7 +10,7 @@ from kernels.catalog.convolution.kernel_parts import WINDOW, layer_kernel
 from kernels.catalog.convolution.output_tile import OutputTile
 from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Calls, Constants
 from kernels.options import Limits, Options
 from kernels.source.tile import derived
 
@@ -47,9 +47,7 @@ class Window(Direct):
             return "it has a stride or dilation along the row"
         return None
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C / groups, kh, 3), bias (K). Raises OptionError."""
         shape, group = register_tile(conv, options, limits, tile)
         whole = WindowTile(shape.pixels, shape.vectors, shape.lanes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
@@ -69,9 +69,7 @@ class Blocked:
         words = [f"{rows}x{columns}" for rows, columns in _EDGES]
         return [tile for tile in words if self.why_not(product, options, limits, tile) is None]
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
         block = _block(tile or self.tiles(product, options, limits)[0])
         across, down = -(-4 * product.columns4 // block.bx), -(-product.rows // block.by)

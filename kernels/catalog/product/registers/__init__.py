@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
@@ -90,9 +90,7 @@ class Registers:
         found = register_tiles(product, options, limits)
         return list(dict.fromkeys([default.words, *(tile.words for tile in found)]))
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
         shape = parse_tile(tile) if tile else default_tile(product, options, limits)
         work_items = -(-product.columns4 // shape.columns4), -(-product.rows // shape.rows), product.batch

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
@@ -100,9 +100,7 @@ class SplitDepth:
         fitting = [tile for tile in others if self.why_not(product, options, limits, tile) is None]
         return list(dict.fromkeys([default, *fitting]))
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
         shape = _parse(tile, product) if tile else _default(product, limits, parts(product, limits))
         across, down = -(-product.columns4 // shape.cx), -(-product.rows // shape.rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.tile_text import numbers
 from kernels.catalog.transposition.sizes import Transposition
 from kernels.catalog.work_group import group_conflict
@@ -76,7 +76,7 @@ class Tiled:
 
     def lower(
         self, sizes: Transposition, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    ) -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
         square = _parse(tile or self.tiles(sizes, options, limits)[0])
         along = sizes.source_axis
