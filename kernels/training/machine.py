@@ -178,7 +178,7 @@ class GpuMachine(Machine):
 
     @property
     def takes_whole(self) -> bool:
-        """Whether a work-item takes a whole of `_WHOLE`, as pays on PoCL; lavapipe cuts long loops short."""
+        """A work-item takes a whole of `_WHOLE` on PoCL, where that pays; lavapipe cuts long loops short."""
         return self._limits.cpu_device and self._options.backend == "opencl"
 
     def is_fixed(self, name: str) -> bool:
