@@ -69,6 +69,10 @@ class Call:
     """Adds bias, residual and activation."""
 
 
+Calls = tuple[Call, ...]
+"""The dispatches of a layer, in their order."""
+
+
 class Candidate(Protocol[T]):
     """One way to compute a layer of sizes T, as far as choosing and tuning ask."""
 
@@ -90,9 +94,7 @@ class Candidate(Protocol[T]):
 class Algorithm(Candidate[T], Protocol[T]):
     """One way to compute a layer on OpenCL and Vulkan."""
 
-    def lower(
-        self, sizes: T, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, sizes: T, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatches; `tile` empty: the default. Raises OptionError."""
         ...
 
@@ -102,7 +104,6 @@ class Untiled(Generic[T]):
 
     def why_not(self, sizes: T, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del sizes, options, limits
         return "it has no tiles" if tile else None
 
     def tiles(self, sizes: T, options: Options, limits: Limits) -> Sequence[str]:
@@ -148,7 +149,6 @@ class Family(ABC, Generic[S]):
 
     def has_choice(self, graph: Graph, node: Node) -> bool:
         """Return whether there is anything to choose for a node."""
-        del graph, node
         return True
 
     def cases(self, graph: Graph) -> list[tuple[str, S]]:
@@ -224,9 +224,7 @@ class GpuFamily(Family[S]):
     @abstractmethod
     def algorithms(self) -> Mapping[str, Algorithm[S]]: ...
 
-    def lower(
-        self, choice: Choice, sizes: S, constants: Constants, options: Options, limits: Limits
-    ) -> tuple[Call, ...]:
+    def lower(self, choice: Choice, sizes: S, constants: Constants, options: Options, limits: Limits) -> Calls:
         """The dispatches of a choice. Raises OptionError."""
         return self.algorithms[choice.algorithm].lower(sizes, constants, options, limits, choice.tile)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
+from . import compositions as c
+from .expressions import Expression
 from .graph import Node
 
 
@@ -33,3 +36,37 @@ def activation_of(node: Node) -> tuple[Any, ...]:
     if node.op in ACTIVATIONS:
         return (node.op, *(node.attributes[name] for name in ACTIVATIONS[node.op].attributes))
     return tuple(node.attributes.get("activation") or ())
+
+
+def expression_of(node: Node) -> Expression | None:
+    """Return the expression that a node computes of each element; None where it computes something else."""
+    if node.op == "map":
+        found: Expression = node.attributes["expression"]
+        return found
+    if node.op in ACTIVATIONS:
+        return activated("a", activation_of(node))
+    if node.op in ("add", "mul") and len(node.inputs) == 2:
+        return activated((node.op, "a", "b"), activation_of(node))
+    return None
+
+
+def as_map(node: Node) -> Node:
+    """Return the map that computes the same as a map or an activation."""
+    return replace(node, op="map", attributes={"expression": expression_of(node)})
+
+
+def activated(x: Expression, activation: tuple[Any, ...]) -> Expression:
+    if not activation:
+        return x
+    name, *numbers = activation
+    return _MEANINGS[name](x, *numbers)
+
+
+_MEANINGS: dict[str, Callable[..., Expression]] = {
+    "relu": c.relu,
+    "clip": c.clip,
+    "sigmoid": c.sigmoid,
+    "leaky_relu": c.leaky_relu,
+    "hard_sigmoid": c.hard_sigmoid,
+    "hard_swish": c.hard_swish,
+}

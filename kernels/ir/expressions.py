@@ -100,7 +100,9 @@ def program_of(expression: Expression) -> Program:
     _register(expression, numbers, steps)
     if len(numbers) > MAX_NUMBERS or len(steps) > MAX_INSTRUCTIONS:
         raise ModelError(f"an expression of {len(steps)} functions and {len(numbers)} numbers is too long")
-    return Program(tuple(float.fromhex(key) if "x" in key else int(key) for key in numbers), tuple(steps))
+    return Program(
+        tuple(int(key) if key.lstrip("-").isdigit() else float.fromhex(key) for key in numbers), tuple(steps)
+    )
 
 
 def _register(part: Expression, numbers: dict[str, int], steps: dict[Instruction, int]) -> int:

@@ -8,17 +8,15 @@ factor (SiLU: x * sigmoid(x)).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from kernels.errors import ModelError
-from kernels.ir import compositions as c
 from kernels.ir import expressions
-from kernels.ir.activations import ACTIVATIONS, activation_of
+from kernels.ir.activations import ACTIVATIONS, expression_of
 from kernels.ir.expressions import LETTERS, Expression, program_of, with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
@@ -127,33 +125,6 @@ def _is_gate(first: Node, then: Node) -> bool:
     return then.op == "mul" and first.op in ACTIVATIONS and first.inputs[0] in then.inputs
 
 
-def expression_of(node: Node) -> Expression | None:
-    """Return the expression that a node computes of each element; None where it computes something else."""
-    if node.op == "map":
-        found: Expression = node.attributes["expression"]
-        return found
-    if node.op in ACTIVATIONS:
-        return activated("a", activation_of(node))
-    if node.op in ("add", "mul") and len(node.inputs) == 2:
-        return activated((node.op, "a", "b"), activation_of(node))
-    return None
-
-
-def activated(x: Expression, activation: tuple[Any, ...]) -> Expression:
-    if not activation:
-        return x
-    name, *numbers = activation
-    return _MEANINGS[name](x, *numbers)
-
-
-_MEANINGS: dict[str, Callable[..., Expression]] = {
-    "relu": c.relu,
-    "clip": c.clip,
-    "sigmoid": c.sigmoid,
-    "leaky_relu": c.leaky_relu,
-    "hard_sigmoid": c.hard_sigmoid,
-    "hard_swish": c.hard_swish,
-}
 LONGEST = 512
 
 

@@ -45,6 +45,8 @@ def movements(plan: Plan) -> tuple[Movement, ...]:
 
 
 _PACKED = ("pack", "pack_data", "unpack", "unpack_data", "pad_rows", "trim_rows")
+_TRANSPOSE: tuple[Kind, str] = "transpose", "the graph transposes or takes, and no neighbour could do it"
+_CONCAT: tuple[Kind, str] = "concat", "a part of the concat that its own layer could not write in place"
 _CHANGES = frozenset((*_PACKED, "narrow", "widen", "to_nc16", "from_nc16"))
 
 
@@ -75,11 +77,13 @@ class _Account:
             source, target = touched(step)
             kind, why = self._ends(index, source, target)
         elif kernel.startswith("transpose"):
-            kind, why = "transpose", "the graph transposes, and no neighbour could take it over"
+            kind, why = _TRANSPOSE
         elif kernel == "copy_channels":
             kind, why = "concat", f"a part of the concat: {self._not_in_place(step)}"
+        elif kernel == "take":
+            kind, why = self._taken(step)
         elif kernel == "copy_block":
-            kind, why = "concat", "a part of the concat that its own layer could not write in place"
+            kind, why = _CONCAT
         elif kernel == "take_block":
             kind, why = "slice", "the slice does not begin and end at whole stacks of channels"
         elif kernel == "im2col":
@@ -101,9 +105,17 @@ class _Account:
         reader = next((f"`{s.layer}`" for s in later if target in read(s, self._parameters)), "nobody")
         return "layout", f"{writer} leaves {_words(before)}, {reader} reads {_words(behind)}"
 
-    def _not_in_place(self, step: Dispatch) -> str:
+    def _taken(self, step: Dispatch) -> tuple[Kind, str]:
+        """Tell what the CPU's one operation for moves does: parts of a concat lie apart."""
+        ints = self._ints(step)
+        return _CONCAT if ints["dst_step"] > ints["d7"] else _TRANSPOSE
+
+    def _ints(self, step: Dispatch) -> dict[str, int]:
         given = zip(self._programs[step.program].parameters, step.arguments, strict=True)
-        ints = {parameter.name: a.i32 for parameter, a in given if isinstance(a, IntArgument)}
+        return {parameter.name: a.i32 for parameter, a in given if isinstance(a, IntArgument)}
+
+    def _not_in_place(self, step: Dispatch) -> str:
+        ints = self._ints(step)
         first, behind = ints["dst_channel0"], ints["dst_channel0"] + ints["channels"]
         if first % 4:
             return f"it starts at channel {first}, in the middle of a stack of four"

@@ -38,14 +38,16 @@ FIXED = frozenset(
 )
 """Scalars by which kernels divide: where they are compiled for them, they are constants."""
 _WHOLE = {
+    "gather": "batch",
+    "gather_bytes": "batch",
     "unfold": "rows",
     "fold": "src_stride",
     "max_pool": "stride",
     "max_pool_gradient": "stride",
     "average_pool_gradient": "stride",
 }
-"""Kernels of which a work-item takes all channels of a pixel, through OpenCL on a CPU: the scalar that says how many
-numbers that is, or how many work-items."""
+"""Kernels of which a work-item takes all channels of a pixel, or a sample: the scalar that says how many numbers of
+`count` that is, or how many work-items where there is none."""
 
 
 @dataclass(frozen=True)
@@ -99,18 +101,6 @@ class Windows:
 Source = Rows | Windows
 
 
-@dataclass(frozen=True)
-class Call:
-    """A kernel by its name, what it is given, and the work-items across and down."""
-
-    name: str
-    layer: str
-    buffers: Mapping[str, str]
-    ints: Mapping[str, int]
-    items: tuple[int, int]
-    floats: Mapping[str, float]
-
-
 class Machine(ABC):
     """The draft of a plan that trains, and how a step gets into it."""
 
@@ -143,6 +133,7 @@ class Machine(ABC):
     def transposed(self, layer: str, source: Rows) -> Rows:
         """A new matrix, the source's columns, those that fill it up too, as rows."""
 
+    @abstractmethod
     def kernel(
         self,
         name: str,
@@ -153,11 +144,6 @@ class Machine(ABC):
         floats: Mapping[str, float] | None = None,
     ) -> None:
         """Write a kernel of `gpu_kernels.py`, by so many work-items across and down."""
-        self.write(Call(name, layer, buffers, ints, items, floats or {}))
-
-    @abstractmethod
-    def write(self, call: Call) -> None:
-        """Write a step that runs a kernel."""
 
 
 class GpuMachine(Machine):
@@ -191,9 +177,13 @@ class GpuMachine(Machine):
         )  # fmt: skip
 
     @property
-    def _is_pocl(self) -> bool:
-        """OpenCL on a CPU, where long loops pay; lavapipe cuts them short."""
+    def takes_whole(self) -> bool:
+        """A work-item takes a whole of `_WHOLE` on PoCL, where that pays; lavapipe cuts long loops short."""
         return self._limits.cpu_device and self._options.backend == "opencl"
+
+    def is_fixed(self, name: str) -> bool:
+        """Return whether a kernel is compiled for the sizes by which it divides."""
+        return self.takes_whole and name in _WHOLE and not name.startswith("gather")
 
     def dispatch(
         self, kernel: Kernel, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
@@ -235,33 +225,24 @@ class GpuMachine(Machine):
         )  # fmt: skip
         return target
 
-    def write(self, call: Call) -> None:
+    def kernel(
+        self, name: str, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
+        floats: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
         """Write a dispatch."""
-        name, ints, items = call.name, call.ints, call.items
-        if name in _WHOLE and self._is_pocl:
+        whole, group = self.takes_whole and name in _WHOLE, 0
+        switches = {"BYTES": int(name == "gather_bytes")} if name.startswith("gather") else {}
+        if switches or whole:
+            switches["WHOLE"] = int(whole)
+        if whole:
             each = ints[_WHOLE[name]]
-            fixed = {one: ints[one] for one in sorted(FIXED & set(ints))}
-            others = {one: value for one, value in ints.items() if one not in fixed}
-            count = each if name == "unfold" else ints["count"] // each
-            self._context.dispatch(
-                KERNELS[name].fixing(fixed), call.layer, call.buffers, others, (count, 1, 1), floats=call.floats,
-                switches={"WHOLE": 1, **fixed}, group=1,
-            )  # fmt: skip
-            return
-        switches, group = {"BYTES": int(name == "gather_bytes")} if name.startswith("gather") else {}, 0
-        if switches:
-            switches["WHOLE"] = int(self._is_pocl)
-            items, group = ((ints["batch"], 1), 1) if self._is_pocl else (items, 0)
+            items, group = (ints["count"] // each if "count" in ints else each, 1), 1
+        fixed = {one: ints[one] for one in sorted(FIXED & set(ints))} if self.is_fixed(name) else {}
         self._context.dispatch(
-            KERNELS[name],
-            call.layer,
-            call.buffers,
-            ints,
-            (*items, 1),
-            floats=call.floats,
-            switches=switches,
-            group=group,
-        )
+            KERNELS[name].fixing(fixed), layer, buffers,
+            {one: value for one, value in ints.items() if one not in fixed}, (*items, 1), floats=floats,
+            switches={**switches, **fixed}, group=group,
+        )  # fmt: skip
 
 
 class CpuMachine(Machine):
@@ -281,35 +262,24 @@ class CpuMachine(Machine):
             "has_bias": int(bool(bias)), "activation": code,
         }  # fmt: skip
         buffers = {"a": a.buffer, "b": b.buffer, "bias": bias or b.buffer, "dst": target.buffer}
-        self._call("training_product", layer, buffers, ints, {"lo": lo, "hi": hi})
+        self.kernel("product", layer, buffers, ints, (1, 1), {"lo": lo, "hi": hi})
 
     def transposed(self, layer: str, source: Rows) -> Rows:
         """The same matrix, seen the other way round."""
-        del layer
         return Rows(source.buffer, source.stride, source.rows, turned=True)
 
-    def write(self, call: Call) -> None:
+    def kernel(
+        self, name: str, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
+        floats: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
         """Write the operation that the kernel is on the CPU."""
-        self._call(call.name, call.layer, call.buffers, call.ints, call.floats)
-
-    def _call(
-        self,
-        operation: str,
-        layer: str,
-        buffers: Mapping[str, str],
-        ints: Mapping[str, int],
-        floats: Mapping[str, float],
-    ) -> None:
         checkpoint()
-        program = f"{self.side} {operation}".lstrip()
-        self.draft.programs.setdefault(program, DraftProgram(program, operation, None, side=self.side))
-        names = tuple(parameter.name for parameter in CPU_OPERATIONS[operation])
-        places = {name: BufferArgument(buffer=buffer) for name, buffer in buffers.items()}
-        self.draft.steps.append(
-            Dispatch(
-                program=program, layer=layer, work_items=(1, 1, 1), arguments=arguments(places, names, ints, floats)
-            )
-        )
+        program = f"{self.side} {name}".lstrip()
+        self.draft.programs.setdefault(program, DraftProgram(program, name, None, side=self.side))
+        names = tuple(parameter.name for parameter in CPU_OPERATIONS[name])
+        places = {each: BufferArgument(buffer=buffer) for each, buffer in buffers.items()}
+        given = arguments(places, names, ints, floats or {})
+        self.draft.steps.append(Dispatch(program=program, layer=layer, work_items=(1, 1, 1), arguments=given))
 
 
 def activation_code(activation: Activation) -> tuple[int, float, float]:

@@ -72,12 +72,10 @@ class NodeTape(Tape):
 
     def multiply_back(self, node: Node, before: Rows, source: Rows, *, turned: bool) -> None:
         """See `Tape`; the kernel of the layer before does it."""
-        del source, turned
         self._readers[node.inputs[0]] = node, before
 
     def descend(self, node: Node, left: Source, right: Rows, before: Rows) -> None:
         """See `Tape`; all of the node's way back."""
-        del left, right
         name, tied, activation = node.inputs[1], TIED in node.attributes, node.attributes.get("activation")
         weight, source, value = self.weight(name), self.values[node.inputs[0]], self.values[node.output]
         reader, adds = self._readers.get(node.output), name in self.gradients

@@ -10,11 +10,10 @@ from kernels.catalog.family import GpuFamily, alike, registry, trial_graph
 from kernels.ir.graph import Array, Graph, Node
 from kernels.options import Choice, Limits, Options
 
-from .naive import Naive
 from .sizes import Addition, addition_of
 from .vectors import Vectors
 
-ALGORITHMS = registry(Naive(), Vectors())
+ALGORITHMS = registry(Vectors())
 
 
 class Additions(GpuFamily[Addition]):
@@ -30,12 +29,10 @@ class Additions(GpuFamily[Addition]):
 
     def default(self, options: Options, limits: Limits, sizes: Addition) -> str:
         """Vectors, on every device."""
-        del options, limits, sizes
         return "vectors"
 
     def footprint_bytes(self, sizes: Addition, choice: Choice) -> int:
         """Its result."""
-        del choice
         return 16 * sizes.pictures * sizes.vectors
 
     def trial(self, sizes: Addition, names: Sequence[str]) -> Graph:

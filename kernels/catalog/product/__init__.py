@@ -13,14 +13,13 @@ from kernels.ir.graph import Graph, Node
 from kernels.options import Choice, Limits, Options
 
 from .blocked import Blocked
-from .naive import Naive
 from .panels import Panels
 from .registers import Registers
 from .sizes import Product, product_of
 from .split_depth import SplitDepth
 from .tiled import Tiled
 
-ALGORITHMS = registry(Naive(), Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
+ALGORITHMS = registry(Blocked(), Tiled(), Registers(), SplitDepth(), Panels(), MatrixUnits(), Warpgroups())
 
 _FEW_ROWS, _FEW_ROWS_OF_A_DESKTOP = 4, 64
 """The most rows for which a product is a matter of reading the matrix."""

@@ -41,7 +41,6 @@ class Transpositions(GpuFamily[Transposition]):
 
     def footprint_bytes(self, sizes: Transposition, choice: Choice) -> int:
         """Its result."""
-        del choice
         return 4 * prod(sizes.sizes)
 
     def trial(self, sizes: Transposition, names: Sequence[str]) -> Graph:

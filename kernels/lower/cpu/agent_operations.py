@@ -60,25 +60,24 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "conv2d_im2col": _parameters("src weight bias residual columns* dst*", _CONV, "lo hi"),
     # the first half alone: dst (n, c * kh * kw, oh, ow)
     "im2col": _parameters("src dst*", f"n c {_WINDOW} dh dw"),
-    # src (n, c), weight (c, m), bias (m), dst (n, m)
-    "dense": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # the definition of a dense layer: src (n, c), weight (c, m), bias (m), dst (n, m)
     "dense_sequential": _parameters("src weight bias dst*", "n c m has_bias activation", "lo hi"),
+    # a (rows, depth), or (depth, rows) where it is turned, b (depth, columns) or (columns, depth); dst (rows, columns)
+    "product": _parameters(
+        "a b bias dst*", "rows depth columns a_stride b_stride a_turned b_turned has_bias activation", "lo hi"
+    ),
     # a (batch, m, k), b (batch, k, n), dst (batch, m, n); of fp32, or of i32 or i64, which wrap around
     "matmul": _parameters("a b dst*", "batch m k n"),
     # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
     "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),
-    "global_average_pool": _parameters("src dst*", "n c hw"),
     # src and dst (outer, axis, inner)
     "softmax": _parameters("src dst*", "outer axis inner"),
-    "lrn": _parameters("src dst*", "n c hw size", "alpha beta bias"),
     # softmax(scale * q k) v of each head: q (rows, depth), k (keys, depth), v (keys, columns); elements of a row
     # lie side by side, rows at start + a step for each image, head and row
     "attention": _parameters("q k v dst*", f"images heads rows keys depth columns {_PLACES}", "scale"),
     # (src - mean) / max(sqrt(mean squared distance from the mean + epsilon), least) * scale + shift of each row; scale
     # and shift (columns); 0 stands for the mean where `centred` is 0
     "row_norm": _parameters("src scale shift dst*", "rows columns centred", "epsilon least"),
-    # count elements; activation as above
-    "activation": _parameters("src dst*", "count activation", "lo hi"),
     # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)
     "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
     # dst = src * scale[c] + shift[c]; src and dst (n, c / lanes, hw, lanes): lanes 1 or 16, which c is a multiple of
@@ -89,12 +88,6 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "pad2d": _parameters("src dst*", "planes h w pad_t pad_l pad_b pad_r mode", "value"),
     # source coordinate of row o: (o * step_y + start_y) / divisor_y, kept inside; linear 0 takes its floor
     "resize2d": _parameters("src dst*", "planes h w oh ow step_y start_y divisor_y step_x start_x divisor_x linear"),
-    # dst of shape (d0..d3); source strides in elements, which here and in the two that follow are of any type
-    "transpose": _parameters("src dst*", "d0 d1 d2 d3 s0 s1 s2 s3"),
-    # copy a (outer, count) block into rows of dst_stride elements from dst_offset on (concat on any axis)
-    "copy_block": _parameters("src dst*", "outer count dst_stride dst_offset"),
-    # the inverse: a (outer, count) block out of rows of src_stride elements
-    "take_block": _parameters("src dst*", "outer count src_stride src_offset"),
     # weight (k blocks, depth, 16); a group has whole blocks, or there is one; src_plain: src is row-major (n, c, h, w)
     "conv2d_nc16": _parameters(
         "src weight bias residual dst*",
@@ -152,9 +145,11 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "map_whole": _parameters("a b c d dst*", f"operands instructions {_EXTENTS} {_numbered('n', 32)} wide"),
     # dst of shape (d0..d7): element base + the sum of strides times indices, or times table[t + index] (i32) where
     # t >= 0; where a table says less than 0 `value`, or of whole numbers that of the words low and high. src and dst:
-    # elements of any type
+    # elements of any type. Rows of the result, those of d7, lie dst_step apart from dst_start on
     "take": _parameters(
-        "src table dst*", f"base {_numbered('d', 8)} {_numbered('s', 8)} {_numbered('t', 8)} low high", "value"
+        "src table dst*",
+        f"base {_numbered('d', 8)} {_numbered('s', 8)} {_numbered('t', 8)} low high dst_start dst_step",
+        "value",
     ),
     # src (outer, axis, inner), dst (outer, count, inner) of any type; indices (i32 or i64) below 0 count from the end,
     # and stay inside
@@ -188,10 +183,6 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "gradient_step": _parameters("gradient rates counter weight+", "count batches epochs"),
     "momentum_step": _parameters("gradient rates counter weight+ velocity+", "count batches epochs", "momentum"),
     "count_batch": _parameters("losses report+ counter+", "count batches classifies"),
-    # a (rows, depth), or (depth, rows) where it is turned, b (depth, columns) or (columns, depth); dst (rows, columns)
-    "training_product": _parameters(
-        "a b bias dst*", "rows depth columns a_stride b_stride a_turned b_turned has_bias activation", "lo hi"
-    ),
     "unfold": _parameters("src dst*", f"rows stride channels src_stride {_WINDOW} dh dw"),
     "fold": _parameters("src dst*", f"count stride channels src_stride {_WINDOW} dh dw"),
     "max_pool": _parameters("src dst* winners*", f"count stride {_WINDOW}"),

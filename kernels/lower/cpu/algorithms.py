@@ -53,7 +53,6 @@ class CpuAlgorithm(Untiled[Convolution]):
 
     def tiles(self, sizes: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """The empty word, where it is worth trying."""
-        del options, limits
         return [] if self.most_flops and sizes.flops > self.most_flops else [""]
 
 

@@ -9,13 +9,14 @@ from math import prod
 import numpy as np
 
 from kernels.errors import UnsupportedNode
+from kernels.ir.activations import as_map
 from kernels.ir.expressions import LETTERS, MAX_INSTRUCTIONS, MAX_NUMBERS, Instruction, program_of
 from kernels.ir.graph import Node
 from kernels.ir.programs import Held, computed, whole_value
 from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
 from kernels.ir.sorting import GIVES, twin
 from kernels.ir.strides import MAX_AXES, along_channels, strided
-from kernels.ir.taking import axes_of, joined
+from kernels.ir.taking import Axis, axes_of, joined
 
 from .context import CpuContext
 from .functions import CODES, WHOLE_CODES, with_whole_functions
@@ -26,7 +27,7 @@ def lower_map(context: CpuContext, node: Node) -> None:
     """Row-major, or in blocks where its result lies in these."""
     way = _in_blocks(context, node) if context.writes_blocks(node.output) else _in_rows(context, node)
     extents, strides, operands, target = way
-    kind, expression = computed(node, context.graph.types)
+    kind, expression = computed(as_map(node), context.graph.types)
     program = program_of(with_whole_functions(expression) if kind == "f32" else expression)
     missing = len(LETTERS) - len(node.inputs)
     ints = {"operands": len(node.inputs), "instructions": len(program.instructions)}
@@ -103,21 +104,38 @@ def _numbered(name: str, values: Sequence[int], count: int, fill: int) -> dict[s
 def lower_take(context: CpuContext, node: Node) -> None:
     a, shape = node.attributes, context.graph.shapes[node.output]
     base, axes = axes_of(shape, a["strides"], context.graph.constants[node.inputs[1]])
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    move(context, node, buffers, axes, base, value=a["value"])
+
+
+def move(
+    context: CpuContext,
+    node: Node,
+    buffers: Mapping[str, str],
+    axes: Sequence[Axis],
+    base: int = 0,
+    *,
+    rows: tuple[int, int] | None = None,
+    value: float = 0.0,
+) -> None:
+    """Copy elements of the source from where the axes say.
+
+    `rows`: where rows of the last axis begin in the result, and how far apart; None: one after the other.
+    """
     starts, start = [], 1
     for axis in axes:
         starts.append(-1 if axis.table is None else start)
         start += 0 if axis.table is None else axis.extent
-    table = joined([(0.0,), tuple(chain.from_iterable(axis.table or () for axis in axes))])
-    ints = {"base": base}
+    table = buffers["dst"]
+    if start > 1:
+        tables = joined([(0.0,), tuple(chain.from_iterable(axis.table or () for axis in axes))])
+        table = context.packed(f"{node.name}:table", np.asarray(tables).astype("<i4"))
+    begin, step = rows or (0, axes[-1].extent)
+    ints = {"base": base, "dst_start": begin, "dst_step": step}
     ints |= _numbered("d", [axis.extent for axis in axes], MAX_TAKE_RANK, 1)
     ints |= _numbered("s", [axis.stride for axis in axes], MAX_TAKE_RANK, 0) | _numbered("t", starts, MAX_TAKE_RANK, -1)
-    buffers = {
-        "src": context.read(node.inputs[0]),
-        "table": context.packed(f"{node.name}:table", np.asarray(table).astype("<i4")),
-        "dst": context.write(node.output),
-    }
-    ints |= dict(zip(("low", "high"), _words(a["value"], context.held(node.output)), strict=True))
-    context.call("take", node, buffers, ints, {"value": float(a["value"])})
+    ints |= dict(zip(("low", "high"), _words(value, context.held(node.output)), strict=True))
+    context.call("take", node, {**buffers, "table": table}, ints, {"value": float(value)})
 
 
 def lower_gather(context: CpuContext, node: Node) -> None:

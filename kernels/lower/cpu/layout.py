@@ -29,7 +29,9 @@ def _writes_blocks(graph: Graph, node: Node, options: Options, found: set[str]) 
     shape = graph.shapes[node.output]
     if node.op == "conv":
         return algorithm_of(options, graph, node).in_blocks
-    if node.op in _POOLS or node.op in ACTIVATIONS or node.op in ("lrn", "affine"):
+    if node.op == "lrn":
+        return True
+    if node.op in _POOLS or node.op in ACTIVATIONS or node.op == "affine":
         return node.inputs[0] in found
     if node.op in ("add", "mul"):
         return all(name in found and graph.shapes[name] == shape for name in node.inputs[:2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -11,12 +12,22 @@ import numpy as np
 from kernels.errors import UnsupportedNode
 from kernels.ir.activations import ACTIVATIONS
 from kernels.ir.graph import Array, Node
+from kernels.ir.taking import Axis
 from kernels.lower.activation import activation_scalars
 
 from .algorithms import in_int8, rounds_input
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
-from .general import lower_gather, lower_map, lower_reduce, lower_roi_align, lower_sort, lower_suppress, lower_take
+from .general import (
+    lower_gather,
+    lower_map,
+    lower_reduce,
+    lower_roi_align,
+    lower_sort,
+    lower_suppress,
+    lower_take,
+    move,
+)
 from .images import lower_instance_norm, lower_pad, lower_resize
 from .packing import BLOCK, MOST_WITH_OFFSETS, blocks, pack_bias, pack_dense, pack_int8
 from .rows import lower_attention, lower_row_norm
@@ -34,10 +45,10 @@ def _dense(context: CpuContext, node: Node) -> None:
     dst = context.write(node.output)
     has_bias = int(len(node.inputs) > 2 and node.inputs[2] != "")
     bias = dst
-    operation = "dense_sequential" if context.options.algorithm == "sequential" else "dense"
+    operation = "dense_sequential" if context.options.algorithm == "sequential" else "product"
     ints, floats = _activation(node)
     if (
-        operation == "dense"
+        operation == "product"
         and context.options.algorithm != "direct"
         and weight is not None
         and _bias_is_constant(context, node)
@@ -59,8 +70,14 @@ def _dense(context: CpuContext, node: Node) -> None:
     else:
         buffers = {"weight": context.read(node.inputs[1])}
         bias = context.read(node.inputs[2]) if has_bias else dst
-    buffers |= {"src": src, "bias": bias, "dst": dst}
-    ints |= {"n": n, "c": c, "m": m, "has_bias": has_bias}
+    ints["has_bias"] = has_bias
+    if operation == "product":
+        buffers = {"a": src, "b": buffers["weight"]}
+        ints |= {"rows": n, "depth": c, "columns": m, "a_stride": c, "b_stride": m, "a_turned": 0, "b_turned": 0}
+    else:
+        buffers["src"] = src
+        ints |= {"n": n, "c": c, "m": m}
+    buffers |= {"bias": bias, "dst": dst}
     context.call(operation, node, buffers, ints, floats, 2 * n * c * m)
 
 
@@ -111,10 +128,11 @@ def _pool(context: CpuContext, node: Node) -> None:
 
 def _global_average_pool(context: CpuContext, node: Node) -> None:
     n, c, h, w = context.graph.shapes[node.inputs[0]]
-    in_blocks = context.writes_blocks(node.output)
-    operation = "global_average_pool_nc16" if in_blocks else "global_average_pool"
-    buffers = _unary(context, node)
-    context.call(operation, node, buffers, {"n": n, "c": c, "hw": h * w}, None, n * c * h * w)
+    if not context.writes_blocks(node.output):
+        lower_reduce(context, replace(node, attributes={"kind": "mean", "start": 2, "stop": 4}))
+        return
+    ints = {"n": n, "c": c, "hw": h * w}
+    context.call("global_average_pool_nc16", node, _unary(context, node), ints, None, n * c * h * w)
 
 
 def _unary(context: CpuContext, node: Node) -> dict[str, str]:
@@ -136,17 +154,7 @@ def _lrn(context: CpuContext, node: Node) -> None:
     a = node.attributes
     ints = {"n": n, "c": c, "hw": prod(rest), "size": int(a["size"])}
     floats = {name: float(a[name]) for name in ("alpha", "beta", "bias")}
-    buffers = _unary(context, node)
-    operation = "lrn_nc16" if context.writes_blocks(node.output) else "lrn"
-    context.call(operation, node, buffers, ints, floats, n * c * prod(rest) * (2 * int(a["size"]) + 4))
-
-
-def _element(context: CpuContext, node: Node) -> None:
-    in_blocks = context.writes_blocks(node.output)
-    count = context.block_elements(node.output) if in_blocks else prod(context.graph.shapes[node.output])
-    ints, floats = _activation(node)
-    buffers = _unary(context, node)
-    context.call("activation", node, buffers, {"count": count, **ints}, floats, count)
+    context.call("lrn_nc16", node, _unary(context, node), ints, floats, n * c * prod(rest) * (2 * int(a["size"]) + 4))
 
 
 def _binary(context: CpuContext, node: Node) -> None:
@@ -219,8 +227,8 @@ def _concat(context: CpuContext, node: Node) -> None:
         count = context.block_elements(name) // outer if in_blocks else prod(context.graph.shapes[name][axis:])
         if not context.is_at(name, node.output, channel) and not context.is_part(name, node.output, offset):
             src = (context.read_blocks if in_blocks else context.read)(name)
-            ints = {"outer": outer, "count": count, "dst_stride": stride, "dst_offset": offset}
-            context.call("copy_block", node, {"src": src, "dst": dst}, ints)
+            axes = Axis(outer, count), Axis(count, 1)
+            move(context, node, {"src": src, "dst": dst}, axes, rows=(offset, stride))
         offset += count
         channel += context.graph.shapes[name][axis]
 
@@ -233,11 +241,9 @@ def _slice(context: CpuContext, node: Node) -> None:
         source, kind = context.read(node.inputs[0]), context.held(node.output)
         context.buffers[node.output] = context.view(source, a["start"] * inner, count, kind)
         return
-    ints = {
-        "outer": outer, "count": (a["stop"] - a["start"]) * inner,
-        "src_stride": shape[a["axis"]] * inner, "src_offset": a["start"] * inner,
-    }  # fmt: skip
-    context.call("take_block", node, {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}, ints)
+    axes = Axis(outer, shape[a["axis"]] * inner), Axis((a["stop"] - a["start"]) * inner, 1)
+    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
+    move(context, node, buffers, axes, a["start"] * inner)
 
 
 def _reshape(context: CpuContext, node: Node) -> None:
@@ -245,14 +251,9 @@ def _reshape(context: CpuContext, node: Node) -> None:
 
 
 def _transpose(context: CpuContext, node: Node) -> None:
-    perm, old = tuple(node.attributes["perm"]), context.graph.shapes[node.inputs[0]]
-    strides = [prod(old[axis + 1 :]) for axis in range(len(old))]
-    missing = 4 - len(old)
-    sizes = [1] * missing + [old[axis] for axis in perm]
-    steps = [0] * missing + [strides[axis] for axis in perm]
-    ints = {**{f"d{i}": sizes[i] for i in range(4)}, **{f"s{i}": steps[i] for i in range(4)}}
-    buffers = {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}
-    context.call("transpose", node, buffers, ints)
+    old = context.graph.shapes[node.inputs[0]]
+    axes = [Axis(old[axis], prod(old[axis + 1 :])) for axis in node.attributes["perm"]]
+    move(context, node, {"src": context.read(node.inputs[0]), "dst": context.write(node.output)}, axes)
 
 
 LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
@@ -260,7 +261,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "im2col": lower_im2col,
     "dense": _dense,
     "matmul": _matmul,
-    **dict.fromkeys(ACTIVATIONS, _element),
+    **dict.fromkeys(ACTIVATIONS, lower_map),
     "max_pool": _pool,
     "average_pool": _pool,
     "global_average_pool": _global_average_pool,

@@ -18,7 +18,7 @@ from kernels.plan.model import Copy, Port
 from .context import GpuContext
 from .convolution import lower_conv, lower_im2col
 from .convolution.squeeze import lower_squeeze
-from .elementwise import lower_activation, lower_affine, lower_binary
+from .elementwise import lower_affine, lower_binary
 from .instance_norm import lower_instance_norm
 from .int8 import lower_int8
 from .layout import row_major, single, write_single
@@ -37,7 +37,7 @@ LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {
     "im2col": lower_im2col,
     "dense": lower_dense,
     "matmul": lower_matmul,
-    **dict.fromkeys(ACTIVATIONS, lower_activation),
+    **dict.fromkeys(ACTIVATIONS, lower_map),
     "max_pool": lower_pool,
     "average_pool": lower_pool,
     "global_average_pool": lower_global_average_pool,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from kernels.catalog.family import Call, Constants, GpuFamily, S
+from kernels.catalog.family import Calls, Constants, GpuFamily, S
 from kernels.catalog.work_group import WorkItems, folded, group_size
 from kernels.errors import OptionError, checkpoint
 from kernels.ir.dims import Dims, dims_of
@@ -257,9 +257,7 @@ class GpuContext:
             work_items = (work_items[0] // 4, *work_items[1:])
         self.dispatch(kernel, layer, buffers, ints, work_items, switches=switches, traffic=traffic)
 
-    def calls(
-        self, family: GpuFamily[S], node: Node, constants: Constants = MappingProxyType({})
-    ) -> tuple[S, tuple[Call, ...]]:
+    def calls(self, family: GpuFamily[S], node: Node, constants: Constants = MappingProxyType({})) -> tuple[S, Calls]:
         """The sizes of a node, and the dispatches of the algorithm that is chosen for it."""
         sizes = family.sizes(self.graph, node)
         options = self.options.of(node.name)

@@ -1,13 +1,15 @@
-"""Element by element: activations, add and mul, affine."""
+"""Element by element: add and mul, affine."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from kernels.catalog.addition import ADDITIONS
 from kernels.catalog.packing import padded
+from kernels.ir.activations import activated, activation_of
 from kernels.ir.dims import Dims, has_channels
 from kernels.ir.graph import Array, Node
 from kernels.lower.activation import activation_scalars
@@ -16,45 +18,18 @@ from kernels.source.kernel import Buffer, Kernel, result, view
 from .bodies import body
 from .context import GpuContext
 from .convolution import constant
-from .layout import packed, plain
+from .layout import packed
+from .maps import lower_map
 from .values import View
 
-_VIEWS = (*view("src"), *view("dst"))
-_ACTIVATION = Kernel(
-    "activation",
-    body("activation"),
-    (Buffer("src"), result("dst")),
-    (*_VIEWS, "stacks", "hw", "activation"),
-    ("lo", "hi"),
-)
 _AFFINE = Kernel(
     "affine",
     body("affine"),
     (Buffer("src"), Buffer("scale"), Buffer("shift"), result("dst")),
-    (*_VIEWS, "hw", "activation"),
+    (*view("src"), *view("dst"), "hw", "activation"),
     ("lo", "hi"),
     computes_in_half=True,
 )
-_AFFINE_PLAIN = Kernel(
-    "affine_plain",
-    body("affine_plain"),
-    (Buffer("src", 1), Buffer("scale", 1), Buffer("shift", 1), result("dst", 1)),
-    ("channels", "inner", "count", "activation"),
-    ("lo", "hi"),
-)
-
-
-def lower_activation(context: GpuContext, node: Node) -> None:
-    """Each of `ACTIVATIONS`."""
-    source, dims = packed(context, node.inputs[0]), context.dims(node.output)
-    target = context.new_packed(node.output, over=node.inputs)
-    code, lo, hi = activation_scalars(node)
-    context.dispatch(
-        _ACTIVATION, node.name, {"src": source, "dst": target},
-        {**source.ints("src"), **target.ints("dst"), "stacks": dims.stacks, "hw": dims.hw, "activation": code},
-        (dims.stacks * dims.hw, 1, dims.n), floats={"lo": lo, "hi": hi},
-        flops=prod(context.graph.shapes[node.output]), traffic=context.traffic(node),
-    )  # fmt: skip
 
 
 def lower_binary(context: GpuContext, node: Node) -> None:
@@ -82,7 +57,7 @@ def lower_binary(context: GpuContext, node: Node) -> None:
 def lower_affine(context: GpuContext, node: Node) -> None:
     """x * scale[c] + shift[c], activated: stacks of channels, or a row-major array where the tensor is no image."""
     if not has_channels(context.graph.shapes[node.output]):
-        _affine_plain(context, node)
+        _affine_in_rows(context, node)
         return
     source, dims = packed(context, node.inputs[0]), context.dims(node.output)
     target = context.new_packed(node.output, over=node.inputs[:1])
@@ -95,16 +70,17 @@ def lower_affine(context: GpuContext, node: Node) -> None:
     )  # fmt: skip
 
 
-def _affine_plain(context: GpuContext, node: Node) -> None:
-    shape = context.graph.shapes[node.output]
-    scale, shift = (context.weight(node.inputs[i], constant(context, node, i)) for i in (1, 2))
-    buffers = {"src": plain(context, node.inputs[0]), "scale": scale, "shift": shift}
-    code, lo, hi = activation_scalars(node)
-    context.dispatch(
-        _AFFINE_PLAIN, node.name, {**buffers, "dst": context.new_plain(node.output)},
-        {"channels": shape[1], "inner": prod(shape[2:]), "count": prod(shape), "activation": code}, (prod(shape), 1, 1),
-        floats={"lo": lo, "hi": hi}, flops=2 * prod(shape), traffic=context.traffic(node),
-    )  # fmt: skip
+def _affine_in_rows(context: GpuContext, node: Node) -> None:
+    """The same as a map of constants that spread along the axes behind the channels."""
+    inputs, behind = [node.inputs[0]], (1,) * (len(context.graph.shapes[node.output]) - 2)
+    for name in node.inputs[1:3]:
+        spread = f"{node.output}:{name}"
+        array = context.graph.constants[name]
+        context.graph.constants[spread] = array.reshape(-1, *behind)
+        context.graph.shapes[spread], context.graph.types[spread] = (array.size, *behind), "f32"
+        inputs.append(spread)
+    expression = activated(("add", ("mul", "a", "b"), "c"), activation_of(node))
+    lower_map(context, replace(node, op="map", inputs=tuple(inputs), attributes={"expression": expression}))
 
 
 def _channel_vector(context: GpuContext, node: Node, name: str, dims: Dims) -> View:

@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from kernels.catalog.packing import padded
+from kernels.ir.activations import as_map
 from kernels.ir.dims import has_channels
 from kernels.ir.expressions import LETTERS, Program, program_of
 from kernels.ir.graph import Node
@@ -31,7 +32,7 @@ _LANES = "xyzw"
 
 def lower_map(context: GpuContext, node: Node) -> None:
     """See the module."""
-    kinds, (kind, expression) = _kinds(context, node), computed(node, context.graph.types)
+    kinds, (kind, expression) = _kinds(context, node), computed(as_map(node), context.graph.types)
     program = program_of(in_halves(expression) if context.half and kind == "f32" else expression)
     flops = len(program.instructions) * prod(context.graph.shapes[node.output])
     if kinds is None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from kernels.ir.dims import has_channels
 from kernels.ir.graph import Node
 from kernels.source.kernel import Buffer, Kernel, LocalArray, result, view
-from kernels.source.tile import SharedSum
+from kernels.source.tile import UNTILED, SharedSum, Tile
 
 from .bodies import body
 from .context import GpuContext
 from .layout import packed, plain
+from .values import View
 
 _FEW_PIXELS = 4096
 """The number of pixels beyond which one work-item each keeps a GPU busy."""
@@ -20,7 +22,6 @@ _SHARED_ROW = 64
 
 _PAIR = (Buffer("src"), result("dst"))
 _VIEWS = (*view("src"), *view("dst"))
-_PARTIAL = (LocalArray("partial", "SHARED"),)
 _POOL = Kernel(
     "pool",
     body("pool"),
@@ -28,27 +29,21 @@ _POOL = Kernel(
     (*_VIEWS, "h", "w", "oh", "ow", "kh", "kw", "sh", "sw", "pad_t", "pad_l", "pad_b", "pad_r", "mode"),
 )
 _AVERAGE = Kernel("global_average_pool", body("global_average_pool"), _PAIR, (*_VIEWS, "hw", "stacks"))
-_AVERAGE_GROUP = Kernel(
-    "global_average_group",
-    body("global_average_group"),
-    _PAIR,
-    (*_VIEWS, "hw"),
-    tile=SharedSum,
-    locals=_PARTIAL,
-)
 _SOFTMAX = Kernel("softmax_channels", body("softmax_channels"), _PAIR, (*_VIEWS, "channels", "hw"))
-_SOFTMAX_GROUP = Kernel("softmax_group", body("softmax_group"), _PAIR, _SOFTMAX.ints, tile=SharedSum, locals=_PARTIAL)
-_SOFTMAX_PLAIN = Kernel(
+_PLAIN = Kernel(
     "softmax_plain", body("softmax_plain"), (Buffer("src", 1), result("dst", 1)), ("axis", "inner", "count")
 )
-_SOFTMAX_ROWS = Kernel(
-    "softmax_rows",
-    body("softmax_rows"),
-    (Buffer("src", 1), result("dst", 1)),
-    ("axis",),
-    tile=SharedSum,
-    locals=(LocalArray("partial", "SHARED", 1),),
-)
+
+
+def _shared(kernel: Kernel, name: str) -> Kernel:
+    """Return the kernel of which a work-group shares out what a work-item does."""
+    lanes = kernel.buffers[0].lanes
+    return replace(kernel, name=name, tile=SharedSum, locals=(LocalArray("partial", "SHARED", lanes),))
+
+
+_AVERAGE_GROUP = _shared(_AVERAGE, "global_average_group")
+_SOFTMAX_GROUP = _shared(_SOFTMAX, "softmax_group")
+_ROWS = _shared(_PLAIN, "softmax_rows")
 _LRN = Kernel("lrn", body("lrn"), _PAIR, (*_VIEWS, "channels", "hw", "size"), ("alpha", "beta", "bias"))
 
 
@@ -75,50 +70,41 @@ def lower_global_average_pool(context: GpuContext, node: Node) -> None:
     """Mean over the pixels."""
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     dims = context.dims(node.inputs[0])
-    if group := context.sharing(_AVERAGE_GROUP, dims.hw):
-        context.dispatch(
-            _AVERAGE_GROUP, node.name, {"src": source, "dst": target},
-            {**source.ints("src"), **target.ints("dst"), "hw": dims.hw}, (group, dims.stacks, dims.n),
-            tile=SharedSum(1, group), group=group,
-            flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
-        )  # fmt: skip
-        return
+    group = context.sharing(_AVERAGE_GROUP, dims.hw)
+    kernel, items = (_AVERAGE_GROUP, (group, dims.stacks)) if group else (_AVERAGE, (dims.stacks, 1))
     context.dispatch(
-        _AVERAGE, node.name, {"src": source, "dst": target},
-        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "stacks": dims.stacks}, (dims.stacks, 1, dims.n),
-        flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
+        kernel, node.name, {"src": source, "dst": target},
+        {**source.ints("src"), **target.ints("dst"), "hw": dims.hw, "stacks": dims.stacks}, (*items, dims.n),
+        tile=_tile(group), group=group, flops=dims.n * dims.c * dims.hw, traffic=context.traffic(node),
     )  # fmt: skip
 
 
 def lower_softmax(context: GpuContext, node: Node) -> None:
     """Lower a softmax over the channels of stacks, or over any axis of a row-major array."""
     shape, axis = context.graph.shapes[node.inputs[0]], node.attributes["axis"]
-    flops, traffic = 4 * prod(shape), context.traffic(node)
+    buffers: dict[str, str | View]
     if axis == 1 and has_channels(shape):
         source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
         dims = context.dims(node.inputs[0])
-        ints = {**source.ints("src"), **target.ints("dst"), "channels": dims.c, "hw": dims.hw}
-        views = {"src": source, "dst": target}
-        if group := context.sharing(_SOFTMAX_GROUP, dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0:
-            context.dispatch(
-                _SOFTMAX_GROUP, node.name, views, ints, (group, dims.hw, dims.n),
-                tile=SharedSum(1, group), group=group, flops=flops, traffic=traffic,
-            )  # fmt: skip
-            return
-        items = (dims.hw, 1, dims.n)
-        context.dispatch(_SOFTMAX, node.name, views, ints, items, flops=flops, traffic=traffic)
-        return
-    arrays = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
-    count = prod(shape) // shape[axis]
-    is_shared = axis == len(shape) - 1 and shape[axis] >= _SHARED_ROW
-    if group := context.sharing(_SOFTMAX_ROWS, shape[axis]) if is_shared else 0:
-        context.dispatch(
-            _SOFTMAX_ROWS, node.name, arrays, {"axis": shape[axis]}, (count * group, 1, 1),
-            tile=SharedSum(1, group), group=group, flops=flops, traffic=traffic,
-        )  # fmt: skip
-        return
-    ints = {"axis": shape[axis], "inner": prod(shape[axis + 1 :]), "count": count}
-    context.dispatch(_SOFTMAX_PLAIN, node.name, arrays, ints, (count, 1, 1), flops=flops, traffic=traffic)
+        group = context.sharing(_SOFTMAX_GROUP, dims.stacks) if dims.hw * dims.n <= _FEW_PIXELS else 0
+        kernel, items = (_SOFTMAX_GROUP, (group, dims.hw, dims.n)) if group else (_SOFTMAX, (dims.hw, 1, dims.n))
+        buffers, ints = {"src": source, "dst": target}, {"channels": dims.c, "hw": dims.hw}
+        ints |= {**source.ints("src"), **target.ints("dst")}
+    else:
+        buffers = {"src": plain(context, node.inputs[0]), "dst": context.new_plain(node.output)}
+        count = prod(shape) // shape[axis]
+        is_shared = axis == len(shape) - 1 and shape[axis] >= _SHARED_ROW
+        group = context.sharing(_ROWS, shape[axis]) if is_shared else 0
+        kernel, items = (_ROWS, (count * group, 1, 1)) if group else (_PLAIN, (count, 1, 1))
+        ints = {"axis": shape[axis], "inner": prod(shape[axis + 1 :]), "count": count}
+    context.dispatch(
+        kernel, node.name, buffers, ints, items, tile=_tile(group), group=group, flops=4 * prod(shape),
+        traffic=context.traffic(node),
+    )  # fmt: skip
+
+
+def _tile(group: int) -> Tile:
+    return SharedSum(1, group) if group else UNTILED
 
 
 def lower_lrn(context: GpuContext, node: Node) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import Literal
 
@@ -26,7 +25,6 @@ _GATHER = Kernel(
     (Buffer("src", 1), Buffer("indices", 1, "f32"), result("dst", 1)),
     ("axis", "inner", "indices_count", "count"),
 )
-_GATHER_BY_WHOLE = replace(_GATHER, name="gather_by_whole", body=body("gather_by_whole"))
 _TAKE_CHANNELS = Kernel(
     "take_channels",
     body("take_channels"),
@@ -133,5 +131,5 @@ def lower_gather(context: GpuContext, node: Node) -> None:
         "dst": context.new_plain(node.output),
     }  # fmt: skip
     ints = {"axis": shape[axis], "inner": inner, "indices_count": indices, "count": count}
-    kernel = _GATHER if context.held(node.inputs[1]) == "f32" else _GATHER_BY_WHOLE
-    context.dispatch(kernel, node.name, buffers, ints, (count, 1, 1), traffic=context.traffic(node))
+    switches = {"WHOLE": 1} if context.is_whole(node.inputs[1]) else {}
+    context.dispatch(_GATHER, node.name, buffers, ints, (count, 1, 1), switches=switches, traffic=context.traffic(node))

@@ -9,13 +9,13 @@ from math import isclose, isinf
 
 from kernels.errors import ModelError
 from kernels.ir import compositions
-from kernels.ir.activations import ACTIVATIONS
+from kernels.ir.activations import ACTIVATIONS, expression_of
 from kernels.ir.expressions import Expression, operands_of, program_of, with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.programs import in_floats
 from kernels.lower.activation import AT_END
-from kernels.passes.fuse_maps import expression_of, number_of, size_of
+from kernels.passes.fuse_maps import number_of, size_of
 from kernels.passes.rewrite import prune, rebuilt
 
 from .canonical import canonical, clipped, exact, leaking

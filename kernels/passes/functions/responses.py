@@ -8,12 +8,12 @@ from math import prod
 
 import numpy as np
 
+from kernels.ir.activations import expression_of
 from kernels.ir.expressions import with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
 from kernels.ir.taking import NOTHING, split_table
-from kernels.passes.fuse_maps import expression_of
 from kernels.passes.rewrite import prune, rebuilt
 from kernels.passes.rows.roots import power_of, statistic_of
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kernels.ir.activations import expression_of
 from kernels.ir.expressions import with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
-from kernels.passes.fuse_maps import expression_of
 from kernels.passes.rewrite import fresh, prune, rebuilt
 from kernels.passes.rows.roots import mean_over, statistic_of
 

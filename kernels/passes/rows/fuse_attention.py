@@ -18,9 +18,9 @@ from math import prod
 
 import numpy as np
 
+from kernels.ir.activations import expression_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers, use_counts
-from kernels.passes.fuse_maps import expression_of
 from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .rows_in_order import rows_in_order

@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.errors import ModelError
-from kernels.ir.activations import activation_of
+from kernels.ir.activations import activated, activation_of, expression_of
 from kernels.ir.expressions import Expression, program_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.programs import in_floats
 from kernels.ir.shapes import Shape
-from kernels.passes.fuse_maps import LONGEST, activated, expression_of, number_of, size_of
+from kernels.passes.fuse_maps import LONGEST, number_of, size_of
 from kernels.passes.rewrite import fresh, rebuilt
 
 _SUM = ("add", "a", "b")

@@ -10,10 +10,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from math import isclose, prod
 
+from kernels.ir.activations import expression_of
 from kernels.ir.expressions import Expression, with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.programs import in_floats
-from kernels.passes.fuse_maps import LONGEST, expression_of, number_of, size_of
+from kernels.passes.fuse_maps import LONGEST, number_of, size_of
 
 Axes = tuple[int, int]
 """The first axis of a reduction, and the one behind its last."""

@@ -17,11 +17,11 @@ from math import prod
 
 import numpy as np
 
+from kernels.ir.activations import expression_of
 from kernels.ir.expressions import Expression, operands_of, with_operands
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.shapes import Shape
-from kernels.passes.fuse_maps import expression_of
 from kernels.passes.rewrite import fresh, prune, rebuilt
 
 from .roots import Axes, distance_of, inverse_root

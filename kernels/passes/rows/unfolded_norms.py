@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.ir.activations import expression_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.shapes import Shape
-from kernels.passes.fuse_maps import expression_of
 
 from .roots import Distance, inverse_root, mean_over
 

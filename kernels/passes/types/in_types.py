@@ -12,12 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from kernels.ir.activations import ACTIVATIONS
+from kernels.ir.activations import ACTIVATIONS, expression_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import WRAPS, Held, held, program_type
 from kernels.ir.taking import NOTHING, joined
 from kernels.ir.types import ElementType, is_whole, to_numpy
-from kernels.passes.fuse_maps import expression_of
 from kernels.passes.rewrite import fresh, rebuilt
 
 _MOVES = ("take", "reshape", "transpose", "slice", "gather")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kernels.errors import UnsupportedNode
+from kernels.ir.activations import expression_of
 from kernels.ir.bounds import Bounds, Reading, ends_of
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.programs import held, program_type
 from kernels.ir.types import ElementType
-from kernels.passes.fuse_maps import expression_of
 
 _ENDS = ends_of("i32")
 

@@ -8,7 +8,7 @@ from typing import Literal
 from kernels.catalog.product import PRODUCTS
 from kernels.options import Limits, Options
 from kernels.training.gpu_kernels import KERNELS
-from kernels.training.machine import FIXED, Activation, Call, GpuMachine, Rows, Source, Windows, activation_code
+from kernels.training.machine import Activation, GpuMachine, Rows, Source, Windows, activation_code
 from kernels.training.options import TrainingOptions
 
 from .kernels import COLUMNS, COUNT, ENDS, Columns, End, product_kernel, squared_error, sum_step
@@ -109,29 +109,26 @@ class FusedMachine(GpuMachine):
         most = self._limits.max_work_group or COLUMNS.shared
         return COLUMNS if most >= COLUMNS.shared else Columns(1, 1 << (most.bit_length() - 1))
 
-    def write(self, call: Call) -> None:
-        """Write a dispatch, compiled for the sizes by which it divides."""
-        name, ints = call.name, call.ints
-        if name == "count_batch":
-            most = min(_COUNTING, self._limits.max_work_group or _COUNTING)
-            tile = Columns(1, 1 << (most.bit_length() - 1))
-            self._context.dispatch(
-                COUNT, call.layer, call.buffers, ints, (tile.shared, 1, 1), tile=tile, group=tile.shared
-            )
+    @property
+    def takes_whole(self) -> bool:
+        """See `GpuMachine`: never."""
+        return False
+
+    def is_fixed(self, name: str) -> bool:
+        """See `GpuMachine`."""
+        return name in _DIVIDING
+
+    def kernel(
+        self, name: str, layer: str, buffers: Mapping[str, str], ints: Mapping[str, int], items: tuple[int, int],
+        floats: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        """See `GpuMachine`; a work-group adds up the losses."""
+        if name != "count_batch":
+            super().kernel(name, layer, buffers, ints, items, floats)
             return
-        kernel = KERNELS[name]
-        fixed = {one: ints[one] for one in sorted(FIXED & set(ints))} if name in _DIVIDING else {}
-        switches = {"BYTES": int(name == "gather_bytes"), "WHOLE": 0} if name.startswith("gather") else {}
-        others = {one: value for one, value in ints.items() if one not in fixed}
-        self._context.dispatch(
-            kernel.fixing(fixed),
-            call.layer,
-            call.buffers,
-            others,
-            (*call.items, 1),
-            floats=call.floats,
-            switches={**switches, **fixed},
-        )
+        most = min(_COUNTING, self._limits.max_work_group or _COUNTING)
+        tile = Columns(1, 1 << (most.bit_length() - 1))
+        self._context.dispatch(COUNT, layer, buffers, ints, (tile.shared, 1, 1), tile=tile, group=tile.shared)
 
 
 _DIVIDING = frozenset(name for name, kernel in KERNELS.items() if {"kh", "hw"} & set(kernel.ints)) | {"cross_entropy"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -121,3 +121,11 @@ class Calls:
 
 def noise(draw: np.random.Generator, *shape: int) -> npt.NDArray[np.float32]:
     return draw.standard_normal(shape, dtype=np.float32)
+
+
+def moved(perm: Sequence[int], extents: Sequence[int], base: int = 0, start: int = 0, more: int = 0) -> dict[str, int]:
+    """Arguments of a `take` of turned axes, whose rows lie `more` apart than they are long."""
+    ints = {f"{name}{i}": fill for name, fill in (("d", 1), ("s", 0), ("t", -1)) for i in range(8)}
+    for place, axis in enumerate(perm, 8 - len(perm)):
+        ints |= {f"d{place}": extents[axis], f"s{place}": prod(extents[axis + 1 :])}
+    return {**ints, "base": base, "low": 0, "high": 0, "dst_start": start, "dst_step": ints["d7"] + more}

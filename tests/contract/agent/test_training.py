@@ -45,6 +45,7 @@ def compiled(graph: Graph, api: str, **changes: Any) -> tuple[TrainingOptions, B
         ("sigmoids", {"pretrain_epochs": 1, "momentum": 0.5, "steps": "joined"}),
         ("stacks", {"epochs": 2, "learning_rate": 0.05, "steps": "joined"}),
         ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error", "steps": "joined"}),
+        ("codes", {"epochs": 2, "learning_rate": 0.01, "loss": "mean_squared_error"}),
         ("shared", {"epochs": 2, "steps": "joined"}),
         ("sigmoids", {"pretrain_epochs": 2, "momentum": 0.5, "steps": "per_node"}),
         ("sigmoids", {"pretrain_epochs": 2, "steps": "per_node", "updates": "host"}),

@@ -16,7 +16,7 @@ from kernels.lower.cpu.functions import WHOLE_CODES
 from kernels.plan.model import Dtype
 from kernels.plan.port_values import NUMPY
 
-from .calls import Calls
+from .calls import Calls, moved
 from .driver import Agent
 
 Whole = np.ndarray[Any, np.dtype[Any]]
@@ -190,8 +190,8 @@ def test_operands_and_results_of_any_types_are_converted(
 
 
 def test_elements_of_any_type_move(agent: Agent, draw: np.random.Generator) -> None:
-    for operation in ("take", "gather_values", "transpose", "copy_block", "take_block"):
-        calls, expected = Calls(operation), []
+    for operation in ("take", "gather_values", "turned"):
+        calls, expected = Calls("take" if operation == "turned" else operation), []
         for _ in range(CASES):
             kind = TYPES[draw.integers(0, len(TYPES))]
             outer, axis, inner, count = draw.integers(1, 7, 4).tolist()
@@ -202,7 +202,7 @@ def test_elements_of_any_type_move(agent: Agent, draw: np.random.Generator) -> N
                 low, high = np.array([value], "<i8").view("<i4").tolist()
                 ints = {f"{name}{i}": fill for name, fill in (("d", 1), ("s", 0), ("t", -1)) for i in range(8)}
                 ints |= {"base": 0, "d5": outer, "s5": axis * inner, "d6": count, "s6": inner, "t6": 0, "d7": inner}
-                ints |= {"s7": 1, "low": low, "high": high}
+                ints |= {"s7": 1, "low": low, "high": high, "dst_start": 0, "dst_step": inner}
                 calls.add({"src": x, "table": places}, ints, (outer, count, inner), {"value": value}, kind)
                 expected.append(np.where((places < 0)[None, :, None], np.array(value, x.dtype), x[:, places]))
             elif operation == "gather_values":
@@ -211,19 +211,9 @@ def test_elements_of_any_type_move(agent: Agent, draw: np.random.Generator) -> N
                 calls.add({"src": x, "indices": places}, sizes, (outer, count, inner), dtype=kind)
                 inside = [max(0, min(axis - 1, int(p) + axis if p < 0 else int(p))) for p in places]
                 expected.append(x[:, inside])
-            elif operation == "transpose":
-                ints = dict(zip(("d0", "d1", "d2", "d3"), (1, inner, axis, outer), strict=True))
-                ints |= dict(zip(("s0", "s1", "s2", "s3"), (0, 1, inner, axis * inner), strict=True))
-                calls.add({"src": x}, ints, (inner, axis, outer), dtype=kind)
-                expected.append(x.T)
-            elif operation == "copy_block":
-                ints = {"outer": outer, "count": axis * inner, "dst_stride": axis * inner, "dst_offset": 0}
-                calls.add({"src": x}, ints, x.shape, dtype=kind)
-                expected.append(x)
             else:
-                ints = {"outer": outer, "count": inner, "src_stride": axis * inner, "src_offset": (axis - 1) * inner}
-                calls.add({"src": x}, ints, (outer, inner), dtype=kind)
-                expected.append(x[:, -1])
+                calls.add({"src": x}, moved((2, 1, 0), x.shape), (inner, axis, outer), dtype=kind)
+                expected.append(x.T)
         same(calls.run(agent, "--threads", 2), expected)
 
 
@@ -267,7 +257,7 @@ def _rank(value: Any, largest: bool) -> tuple[bool, Any]:
     return (True, 0) if number != number else (False, -number if largest else number)
 
 
-@pytest.mark.parametrize("operation", ["softmax", "reduce", "gather_values", "take", "copy_block", "sort_rows"])
+@pytest.mark.parametrize("operation", ["softmax", "reduce", "gather_values", "take", "sort_rows"])
 def test_a_buffer_of_another_type_is_refused(agent: Agent, operation: str) -> None:
     """The message says which operation, which buffer and what it holds."""
     calls = Calls(operation)
@@ -276,10 +266,9 @@ def test_a_buffer_of_another_type_is_refused(agent: Agent, operation: str) -> No
         "reduce": {"src": np.zeros(4, np.uint8)},
         "gather_values": {"src": np.zeros(4, np.float32), "indices": np.zeros(4, np.float32)},
         "take": {"src": np.zeros(4, np.float32), "table": np.zeros(4, np.float32)},
-        "copy_block": {"src": np.zeros(4, np.int64)},
         "sort_rows": {"src": np.zeros(4, np.float32), "values": np.zeros(4, np.int32)},
     }
-    ints = {p.name: 1 for p in CPU_OPERATIONS[operation] if p.kind == "i32"}
+    ints = {p.name: int(p.name != "dst_start") for p in CPU_OPERATIONS[operation] if p.kind == "i32"}
     calls.add(given[operation], ints, (4,), {"scale": 1.0})
     error = agent.run(calls.bundle(), {}).error
     assert error.code == "plan_invalid"

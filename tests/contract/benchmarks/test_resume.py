@@ -28,9 +28,9 @@ def after_losing_a_row(path: Path, name: str, *words: str) -> tuple[list[dict[st
 
 
 def test_products_measures_what_is_left(agent_binary: Path, tmp_path: Path) -> None:
-    words = ("--sizes", "16", "--api", "opencl", "--products", "naive,blocked", "--agent", str(agent_binary))
+    words = ("--sizes", "16", "--api", "opencl", "--products", "tiled,blocked", "--agent", str(agent_binary))
     whole, again, said = after_losing_a_row(tmp_path / "raw.json", "products", *words)
-    assert [row.get("choice", row["api"]) for row in whole] == ["library", "naive", "blocked 16x16"]
+    assert [row.get("choice", row["api"]) for row in whole] == ["library", "tiled 8x4x1x1x4", "blocked 16x16"]
     assert again[:-1] == whole[:-1] and again[-1]["choice"] == whole[-1]["choice"]
     assert again[-1]["ms"] != whole[-1]["ms"]
     assert said == "16^3 opencl, 1 of 1: blocked 16x16\n"

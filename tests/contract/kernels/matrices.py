@@ -18,46 +18,6 @@ from kernels.options import Limits
 from kernels.source.dialects import opencl, vulkan
 from kernels.source.kernel import Kernel, LocalArray
 
-_SAME = """\
-#define MATRIX_LEFT Place
-#define MATRIX_RIGHT Place
-#define LOAD_LEFT(m, array, from, pitch) m = PLACE_OF(array, from, pitch, 0)
-#define LOAD_ROWS(m, array, from, pitch) m = PLACE_OF(array, from, pitch, 0)
-#define LOAD_COLUMNS(m, array, from, pitch) m = PLACE_OF(array, from, pitch, 1)
-#define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum, LANE)
-#define SUBGROUP (LOCAL_ID(0) / WIDTH)
-#define LANE (LOCAL_ID(0) % WIDTH)
-#define SUBGROUP_BARRIER BARRIER
-"""
-IN_VULKAN = (
-    """\
-struct Place { int from; int pitch; int turned; };
-#define PLACE_OF(array, at, pitch, turned) Place(at, pitch, turned)
-struct Sum { float at[8]; };
-Sum no_sum() { Sum sum; for (int e = 0; e < 8; ++e) sum.at[e] = 0.0f; return sum; }
-#define MATRIX_SUM Sum
-#define NO_SUM no_sum()
-#define HALF_OF(p, row, column) \\
-    unpackHalf2x16(tile[(p).from + (row) * (p).pitch + (column) / 8][(column) % 8 / 2])[(column) % 2]
-#define RIGHT_OF(p, k, n) (p.turned == 0 ? HALF_OF(p, k, n) : HALF_OF(p, n, k))
-#define STORE_MATRIX(m, array, from, pitch) \\
-    for (int e = 0; e < 8; ++e) \\
-        array[(from) + LANE / 2 * (pitch) + LANE % 2 * 2 + e / 4][e % 4] = floatBitsToUint(m.at[e])
-#define FROM_BITS(v) uintBitsToFloat(v)
-#define TO_BITS(v) floatBitsToUint(v)
-#define RAW8 uvec4
-#define RAW8_ZERO uvec4(0)
-"""
-    + _SAME.replace("#define MULTIPLY_ADD(a, b, sum) multiply_add(a, b, sum, LANE)\n", "")
-    + """\
-#define MULTIPLY_ADD(a, b, sum) sum; \\
-    for (int e = 0; e < 8; ++e) \\
-        for (int k = 0; k < 16; ++k) \\
-            sum.at[e] += HALF_OF(a, LANE / 2, k) \\
-                * RIGHT_OF(b, k, LANE % 2 * 8 + e)
-"""
-)
-
 _HELD = """\
 #define RAW8_ZERO RAW8_OF(0, 0, 0, 0)
 #define MATRIX_LEFT RAW8

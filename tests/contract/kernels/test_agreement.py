@@ -176,7 +176,6 @@ def test_the_agent_swaps_and_works_in_place(agent: Agent, backend: str, precisio
 @pytest.mark.parametrize(
     "words",
     [
-        "naive",
         "blocked 16x32",
         "registers 3x1x4",
         "split_depth 2x8",
@@ -203,9 +202,9 @@ def test_the_agent_agrees_where_weights_are_in_parts(
 
 
 @pytest.mark.slow
-def test_the_agent_agrees_with_squares_through_local_memory_and_single_additions(agent: Agent, shaders: Path) -> None:
+def test_the_agent_agrees_with_squares_through_local_memory(agent: Agent, shaders: Path) -> None:
     graph = side_by_side({"t": every_transposition(), "a": addition("add", 2, 5, 3, 9), "m": addition("mul", 3, 7)})
-    check(agent, graph, Options("vulkan", transpose="tiled 16x4", addition="naive"), Limits(), shaders)
+    check(agent, graph, Options("vulkan", transpose="tiled 16x4"), Limits(), shaders)
 
 
 def check(agent: Agent, graph: Graph, options: Options, limits: Limits, shaders: Path) -> Plan:

@@ -15,7 +15,6 @@ from kernels.options import Backend, Limits, Options
 from kernels.passes import prepare
 from kernels.passes.rows import ATTENTION_LOCAL_BYTES
 from kernels.plan.model import Dispatch
-from kernels.source.dialects import vulkan
 from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import Builder, side_by_side
 from tests.unit.kernels.back.norms import layer_norm
@@ -98,17 +97,6 @@ def test_a_depth_that_several_work_groups_share_out_is_added_up(agent: Agent, ap
     plan = check(agent, encoder(1, 37, 4, 64), Options(api, product="tiled"), desktop, shaders)
     kernels = [program.kernel for program in plan.programs]
     assert "row_norm_held" in kernels and any(name.startswith("sum_parts") for name in kernels)
-
-
-def test_attention_on_matrix_units_computes_the_same(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch, shaders: Path
-) -> None:
-    monkeypatch.setattr(vulkan, "MATRICES", matrices.IN_VULKAN)
-    monkeypatch.setattr(vulkan, "MATRIX_EXTENSIONS", "#extension GL_KHR_shader_subgroup_basic : require\n")
-    limits = Limits(matrix_units=((16, 16, 16),), subgroup_size=32, max_work_group=1024)
-    graph = encoder(2, 37, 2, 64, keys=70)
-    plan = check(agent, graph, Options("vulkan", "fp16", product="registers"), limits, shaders)
-    assert "attention_units" in {program.kernel for program in plan.programs}
 
 
 @pytest.mark.parametrize(("units", "group", "parts"), [(1, 64, 1), (1000, 128, 4)])

@@ -151,7 +151,7 @@ PLANS: dict[str, Callable[[], tuple[Graph, Options]]] = {
     "shared sums": lambda: (cases(*SHARED_SUMS), Options("opencl")),
     "halves": lambda: (cases(*SHARED_SUMS), Options("opencl", "fp16")),
     "ranks": lambda: (cases("affine_rank_3", "affine_rank_5", "softmax_rank_3", "mul_rank_3"), Options("opencl")),
-    "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4", addition="naive")),
+    "transpositions": lambda: (moved(), Options("opencl", transpose="tiled 16x4")),
     **{
         f"product {words}": lambda words=words: (every_product(33), Options("opencl", product=words))  # type: ignore[misc]
         for words in ("blocked 8x16", "tiled 8x4x1x1x4", "split_depth 2x8", "registers 3x1x4", "panels 3x2x4")

@@ -304,6 +304,12 @@ def cases(rng: np.random.Generator, first: int, count: int, path: Path) -> list[
     return found
 
 
+def types_of(case: Case) -> set[str]:
+    """Return the element types of a case's inputs, weights and outputs."""
+    stored = map(onnx.numpy_helper.to_array, case.model.graph.initializer)
+    return {array.dtype.name for array in (*case.inputs.values(), *case.outputs.values(), *stored)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0)
@@ -313,6 +319,7 @@ def main() -> int:
     options = parser.parse_args()
     rng, end, number = np.random.default_rng(options.seed), time.monotonic() + 60 * options.minutes, 0
     counts, operators = Counter[str](), Counter[str]()
+    types = {api: Counter[str]() for api in options.backends.split(",")}
     print(f"seed {options.seed}", flush=True)
     with suppress(KeyboardInterrupt):
         while time.monotonic() < end and number < options.cases:
@@ -327,8 +334,9 @@ def main() -> int:
                         counts[f"refused: {one.refusals[-1].split(': ', 1)[-1]}"[:120]] += 1
                     operators.update(node.op_type for node in one.case.model.graph.node)
                 good = [one for one in found if one.graphs]
-                for api in options.backends.split(","):
+                for api, right in types.items():
                     wrong = agent_says(good, Path(folder), api)
+                    right.update(kind for one in good if one.case.name not in wrong for kind in types_of(one.case))
                     counts[f"right on {api}"] += len(good) - len(wrong)
                     counts[f"WRONG on {api}"] += len(wrong)
                     for one in good:
@@ -336,6 +344,8 @@ def main() -> int:
                             print(f"WRONG on {api}: {wrong[one.case.name][:300]} {text_of(one.case)}", flush=True)
     print("\n".join(f"{count:6} {what}" for what, count in counts.most_common()))
     print(" ".join(f"{op} {count}" for op, count in operators.most_common()))
+    for api, right in types.items():
+        print(f"right on {api}, by types: {' '.join(f'{kind} {right[kind]}' for kind in sorted(right))}")
     return int(any(count and what.startswith("WRONG") for what, count in counts.items()))
 
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.addition.kernel_parts import BOUNDS, PLACES
 from kernels.catalog.addition.sizes import Addition
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.tile_text import numbers
 from kernels.options import Limits, Options
-from kernels.source.kernel import Buffer, Kernel, result
+from kernels.source.kernel import Buffer, Kernel, result, view
 from kernels.source.tile import Tile
 
 _VECTORS = (1, 2, 4, 8)
@@ -28,8 +27,8 @@ KERNEL = Kernel(
     "binary",
     Path(__file__).with_name("kernel.c"),
     (Buffer("a"), Buffer("b"), result("dst")),
-    (*PLACES, "by_channel", "activation"),
-    BOUNDS,
+    (*view("a"), *view("b"), *view("dst"), "stacks", "hw", "multiply", "by_channel", "activation"),
+    ("lo", "hi"),
     Vector,
     computes_in_half=True,
 )
@@ -44,21 +43,16 @@ class Vectors:
 
     def why_not(self, sizes: Addition, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del sizes, options, limits
         if tile and _parse(tile) > max(_VECTORS):
             return f"a work-item adds {max(_VECTORS)} vectors at most"
         return None
 
     def tiles(self, sizes: Addition, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
-        del options, limits
         return [str(count) for count in _VECTORS if count == 1 or count <= sizes.vectors]
 
-    def lower(
-        self, sizes: Addition, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, sizes: Addition, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants, options, limits
         count = _parse(tile or "1")
         ints = {"by_channel": int(sizes.by_channel)}
         return (Call(KERNEL, (-(-sizes.vectors // count), 1, sizes.pictures), Vector(count), ints=ints),)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW, layer_kernel
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_depthwise, padded
 from kernels.catalog.work_group import in_groups, split_group
 from kernels.errors import OptionError
@@ -65,19 +65,15 @@ class Depthwise:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         return None if conv.own_filters else "its channels do not have filters of their own"
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first: pixels of a work-item, and those in other work-groups."""
-        del options
         pixels = _by_device(conv, limits)
         grouped = [in_groups(each, limits, work_items=_work_items(conv, int(each))) for each in pixels]
         return [*pixels, *(words for part in grouped for words in part)]
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, 1, kh, kw), bias (K). Raises OptionError."""
         words, group = split_group(tile)
         pixels = _pixels(words or _by_device(conv, limits)[0])

@@ -9,7 +9,7 @@ from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW, layer_ker
 from kernels.catalog.convolution.output_tile import OutputTile
 from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile, register_tiles
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Calls, Constants
 from kernels.options import Limits, Options
 
 KERNEL = layer_kernel(
@@ -28,16 +28,13 @@ class Direct:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """It fits every convolution."""
-        del conv, options, limits, tile
         return None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         return register_tiles(conv, options, limits)
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K). Raises OptionError."""
         shape, group = register_tile(conv, options, limits, tile)
         return (register_call(KERNEL, conv, constants, shape, group, {**conv.window, **conv.dilation}),)

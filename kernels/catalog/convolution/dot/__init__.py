@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, VIEWS, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_depthwise, padded, ungroup
 from kernels.errors import OptionError
 from kernels.options import MAX_GRANULARITY, MAX_PIXELS, Limits, Options
@@ -55,7 +55,6 @@ class Dot:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is none."""
-        del limits
         outputs = _tile(options, tile).outputs
         if options.layout == "image":
             return "it writes number by number, an image is written by four"
@@ -67,14 +66,10 @@ class Dot:
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """None: it is there to be compared with, and no search need try it."""
-        del conv, options, limits
         return []
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K). Raises OptionError."""
-        del limits
         shape = _tile(options, tile)
         lanes = 4 * conv.out_stacks
         apart = -(-lanes // shape.outputs)

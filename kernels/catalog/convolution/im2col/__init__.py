@@ -11,7 +11,7 @@ from kernels.catalog.convolution.kernel_parts import DILATION, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.convolution.stack_product import KERNEL as PRODUCT
 from kernels.catalog.convolution.stack_product import stack_product
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import padded
 from kernels.ir.graph import Array
 from kernels.options import Limits, Options
@@ -34,16 +34,13 @@ class Im2col:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         return f"it has {conv.groups} groups" if conv.groups != 1 else None
 
     def tiles(self, conv: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """Tiles worth trying, the default first."""
         return group_tile_words(options, limits.within(PRODUCT.name), _sizes(conv))
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatches for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
         pixels, taps = conv.oh * conv.ow, conv.kernel[0] * conv.kernel[1]
         rows = taps * conv.in_stacks

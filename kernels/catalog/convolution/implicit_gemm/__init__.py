@@ -18,7 +18,7 @@ from kernels.catalog.convolution.group_tile import (
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, TILES, WINDOW, layer_kernel
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.convolution.stack_product import work_items
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_stages, padded
 from kernels.ir.graph import Array
 from kernels.options import Limits, Options
@@ -61,7 +61,6 @@ class ImplicitGemm:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         if conv.groups == 1 or conv.has_whole_groups:
             return None
         return f"its {conv.groups} groups are not whole stacks of four channels"
@@ -70,9 +69,7 @@ class ImplicitGemm:
         """Tiles worth trying, the default first."""
         return group_tile_words(options, limits.within(KERNEL.name), _sizes(conv, options))
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatches for one convolution; weight (K, C, kh, kw), bias (K). Raises OptionError."""
         sizes, within = _sizes(conv, options), limits.within(KERNEL.name)
         shape = group_tile(tile, options, within, sizes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from kernels.catalog.convolution.kernel_parts import layer_kernel
 from kernels.catalog.convolution.output_tile import OutputTile, choose_tile, parse_tile, tile_words
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_filters, padded
 from kernels.catalog.work_group import in_groups, split_group
 from kernels.options import Limits, Options
@@ -29,7 +29,6 @@ class Pointwise:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         if conv.kernel != (1, 1):
             return f"its window is {conv.kernel[0]}x{conv.kernel[1]}, not 1x1"
         if conv.strides != (1, 1) or any(conv.pads) or conv.groups != 1:
@@ -42,9 +41,7 @@ class Pointwise:
         words = tile_words(options, limits, width=hw, stacks=conv.out_stacks)
         return [*words, *in_groups(words[0], limits, work_items=-(-hw // parse_tile(words[0]).pixels))]
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C, 1, 1), bias (K). Raises OptionError."""
         hw = conv.oh * conv.ow
         words, group = split_group(tile)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernels.catalog.convolution.kernel_parts import BOUNDS, DILATION, ENDING, VIEWS, WINDOW
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants, Untiled
+from kernels.catalog.family import Call, Calls, Constants, Untiled
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, result
 
@@ -34,14 +34,10 @@ class Scalar(Untiled[Convolution]):
 
     def tiles(self, sizes: Convolution, options: Options, limits: Limits) -> Sequence[str]:
         """None: it is there to be compared with, and no search need try it."""
-        del sizes, options, limits
         return []
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C / groups, kh, kw), bias (K)."""
-        del options, limits, tile
         channels = {
             "channels": conv.k,
             "group_in": conv.c // conv.groups,

@@ -10,7 +10,7 @@ from kernels.catalog.convolution.kernel_parts import WINDOW, layer_kernel
 from kernels.catalog.convolution.output_tile import OutputTile
 from kernels.catalog.convolution.register_tiles import GROUPS, register_call, register_tile
 from kernels.catalog.convolution.sizes import Convolution
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Calls, Constants
 from kernels.options import Limits, Options
 from kernels.source.tile import derived
 
@@ -41,16 +41,13 @@ class Window(Direct):
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does."""
-        del options, limits, tile
         if conv.kernel[1] != 3:
             return f"its window is {conv.kernel[1]} wide, not 3"
         if conv.strides[1] != 1 or conv.dilations[1] != 1:
             return "it has a stride or dilation along the row"
         return None
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (K, C / groups, kh, 3), bias (K). Raises OptionError."""
         shape, group = register_tile(conv, options, limits, tile)
         whole = WindowTile(shape.pixels, shape.vectors, shape.lanes)

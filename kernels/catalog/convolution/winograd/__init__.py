@@ -25,7 +25,7 @@ from kernels.catalog.convolution.pointwise import KERNEL as POINTWISE
 from kernels.catalog.convolution.sizes import Convolution
 from kernels.catalog.convolution.stack_product import KERNEL as PRODUCT
 from kernels.catalog.convolution.stack_product import stack_product, work_items
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_filters, padded
 from kernels.ir.graph import Array
 from kernels.options import Limits, Options, Precision
@@ -110,7 +110,6 @@ class Winograd:
 
     def why_not(self, conv: Convolution, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit, or would lose too many bits in a precision; None: it fits."""
-        del limits, tile
         window = conv.kernel[0]
         if conv.kernel != (window, window) or window not in (self._sizes or _SINGLE):
             return f"its window is {conv.kernel[0]}x{conv.kernel[1]}"
@@ -134,9 +133,7 @@ class Winograd:
             return tile_words(options, limits, width=grid.tiles(grid.part.rows), stacks=conv.out_stacks)
         return group_tile_words(options, limits.within(PRODUCT.name), grid.product)
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatches; constants: weight (K, C, r, r), bias (K). Raises OptionError."""
         grid = self._grid(conv, options, limits)
         filters = _filters(constants["weight"], grid)

@@ -13,7 +13,7 @@ from kernels.catalog.desktop.units import cost
 from kernels.catalog.desktop.units.choice import conflict, unit_tile, unit_tiles, why_no_units
 from kernels.catalog.desktop.units.fragments import fragments
 from kernels.catalog.desktop.units.tile import EXAMPLE, LOCAL, MEANING, UnitTile
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import padded
 from kernels.ir.graph import Array
 from kernels.options import Backend, Limits, Options
@@ -61,9 +61,7 @@ class MatrixUnits:
             for tile in sorted(fitting, key=lambda t: (t.direct != directly, _cost(t, conv, options.backend, limits)))
         ]
 
-    def lower(
-        self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, conv: Convolution, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; weight (K, C, kh, kw), bias (K). Raises OptionError."""
         shape = unit_tile(tile or self.tiles(conv, options, limits)[0], limits, turned=True)
         rows, channels = conv.n * conv.oh * conv.ow, 8 * shape.tile_columns8

@@ -12,7 +12,7 @@ from kernels.catalog.desktop.units import cost
 from kernels.catalog.desktop.units.choice import conflict, unit_tile, unit_tiles, why_no_units
 from kernels.catalog.desktop.units.fragments import fragments, straightened
 from kernels.catalog.desktop.units.tile import EXAMPLE, LOCAL, MEANING, Kind, UnitTile
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import padded
 from kernels.catalog.product.depth_parts import depth_parts
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
@@ -99,9 +99,7 @@ class MatrixUnits:
         shape = unit_tile(words, limits, turned=product.right_is_constant)
         return shape.straight and _parts(shape, product, limits) == 1
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
         words = tile or self.tiles(product, options, limits)[0]
         shape = unit_tile(words, limits, turned=product.right_is_constant)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernels.catalog.desktop.product import turned
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.depth_parts import depth_parts
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
@@ -196,9 +196,7 @@ class Warpgroups:
         fitting = [tile for tile in TILES if self.why_not(product, options, limits, tile) is None]
         return sorted(fitting, key=lambda tile: _cost(_tile(tile, turned=True), product, limits))
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
         words = tile or self.tiles(product, options, limits)[0]
         shape = _tile(words, turned=product.right_is_constant)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
@@ -60,7 +60,6 @@ class Blocked:
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del product, options
         block = _block(tile) if tile else min((_block_of(*edges) for edges in _EDGES), key=lambda one: one.group)
         local_bytes = KERNEL.local_bytes(block.constants)
         return group_conflict(limits.within(KERNEL.name), group=block.group, local_bytes=local_bytes)
@@ -70,11 +69,8 @@ class Blocked:
         words = [f"{rows}x{columns}" for rows, columns in _EDGES]
         return [tile for tile in words if self.why_not(product, options, limits, tile) is None]
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
         block = _block(tile or self.tiles(product, options, limits)[0])
         across, down = -(-4 * product.columns4 // block.bx), -(-product.rows // block.by)
         return (Call(KERNEL, (across * block.group, down, product.batch), block, group=block.group),)

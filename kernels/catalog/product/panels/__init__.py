@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.packing import pack_panels
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.registers import RegisterTile, default_tile, parse_tile, register_tiles, tail
@@ -65,9 +65,7 @@ class Panels:
         fitting = [tile.words for tile in others if self.why_not(product, options, limits, tile.words) is None]
         return list(dict.fromkeys([default, *fitting]))
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; constants: weight (depth, columns). `tile` empty: the default. Raises OptionError."""
         shape = parse_tile(tile) if tile else _default(product, options, limits)
         whole = PanelTile(shape.rows, shape.columns, shape.lanes, shape.columns4)

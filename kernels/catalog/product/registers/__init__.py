@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
@@ -80,7 +80,6 @@ class Registers:
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del limits
         if not tile:
             return None
         return parse_tile(tile).why_not(product, options)
@@ -91,11 +90,8 @@ class Registers:
         found = register_tiles(product, options, limits)
         return list(dict.fromkeys([default.words, *(tile.words for tile in found)]))
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
         shape = parse_tile(tile) if tile else default_tile(product, options, limits)
         work_items = -(-product.columns4 // shape.columns4), -(-product.rows // shape.rows), product.batch
         return (Call(KERNEL, work_items, shape, tail(product)),)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.tile_text import numbers
@@ -77,7 +77,6 @@ class SplitDepth:
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del options
         if not tile:
             return None if parts(product, limits) else f"its depth of {product.depth} is too little to share out"
         shape = _parse(tile, product)
@@ -101,11 +100,8 @@ class SplitDepth:
         fitting = [tile for tile in others if self.why_not(product, options, limits, tile) is None]
         return list(dict.fromkeys([default, *fitting]))
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants, options
         shape = _parse(tile, product) if tile else _default(product, limits, parts(product, limits))
         across, down = -(-product.columns4 // shape.cx), -(-product.rows // shape.rows)
         return (Call(KERNEL, (across * shape.shared, down, product.batch), shape, group=shape.shared),)

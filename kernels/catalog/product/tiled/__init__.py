@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.product.kernel_parts import BATCHED, BOUNDS, operands
 from kernels.catalog.product.sizes import Product
 from kernels.catalog.work_group import group_conflict
@@ -38,7 +38,6 @@ class Tiled:
 
     def why_not(self, product: Product, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del options, product
         shape = parse(tile) if tile else min(TILES, key=lambda one: (one.local_bytes, one.group))
         return group_conflict(limits.within(KERNEL.name), group=shape.group, local_bytes=shape.local_bytes)
 
@@ -55,11 +54,8 @@ class Tiled:
 
         return [tile.words for tile in sorted(usable, key=order)]
 
-    def lower(
-        self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    def lower(self, product: Product, constants: Constants, options: Options, limits: Limits, tile: str = "") -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
         shape = parse(tile or self.tiles(product, options, limits)[0])
         across, down = -(-4 * product.columns4 // shape.columns), -(-product.rows // shape.rows)
         rest = product.rows % shape.rows, 4 * product.columns4 % shape.columns, product.depth % shape.tile_depth

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants, Untiled
+from kernels.catalog.family import Call, Calls, Constants, Untiled
 from kernels.catalog.transposition.sizes import Transposition
 from kernels.options import Limits, Options
 from kernels.source.kernel import Buffer, Kernel, result
@@ -26,9 +26,8 @@ class Naive(Untiled[Transposition]):
 
     def lower(
         self, sizes: Transposition, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    ) -> Calls:
         """The dispatch."""
-        del constants, options, limits, tile
         count = prod(sizes.sizes)
         ints = {"count": count, **{f"d{i}": sizes.sizes[i] for i in (1, 2, 3)}}
         ints |= {f"s{i}": sizes.strides[i] for i in range(4)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from kernels.catalog.family import Call, Constants
+from kernels.catalog.family import Call, Calls, Constants
 from kernels.catalog.tile_text import numbers
 from kernels.catalog.transposition.sizes import Transposition
 from kernels.catalog.work_group import group_conflict
@@ -61,7 +61,6 @@ class Tiled:
 
     def why_not(self, sizes: Transposition, options: Options, limits: Limits, tile: str = "") -> str | None:
         """Return why it does not fit; None: it does. Raises OptionError for a tile that is not known."""
-        del options
         if sizes.source_axis == 3:
             return "the last axis stays where it is"
         square = _parse(tile) if tile else Square(*min(_TILES))
@@ -77,9 +76,8 @@ class Tiled:
 
     def lower(
         self, sizes: Transposition, constants: Constants, options: Options, limits: Limits, tile: str = ""
-    ) -> tuple[Call, ...]:
+    ) -> Calls:
         """The dispatch; `tile` empty: the default. Raises OptionError."""
-        del constants
         square = _parse(tile or self.tiles(sizes, options, limits)[0])
         along = sizes.source_axis
         outer, inner = (axis for axis in range(3) if axis != along)

@@ -1,14 +1,20 @@
-// Elements along an axis of a plain array (outer, axis, inner), by whole numbers; negative ones count from the end. NaN where
-// the number is none.
+// Elements along an axis of a plain array (outer, axis, inner), by whole numbers; negative ones count from the end, and those
+// beyond an end are of its element. Where they are floats (no WHOLE): NaN where one is no whole number that these hold.
 {
     const int i = GLOBAL_ID(0);
     if (i >= count) return;
     const int column = i % inner;
     const int row = i / inner;
-    const float given = LOAD_indices(row % indices_count);
+    const int at = row % indices_count;
+#ifdef WHOLE
+    const int asked = LOAD_indices(at) < -axis ? -axis : LOAD_indices(at) >= axis ? axis - 1 : INT32(LOAD_indices(at));
+#define FOUND(v) (v)
+#else
+    const float given = LOAD_indices(at);
     const float known = given >= -16777216.0f && given <= 16777216.0f ? 1.0f : 0.0f;
     const int asked = TO_INT(known > 0.0f ? given : 0.0f);
+#define FOUND(v) (known > 0.0f ? (v) : LOWEST - LOWEST)
+#endif
     const int place = IMIN(IMAX(asked < 0 ? asked + axis : asked, 0), axis - 1);
-    const float found = LOAD_src((row / indices_count * axis + place) * inner + column);
-    STORE_dst(i, known > 0.0f ? found : LOWEST - LOWEST);
+    STORE_dst(i, FOUND(LOAD_src((row / indices_count * axis + place) * inner + column)));
 }

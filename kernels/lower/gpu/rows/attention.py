@@ -15,8 +15,6 @@ from kernels.source.tile import Tile, derived
 
 from .attention_registers import PLACES, REGISTER_KERNEL, register_tile
 
-_UNIT, _WIDTH = 16, 32
-"""Rows, columns and depth of a matrix, and work-items of a subgroup that multiplies it."""
 _UNITS = 64
 """Compute units where the device does not tell."""
 _ACROSS, _KEYS = 8, 64
@@ -87,80 +85,6 @@ class AttentionTile(Tile):
         return 16 * (self.local_q + self.local_kv + self.local_weight) + 4 * self.local_meeting
 
 
-@dataclass(frozen=True)
-class UnitAttentionTile(Tile):
-    """Four subgroups of `width` work-items, which have 32 rows and 64 keys a turn; vectors of eight halves of a row of
-    q and k, and of v. Local memory has them one after the other: q, k, v, scores."""
-
-    depth8: int
-    columns8: int
-    width: int
-
-    @derived
-    def group(self) -> int:
-        return 4 * self.width
-
-    @derived
-    def turned(self) -> int:
-        return 0
-
-    @derived
-    def unit_rows(self) -> int:
-        return _UNIT
-
-    @derived
-    def unit_columns(self) -> int:
-        return _UNIT
-
-    @derived
-    def unit_depth(self) -> int:
-        return _UNIT
-
-    @derived
-    def pitch_qk(self) -> int:
-        """A vector more a row, against conflicts of banks."""
-        return self.depth8 + 1
-
-    @derived
-    def pitch_v(self) -> int:
-        return self.columns8 + 1
-
-    @derived
-    def pitch_out(self) -> int:
-        return 2 * self.columns8 + 1
-
-    @derived
-    def start_k(self) -> int:
-        return 32 * self.pitch_qk
-
-    @derived
-    def start_v(self) -> int:
-        """Keys leave room for sums of the result, which come later."""
-        return self.start_k + max(_KEYS * self.pitch_qk, 32 * self.pitch_out)
-
-    @derived
-    def start_score(self) -> int:
-        return self.start_v + _KEYS * self.pitch_v
-
-    @derived
-    def local(self) -> int:
-        return self.start_score + 32 * (_KEYS // 4 + 1)
-
-    @derived
-    def steps(self) -> int:
-        return self.depth8 // 2
-
-    @derived
-    def across(self) -> int:
-        """Matrices of the result's columns that a subgroup computes."""
-        return self.columns8 // 8
-
-    @derived
-    def out(self) -> int:
-        """Vectors of the result that a work-item has."""
-        return self.columns8 // 2
-
-
 KERNEL = Kernel(
     "attention",
     body("attention"),
@@ -174,17 +98,6 @@ KERNEL = Kernel(
         LocalArray("weight", "LOCAL_WEIGHT"),
         LocalArray("meeting", "LOCAL_MEETING", 1),
     ),
-)
-
-UNIT_KERNEL = Kernel(
-    "attention_units",
-    body("attention_units"),
-    KERNEL.buffers,
-    KERNEL.ints,
-    KERNEL.floats,
-    tile=UnitAttentionTile,
-    locals=(LocalArray("tile", "LOCAL", storage="raw8"),),
-    matrix_units=True,
 )
 
 
@@ -231,16 +144,9 @@ def _kernel(context: GpuContext, node: Node) -> tuple[Kernel, Tile, int, int]:
     """The kernel, its tile, its work-items, and the rows of q that a work-group has."""
     depth, columns = node.attributes["sizes"][-2:]
     limits = context.limits
-    only_rows = len(node.inputs) == 3
     in_registers = register_tile(node, context.options, limits)
-    if in_registers is not None and only_rows:
+    if in_registers is not None and len(node.inputs) == 3:
         return REGISTER_KERNEL, in_registers, in_registers.group, 16 * in_registers.high * in_registers.down
-    tile = UnitAttentionTile(depth // 8, columns // 8, limits.subgroup_size)
-    in_eights = not any(number % 8 for word in "qkv" for number in node.attributes[word])
-    fits = context.options.half and tile.width == _WIDTH and (_UNIT,) * 3 in limits.matrix_units
-    whole = only_rows and depth % _UNIT == 0 and columns % (4 * _UNIT) == 0 and in_eights
-    if fits and whole and group_conflict(limits, group=tile.group, local_bytes=16 * tile.local) is None:
-        return UNIT_KERNEL, tile, tile.group, 32
     batch, heads, rows = node.attributes["sizes"][:3]
     large, small = (
         AttentionTile(gy, each, depth // 4, columns // 4, _STEPS if large and depth % (4 * _STEPS) == 0 else 1)

@@ -51,7 +51,6 @@ _VECTORS = """\
 #define LOADV_weight(i) {load}((i), {pointer}weight)
 #define LOADV_bias(i) {load}((i), {pointer}bias)
 #define LOADV_FROM_b(i) {load}(0, {pointer}({b}))
-#define LOADV_FROM_bias(i) {load}(0, {pointer}({bias}))
 #define PART(v, part) PART_##part(v)
 #define PART_0(v) (v).s0123
 #define PART_1(v) (v).s4567
@@ -140,11 +139,11 @@ def _vectors(constants: Mapping[str, int], precision: Precision, narrow: bool) -
         return ""
     lanes = constants["LANES"]
     load, pointer = f"vload{lanes}", f"(__global const {'half' if narrow else 'float'}*)"
-    b, bias = "b + (i)", "bias + (i)"
+    b = "b + (i)"
     if precision in HALF and not narrow:
-        load, pointer, b, bias = f"vload_half{lanes}", "", "b + 4 * (i)", "bias + 4 * (i)"
+        load, pointer, b = f"vload_half{lanes}", "", "b + 4 * (i)"
     scalar = "half" if narrow else "float"
-    return _VECTORS.format(lanes=lanes, load=load, pointer=pointer, b=b, bias=bias, scalar=scalar)
+    return _VECTORS.format(lanes=lanes, load=load, pointer=pointer, b=b, scalar=scalar)
 
 
 _ARITHMETIC: Mapping[Precision, tuple[str, ...]] = {

@@ -25,7 +25,6 @@
 #define LOADV_weight(i) LOAD_weight(i)
 #define LOADV_bias(i) LOAD_bias(i)
 #define LOADV_FROM_b(i) LOAD_b(i)
-#define LOADV_FROM_bias(i) LOAD_bias(i)
 #define PART(v, part) (v)
 #define IS_NAN(a) greaterThan(floatBitsToUint(a) & 0x7fffffffu, uvec4(0x7f800000u))
 #define IS_NAN1(a) ((floatBitsToUint(a) & 0x7fffffffu) > 0x7f800000u)

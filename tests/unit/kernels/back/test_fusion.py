@@ -50,7 +50,7 @@ def _kernels(fuse: str) -> Counter[str]:
 @pytest.mark.parametrize(
     ("name", "more"),
     [
-        ("activation", {"activation": 2}),
+        ("activation", {"map": 2}),
         ("bias", {"binary": 1}),  # the addition applies the clip
         ("concat", {"copy": 2}),
         ("normalisation", {"affine": 1, "binary": 2}),  # the residual addition cannot pass the scale
@@ -109,7 +109,7 @@ def test_nothing_is_fused_with_none() -> None:
     graph = block()
     assert Counter(n.op for n in optimise(graph, fuse=frozenset()).nodes) == Counter(n.op for n in graph.nodes)
     ends = {"pack": 1, "unpack": 1}
-    assert _kernels("none") == {"conv": 3, "affine": 1, "binary": 3, "activation": 2, "copy": 2, "pad": 1, **ends}
+    assert _kernels("none") == {"conv": 3, "affine": 1, "binary": 3, "map": 2, "copy": 2, "pad": 1, **ends}
 
 
 def test_names_are_checked_and_recorded() -> None:

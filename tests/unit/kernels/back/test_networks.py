@@ -27,11 +27,10 @@ def test_network(network: str, precision: str) -> None:
     graph = load_workload(network=network, onnx=None, seed=3)
     inputs = random_inputs(graph, 5)
     bundle = compile_graph(graph, Options("opencl", precision), Limits(cpu_device=True))  # type: ignore[arg-type]
-    run = run_opencl(bundle, inputs, profile=True)
+    run = run_opencl(bundle, inputs)
     wanted = evaluate(graph, inputs, dtype=np.float32)
     for name, got in run.outputs.items():
         assert relative_error(got, wanted[name]) <= 5 * TOLERANCE[precision]
-    assert [step.layer for step in run.steps] == [step.layer for step in bundle.plan.steps]
 
 
 @pytest.mark.parametrize("backend", ["opencl", "vulkan", "cpu"])
@@ -93,7 +92,5 @@ def test_inputs_that_do_not_fit() -> None:
         run_opencl(bundle, {"x": np.zeros(4, np.float32)})
     with pytest.raises(InputError, match=r"'y'.* are not known"):
         run_opencl(bundle, {**inputs_of(graph), "y": np.zeros(1, np.float32)})
-    with pytest.raises(PlanError, match="there is no OpenCL device 99"):
-        run_opencl(bundle, inputs_of(graph), device_index=99)
     with pytest.raises(PlanError, match="only OpenCL plans run here"):
         run_opencl(compile_graph(graph, Options("cpu"), Limits()), inputs_of(graph))

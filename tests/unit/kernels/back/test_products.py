@@ -26,7 +26,7 @@ SIZES = {
     "odd": ((3,), 37, 70, 41), "whole": ((), 64, 64, 64), "wide": ((2,), 5, 3, 130), "tall": ((), 67, 8, 4),
 }  # fmt: skip
 WORDS = (
-    "auto", "naive", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
+    "auto", "blocked", "blocked 8x8", "blocked 16x32", "blocked 8x4", "registers", "registers 4x2x4",
     "registers 8x1x8", "registers 3x1x16", "split_depth", "split_depth 2x8",
     "split_depth 4x16x3", "split_depth 1x1x16", "tiled", "tiled 8x4x1x1x4",
     "tiled 8x8x1x2x2", "tiled 8x8x2x1x4", "tiled 16x4x3x3x2",
@@ -83,7 +83,7 @@ def test_product_equals_the_reference(words: str, precision: str) -> None:
     assert words == "auto" or words in chosen.values()
 
 
-@pytest.mark.parametrize("words", ["naive", "blocked 8x8", "registers 2x1x8", "tiled 8x4x1x1x4", "split_depth"])
+@pytest.mark.parametrize("words", ["blocked 8x8", "registers 2x1x8", "tiled 8x4x1x1x4", "split_depth"])
 def test_not_a_number_and_infinity_reach_their_row_and_column_only(words: str) -> None:
     """At the end of the depth too, where vectors are padded."""
     build = Builder()
@@ -199,8 +199,8 @@ def test_what_fits_one_product_is_taken_there_and_auto_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("words", "backend", "limits", "said"),
     [
-        ("fast", "opencl", Limits(), "'fast' is not known.* auto, naive, blocked, tiled, registers"),
-        ("blocked 32x32", "opencl", Limits(), "a work-group of 1024, the device has 256.*auto, naive, blocked"),
+        ("fast", "opencl", Limits(), "'fast' is not known.* auto, blocked, tiled, registers"),
+        ("blocked 32x32", "opencl", Limits(), "a work-group of 1024, the device has 256.*auto, blocked"),
         ("blocked 32x32", "opencl", Limits(max_work_group=1024, local_bytes=8000), "8192 bytes of local memory"),
         ("tiled 16x16x2x2x4", "vulkan", Limits(local_bytes=16 << 10), "33280 bytes of local memory.* has 16384"),
         ("registers 8x1x16", "vulkan", Limits(), "vectors have four lanes"),
@@ -210,9 +210,8 @@ def test_what_fits_one_product_is_taken_there_and_auto_elsewhere() -> None:
         ("registers 8x1", "opencl", Limits(), "'8x1' is not known; write rows x vectors x lanes"),
         ("tiled 10x16x2x2x4", "opencl", Limits(), "gx is a multiple of 8"),
         ("blocked 0x8", "opencl", Limits(), "write rows x columns, e.g. 16x32"),
-        ("naive 4", "opencl", Limits(), "it has no tiles"),
         ("split_depth 4x12", "opencl", Limits(), "12 parts are no power of two"),
-        ("naive", "cpu", Limits(), "not of cpu"),
+        ("blocked", "cpu", Limits(), "not of cpu"),
     ],
 )
 def test_what_does_not_fit_is_refused(words: str, backend: str, limits: Limits, said: str) -> None:
@@ -228,4 +227,4 @@ def test_panels_need_weights() -> None:
 def test_a_network_without_products_takes_auto_only() -> None:
     PRODUCTS.check(Options("opencl"), Limits(), [])
     with pytest.raises(OptionError, match=r"\(it has no dense or matmul\); it can use: auto$"):
-        PRODUCTS.check(Options("opencl", product="naive"), Limits(), [])
+        PRODUCTS.check(Options("opencl", product="blocked"), Limits(), [])

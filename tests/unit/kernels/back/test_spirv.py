@@ -109,7 +109,7 @@ def test_options_follow_the_device_and_the_precision() -> None:
 
 
 def test_a_cached_shader_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = vulkan.render(KERNELS["activation"], {})
+    text = vulkan.render(KERNELS["affine"], {})
     first = compile_spirv(text, cache=tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert compile_spirv(text, cache=tmp_path) == first
@@ -118,7 +118,7 @@ def test_a_cached_shader_needs_no_compiler(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
-    text = vulkan.render(KERNELS["activation"], {})
+    text = vulkan.render(KERNELS["affine"], {})
     first = compile_spirv(text, cache=tmp_path)
     (entry,) = tmp_path.iterdir()
     entry.write_bytes(b"half an ent")
@@ -133,7 +133,7 @@ def test_a_refused_shader_shows_the_compilers_words(tmp_path: Path) -> None:
 
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    text = vulkan.render(KERNELS["activation"], {})
+    text = vulkan.render(KERNELS["affine"], {})
     assert compile_spirv(text, cache=tmp_path / "file" / "folder")
 
 

@@ -19,19 +19,18 @@ from kernels.ir.graph import Graph
 from kernels.lower.cpu.agent_operations import CPU_OPERATIONS
 from kernels.options import Backend, Limits, Options
 from kernels.plan.model import Dispatch, Plan, Stage, Transfer
-from kernels.plan.opencl_interpreter import train_opencl
 from kernels.plan.sides import TRANSFER, segments
 from kernels.plan.validate import validate
 from kernels.reference import evaluate
-from kernels.training import TrainingOptions, compile_training, trained
+from kernels.training import TrainingOptions, compile_training
 from kernels.training.gpu_kernels import KERNELS
 from kernels.training.options import Loss
-from kernels.training.reference import gradients_of, train_reference
+from kernels.training.reference import gradients_of
 from kernels.training.shuffle import half_bits, order_of
 from kernels.training.stages import TrainingStage, stages_of
-from kernels.training.variables import Variable, variables_of
+from kernels.training.variables import Variable
 
-from .trainings import NETWORKS, SAMPLES, data_of, pictures, sigmoids
+from .trainings import NETWORKS, SAMPLES, pictures, sigmoids
 
 LIMITS = Limits(cpu_device=True)
 
@@ -160,31 +159,6 @@ def _in_torch(torch: Any, node: Any, inputs: list[Any]) -> Any:
         out = inputs[0].flatten(1) if node.op == "reshape" else getattr(torch, name)(inputs[0])
     activation = a.get("activation")
     return getattr(torch, activation[0])(out) if activation else out
-
-
-@pytest.mark.parametrize(
-    ("network", "changes"),
-    [
-        ("sigmoids", {"pretrain_epochs": 1}),
-        ("codes", {"loss": "mean_squared_error", "learning_rate": 0.01}),
-    ],
-)
-def test_a_training_equals_the_reference(network: str, changes: dict[str, Any]) -> None:
-    """Step by step, so that one wrong step would be seen in all that follow; on PoCL, without the agent."""
-    graph = NETWORKS[network](2)
-    training, data = TrainingOptions(SAMPLES, 2, seed=-5, **changes), data_of(graph, 1)
-    bundle = compile_training(graph, training, Options("opencl"), LIMITS)
-    run = train_opencl(bundle, {port.name: data[port.name] for port in bundle.plan.inputs})
-    epochs, weights = train_reference(graph, training, data["data"], data["labels"])
-    assert [(each.stage, each.error) for each in run.epochs] == [
-        (each.stage, pytest.approx(each.error)) for each in epochs
-    ]
-    np.testing.assert_allclose([each.loss for each in run.epochs], [each.loss for each in epochs], rtol=1e-6)
-    got = trained(graph, run.variables)
-    for name in variables_of(graph):
-        moved = np.abs(weights[name] - graph.constants[name]).max()
-        assert moved > 1e-3, f"{name} was not trained"
-        np.testing.assert_allclose(got.constants[name], weights[name], atol=2e-5 * moved, rtol=2e-6, err_msg=name)
 
 
 def test_a_product_ends_in_what_follows_it() -> None:

@@ -72,7 +72,7 @@ SHAPES: dict[str, Layer] = {
     "addition_by_channel": Layer(ADDITIONS, Addition(1, 50, by_channel=True)),
 }
 OPENCL = Options("opencl")
-CONVOLUTIONS = Options("opencl", product="naive")
+CONVOLUTIONS = Options("opencl", product="blocked")
 """Products are not tuned where their algorithm is asked for."""
 
 

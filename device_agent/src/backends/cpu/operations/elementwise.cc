@@ -1,4 +1,4 @@
-// activation, binary and affine.
+// binary and affine.
 #include <algorithm>
 
 #include "../nc16/nc16.h"
@@ -8,25 +8,6 @@ namespace pocketfarm::cpu {
 namespace {
 
 constexpr int64_t kElementWork = 6;
-
-Status check_activation(const Call& call) {
-  const int64_t count = call.ints[0];
-  return Check(call)
-      .sizes({count})
-      .range("activation", call.ints[1], 0, kLastActivation)
-      .holds("src", 0, {count})
-      .holds("dst", 1, {count})
-      .status();
-}
-
-void run_activation(const Call& call, ThreadPool& pool) {
-  const float* src = call.buffers[0].as<float>();
-  float* dst = call.buffers[1].as<float>();
-  pool.shared(call.ints[0], kElementWork, [&](int64_t begin, int64_t end) {
-    if (src != dst) std::copy(src + begin, src + end, dst + begin);
-    activate(dst + begin, end - begin, call.ints[1], call.floats[0], call.floats[1]);
-  });
-}
 
 enum Mode : int32_t { kSame = 0, kAlongAxis = 1, kOne = 2 };
 
@@ -114,7 +95,6 @@ void run_affine(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kActivation{"activation", 2, 2, 2, check_activation, run_activation};
 const Operation kBinary{"binary", 3, 6, 2, check_binary, run_binary};
 const Operation kAffine{"affine", 4, 5, 2, check_affine, run_affine};
 

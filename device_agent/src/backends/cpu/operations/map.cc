@@ -168,6 +168,8 @@ void run_expression(const Call& call, ThreadPool& pool, const int (&arities)[kCo
   int64_t total = 1;
   for (int axis = 0; axis < kAxes; ++axis) total *= layout.extents[axis];
   const int64_t tasks = (total + kGrain - 1) / kGrain;
+  const View& dst = call.buffers[kOperands];
+  const bool is_converted = dst.type != type_of(T{});
   pool.each(tasks, [&](int64_t task, int thread) {
     const int64_t end = std::min(total, (task + 1) * kGrain);
     constexpr size_t kFloats = (kFirstResult + kInstructions) * kBlock * sizeof(T) / sizeof(float);
@@ -180,9 +182,10 @@ void run_expression(const Call& call, ThreadPool& pool, const int (&arities)[kCo
         const Instruction step(layout.program[i]);
         const T* from[3] = {};
         for (int k = 0; k < arities[step.function]; ++k) from[k] = registers[step.registers[k]];
-        apply(step.function, registers.own(kFirstResult + i), from[0], from[1], from[2], count);
+        T* to = is_converted || i + 1 < layout.instructions ? registers.own(kFirstResult + i) : dst.as<T>() + begin;
+        apply(step.function, to, from[0], from[1], from[2], count);
       }
-      store(call.buffers[kOperands], begin, count, registers.own(kFirstResult + layout.instructions - 1));
+      if (is_converted) store(dst, begin, count, registers.own(kFirstResult + layout.instructions - 1));
     }
   }, kElementWork * total * (1 + layout.instructions));
 }

@@ -1,4 +1,4 @@
-// pool2d and global_average_pool.
+// pool2d.
 #include <algorithm>
 #include <limits>
 
@@ -90,25 +90,8 @@ void run_pool(const Call& call, ThreadPool& pool) {
   }, kElementWork * v.n * v.c * (v.h * v.w + v.oh * v.ow * v.kw));
 }
 
-Status check_global(const Call& call) {
-  const int64_t n = call.ints[0], c = call.ints[1], hw = call.ints[2];
-  return Check(call).sizes({n, c, hw}).holds("src", 0, {n, c, hw}).holds("dst", 1, {n, c}).status();
-}
-
-void run_global(const Call& call, ThreadPool& pool) {
-  const int64_t planes = int64_t{call.ints[0]} * call.ints[1], hw = call.ints[2];
-  pool.shared(planes, kElementWork * hw, [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) {
-      double sum = 0;
-      for (int64_t i = 0; i < hw; ++i) sum += call.buffers[0].as<float>()[plane * hw + i];
-      call.buffers[1].as<float>()[plane] = static_cast<float>(sum / static_cast<double>(hw));
-    }
-  });
-}
-
 }  // namespace
 
 const Operation kPool2d{"pool2d", 2, 17, 0, check_pool, run_pool};
-const Operation kGlobalAveragePool{"global_average_pool", 2, 3, 0, check_global, run_global};
 
 }  // namespace pocketfarm::cpu

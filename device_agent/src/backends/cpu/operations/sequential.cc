@@ -42,7 +42,17 @@ void run_dense(const Call& call, ThreadPool&) {
     }
 }
 
-Status check_dense(const Call& call) { return kDense.check(call); }
+Status check_dense(const Call& call) {
+  const DenseCall v(call);
+  return Check(call)
+      .sizes({v.n, v.c, v.m})
+      .range("activation", v.activation, 0, kLastActivation)
+      .holds("src", 0, {v.n, v.c})
+      .holds("weight", 1, {v.c, v.m})
+      .holds("bias", 2, {v.has_bias ? v.m : 1})
+      .holds("dst", 3, {v.n, v.m})
+      .status();
+}
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// take and gather_values: copies of single elements.
+// take and gather_values: copies of elements from wherever they lie.
 #include <algorithm>
 #include <cstring>
 
@@ -9,14 +9,17 @@ namespace {
 
 constexpr int kAxes = 8;
 constexpr int64_t kElementWork = 16;
+constexpr int64_t kSide = 16;  // of a square
 
 struct Layout {
   explicit Layout(const Call& call)
-      : base(call.ints[0]), extents(&call.ints[1]), strides(extents + kAxes), tables(strides + kAxes) {
+      : base(call.ints[0]), extents(&call.ints[1]), strides(extents + kAxes), tables(strides + kAxes),
+        start(tables[kAxes + 2]), step(tables[kAxes + 3]) {
     rows = 1;
     for (int axis = 0; axis + 1 < kAxes; ++axis) rows *= extents[axis];
   }
   const int32_t base, *extents, *strides, *tables;  // a table's first element; -1: elements lie in even steps
+  const int64_t start, step;  // of the rows in the result
   int64_t rows;
 };
 
@@ -26,39 +29,37 @@ Status check_take(const Call& call) {
   Check check(call);
   check.sizes({d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]});
   if (check.status()) return check.status();
-  check.holds("dst", 2, {d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]});
+  check.range("dst_step", layout.step, d[kAxes - 1], Check::kMaxSize);
+  check.range("dst_start", layout.start, 0, layout.step - d[kAxes - 1]);
+  check.holds("dst", 2, {d[0], d[1], d[2], d[3], d[4], d[5], d[6], layout.step});
   for (int axis = 0; axis < kAxes; ++axis) {
     check.range("a table", layout.tables[axis], -1, Check::kMaxSize);
-    if (layout.tables[axis] >= 0) check.holds("table", 1, {int64_t{layout.tables[axis]} + d[axis]});
+    if (layout.tables[axis] >= 0) check.holds("table", 1, {int64_t{layout.tables[axis]} + d[axis]}, Type::i32);
   }
   return check.status();
 }
 
 constexpr int64_t kNowhere = INT64_MIN;
 
-// What the elements of an axis add to a place in the source; kNowhere: there is none.
-std::vector<int64_t> places_along(const Layout& layout, const int32_t* table, int axis) {
-  std::vector<int64_t> found(static_cast<size_t>(layout.extents[axis]));
-  const int64_t stride = layout.strides[axis];
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (layout.tables[axis] < 0) {
-      found[i] = static_cast<int64_t>(i) * stride;
-      continue;
-    }
-    const int32_t entry = table[static_cast<size_t>(layout.tables[axis]) + i];
-    found[i] = entry >= 0 ? entry * stride : kNowhere;
-  }
-  return found;
-}
+// What the elements of an axis add to a place in the source.
+struct Axis {
+  Axis(const Layout& layout, const int32_t* table, int axis)
+      : extent(layout.extents[axis]), stride(layout.strides[axis]), entries(layout.tables[axis] < 0 ? nullptr : table + layout.tables[axis]) {}
+  // kNowhere: there is nothing.
+  int64_t operator[](int64_t i) const { return entries == nullptr ? i * stride : entries[i] >= 0 ? entries[i] * stride : kNowhere; }
 
-// What stands where there is nothing: of floats the float, of whole numbers the last two ints.
+  int64_t extent, stride;
+  const int32_t* entries;
+};
+
+// What stands where there is nothing: of floats the float, of whole numbers two ints.
 template <typename T>
 T filling(const Call& call) {
   T value;
   if (call.buffers[0].type == Type::f32) {
     std::memcpy(&value, &call.floats[0], sizeof value);
   } else {
-    const int32_t* words = &call.ints.back() - 1;
+    const int32_t* words = &call.ints.back() - 3;
     value = static_cast<T>(uint64_t{static_cast<uint32_t>(words[1])} << 32 | static_cast<uint32_t>(words[0]));
   }
   return value;
@@ -70,14 +71,16 @@ class Take {
  public:
   explicit Take(const Call& call)
       : layout_(call), src_(call.buffers[0].as<T>()), elements_(call.buffers[0].elements), dst_(call.buffers[2].as<T>()),
-        value_(filling<T>(call)), length_(layout_.extents[kLast]), stride_(layout_.strides[kLast]), even_(layout_.tables[kLast] < 0) {
+        value_(filling<T>(call)), length_(layout_.extents[kLast]), stride_(layout_.strides[kLast]), even_(layout_.tables[kLast] < 0),
+        square_(even_ && layout_.tables[kLast - 1] < 0 && layout_.extents[kLast - 1] > 1) {
     const int32_t* table = call.buffers[1].as<int32_t>();
     for (int axis = 0; axis < kLast; ++axis)
-      if (layout_.extents[axis] > 1 || layout_.tables[axis] >= 0) outer_.push_back(places_along(layout_, table, axis));
+      if (layout_.extents[axis] > 1 || layout_.tables[axis] >= 0) outer_.emplace_back(layout_, table, axis);
     if (even_) {
       least_ = std::min<int64_t>(0, (length_ - 1) * stride_), most_ = std::max<int64_t>(0, (length_ - 1) * stride_);
     } else {
-      row_ = places_along(layout_, table, kLast);
+      const Axis last(layout_, table, kLast);
+      for (int64_t i = 0; i < length_; ++i) row_.push_back(last[i]);
       const auto ends = std::minmax_element(row_.begin(), row_.end());
       least_ = *ends.first, most_ = *ends.second;
     }
@@ -87,11 +90,9 @@ class Take {
   int64_t length() const { return length_; }
 
   void run(int64_t begin, int64_t end) const {
-    std::vector<size_t> at(outer_.size());
-    int64_t rest = begin;
-    for (size_t axis = outer_.size(); axis-- > 0; rest /= static_cast<int64_t>(outer_[axis].size()))
-      at[axis] = static_cast<size_t>(rest) % outer_[axis].size();
-    for (int64_t row = begin; row < end; ++row) {
+    int64_t at[kAxes] = {}, rest = begin;
+    for (size_t axis = outer_.size(); axis-- > 0; rest /= outer_[axis].extent) at[axis] = rest % outer_[axis].extent;
+    for (int64_t row = begin, rows; row < end; row += rows) {
       int64_t place = layout_.base;
       bool inside = true;
       for (size_t axis = 0; axis < outer_.size(); ++axis) {
@@ -99,8 +100,16 @@ class Take {
         inside &= more != kNowhere;
         place += inside ? more : 0;
       }
-      inside ? copy(place, dst_ + row * length_) : void(std::fill_n(dst_ + row * length_, length_, value_));
-      for (size_t axis = outer_.size(); axis-- > 0 && ++at[axis] == outer_[axis].size();) at[axis] = 0;
+      T* dst = dst_ + layout_.start + row * layout_.step;
+      rows = square_ ? std::min({kSide, end - row, outer_.back().extent - at[outer_.size() - 1]}) : 1;
+      if (rows == 1 || !inside || !copied_square(place, rows, dst)) {
+        rows = 1;
+        inside ? copy(place, dst) : void(std::fill_n(dst, length_, value_));
+      }
+      for (int64_t axis = static_cast<int64_t>(outer_.size()) - 1, more = rows; axis >= 0 && more > 0; --axis) {
+        at[axis] += more, more = at[axis] == outer_[static_cast<size_t>(axis)].extent;
+        if (more > 0) at[axis] = 0;
+      }
     }
   }
 
@@ -125,14 +134,28 @@ class Take {
     }
   }
 
+  // Rows of an axis: in squares, so that a line of the cache is used whole, whichever way it lies. False where an element
+  // lies beyond the source.
+  bool copied_square(int64_t place, int64_t rows, T* dst) const {
+    const int64_t step = layout_.strides[kLast - 1], last = place + (rows - 1) * step;
+    if (std::min(place, last) + least_ < 0 || std::max(place, last) + most_ >= elements_) return false;
+    for (int64_t r = 0; stride_ == 1 && r < rows; ++r) std::copy_n(src_ + place + r * step, length_, dst + r * layout_.step);
+    for (int64_t first = 0; stride_ != 1 && first < length_; first += kSide)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = first; i < std::min(first + kSide, length_); ++i)
+          dst[r * layout_.step + i] = src_[place + r * step + i * stride_];
+    return true;
+  }
+
   const Layout layout_;
   const T* const src_;
   const int64_t elements_;
   T* const dst_;
   const T value_;
   const int64_t length_, stride_;
-  const bool even_;  // the elements of a row lie in even steps
-  std::vector<std::vector<int64_t>> outer_;  // of the axes before the last that tell something
+  const bool even_;    // the elements of a row lie in even steps
+  const bool square_;  // and so do the rows of an axis
+  std::vector<Axis> outer_;  // of the axes before the last that tell something
   std::vector<int64_t> row_;
   int64_t least_ = 0, most_ = 0;  // of a row's places
 };
@@ -178,7 +201,7 @@ void run_gather(const Call& call, ThreadPool& pool) {
 
 }  // namespace
 
-const Operation kTake{"take", 3, 3 + 3 * kAxes, 1, check_take, run_take, "eie"};
+const Operation kTake{"take", 3, 5 + 3 * kAxes, 1, check_take, run_take, "e.e"};
 const Operation kGatherValues{"gather_values", 3, 4, 0, check_gather, run_gather, "epe"};
 
 }  // namespace pocketfarm::cpu
