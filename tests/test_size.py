@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = {".py", ".cc", ".h", ".inc", ".c", ".cl", ".glsl", ".css", ".j2", ".js"}
 LINES = {
-    "kernels": 44_625,  # 20: nodes that say their type; 190: groups of channels, statistics once; 610: functions, moves; 930: types
+    "kernels": 44_625,  # 20: said types; 190: groups of channels, statistics once; 610: functions, moves; 930: types
     "orchestrator": 50_060,  # 80: quantities, needs; 350: commands, samples in what they print; 1_160: acts
     "workers": 14_950,  # 60: battery saver; 420: an engine for programs of one's own; 600: engines behind one door
     "device_agent": 18_750,  # 40: groups, time by phase; 430: `exec`, children and their output; 350: whole numbers
