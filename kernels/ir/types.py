@@ -1,7 +1,8 @@
 """Element types of tensors, and which one each canonical operation (`graph.py`) gives.
 
-A graph's `types` bind; `output_type` derives one where nothing says it. A node that writes another type than
-that converts its result, as ONNX's Cast does. Values are computed in the widest type of the operands.
+A graph's `types` bind; `output_type` derives one where nothing says it. A node that writes another type than that
+converts its result, as ONNX's Cast does; behind `in_types` its attribute `type` says so, and its copies keep it.
+Values are computed in the widest type of the operands.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ def widest(kinds: Iterable[ElementType]) -> ElementType:
 
 
 def output_type(node: Node, types: Mapping[str, ElementType]) -> ElementType:
-    """Return the type that a canonical node gives, of the types of its operands."""
+    """Return the type that a canonical node gives: the one that it says, or what follows from its operands' types."""
+    if "type" in node.attributes:
+        kind: ElementType = node.attributes["type"]
+        return kind
     given = [types[name] for name in node.inputs if name]
     if node.op == "map":
         return _computed(expression_type(node.attributes["expression"], given))

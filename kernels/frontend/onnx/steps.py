@@ -11,9 +11,10 @@ import numpy as np
 from kernels.errors import ModelError
 from kernels.frontend.onnx.context import AnyArray, Context, OnnxNode, as_stored
 from kernels.ir.expressions import LETTERS, Expression, number_of, with_operands
-from kernels.ir.graph import Node
+from kernels.ir.graph import Graph, Node
 from kernels.ir.shapes import MAX_TAKE_RANK, MAX_TRANSPOSE_RANK, output_shape
 from kernels.ir.taking import joined
+from kernels.reference import evaluate
 
 Operand = str | float | AnyArray
 MAX_PLACES = 1 << 24
@@ -68,10 +69,19 @@ class Steps:
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def emit(self, op: str, inputs: Sequence[str], attributes: Mapping[str, Any] | None = None) -> str:
-        """Append a canonical node."""
+        """Append a canonical node; of weights alone compute a weight, because passes expect that a node reads an
+        activation."""
         target = self.to.fresh(f"{next(filter(None, self.node.outputs))}.{len(self.to.nodes)}")
         new = Node(self.node.name, op, tuple(inputs), (target,), dict(attributes or {}))
-        self.to.add_shape(target, output_shape(new, self.to.shapes))
+        shape = output_shape(new, self.to.shapes)
+        if self.to.weights.keys() >= {*inputs}:
+            self.to.reserve(self.node, 8 * prod(shape))
+            shapes = {target: shape, **{name: self.to.shapes[name] for name in inputs}}
+            graph = Graph(
+                self.node.name, (), (target,), [new], shapes, {name: self.to.weights[name] for name in inputs}
+            )
+            return self.constant(evaluate(graph, {})[target], target, nan=True)
+        self.to.add_shape(target, shape)
         self.to.nodes.append(new)
         return target
 
@@ -218,9 +228,6 @@ class Steps:
         return self.emit("gather", (self.tensor(x), self.tensor(indices)), {"axis": axis})
 
     def concat(self, parts: Sequence[str], axis: int) -> str:
-        known = [self.value(part) for part in parts]
-        if len(parts) > 1 and all(value is not None for value in known):
-            return self.constant(np.concatenate(known, axis))  # type: ignore[arg-type]
         tensors = [self.tensor(part) for part in parts]
         return tensors[0] if len(tensors) == 1 else self.emit("concat", tensors, {"axis": axis})
 
@@ -248,9 +255,8 @@ class Steps:
         if depth != right[-2]:
             self.node.damaged(f"shapes {left} and {right} cannot be multiplied")
         if prod(right[:-2]) == 1:
-            flat = self.reshape(a, (prod(left[:-1]), depth))
-            b = self.reshape(b, right[-2:]) if self.value(b) is None else b
-            product = self._flat(flat, b)
+            flat, b = self.reshape(a, (prod(left[:-1]), depth)), self.reshape(b, right[-2:])
+            product = self.emit("dense" if b in self.to.weights else "matmul", (flat, b))
             lead = left[:-2] if len(left) >= len(right) else (1,) * (len(right) - len(left)) + left[:-2]
             return self.reshape(product, (*lead, rows, columns))
         lead = tuple(int(extent) for extent in np.broadcast_shapes(left[:-2], right[:-2]))
@@ -260,10 +266,3 @@ class Steps:
             "matmul", (self.reshape(a, (batch, rows, depth)), self.reshape(b, (batch, depth, columns)))
         )  # fmt: skip
         return self.reshape(product, (*lead, rows, columns))
-
-    def _flat(self, a: str, b: str) -> str:
-        constant = self.value(b) if b in self.to.constants else self.to.weights.get(b)
-        if constant is None:
-            return self.emit("matmul", (a, b))
-        weight = self.constant(constant.reshape(constant.shape[-2:]), f"{b}.dense")
-        return self.emit("dense", (a, weight))

@@ -6,6 +6,7 @@ another type than it computes in gets a map behind it that converts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Literal
@@ -16,7 +17,7 @@ from kernels.ir.activations import ACTIVATIONS, expression_of
 from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.programs import WRAPS, Held, held, program_type
 from kernels.ir.taking import NOTHING, joined
-from kernels.ir.types import ElementType, is_whole, to_numpy
+from kernels.ir.types import ElementType, is_whole, output_type, to_numpy
 from kernels.passes.rewrite import fresh, rebuilt
 
 _MOVES = ("take", "reshape", "transpose", "slice", "gather")
@@ -34,7 +35,16 @@ def in_types(graph: Graph, *, on_gpu: bool = False) -> Graph:
     typing = _Typing(graph, on_gpu)
     for node in graph.nodes:
         typing.add(node)
-    return rebuilt(typing.graph, typing.nodes, constants=typing.constants)
+    nodes = [_saying_its_type(node, typing.graph.types) for node in typing.nodes]
+    return rebuilt(typing.graph, nodes, constants=typing.constants)
+
+
+def _saying_its_type(node: Node, types: Mapping[str, ElementType]) -> Node:
+    """Return the node with the whole numbers' type that it gives, where its operands do not show it: a pass may write
+    the same to a tensor of another name."""
+    kind, shown = types[node.output], output_type(node, types)
+    is_shown = kind == shown or not (is_whole(kind) or is_whole(shown))
+    return node if is_shown else replace(node, attributes={**node.attributes, "type": kind})
 
 
 def _gives_places(node: Node) -> bool:

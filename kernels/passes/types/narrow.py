@@ -11,16 +11,16 @@ from kernels.ir.bounds import Bounds, Reading, ends_of
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.programs import held, program_type
-from kernels.ir.types import ElementType
+from kernels.ir.types import ElementType, to_numpy
 
 _ENDS = ends_of("i32")
 
 
 def narrow(graph: Graph, *, wide: bool) -> Graph:
-    """Return the graph with other types; the ports keep theirs where the device is `wide`, so has numbers of 64 bits.
+    """Return the graph with other types, and its constants in these.
 
-    Else inputs are of 32 bits, which they are held against when they are given, and so is all else. Raises
-    UnsupportedNode where that is not certain.
+    The ports keep theirs where the device is `wide`, so has numbers of 64 bits. Else inputs are of 32 bits, which they
+    are held against when they are given, and so is all else. Raises UnsupportedNode where that is not certain.
     """
     types = dict(graph.types)
     long = {name for name, kind in types.items() if held(kind) == "i64"}
@@ -45,7 +45,9 @@ def narrow(graph: Graph, *, wide: bool) -> Graph:
             types[source] = graph.types[source]
     if not wide:
         _check(graph, types)
-    return replace(graph, types=types)
+    changed = {name: to_numpy(types[name]) for name in graph.constants if types[name] != graph.types[name]}
+    constants = graph.constants | {name: graph.constants[name].astype(kind) for name, kind in changed.items()}
+    return replace(graph, constants=constants, types=types)
 
 
 def _fits(bounds: Bounds) -> bool:

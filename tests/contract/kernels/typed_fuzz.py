@@ -228,8 +228,7 @@ def _move(d: Draw) -> None:
     a, kind, shape, axis = _ranked(d, ANY)
     op = str(d.rng.choice(["Transpose", "Reshape", "Concat", "Slice", "Expand", "Pad"]))
     if op == "Transpose":
-        perm = d.rng.permutation(len(shape)).tolist()
-        d.add(op, [a], kind, tuple(shape[one] for one in perm), perm=perm)
+        _turn(d, a)
     elif op == "Reshape":
         d.add(op, [a, d.weight(np.array([-1]))], kind, (int(np.prod(shape)),))
     elif op == "Concat":
@@ -249,17 +248,50 @@ def _move(d: Draw) -> None:
         d.add(op, [a, d.weight(pads.reshape(-1)), value], kind, new)
 
 
-DRAWS: tuple[Callable[[Draw], None], ...] = (
+def _layer(d: Draw) -> None:
+    """A convolution of which every sum is exact in fp32."""
+    n, c, k, h, w = d.rng.integers(1, 5, 5).tolist()
+    weight = d.weight(d.rng.integers(-3, 4, (k, c, 1, 1)).astype(np.float32))
+    d.add("Conv", [d.input("float32", (n, c, h, w)), weight], "float32", (n, k, h, w))
+
+
+def _turned(d: Draw) -> None:
+    """What is turned, or a layer's image, in another type, turned; in between perhaps a part of it."""
+    kinds = [str(kind) for kind in d.rng.choice(MIXED, 2)]
+    if d.rng.random() < 0.4:
+        _layer(d)
+        kinds[0] = "float32"
+    else:
+        _turn(d, d.input(kinds[0], d.rng.integers(2, 5, 4).tolist()))
+    code = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kinds[1]))
+    a, (_, shape) = list(d.known.items())[-1]
+    a = d.add("Cast", [a], kinds[1], shape, to=code)
+    if shape[2] > 1 and d.rng.random() < 0.7:
+        a = d.add("Slice", [a, *(d.weight(np.array([each])) for each in (1, shape[2], 2))], kinds[1],
+                  (*shape[:2], shape[2] - 1, shape[3]))  # fmt: skip
+    _turn(d, a)
+
+
+def _turn(d: Draw, a: str) -> None:
+    kind, shape = d.known[a]
+    perm = d.rng.permutation(len(shape)).tolist()
+    d.add("Transpose", [a], kind, tuple(shape[axis] for axis in perm), perm=perm)
+
+
+Draws = tuple[Callable[[Draw], None], ...]
+DRAWS: Draws = (
     _binary, _binary, _divide, _extreme, _compare, _logical, _where, _cast, _cast, _cast, _bitwise, _shift, _unary,
-    _clip, _reduce, _best, _top, _cumulated, _gather, _move, _move,
+    _clip, _reduce, _best, _top, _cumulated, _gather, _move, _move, _turned,
 )  # fmt: skip
+MOVES: Draws = (_cast, _unary, _top, _move, _move, _turned, _turned)
+"""Those that move numbers, and between which a type changes."""
 
 
-def drawn(rng: np.random.Generator, number: int) -> Case | None:
+def drawn(rng: np.random.Generator, number: int, draws: Draws) -> Case | None:
     """A case with the outputs that onnxruntime gives; None where it refuses."""
     d = Draw(rng)
     for _ in range(int(rng.integers(1, 6))):
-        DRAWS[int(rng.integers(len(DRAWS)))](d)
+        draws[int(rng.integers(len(draws)))](d)
     if not d.nodes:
         return None
     helper = onnx.helper
@@ -293,11 +325,11 @@ class Exact(Case):
         return super().faults({**got, **{name: y for name, y in self.outputs.items() if y.dtype.kind in "iu"}})
 
 
-def cases(rng: np.random.Generator, first: int, count: int, path: Path) -> list[Found]:
+def cases(rng: np.random.Generator, first: int, count: int, path: Path, draws: Draws = DRAWS) -> list[Found]:
     """Draw `count` cases that the import takes."""
     found: list[Found] = []
     while len(found) < count:
-        case = drawn(rng, first + len(found))
+        case = drawn(rng, first + len(found), draws)
         if case is not None and case.inputs:
             exact = Exact(case.name, case.model, case.inputs, case.outputs)
             found.append(imported(exact, path, single=True))

@@ -13,6 +13,7 @@ from kernels.compile import compile_graph
 from kernels.errors import UnsupportedNode
 from kernels.frontend.onnx import load_onnx
 from kernels.ir.programs import held
+from kernels.ir.types import of_numpy
 from kernels.options import Limits, Options
 from kernels.passes.types import in_types, narrow
 from kernels.reference import evaluate
@@ -37,6 +38,7 @@ def test_drawn_graphs_compute_the_same_in_32_bits(seed: int, tmp_path: Path) -> 
                 except UnsupportedNode:
                     counts["refused"] += 1
                     continue
+                assert all(changed.types[name] == of_numpy(array.dtype) for name, array in changed.constants.items())
                 ports = (*graph.inputs, *graph.outputs)
                 assert not wide or all(changed.types[name] == graph.types[name] for name in ports)
                 assert wide or all(held(kind) != "i64" for kind in changed.types.values())

@@ -20,19 +20,23 @@ from kernels.frontend.networks import NETWORKS
 from kernels.frontend.onnx import load_onnx
 from kernels.ir.fusion import ALL
 from kernels.ir.graph import Graph
+from kernels.ir.programs import held
 from kernels.ir.types import ElementType, as_type, is_whole, of_numpy, output_type, to_numpy
-from kernels.options import Options
+from kernels.options import Backend, Options
 from kernels.passes import PASSES, optimise, prepare
 from kernels.passes.channels import keep_shuffled
 from kernels.passes.channels.split_channels import split_channels
+from kernels.passes.types import in_types, narrow
 from kernels.plan.model import Dtype, Port
 from kernels.plan.port_values import as_port
 from kernels.reference import evaluate
 from tests.contract.kernels.onnx_cases import nodes, operators
+from tests.contract.kernels.onnx_fuzz import text_of
+from tests.contract.kernels.typed_fuzz import MOVES, cases
 
 from .onnx_models import run_onnxruntime
 
-MODULES, PREPARED = 40, 24
+MODULES, PREPARED, MOVED = 40, 24, 100
 CONVERT = ("map", "reshape")
 """Operations that may store another type than they compute."""
 
@@ -98,6 +102,22 @@ def test_outputs_have_the_types_that_onnx_declares(tmp_path: Path) -> None:
                 == (to_numpy(graph.types[name]) if is_whole(graph.types[name]) else np.float64)
             )
             np.testing.assert_allclose(simpler[name], plain[name], rtol=1e-9 if plain[name].dtype.kind == "f" else 0)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "opencl"])
+def test_no_move_changes_a_type_behind_any_pass(backend: Backend, seed: int, tmp_path: Path) -> None:
+    """Maps alone do, once they are written out; and what is computed stays the same, whole numbers to the last bit."""
+    found = cases(np.random.default_rng([seed, 93]), 0, MOVED, tmp_path / "m.onnx", MOVES)
+    graphs = [(one, graph) for one in found for graph in one.graphs]
+    assert len(graphs) > MOVED // 2
+    for one, graph in graphs:
+        typed = in_types(graph if backend == "cpu" else narrow(graph, wide=True), on_gpu=backend != "cpu")
+        made = prepare(typed, Options(backend))
+        moves = [node for node in made.nodes if node.op in ("concat", "reshape", "slice", "take", "transpose")]
+        for node in moves:
+            moved = node.inputs if node.op == "concat" else node.inputs[:1]
+            assert {held(made.types[name]) for name in (*moved, node.output)} == {held(made.types[node.output])}, node
+        assert not one.case.faults(evaluate(made, one.case.given(graph), dtype=np.float32)), text_of(one.case)
 
 
 @pytest.mark.parametrize(("kind", "most"), [(TensorProto.INT64, 1 << 61), (TensorProto.INT32, 1 << 29)])
