@@ -9,7 +9,6 @@ import io
 import math
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -111,8 +110,8 @@ class Table:
     def width(self, header_line: int) -> int:
         """Return how many cells most of the first rows below the titles have."""
         rows = (cells for line, cells in self.head() if line > header_line and any(cells))
-        found = Counter(len(cells) for cells in rows if not cells[0].startswith("#")).most_common(1)
-        return found[0][0] if found else 0
+        found = [len(cells) for cells in rows if not cells[0].startswith("#")]
+        return max(found, key=found.count, default=0)
 
     def check_width(self, line: int, cells: Sequence[str], width: int) -> None:
         """Raise TableError if a row has cells too many, or, divided by spaces, too few: the others may have moved."""
