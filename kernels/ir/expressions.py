@@ -124,11 +124,13 @@ def number_of(array: npt.NDArray[Any]) -> float:
 
 def operands_of(expression: Expression) -> Iterator[str]:
     """The operands that it reads, as often as it reads them."""
-    if isinstance(expression, tuple):
-        for part in expression[1:]:
-            yield from operands_of(part)
-    elif isinstance(expression, str):
-        yield expression
+    parts = [expression]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, tuple):
+            parts += part[:0:-1]
+        elif isinstance(part, str):
+            yield part
 
 
 def with_operands(expression: Expression, by: Mapping[str, Expression]) -> Expression:

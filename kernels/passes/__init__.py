@@ -20,7 +20,7 @@ from .functions.fuse_activations import fuse_activations
 from .functions.known_functions import known_functions
 from .functions.product_factors import product_factors
 from .functions.responses import responses
-from .functions.sums_of_squares import differences, sums_of_squares
+from .functions.sums_of_squares import differences, sums_of_squares, variances
 from .fuse_maps import fuse_maps
 from .fuse_residuals import fuse_residuals
 from .identities import eliminate_identities
@@ -72,8 +72,8 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
         early_turns(late_turns(compose_takes(graph)))
     ),  # may leave identities, reshapes and unread nodes
     lambda graph, _: eliminate_identities(graph),  # an unread node must not count as a reader
-    lambda graph, _: differences(
-        sums_of_squares(once(drop_spreads(responses(graph)), _STATISTICS))
+    lambda graph, _: variances(
+        sums_of_squares(once(differences(drop_spreads(responses(graph))), _STATISTICS))
     ),  # as attention and normalisations of rows have them
     lambda graph, fuse: fuse_attention(graph, extended=_extended(fuse)) if "rows" in fuse else graph,
     lambda graph, fuse: product_factors(graph) if "elementwise" in fuse else graph,

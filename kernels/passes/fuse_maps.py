@@ -46,7 +46,9 @@ def _with_one_more(graph: Graph, node: Node, nodes: dict[str, Node], counts: Cou
         if before is None or counts[name] != node.inputs.count(name):
             continue
         joined = _joined(graph, before, node)
-        if joined is not None:
+        if joined is not None and not fits(joined.attributes["expression"]):
+            counts[name] = 0  # too long it is with all that its only reader takes in later, too
+        elif joined is not None:
             counts.subtract((*before.inputs, *node.inputs))
             counts.update(joined.inputs)
             del nodes[name]
@@ -73,14 +75,18 @@ def _joined(graph: Graph, first: Node, then: Node) -> Node | None:
     by[first.output] = with_operands(inner, _by_letter(first, by))
     expression = with_operands(outer, _by_letter(then, by))
     way = strided(graph.shapes[then.output], shapes)
-    if size_of(expression) > LONGEST or len(way.extents) > MAX_AXES:
-        return None
-    try:
-        program_of(expression)
-    except ModelError:
+    if len(way.extents) > MAX_AXES:
         return None
     joined = replace(then, op="map", inputs=tuple(inputs), attributes={"expression": expression})
     return joined if _in_one_type(graph, joined, then) else None
+
+
+def fits(expression: Expression) -> bool:
+    """Return whether an expression is no longer than one may be."""
+    try:
+        return size_of(expression) <= LONGEST and bool(program_of(expression))
+    except ModelError:
+        return False
 
 
 def _in_one_type(graph: Graph, *nodes: Node) -> bool:

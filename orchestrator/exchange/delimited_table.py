@@ -107,6 +107,17 @@ class Table:
         """The first rows: enough to see what kind of file it is."""
         return list(islice(self.rows(), HEAD_ROWS))
 
+    def width(self, header_line: int) -> int:
+        """Return how many cells most of the first rows below the titles have."""
+        rows = (cells for line, cells in self.head() if line > header_line and any(cells))
+        found = [len(cells) for cells in rows if not cells[0].startswith("#")]
+        return max(found, key=found.count, default=0)
+
+    def check_width(self, line: int, cells: Sequence[str], width: int) -> None:
+        """Raise TableError if a row has cells too many, or, divided by spaces, too few: the others may have moved."""
+        if len(cells) != width if self.dialect.delimiter == " " else any(cells[width:]):
+            raise self.error(line, "", f"found {len(cells)} cells, allowed: {width}, as in the rows before")
+
     def number(self, text: str, line: int, column: str) -> float:
         """A finite number. Raises TableError."""
         mark = self.dialect.decimal

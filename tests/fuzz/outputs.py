@@ -24,7 +24,7 @@ from workers.power.csv_file import CsvOptions, _Follower
 
 RIGHT, TOLD, REFUSED, SILENT = "right", "told", "refused", "silent"
 TOLERANCE = 0.005
-WORDS = ("nan", "N/A", "[N/A]", "[Not Supported]", "", "null", "--", "inf", "-inf", "OVERLOAD", "Error: lost")
+WORDS = ("nan", "N/A", "[N/A]", "[Not Supported]", "", "null", "--", "inf", "-inf", "OVERLOAD", "Error: lost", "1,25")
 ENDS = ("65535", "-2147483648", "2147483647", "4294967295", "-32768", "9223372036854775807", "1e9", "32767")
 ROWS = ("# comment", "Error: device disconnected", "\0\0\0\0", "", ",,,", "\ufeff", "0x1F,0x2A", "total,12", "-,-")
 Lines = list[str]
@@ -130,7 +130,7 @@ def live(draw: random.Random) -> str:
     """A line of a meter's file that grows."""
     rows = [f"{i / 10:.1f},{1.2 + draw.gauss(0, 0.03):.4f}" for i in range(50)]
     lines = [*rows]
-    _cell(lines, ",", draw, draw.choice((*WORDS, *ROWS, "1,25")))
+    _cell(lines, ",", draw, draw.choice((*WORDS, *ROWS)))
     follower = _Follower(CsvOptions(path=Path("meter.csv"), time="1", power="2"))
     follower._columns, follower._width = {"time": 0, "power": 1}, 2
     try:

@@ -7,15 +7,14 @@ from dataclasses import replace
 from functools import lru_cache
 from math import isclose, isinf
 
-from kernels.errors import ModelError
 from kernels.ir import compositions
 from kernels.ir.activations import ACTIVATIONS, expression_of
-from kernels.ir.expressions import Expression, operands_of, program_of, with_operands
+from kernels.ir.expressions import Expression, operands_of, with_operands
 from kernels.ir.graph import Graph, Node
 from kernels.ir.links import producers
 from kernels.ir.programs import in_floats
 from kernels.lower.activation import AT_END
-from kernels.passes.fuse_maps import number_of, size_of
+from kernels.passes.fuse_maps import fits, number_of, size_of
 from kernels.passes.rewrite import prune, rebuilt
 
 from .canonical import canonical, clipped, exact, leaking
@@ -38,7 +37,7 @@ def known_functions(graph: Graph) -> Graph:
             attributes = {"shape": graph.shapes[root]} if op == "reshape" else attributes
             node = replace(node, op=op, inputs=(root,), attributes=attributes)
         for root, way in [] if found else reversed(ways.items()):
-            if [*operands_of(way)].count("a") > 1 and _is_apart(graph, node, root, writers, read) and _fits(way):
+            if [*operands_of(way)].count("a") > 1 and _is_apart(graph, node, root, writers, read) and fits(way):
                 node = replace(node, op="map", inputs=(root,), attributes={"expression": way})
                 break
         nodes.append(node)
@@ -78,14 +77,6 @@ def _is_apart(
     return all(
         {each.output for each in read[name]} <= inside and name not in graph.outputs for name in inside - {last.output}
     )
-
-
-def _fits(way: Expression) -> bool:
-    try:
-        program_of(way)
-    except ModelError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=1024)

@@ -52,17 +52,22 @@ def squared_of(node: Node | None) -> str | None:
 
 
 def differences(graph: Graph) -> Graph:
-    """x + -y -> x - y, and variances as means of squared distances."""
+    """x + -y -> x - y."""
+    writers = producers(graph)
+    return prune(rebuilt(graph, [_difference(node, writers) for node in graph.nodes]))
+
+
+def variances(graph: Graph) -> Graph:
+    """Variances as means of squared distances."""
     writers, nodes, shapes = producers(graph), list[Node](), dict[str, Shape]()
     for node in graph.nodes:
-        new = writers[node.output] = _difference(node, writers)
-        mean, reduced = _variance(graph, new, writers)
+        mean, reduced = _variance(graph, node, writers)
         if reduced is not None:
             x, name = reduced.inputs[0], fresh(graph, f"{node.output}.distance")
             shapes[name] = graph.shapes[x]
             nodes.append(Node(node.name, "map", (x, mean), (name,), _LESS))
-            new = replace(reduced, name=node.name, inputs=(name,), outputs=node.outputs)
-        nodes.append(new)
+            node = replace(reduced, name=node.name, inputs=(name,), outputs=node.outputs)
+        nodes.append(node)
     return prune(rebuilt(graph, nodes, shapes=shapes))
 
 

@@ -18,22 +18,17 @@ _BEARS_TURNS = _OF_PARTS | {"add", "mul", "map", *ACTIVATIONS}
 
 
 def late_turns(graph: Graph) -> Graph:
-    """op(transpose(a), transpose(b) or a constant) -> transpose(op(a, b)), over each region of such operations by
-    itself, if that leaves fewer transpositions."""
-    for region in _regions(graph):
-        found = _Turns(graph, region).written()
-        if _count(found) < _count(graph):
-            graph = found
-    return graph
-
-
-def _count(graph: Graph) -> int:
-    return sum(node.op == "transpose" for node in graph.nodes)
+    """op(transpose(a), transpose(b) or a constant) -> transpose(op(a, b)), over each region of such operations that
+    this leaves with fewer transpositions. No region reads another."""
+    regions = _regions(graph)
+    turns = {node.output for node in graph.nodes if node.op == "transpose"}
+    after = {node.output for node in _Turns(graph, set().union(*regions)).written().nodes if node.op == "transpose"}
+    fewer = [region for region in regions if len(after & region) < len(turns & region)]
+    return _Turns(graph, set().union(*fewer)).written() if fewer else graph
 
 
 def _regions(graph: Graph) -> list[set[str]]:
     """Return the outputs of operations of transposed tensors, each connected region apart."""
-    regions: list[set[str]] = []
     turned: dict[str, set[str]] = {}
     for node in graph.nodes:
         read = [name for name in node.inputs if name not in graph.constants]
@@ -44,14 +39,12 @@ def _regions(graph: Graph) -> list[set[str]]:
             whole = turned[read[0]]
             for name in read[1:]:
                 if turned[name] is not whole:
-                    whole |= turned[name]
-                    turned |= dict.fromkeys(turned[name], whole)
+                    less, whole = sorted((turned[name], whole), key=len)
+                    whole |= less
+                    turned |= dict.fromkeys(less, whole)
             whole.add(node.output)
             turned[node.output] = whole
-    for region in turned.values():
-        if len(region) > 2 and not any(region is each for each in regions):
-            regions.append(region)
-    return regions
+    return [region for region in {id(each): each for each in turned.values()}.values() if len(region) > 2]
 
 
 @dataclass(frozen=True)

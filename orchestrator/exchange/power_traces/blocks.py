@@ -37,7 +37,7 @@ def blocks(
     table: Table, header_line: int, indices: Sequence[int], texts: Texts = MappingProxyType({})
 ) -> Iterator[tuple[Series, ...]]:
     """The wanted columns of all rows below the titles; numbers but for `texts`. Raises NotPlain."""
-    width = next((len(cells) for line, cells in table.head() if line > header_line and any(cells)), 0)
+    width = table.width(header_line)
     if width <= max(indices):
         raise NotPlain
     names = [str(index) for index in range(width)]

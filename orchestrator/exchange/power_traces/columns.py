@@ -140,7 +140,7 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
     come again, and a last row that was cut. Any other is an error."""
     points = Points(most_w)
     wanted = (layout.time, *layout.parts)
-    titles = dict(table.head()).get(layout.header_line)
+    titles, width = dict(table.head()).get(layout.header_line), table.width(layout.header_line)
     first: TableError | None = None
     odd: TableError | None = None
     cut = (0, "")
@@ -153,6 +153,7 @@ def _by_rows(table: Table, layout: Layout, most_w: float = PHONE_W) -> Points:
         if odd is not None:
             raise odd  # only the last row may be cut
         try:
+            table.check_width(line, cells, width)
             t_s, *parts = (number(table, line, cells, column) for column in wanted)
         except TableError as e:
             first = first or e

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -68,9 +70,9 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str
 
 @pytest.fixture
 def berlin() -> Iterator[None]:
-    """Local time with a daylight-saving time of known days."""
+    """Local time with a daylight-saving time of known days, on a system without files of zones too."""
     before = os.environ.get("TZ")
-    os.environ["TZ"] = "Europe/Berlin"
+    os.environ["TZ"] = "CET-1CEST,M3.5.0,M10.5.0/3"
     time.tzset()
     yield
     os.environ.pop("TZ") if before is None else os.environ.update(TZ=before)
@@ -105,3 +107,9 @@ def test_a_schedule_asks_for_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FARM_REDIS_URL", raising=False)
     queue.app_of(settings).set_current()
     assert following("30 2 * * *", 0.0) > 0
+
+
+def test_a_schedule_needs_no_zones_of_the_system() -> None:
+    code = "from orchestrator.nightly.schedule import following; print(following('30 2 * * *', 0.0))"
+    bare = os.environ | {"PYTHONTZPATH": "", "TZ": "UTC0"}
+    assert subprocess.run([sys.executable, "-c", code], env=bare, capture_output=True, text=True).stdout == "9000.0\n"

@@ -64,3 +64,15 @@ def test_a_damaged_trepn_file(place: int, cut: int, piece: str, spread: bool) ->
             assert sound(read_trace(path))
         except TableError as e:
             assert str(path) in str(e)
+
+
+@pytest.mark.parametrize("mark, wrong", [(" ", "{t}  0.24 28"), (" ", "{t} x 5 0.24 28"), (",", "{t},5,0,24,28")])
+def test_a_row_whose_cells_moved_is_refused(tmp_path: Path, seed: int, mark: str, wrong: str) -> None:
+    """An empty cell between spaces, a word too many, a decimal comma."""
+    rows = [mark.join((f"{t / 10}", "5", f"0.2{t % 10}", "28")) for t in range(100)]
+    place = seed % 99  # the last row may be cut
+    rows[place] = wrong.format(t=place / 10)
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([mark.join(("time_s", "voltage_V", "current_A", "temp_C")), *rows]))
+    with pytest.raises(TableError, match=rf"line {place + 2}: found \d cells, allowed: 4"):
+        read_trace(path)

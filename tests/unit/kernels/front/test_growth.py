@@ -58,7 +58,7 @@ def chain(rng: np.random.Generator) -> list[str]:
         "v = ConstantOfShape (e) a0 = Identity(x) "
         + " ".join(f"a{n + 1} = {links[n % 6].format(f'a{n}')}" for n in range(length))
         + f" y = Identity(a{length}) }}"
-        for length in (48, 96)
+        for length in (96, 192)  # one map takes in some 32 functions, each anew: fewer would grow by more
     ]
 
 
