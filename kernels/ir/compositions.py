@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log, pi, sqrt
+from math import inf, log, pi, sqrt
 
 from .expressions import Expression
 
@@ -38,7 +38,9 @@ def differ(a: E, b: E) -> E:
 
 
 def clip(x: E, low: E, high: E) -> E:
-    return ("min", ("max", x, low), high)
+    """A bound that is infinite bounds nothing: plans hold finite numbers alone."""
+    above = x if low == -inf else ("max", x, low)
+    return above if high == inf else ("min", above, high)
 
 
 def relu(x: E) -> E:

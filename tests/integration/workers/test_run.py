@@ -45,6 +45,7 @@ from workers.devices.install import file_sha256
 from workers.devices.probe import read_state
 from workers.devices.workstation import CPU_SERIAL, enrol_workstation
 from workers.engines import Engines, Host
+from workers.engines.models import Models
 from workers.engines.pocketfarm.plans.plan_store import Plans
 from workers.execution.run_job import Workbench, run_job
 
@@ -298,7 +299,7 @@ def test_a_full_disk_of_the_host_is_not_blamed_on_the_device(here: Runner, tmp_p
 
 def test_a_wrong_answer_is_invalid(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     right = Plans(here.bench.settings.state).models.reference(LENET)
-    monkeypatch.setattr(Plans, "reference", lambda *_: {name: array + 0.5 for name, array in right.items()})
+    monkeypatch.setattr(Models, "reference", lambda *_: {name: array + 0.5 for name, array in right.items()})
     record = here(assignment(CPU_SERIAL))
     assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output")
     assert "differs from the reference" in record.reasons[0]
