@@ -20,7 +20,7 @@ class LiteRt(PackagedEngine):
         made = folder / "model.tflite"
         (folder / "graph.pickle").write_bytes(pickle.dumps(simplified(graph)))
         script = Path(__file__).with_name("convert.py")
-        self.convert(self.environment.python, (str(script), str(ROOT)), folder, [made])
+        self.convert(script, (str(ROOT),), folder, [made])
         return {made.name: made}
 
 

@@ -60,8 +60,11 @@ class PackagedEngine(Engine):
         return {"model.onnx": model}
 
     def convert(self, program: Path, options: Sequence[str], folder: Path, made: Sequence[Path]) -> None:
-        """Run a converter of the engine's environment in a folder, in which it is to make files. Raises Unsupported."""
-        done = subprocess.run([str(program), *options], cwd=folder, capture_output=True, text=True, check=False)
+        """Run a converter, a program or a script, in a folder, in which it is to make files. Raises Unsupported."""
+        with program.open("rb") as file:  # a script names its Python by the folder of when it was installed
+            first = [str(self.environment.python)] if file.read(2) == b"#!" or program.suffix == ".py" else []
+        argv = [*first, str(program), *options]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0 or not all(path.is_file() for path in made):
             said = " ".join((done.stderr + done.stdout).split())[-SAID:]
             raise Unsupported(
