@@ -32,6 +32,8 @@ from .program import DrivenProgram
 DRIVE = Path(__file__).with_name("drive.py")
 KEPT, SAID = 32, 600
 """Prepared programs that are kept on the host's disk; characters of a converter's words."""
+CONVERT_S, IN_USE_S = 600, 3600.0
+"""The time that a converter has, and for which a prepared program may still wait for its device."""
 
 
 class PackagedEngine(Engine):
@@ -64,11 +66,14 @@ class PackagedEngine(Engine):
         with program.open("rb") as file:  # a script names its Python by the folder of when it was installed
             first = [str(self.environment.python)] if file.read(2) == b"#!" or program.suffix == ".py" else []
         argv = [*first, str(program), *options]
-        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode != 0 or not all(path.is_file() for path in made):
-            said = " ".join((done.stderr + done.stdout).split())[-SAID:]
+        try:
+            done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=CONVERT_S)
+            said = "" if done.returncode == 0 else " ".join((done.stderr + done.stdout).split())[-SAID:] or "it failed"
+        except subprocess.TimeoutExpired:
+            said = f"it was not done after {CONVERT_S} s"
+        if said or not all(path.is_file() for path in made):
             raise Unsupported(
-                f"{program.name} makes no model for engine {self.name} of it: {said}",
+                f"{program.name} makes no model for engine {self.name} of it: {said or 'its file is not there'}",
                 remedy=f"leave engine {self.name} out for this model",
             )
 
