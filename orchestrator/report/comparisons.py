@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import get_args
 
 from orchestrator.analysis.comparison.backends import Counting, PaysFrom, SideBySide, side_by_side
 from orchestrator.analysis.comparison.backends import pays_from as found_pays_from
 from orchestrator.analysis.comparison.cell_blocks import Ratio
 from orchestrator.analysis.reproduction import Beside, Verdict
-from orchestrator.model.device import Api, Source
+from orchestrator.model.device import OURS, Api, Source
 
 from . import wording
 from .content import Content
@@ -19,14 +20,15 @@ from .section import Column, Section
 
 def backends(content: Content) -> Section:
     """Medians of the same work by several backends of a device, or several engines."""
-    rows = _rows(content)
-    names = wording.naming(content.summaries)
+    rows, names = _rows(content), wording.naming(content.summaries)
     used = ways_of(rows)
-    called = {way: way_name(way, used) for way in used}
+    if not set(used) <= set(Api):
+        return _engines(rows, used, names)
     pairs = pairs_of(used)
     columns = (
         Column("device"), Column("configuration"), *(Column(f"{way} ms", True) for way in used),
-        *(Column(f"speed-up of\n{called[one]} over {called[other]}", True, other == Api.CPU) for other, one in pairs),
+        *(Column(f"speed-up of\n{way_name(one, used)} over {way_name(other, used)}", True, other == Api.CPU)
+          for other, one in pairs),
     )  # fmt: skip
     note = (
         "Medians of the same work on one device. Speed-up: how many times as fast; below one it is slower. It is the "
@@ -34,16 +36,38 @@ def backends(content: Content) -> Section:
     )
     texts = tuple(
         (
-            _device(row.serial, row.source),
-            wording.without(f"{row.workload} {row.rest}" if names.workload else row.rest, names.shared),
+            *_place(row, names),
             *(wording.ms(row.ms[way]) if way in row.ms else "" for way in used),
             *(_speed_up(row, one, other) for other, one in pairs),
         )
         for row in rows
     )
-    return Section(
-        "backends", f"{'Backends' if set(used) <= set(Api) else 'Engines'} side by side", note, columns, texts
+    return Section("backends", "Backends side by side", note, columns, texts)
+
+
+def _engines(rows: Sequence[SideBySide], used: Sequence[str], names: wording.Naming) -> Section:
+    """A row for each engine and backend: there may be many."""
+    over = {other: one for other, one in pairs_of(used) if other not in set(Api)}
+    texts = tuple(
+        (
+            *_place(row, names), way_name(way, used), wording.ms(ms),
+            _speed_up(row, over[way], way) if way in over else "",
+        )
+        for row in rows
+        for way, ms in sorted(row.ms.items(), key=itemgetter(1))
+    )  # fmt: skip
+    note = (
+        "Medians of the same work on one device, the fastest first. Speed-up: how many times as fast our own engine is "
+        "on the same backend, the quotient of the two medians, with the 95 % interval of `farm compare`."
     )
+    heads = ("device", "configuration", "engine")
+    columns = (*map(Column, heads), Column("median ms", True), Column(f"speed-up\nof {OURS.name}", True))
+    return Section("backends", "Engines side by side", note, columns, texts)
+
+
+def _place(row: SideBySide, names: wording.Naming) -> tuple[str, str]:
+    rest = f"{row.workload} {row.rest}" if names.workload else row.rest
+    return _device(row.serial, row.source), wording.without(rest, names.shared)
 
 
 def _speed_up(row: SideBySide, one: str, other: str) -> str:

@@ -110,6 +110,29 @@ def test_an_axis_of_one_backend_alone_stands_beside_what_the_others_have() -> No
     }
 
 
+def test_an_engine_stands_beside_ours_on_its_own_backend() -> None:
+    """No time of one engine is in another's row, whatever axes they share."""
+    asked: list[tuple[Api, dict[str, int | str | bool], float]] = [
+        (Api.VULKAN, {}, 8.0),
+        (Api.CPU, {"threads": 1}, 16.0),
+        (Api.CPU, {"threads": 1, "engine": "onnxruntime"}, 24.0),
+        (Api.VULKAN, {"engine": "ncnn"}, 4.0),
+    ]
+    cells = [(cell(api, network="lenet").model_copy(update={"options": own}), ms) for api, own, ms in asked]
+    records = [record(one, [ms] * 3, block=block, token=block + 1) for one, ms in cells for block in range(3)]
+    section = part(
+        built("e-1", experiment(), cells={one.cell_id: one for one, _ in cells}, records=records, outcomes={}, now=1e9),
+        "backends",
+    )
+    assert section.title == "Engines side by side"
+    assert [row[2:] for row in section.rows] == [
+        ("ncnn vulkan", "4.00", "0.50000x [0.50000, 0.50000]"),
+        ("pocketfarm vulkan", "8.00", ""),
+        ("pocketfarm cpu", "16.0", ""),
+        ("onnxruntime cpu", "24.0", "1.5000x [1.5000, 1.5000]"),
+    ]
+
+
 def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
     """It is the quotient of the medians beside it, and its interval that of paired rounds."""
     times = {Api.OPENCL: [5.0, 5.5, 6.0, 5.2], Api.CPU: [10.0, 12.0, 13.0, 11.0]}
