@@ -76,6 +76,8 @@ def test_what_an_engine_cannot_run_fails_in_its_own_words(here: Runner, engines:
     assert (record.outcome, record.cause) == (Outcome.FAILED, "engine_refused")
     assert any("layer Det not exists" in line for line in record.evidence), "its own words are kept"
     assert measured(here, "ncnn").outcome is Outcome.OK
+    record = measured(here, "onnxruntime", frames=8)
+    assert record.outcome is Outcome.FAILED and "runs no `sampling.frames`" in record.reasons[0]
 
 
 def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ class PackagedEngine(Engine):
         job = work.assignment.job
         cell, workload = job.cell, job.cell.workload
         serial = work.member.facts.serial
-        if workload.dataset is not None or workload.training is not None:
-            what = "workload.dataset" if workload.dataset else "workload.training"
+        asked = {"workload.dataset": workload.dataset, "workload.training": workload.training}
+        for what in [name for name, is_asked in (asked | {"sampling.frames": cell.frames > 1}).items() if is_asked]:
             raise Unsupported(f"engine {self.name} runs no `{what}`", device=serial, remedy="our own does")
         if why := self.lacks(work.member.facts):
             raise Unsupported(f"engine {self.name}: {why}", device=serial)
