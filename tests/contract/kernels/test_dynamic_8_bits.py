@@ -165,7 +165,7 @@ class Drawn:
 
 
 FP32 = 2.0**-22
-"""What a function of fp32 may be off, as a share of 1 or of the numbers that it adds up."""
+"""The largest error of a function in fp32, as a share of 1 or of the numbers that it adds up."""
 
 
 def exact_lstm(drawn: Drawn) -> tuple[Array, Array]:

@@ -114,7 +114,7 @@ def test_products_are_exact(agent: Agent, isa: str, threads: int) -> None:
 
 @pytest.mark.parametrize("api", ["cpu", "opencl", "vulkan"])
 def test_layers_end_in_functions(agent: Agent, api: Backend) -> None:
-    """As a step of its own computes them; which is drawn."""
+    """The layer computes them as a step of its own does; which is drawn."""
     build, outputs = Builder(), list[str]()
     for number, meant in enumerate(AT_END[name][1] for name in build.rng.permutation([*AT_END] * 2)):
         k, groups = ((int(build.rng.integers(1, 40)), 1), (64, 32), (20, 2))[number % 3]

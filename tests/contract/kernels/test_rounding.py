@@ -126,7 +126,7 @@ def test_sums_that_pass_what_fp32_holds_and_come_back_are_exact(
 
 @pytest.mark.parametrize("api", ["opencl", "vulkan"])
 def test_gelu_in_halves_is_the_nearest_half_or_almost(agent: Agent, api: Backend, seed: int) -> None:
-    """As exporters write it in two ways, and as a layer's end; against SciPy in double precision."""
+    """It is written as exporters do in two ways, and as a layer's end; against SciPy in double precision."""
     any_half = np.random.default_rng(seed).integers(0, 1 << 16, 8192, np.uint16).view(np.float16)
     edges = np.float16([0, -0.0, np.inf, -np.inf, np.nan, 65504, -65504])
     x = np.concatenate([np.linspace(-6, 6, 8185).astype(np.float16), edges, any_half])

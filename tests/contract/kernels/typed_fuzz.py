@@ -256,7 +256,7 @@ def _layer(d: Draw) -> None:
 
 
 def _turned(d: Draw) -> None:
-    """What is turned, or a layer's image, in another type, turned; in between perhaps a part of it."""
+    """Draw a turned tensor, or a layer's image, in another type, turned; in between perhaps a part of it."""
     kinds = [str(kind) for kind in d.rng.choice(MIXED, 2)]
     if d.rng.random() < 0.4:
         _layer(d)

@@ -406,7 +406,7 @@ def full(farm: Settings, redis: Redis, ledger: Ledger) -> Settings:
 def test_what_is_said_of_all_others_stays(
     full: Settings, tmp_path: Path, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of each column drawn a row is damaged: no answer about anything else changes, and the log names the row."""
+    """A row of each drawn column is damaged: no answer about anything else changes, and the log names the row."""
     chance = random.Random(seed)
     with Ledger(full.ledger) as fresh:
         before = answers(fresh)

@@ -97,7 +97,7 @@ def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: P
 
 
 def test_no_spoilt_result_is_a_figure(engines: Engines, here: Runner, seed: int) -> None:
-    """What a driver left, cut or changed at random: its samples as they were, or a refusal."""
+    """A driver's result, cut or changed at random, gives its samples as they were, or a refusal."""
     rng, member = random.Random(seed), here.bench.fleet.member(CPU_SERIAL)
     given = assignment(
         CPU_SERIAL, Api.CPU, sampling=Sampling(warmup=0, samples=2), workload=LENET, engine="onnxruntime"

@@ -87,7 +87,7 @@ def test_a_chain_of_elements_is_one_kernel(fuse: str) -> None:
 @pytest.mark.parametrize("cpu_device", [True, False])
 @pytest.mark.parametrize("algorithm", ["auto", "direct", "dot_uneven", "scalar", "winograd"])
 def test_layers_end_in_functions(algorithm: str, cpu_device: bool) -> None:
-    """In an order that is drawn; the last layer's is a product's end."""
+    """The order is drawn; the last layer's is a product's end."""
     b = Builder()
     x = b.input(2, 6, 7, 9)
     (precision,) = some(("fp32", "fp16", "fp16_arithmetic"), 1, f"{algorithm} {cpu_device}")
