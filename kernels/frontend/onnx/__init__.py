@@ -29,7 +29,7 @@ from .importing import Importer
 from .operator import Operators, some_computed
 from .reading.graphs import names_read
 from .reading.inference import Inference
-from .reading.inputs import fixed_inputs, input_shapes
+from .reading.inputs import fixed_inputs, input_shapes, type_name
 from .reading.model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, ModelFile, opset, read_model, tensor_array
 from .reading.node_checker import NodeChecker
 from .reading.obstacles import Obstacles
@@ -258,8 +258,8 @@ def _check_types(graph: onnx.GraphProto, to: Context) -> None:
     for port in graph.output:
         said, found = port.type.tensor_type.elem_type, onnx.helper.np_dtype_to_tensor_dtype(to.type_of(port.name))
         if said not in (onnx.TensorProto.UNDEFINED, found):
-            node, name = writers.get(port.name), onnx.TensorProto.DataType.Name
-            by = f"node {node.name!r} ({node.op_type})" if node else "the model"
+            node = writers.get(port.name)
+            by = f"node {node.name!r} ({node.op_type}) gives" if node else "the model gives"
             raise ModelError(
-                f"output {port.name!r} is declared {name(said)}, but {by} gives {name(found)}; the model is damaged"
+                f"output {port.name!r} is declared {type_name(said)}, but {by} {type_name(found)}; the model is damaged"
             )

@@ -199,7 +199,7 @@ def test_an_attempt_whose_job_cannot_be_read_any_more_is_not_restored(
 DRAWN = 12
 NONSENSE = (
     "", "nonsense", "{", "[]", "{}", "null", "[null]", '"x"', "7", "[[1]]", b"\xff\xfe", b"x\x9c", "\x00",
-    "9" * 400, -1, 2**62, 0.5, 1e300,
+    "9" * 400, -1, 2**52, 2**53, 2**62, 0.5, 1e300,
 )  # fmt: skip
 KEYS = {
     "id", "experiment_id", "job_id", "serial", "digest", "name", "host", "suite", "target", "what", "word",

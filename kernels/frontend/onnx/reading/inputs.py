@@ -39,7 +39,7 @@ def fixed_inputs(ports: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, Any])
         except (OverflowError, ValueError):
             holds = False
         if not holds:
-            there = f"{onnx.TensorProto.DataType.Name(kind)} of {_words(declared[name])}"
+            there = f"{type_name(kind)} of {_words(declared[name])}"
             raise OptionError(f"{name}={sizes[name]}: the input {name!r} is {there}: give a number that it holds")
     return found
 
@@ -146,16 +146,20 @@ def _fits(shape: Sequence[int | None], declared: Sequence[int | str]) -> bool:
     return all(given in (None, size) for given, size in both if isinstance(size, int))
 
 
+def type_name(number: int) -> str:
+    """Return ONNX's name of an element type; a damaged file may hold any number."""
+    return {number: name for name, number in onnx.TensorProto.DataType.items()}.get(number, f"type {number}")
+
+
 def _words(shape: Sequence[int | str | None]) -> str:
     return f"({', '.join('any' if each is None else str(each) for each in shape)})"
 
 
 def _shape(port: onnx.ValueInfoProto, declared: tuple[int | str, ...] | None, sizes: _Sizes) -> tuple[int, ...]:
     """Raises ModelError for a type that is not known and sizes that are open or 0."""
-    tensor, name, type_name = port.type.tensor_type, port.name, onnx.TensorProto.DataType.Name
+    tensor, name = port.type.tensor_type, port.name
     if tensor.elem_type not in INPUT_TYPES:
-        known = onnx.TensorProto.DataType.items()
-        given = next((word for word, number in known if number == tensor.elem_type), f"type {tensor.elem_type}")
+        given = type_name(tensor.elem_type)
         mend = "compute numbers from the text before the model" if given == "STRING" else "cast it before the model"
         raise ModelError(
             f"input {name!r} is {given}; only tensors of {', '.join(map(type_name, INPUT_TYPES))} are supported: "
