@@ -186,7 +186,7 @@ class Phase(_Event):
     start_ns: int
     end_ns: int
     counts: dict[str, Annotated[int, Field(ge=0, lt=1 << 63)]] = Field(default={}, exclude_if=lambda value: not value)
-    """What the system counted of the agent in it, with children that it waited for, by name (`cpu_ns`: processor time);
+    """The system's counts of the agent in it, with children that it waited for, by name (`cpu_ns`: processor time);
     empty of an older agent."""
 
     @model_validator(mode="before")
