@@ -128,9 +128,11 @@ def test_two_beats_do_all_the_work_and_one_that_is_stopped_holds_up_nothing(
     assert [each.wait(60) for each in beats] == [0, 0]
 
 
-def test_beat_sleeps_until_a_task_is_due(settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beat_sleeps_until_a_task_is_due(
+    settings: Settings, redis: Redis, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     """It may look a few times for each task; Celery's own looks until it is due, ten milliseconds long."""
-    app, chance, looks = make_app(settings), Random(), Counter[str]()
+    app, chance, looks = make_app(settings), Random(seed), Counter[str]()
     for entry in app.conf.beat_schedule.values():
         entry["schedule"] = 0.1 + chance.random() / 5
     tick = celery.beat.Scheduler.tick
