@@ -22,7 +22,7 @@ LINES = {
     "farm": 12_365,  # 60: engines installed and removed; 60: beat as a part; 500: sizes of models, figures
     "dashboards": 4_510,  # 10: acts by their signatures; 300: results and downloads on pages, the glossary
     "benchmarks": 11_145,
-    "tests": 75_055,  # 20: beat, limits of a kind; 1_070: engines, own programs; 6_400: drawn faults
+    "tests": 75_065,  # 30: beat, limits of a kind, phases; 1_070: engines, own programs; 6_400: drawn faults
 }
 
 
