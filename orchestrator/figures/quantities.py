@@ -37,10 +37,15 @@ class Quantity(NamedTuple):
     """Its value in a block, of one that needs no figures of its own: its median over blocks is told."""
 
 
-def _cpu_ms(record: Record) -> float | None:
-    spent_ns = sum(phase.cpu_ns or 0 for phase in record.phases if phase.phase == "load")
-    inferences = sum(sample.inferences for sample in record.samples if sample.phase == "timed")
-    return spent_ns / 1e6 / inferences if spent_ns and inferences else None
+def _counted(name: str, unit: float = 1.0) -> Callable[[Record], float | None]:
+    """Return what reads a count of the system (`device_agent/src/system/counts.cc`): its share of one inference."""
+
+    def of(record: Record) -> float | None:
+        counted = [phase.counts[name] for phase in record.phases if phase.phase == "load" and name in phase.counts]
+        inferences = sum(sample.inferences for sample in record.samples if sample.phase == "timed")
+        return sum(counted) / unit / inferences if counted and inferences else None
+
+    return of
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -77,6 +82,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "cpu time": Quantity(
         "ms", "farm_results_cpu_time_seconds", 1e-3,
-        "Processor time of the agent for one inference, with writing its inputs.", has_interval=False, of=_cpu_ms,
+        "Processor time of the agent for one inference, with writing its inputs.", has_interval=False,
+        of=_counted("cpu_ns", 1e6),
     ),
 }  # fmt: skip

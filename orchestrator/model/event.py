@@ -7,9 +7,9 @@ Every event has `event` (its kind), `seq` (0, 1, 2, ... without gaps) and `t_ns`
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from . import telemetry
 from .base import Model
@@ -185,8 +185,18 @@ class Phase(_Event):
     phase: PhaseName
     start_ns: int
     end_ns: int
-    cpu_ns: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
-    """Processor time of the agent in it, with children that it waited for; null of an older agent."""
+    counts: dict[str, Annotated[int, Field(ge=0, lt=1 << 63)]] = Field(default={}, exclude_if=lambda value: not value)
+    """The system's counts of the agent in it, with children that it waited for, by name (`cpu_ns`: processor time);
+    empty of an older agent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_before(cls, said: Any) -> Any:
+        """Read what agents told before they told counts: the processor's time alone."""
+        if not isinstance(said, dict) or "cpu_ns" not in said:
+            return said
+        spent = said["cpu_ns"]
+        return {k: v for k, v in said.items() if k != "cpu_ns"} | {"counts": {} if spent is None else {"cpu_ns": spent}}
 
 
 class Power(_Event):
