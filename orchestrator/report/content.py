@@ -19,7 +19,7 @@ from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
-from orchestrator.model.job import Cell
+from orchestrator.model.job import Cell, labels_of
 from orchestrator.model.stopped import Stopped
 
 
@@ -112,7 +112,7 @@ def build(
     measured = {summary.serial for summary in summaries}
     decisions = decide_all(experiment, newest, made or {})
     agreed = agreements(newest, cells, experiment, labels)
-    searched = limits(experiment, newest, cells)
+    searched, names = limits(experiment, newest, cells), labels_of(cells)
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
@@ -123,7 +123,7 @@ def build(
         doubts=count_doubts(summaries),
         canaries=canary_verdicts(newest),
         decisions=tuple(
-            CellDecision(serial=serial, label=cells[cell_id].label, decision=decision)
+            CellDecision(serial=serial, label=names[cell_id], decision=decision)
             for (serial, cell_id), decision in sorted(decisions.items())
         ),
         silent={serial: dict(own) for serial, own in (jobs or {}).items() if serial not in measured},

@@ -14,7 +14,7 @@ from orchestrator.figures import BlockFigures, LayerTime, Times, times_of
 from orchestrator.figures.brief import Brief
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
-from orchestrator.model.job import Cell
+from orchestrator.model.job import Cell, labels_of
 from orchestrator.model.record import ConditionProof, Doubt, LayerMemory, Outcome, Record, RunsOn
 
 from .effect import Effect, detectable
@@ -117,9 +117,9 @@ def summarise(
     """
     work = [block for block in newest_attempts(blocks) if block.role == "work"]
     keyed = sorted(work, key=lambda r: (*_group(r), r.block, r.token))
-    same = same_plan_doubts(work, cells)
+    same, labels = same_plan_doubts(work, cells), labels_of(cells)
     summaries = [
-        _summary(list(group), cells[key[2]], mode, same.get(key), watched=watched)
+        _summary(list(group), cells[key[2]], labels[key[2]], mode, same.get(key), watched=watched)
         for key, group in groupby(keyed, key=_group)
     ]
     return sorted(
@@ -153,7 +153,7 @@ def newest_attempts(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 
 def _summary(
-    blocks: Sequence[BlockFigures], cell: Cell, mode: Mode, same_plan: Doubt | None, *, watched: bool
+    blocks: Sequence[BlockFigures], cell: Cell, label: str, mode: Mode, same_plan: Doubt | None, *, watched: bool
 ) -> Summary:
     first = blocks[0]
     good = [block for block in blocks if block.outcome is Outcome.OK]
@@ -170,7 +170,7 @@ def _summary(
         profile=first.profile,
         source=first.source,
         cell_id=first.cell_id,
-        label=cell.label,
+        label=label,
         options=dict(cell.options),
         workload=cell.workload.label,
         engine=cell.engine,

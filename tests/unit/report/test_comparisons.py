@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from random import Random
 
 import pytest
 from rich.console import Console
 
-from orchestrator.analysis.comparison import compare, rows_of, sides_of
+from orchestrator.analysis.comparison import compare, rows_of, sides_of, with_engines
 from orchestrator.figures.brief import brief_of
-from orchestrator.model.device import Api, Source
+from orchestrator.model.device import OURS, Api, Source
 from orchestrator.model.event import Setup
 from orchestrator.model.experiment import Experiment, Published
 from orchestrator.model.record import Record
@@ -108,6 +109,25 @@ def test_an_axis_of_one_backend_alone_stands_beside_what_the_others_have() -> No
         "lenet fp32 threads=4": ("4.00", "8.00", "6.00"),
         "alexnet fp32 algorithm=dot": ("1.00", "2.00", ""),
     }
+
+
+def test_beside_other_engines_ours_is_named_and_alone_it_is_not(seed: int) -> None:
+    rng = Random(seed)
+    for _ in range(20):
+        names = rng.sample(["pocketfarm", "onnxruntime", "ncnn", "mnn"], rng.randint(1, 4))
+        cells = [
+            cell(Api.CPU).model_copy(update={"options": {} if name == OURS.name else {"engine": name}})
+            for name in names
+        ]  # fmt: skip
+        content = built(
+            "e", experiment(), cells={each.cell_id: each for each in cells}, outcomes={}, now=1e9,
+            records=[record(each, [1.0, 2.0]) for each in cells],
+        )  # fmt: skip
+        told = {each.engine: each.label.partition("engine=")[2] for each in content.summaries}
+        assert told == {name: "" if names == [OURS.name] else name for name in names}
+        rows = rows_of(map(brief_of, content.blocks), {each.cell_id: each for each in cells})
+        compared = {row.options.get("engine", "") for row in with_engines(compare(rows, rows))}
+        assert compared == set(told.values())
 
 
 def test_an_engine_stands_beside_ours_on_its_own_backend() -> None:
