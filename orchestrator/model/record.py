@@ -118,11 +118,20 @@ OfEngine = Annotated[str, Field(pattern=rf"^{ENGINE_NAME}\.[a-z0-9_]{{1,64}}$")]
 """A doubt that an engine declares: its name, a full stop, and the engine's word for it."""
 
 
+UNCHECKED = "unchecked"
+"""The word of an engine's doubt about outputs that were compared with nothing."""
+
+
 class Doubt(Model):
     code: DoubtCode | OfEngine
     detail: str = ""
     advice: str = Field(default="", exclude_if=lambda value: not value)
     """The remedy of a doubt that an engine declares."""
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Return whether it says that the outputs were compared with nothing."""
+        return self.code.rpartition(".")[2] == UNCHECKED
 
     @property
     def remedy(self) -> str:

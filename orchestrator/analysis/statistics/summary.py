@@ -12,6 +12,7 @@ from pydantic import Field
 
 from orchestrator.figures import BlockFigures, LayerTime, Times, times_of
 from orchestrator.figures.brief import Brief
+from orchestrator.figures.one_block import version_of
 from orchestrator.model.base import Model
 from orchestrator.model.device import Source
 from orchestrator.model.job import Cell, labels_of
@@ -63,6 +64,8 @@ class Summary(Model):
     workload: str
     engine: str
     """The engine that ran it; empty: somebody else measured, and did not say."""
+    version: str = ""
+    """The engine's version, or its build, in the newest block that went well; empty where none did."""
     backend: str
     precision: str
     runs_on: RunsOn | None
@@ -174,6 +177,7 @@ def _summary(
         options=dict(cell.options),
         workload=cell.workload.label,
         engine=cell.engine,
+        version=version_of(in_time[-1]) if in_time else "",
         backend=str(cell.backend),
         precision=str(cell.precision),
         runs_on=next((block.runs_on for block in (*good, *blocks) if block.runs_on), None),

@@ -40,6 +40,7 @@ EXPECTED = {
     "infer", "plan", "schema", "demo", "release", "restore", "energy", "import", "best", "export",
     "tune", "dataset", "agreement", "audit", "records", "retry", "ledger", "host", "hold", "compare", "changes",
     "history", "nightly", "morning", "plot", "queue", "job", "web", "quantize", "metrics", "explain", "engines",
+    "rank",
 }  # fmt: skip
 
 
@@ -133,7 +134,8 @@ def test_an_empty_ledger_has_no_experiments(farm: Run) -> None:
 
 
 OF_A_STATE = [
-    ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",), ("best", "--axis", "backend"),
+    ("rank",), ("status",), ("results",), ("report",), ("watch",), ("export",), ("agreement",),
+    ("best", "--axis", "backend"),
     ("cancel", "latest"), ("down",), ("devices",), ("devices", "A"), ("release", "A"), ("restore",), ("tune", "show"),
     ("tune", "export", "x.json"), ("records",), ("records", "replay"), ("records", "drop", "A"),
     ("records", "show", "A"), ("retry", "latest"), ("ledger", "recompute"),

@@ -144,7 +144,7 @@ class PackagedEngine(Engine):
 
 
 def _counts(sampling: Sampling) -> str:
-    """How often `drive.py` runs the model: a word of its command line, since it shapes no program."""
+    """Return how often `drive.py` runs the model: a word of its command line, since it shapes no program."""
     return json.dumps(
         {
             "samples": sampling.samples,
