@@ -64,7 +64,7 @@ def _texts(row: Ranked) -> tuple[str, ...]:
     median, interval = wording.figure(row.latency.median_ms, row.latency.interval_ms, row.latency.unresolved)
     options = [each for each in wording.label_options(row.configuration) if not each.startswith("engine=")]
     return (
-        f"{row.device} {word}" if word.isupper() else row.device,
+        " ".join(filter(None, (row.device, wording.short_name(row.phone), word if word.isupper() else ""))),
         row.engine or "not told", row.version, f"{row.backend} {row.precision}", " ".join(options),
         median, interval, *wording.energy(row.energy), "yes" if row.verified else "no",
     )  # fmt: skip
