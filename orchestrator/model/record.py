@@ -301,6 +301,22 @@ class SessionPlace(Model):
     """The block's number, from 1 on."""
 
 
+class EarlierReading(Model):
+    """What a record told before the output that it keeps was read again."""
+
+    replaced_at: float
+    """Unix time."""
+    farm_version: str
+    """The version of the farm that read it again."""
+    outcome: Outcome
+    cause: str
+    reasons: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    phases: tuple[Phase, ...]
+    invalid: tuple[Invalidity, ...]
+    doubts: tuple[Doubt, ...]
+
+
 class Record(Model):
     """One attempt's record; the ledger accepts it once, from the newest fencing token only."""
 
@@ -359,6 +375,8 @@ class Record(Model):
     """Runs of somebody else's program."""
     lines: tuple[Line, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Lines that it printed, from which the samples were read."""
+    readings: tuple[EarlierReading, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What was read of these lines before, the first reading first."""
     checks: tuple[OutputCheck, ...] = ()
     trained: TrainedModel | None = Field(default=None, exclude_if=lambda value: value is None)
     """The model of a training that went to its end."""
