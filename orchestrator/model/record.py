@@ -118,8 +118,8 @@ OfEngine = Annotated[str, Field(pattern=rf"^{ENGINE_NAME}\.[a-z0-9_]{{1,64}}$")]
 """A doubt that an engine declares: its name, a full stop, and the engine's word for it."""
 
 
-UNCHECKED = "unchecked"
-"""The word of an engine's doubt about outputs that were compared with nothing."""
+UNCHECKED = ("unchecked", "unverified")
+"""Words of engines' doubts about outputs that were compared with nothing."""
 
 
 class Doubt(Model):
@@ -131,7 +131,7 @@ class Doubt(Model):
     @property
     def is_unchecked(self) -> bool:
         """Return whether it says that the outputs were compared with nothing."""
-        return self.code.rpartition(".")[2] == UNCHECKED
+        return self.code.rpartition(".")[2] in UNCHECKED
 
     @property
     def remedy(self) -> str:
@@ -302,7 +302,7 @@ class SessionPlace(Model):
 
 
 class EarlierReading(Model):
-    """What a record told before the output that it keeps was read again."""
+    """The reading that a record told before its kept output was read again."""
 
     replaced_at: float
     """Unix time."""
@@ -376,7 +376,7 @@ class Record(Model):
     lines: tuple[Line, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Lines that it printed, from which the samples were read."""
     readings: tuple[EarlierReading, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """What was read of these lines before, the first reading first."""
+    """Earlier readings of these lines, the first one first."""
     checks: tuple[OutputCheck, ...] = ()
     trained: TrainedModel | None = Field(default=None, exclude_if=lambda value: value is None)
     """The model of a training that went to its end."""

@@ -16,7 +16,7 @@ from .record_builder import farm_version
 from .validity import with_validity
 
 UNREAD = "unread_output"
-"""The cause of a failure that a mended parser may undo."""
+"""The cause of a failure that a mended parser may find to be none."""
 TOLD_THEN = (DoubtCode.SAMPLER_COST, DoubtCode.SEVERAL_BATTERIES, DoubtCode.NO_POWER_GAUGE)
 """Doubts by the device's profile and the agent's warnings, which a record does not keep."""
 
@@ -93,7 +93,7 @@ def _doubts(record: Record, job: Job, read: Sequence[Event], own: Sequence[Doubt
 
 
 def _told(record: Record) -> object:
-    """What a parser decides: outcome, cause and samples."""
+    """Return what a parser decides: outcome, cause and samples."""
     samples = [(each.phase, each.index, each.start_ns, each.duration_ns) for each in record.samples]
     return record.outcome, record.cause, samples
 
