@@ -113,6 +113,19 @@ def test_samples_that_come_all_at_once_have_no_power_of_their_own(
     assert ends == sorted(ends) and ends[-1] <= record.processes[0].end_ns
 
 
+def test_two_builds_run_side_by_side(here: Runner, engines: Engines, tmp_path: Path, seed: int) -> None:
+    """Each side runs its own folder's program, under the same name."""
+    next_us = Random(seed).randint(100, 999)
+    asked = experiment(tmp_path, "./own 7", sampling={"samples": 2, "warmup": 0}, engine={"result": RESULT},
+                       sides={"candidate": {"engine": {"command": "next"}}})  # fmt: skip
+    (tmp_path / "next").mkdir()
+    (tmp_path / "next" / "own").write_text(f"#!/bin/sh\necho took {next_us} us\n")
+    records = blocks(asked, here, engines, tmp_path, CPU_SERIAL)
+    told = [[sample.duration_ns for sample in record.samples] for record in records]
+    assert told == [[470_000] * 2, [1000 * next_us] * 2]
+    assert len({record.provenance.program_hash for record in records}) == 2
+
+
 @pytest.mark.parametrize(
     ("command", "outcome", "cause"),
     [
