@@ -16,7 +16,7 @@ from orchestrator.analysis.statistics import CanaryVerdict, Summary, canary_verd
 from orchestrator.analysis.stopping_rule import StoppingDecision, decide_all
 from orchestrator.figures import BlockFigures
 from orchestrator.model.base import Model
-from orchestrator.model.device import Source
+from orchestrator.model.device import Api, Source
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Experiment
 from orchestrator.model.job import Cell, labels_of
@@ -113,6 +113,7 @@ def build(
     decisions = decide_all(experiment, newest, made or {})
     agreed = agreements(newest, cells, experiment, labels)
     searched, names = limits(experiment, newest, cells), labels_of(cells)
+    found = pays_from(side_by_side(summaries, newest, mode)) if experiment.published else ()
     return Content(
         experiment_id=experiment_id,
         experiment=experiment,
@@ -133,7 +134,7 @@ def build(
             newest,
             cells,
             mode,
-            pays=pays_from(side_by_side(summaries, newest, mode)) if experiment.published else (),
+            pays=[each for each in found if each.over == Api.CPU],
             agreements=agreed,
             limits=searched,
         ),

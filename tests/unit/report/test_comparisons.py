@@ -188,14 +188,35 @@ def test_a_speed_up_is_the_ratio_that_a_comparison_tells() -> None:
 )
 def test_the_gpu_pays_from_the_size_from_which_on_it_stays_ahead(cpu_ms: dict[int, float], words: str) -> None:
     row = part(swept({Api.OPENCL: GPU_MS, Api.CPU: cpu_ms}), "pays-from").rows[0]
-    assert row[1:6] == ("matmul fp32", "opencl", "inference", "16 to 256", words)
+    assert row[1:7] == ("matmul fp32", "opencl", "CPU", "inference", "16 to 256", words)
+
+
+def test_the_gpu_pays_later_over_a_faster_engine() -> None:
+    """Study P's own baseline: a library's CPU kernels. Their times have copies inside, and so are no bare inference."""
+    slow = swept({Api.OPENCL: GPU_MS, Api.CPU: CPU_MS})
+    found = [cell(Api.CPU, network=f"matmul_{n}").model_copy(update={"options": {"engine": "ncnn"}}) for n in GPU_MS]
+    theirs = {one.cell_id: ms for one, ms in zip(found, (0.002, 4.5, 40.0), strict=True)}
+    records = [
+        record(one, [theirs[one.cell_id]] * 3, block=block, token=100 + block, serial="phone-2", source=Source.PHONE)
+        for one in found
+        for block in range(3)
+    ]
+    cells = {each.cell_id: each for each in (*found, *(cell(api, network=f"matmul_{n}") for api in (Api.OPENCL, Api.CPU)
+                                                         for n in GPU_MS))}  # fmt: skip
+    content = built("e-1", experiment(), cells=cells, records=[*slow.records, *records], outcomes={}, now=1e9)
+    rows = [row for row in part(content, "pays-from").rows if row[0] == "phone-2" and row[4] != "with set-up"]
+    assert {(row[3], row[4]): row[6] for row in rows} == {
+        ("pocketfarm cpu", "inference"): "from 64, not yet at 16",
+        ("pocketfarm cpu", "with copies"): "from 64, not yet at 16",
+        ("ncnn cpu", "with copies"): "from 256, not yet at 64",
+    }
 
 
 def test_copies_and_set_up_count_against_the_gpu_where_they_are_asked_for() -> None:
     """A GPU that wins from 64 on without them, at 256 with 20 ms of copies, and nowhere with 800 ms of building."""
     setup = {Api.OPENCL: {"build": 800, "input": 15, "readback": 5}, Api.CPU: {"input": 0}}
     rows = part(swept({Api.OPENCL: GPU_MS, Api.CPU: CPU_MS}, setup=setup), "pays-from").rows
-    assert {row[3]: row[5] for row in rows} == {
+    assert {row[4]: row[6] for row in rows} == {
         "inference": "from 64, not yet at 16",
         "with copies": "from 256, not yet at 64",
         "with set-up": "at none of them",
