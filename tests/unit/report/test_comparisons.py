@@ -193,7 +193,7 @@ def test_the_gpu_pays_from_the_size_from_which_on_it_stays_ahead(cpu_ms: dict[in
 
 def test_the_gpu_pays_later_over_a_faster_engine() -> None:
     """Study P's own baseline: a library's CPU kernels. Their times have copies inside, and so are no bare inference."""
-    slow = swept({Api.OPENCL: GPU_MS, Api.CPU: CPU_MS})
+    slow = swept({Api.OPENCL: GPU_MS, Api.CPU: CPU_MS}, setup={api: {"build": 1} for api in (Api.OPENCL, Api.CPU)})
     found = [cell(Api.CPU, network=f"matmul_{n}").model_copy(update={"options": {"engine": "ncnn"}}) for n in GPU_MS]
     theirs = {one.cell_id: ms for one, ms in zip(found, (0.002, 4.5, 40.0), strict=True)}
     records = [
