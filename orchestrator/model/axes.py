@@ -178,6 +178,9 @@ ENGINE = Axis(
 )
 """An axis of the matrix beside those of the compiler and the run: it decides which of the others mean anything."""
 
+COMMAND = "command"
+"""The engine of programs of one's own."""
+
 SIDE = Axis(
     name="side",
     help="side of a comparison",

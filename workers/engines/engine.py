@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from orchestrator.model.device import Api, DeviceFacts, EngineFacts, Precision, Reading
 from orchestrator.model.event import Event, Sample
+from orchestrator.model.job import Job
 from orchestrator.model.live.announcement import Learnt, Phase
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.power import PowerSeries
@@ -187,6 +188,11 @@ class Program(ABC):
     replans: tuple[Replan, ...] = field(default=(), init=False)
     """Changes that the device's driver forced on the program."""
 
+    def read_again(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return what a reader makes of the events of a run that ended well: with the samples that its lines tell.
+        `judge` then tells whether that is a result."""
+        raise NotImplementedError
+
     @abstractmethod
     def run(self, run: Run) -> Measured:
         """Run one block and return what it told, also where it failed or was killed.
@@ -232,6 +238,10 @@ class Engine(ABC):
     def lacks(self, device: DeviceFacts) -> str:  # noqa: ARG002 (most run anywhere)
         """Return why it cannot run on a device; empty where it can."""
         return ""
+
+    def reader(self, job: Job) -> Program | None:  # noqa: ARG002 (most read a file, or an agent's own events)
+        """Return a program that can `read` again what one of a job printed; it cannot run. None: text is not enough."""
+        return None
 
     def facts(self, device: DeviceFacts) -> EngineFacts:
         """Return what its host announces of it for a device."""

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.coordination.artifacts import Artifacts
-from orchestrator.model.axes import MATRIX_AXES
+from orchestrator.model.axes import COMMAND, MATRIX_AXES
+from orchestrator.model.device import OURS
 from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 
 from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
-from .gather import Gathered, file_of, gather
+from .gather import Gathered, file_of, gather, program_files
 from .training_sets import kept
 
 if TYPE_CHECKING:
@@ -107,11 +108,30 @@ def _sides(experiment: Experiment, base: Path, found: Gathered, artifacts: Artif
                 checked_graph(other, batch)
         if side.agent is not None:
             own["agent_sha256"] = _agents(base / side.agent, f"sides.{name}.agent", artifacts)
+        if side.engine:
+            own["engine_sha256"] = {
+                engine: _build(engine, folder, f"sides.{name}.engine.{engine}", experiment, base, artifacts)
+                for engine, folder in side.engine.items()
+            }
         if side.driver is not None:
             file = file_of(base, side.driver, f"sides.{name}.driver").absolute()
             own |= {"driver": str(file), "driver_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
         made[name] = side.model_copy(update=own)
     return Sides(**made)
+
+
+def _build(
+    engine: str, folder: str, field: str, experiment: Experiment, base: Path, artifacts: Artifacts
+) -> dict[str, str]:
+    """Keep the files of an engine's other build: name -> SHA-256. Raises SpecError, ModelFileError."""
+    if engine != COMMAND:
+        raise SpecError(
+            f"{field}: the farm takes no builds of this engine",
+            remedy=f"it does of `{COMMAND}` and `{OURS.name}`; of another compare nights before and after its update",
+        )
+    if experiment.workload.command is None:
+        raise SpecError(f"{field}: the workload is no command", remedy="give `workload: {command: ..., files: ...}`")
+    return program_files(folder, field, base, artifacts)
 
 
 def _agents(folder: Path, field: str, artifacts: Artifacts) -> dict[str, str]:

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
+from pathlib import PurePath
 from typing import Any
 
 from orchestrator.model import axes
-from orchestrator.model.axes import AXES, ENGINE, FRAMES, SIDE
+from orchestrator.model.axes import AXES, COMMAND, ENGINE, FRAMES, SIDE
 from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
@@ -58,6 +59,9 @@ class _Point:
         if side.onnx is not None:
             update = {"network": None, "onnx": side.onnx, "onnx_sha256": side.onnx_sha256}
             workload = workload.model_copy(update=update)
+        if (files := side.engine_sha256.get(COMMAND)) is not None:
+            named = workload.files or PurePath(side.engine[COMMAND]).name  # what counts is their content
+            workload = workload.model_copy(update={"files": named, "files_sha256": files})
         return _Point(
             workload,
             Api(str(own.pop("backend", self.backend))),

@@ -80,6 +80,20 @@ def test_what_an_engine_cannot_run_fails_in_its_own_words(here: Runner, engines:
     assert record.outcome is Outcome.FAILED and "runs no `sampling.frames`" in record.reasons[0]
 
 
+def test_another_number_of_samples_is_the_same_program(here: Runner, engines: Engines, seed: int) -> None:
+    rng, records = random.Random(seed), []
+    for _ in range(2):
+        sampling = Sampling(warmup=rng.randint(1, 4), samples=rng.randint(2, 9))
+        given = assignment(CPU_SERIAL, Api.CPU, sampling=sampling, workload=LENET, engine="onnxruntime")
+        records.append(record := here(given))
+        assert record.outcome is Outcome.OK, record.reasons
+        phases = [each.phase for each in record.samples]
+        assert phases == ["warmup"] * sampling.warmup + ["timed"] * sampling.samples
+    other = measured(here, "onnxruntime", threads=2)
+    first, second = (each.provenance.program_hash for each in records)
+    assert first == second != other.provenance.program_hash
+
+
 def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: Path) -> None:
     engine = engines.engine("onnxruntime")
     assert isinstance(engine, PackagedEngine)

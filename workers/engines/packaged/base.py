@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,10 +19,12 @@ from orchestrator.model.axes import AXES, axes_of
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.errors import Unsupported
+from orchestrator.model.experiment import Sampling
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 from workers.devices.install import file_sha256
 from workers.engines.engine import Engine, Host, Work
+from workers.files.kept_folders import note_use, prune, write_whole
 
 from .environment import Environment
 from .program import DrivenProgram
@@ -96,22 +96,22 @@ class PackagedEngine(Engine):
         }
         identity = content_hash(shapes)
         folder = self._folder / identity
-        if not folder.is_dir():
+        if not note_use(folder):
             work.report("compiling", 0, 0, None)
-            self._make(job, settings, folder)
-        os.utime(folder)
+            write_whole(folder, partial(self._make, job, settings))
+            prune(self._folder, KEPT, IN_USE_S)
         files = {path.name: path for path in sorted(folder.iterdir())}
-        models = self.host.models
+        models, argv = self.host.models, [str(self.environment.python), "-I", "drive.py", _counts(job.sampling)]
         return DrivenProgram(
-            identity, job, [str(self.environment.python), "-I", "drive.py"], files, identity,
+            identity, job, argv, files, identity,
             engine=type(self),
             reference=models.reference(workload, cell.batch),
             rounded=partial(models.rounded, Precision(cell.precision), workload, cell.batch),
         )  # fmt: skip
 
     def _settings(self, job: Job, device: DeviceFacts) -> dict[str, Any]:
-        """The driver's: how often it runs, on which device of the API, and the values of the engine's axes."""
-        cell, sampling = job.cell, job.sampling
+        """The driver's: on which device of the API it runs, and the values of the engine's axes."""
+        cell = job.cell
         api = device.api(cell.backend)
         values = {name: cell.options.get(name, AXES[name].default) for name in sorted(axes_of(self.name))}
         return {
@@ -120,42 +120,36 @@ class PackagedEngine(Engine):
             "backend": str(cell.backend),
             "precision": str(cell.precision),
             "device": api.device_name if api else "",
+        }
+
+    def _make(self, job: Job, settings: dict[str, Any], made: Path) -> None:
+        """Write everything that is pushed into a folder."""
+        cell, models = job.cell, self.host.models
+        graph = models.graph(cell.workload, cell.batch)
+        model = made / "model.onnx"
+        if cell.workload.onnx is not None:
+            shutil.copyfile(models.file(cell.workload.onnx, cell.workload.onnx_sha256), model)
+        else:
+            to_onnx(graph, model)
+        names = [path.name for path in self.files(graph, model, made).values()]
+        for path in made.iterdir():
+            if path.name not in names:
+                path.unlink()
+        inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
+        np.savez(made / "inputs.npz", **inputs)
+        given = {**settings, "files": names, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
+        (made / "settings.json").write_text(json.dumps(given))
+        shutil.copyfile(DRIVE, made / "drive.py")
+        shutil.copyfile(self.driver, made / "driver.py")
+
+
+def _counts(sampling: Sampling) -> str:
+    """Return how often `drive.py` runs the model: a word of its command line, since it shapes no program."""
+    return json.dumps(
+        {
             "samples": sampling.samples,
             "warmup": sampling.warmup,
             "warmup_stable": sampling.warmup_stable or 0.0,
             "load_ns": round(sampling.load * 1e9),
         }
-
-    def _make(self, job: Job, settings: dict[str, Any], folder: Path) -> None:
-        """Write everything that is pushed, whole or not at all."""
-        cell, models = job.cell, self.host.models
-        graph = models.graph(cell.workload, cell.batch)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".partial-", dir=self._folder))
-        try:
-            model = made / "model.onnx"
-            if cell.workload.onnx is not None:
-                shutil.copyfile(models.file(cell.workload.onnx, cell.workload.onnx_sha256), model)
-            else:
-                to_onnx(graph, model)
-            names = [path.name for path in self.files(graph, model, made).values()]
-            for path in made.iterdir():
-                if path.name not in names:
-                    path.unlink()
-            inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
-            np.savez(made / "inputs.npz", **inputs)
-            given = {**settings, "files": names, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
-            (made / "settings.json").write_text(json.dumps(given))
-            shutil.copyfile(DRIVE, made / "drive.py")
-            shutil.copyfile(self.driver, made / "driver.py")
-            made.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process may have been quicker
-                raise
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
-        old = sorted(
-            (path for path in self._folder.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime
-        )
-        for path in old[:-KEPT]:
-            shutil.rmtree(path, ignore_errors=True)
+    )

@@ -1,8 +1,9 @@
 """Run one model with one engine in the engine's own Python, as a block of the farm; no part of the farm is imported.
 
-Beside this file lie `driver.py` of the engine, `settings.json`, `inputs.npz` and the model's files. The outputs and the
-samples (int64: start and duration in ns, CLOCK_BOOTTIME) go to `result.npz` in $TMPDIR. Standard output gets one JSON
-object a line: what loaded, how far it is, or why it cannot run; what libraries print goes to standard error.
+Beside this file lie `driver.py` of the engine, `settings.json`, `inputs.npz` and the model's files; the command line
+has how often it runs, in JSON. The outputs and the samples (int64: start and duration in ns, CLOCK_BOOTTIME) go to
+`result.npz` in $TMPDIR. Standard output gets one JSON object a line: what loaded, how far it is, or why it cannot run;
+what libraries print goes to standard error.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def main() -> int:
         answers.write(json.dumps(words) + "\n")
 
     here = Path(sys.argv[0]).resolve().parent
-    settings = json.loads((here / "settings.json").read_text())
+    settings = json.loads((here / "settings.json").read_text()) | json.loads(sys.argv[1])
     settings["threads"] = settings["threads"] or len(os.sched_getaffinity(0))
     files = {name: str(here / name) for name in settings["files"]}
     try:
