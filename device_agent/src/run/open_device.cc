@@ -45,11 +45,20 @@ void announce(Journal& journal, const Backend& backend, const Plan& plan) {
                               .set("cpus", allowed_cpus()));
 }
 
+// States start as zeros.
+Status clear_states(const Plan& plan, Backend& backend) {
+  for (const Buffer& buffer : plan.buffers)
+    if (buffer.variable && !buffer.blob_offset)
+      if (auto error = backend.write(buffer, std::vector<std::byte>(buffer.bytes).data(), buffer.bytes)) return error;
+  return kOk;
+}
+
 Status load(const Bundle& bundle, const Inputs& inputs, const MemoryLimit& limit, Backend& backend, SetupLog& log) {
   if (!bundle.plan.mixed())  // else each side has its own
     if (auto error = check_limits(bundle.plan, backend.facts())) return error;
   if (auto error = check_memory_limit(bundle.plan, limit)) return error;
   if (auto error = backend.prepare(bundle, log)) return error;
+  if (auto error = clear_states(bundle.plan, backend)) return error;
   const int64_t start_ns = boottime_ns();
   if (auto error = inputs.write(backend)) return error;
   log.record("input", start_ns, "", false, inputs.bytes());
