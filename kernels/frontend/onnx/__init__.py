@@ -25,6 +25,7 @@ from .context import Context, OnnxNode
 from .counted_rows.counts import write_out
 from .counted_rows.lanes import join_lanes
 from .counted_rows.rows import output_counts
+from .decoder import Decoder, Step, step_of
 from .importing import Importer
 from .operator import Operators, some_computed
 from .reading.graphs import names_read
@@ -77,12 +78,34 @@ def import_model(
         raise type(e)(f"{file.name}: {e}", e.obstacles) from e
 
 
+def import_decoder(file: ModelFile, capacity: int, tokens: int) -> Step:
+    """Return the step of a language model's decoder: `tokens` tokens at a computed position, a state of so many.
+
+    Raises as `import_model` does, and ModelError for a file that has no cache, or one whose length is not open.
+    """
+    version, decoder = opset(file.proto, file.name), Decoder(capacity, tokens)
+    outputs = [port.name for port in file.proto.graph.output]
+    try:
+        model = expanded(file.proto, version, OPERATORS)
+        shapes_of = partial(_shapes, decoder, outputs)
+        return step_of(_import(model, file, version, {}, shapes_of, decoder), decoder)
+    except ModelError as e:
+        raise type(e)(f"{file.name}: {e}", e.obstacles) from e
+
+
+def _shapes(
+    decoder: Decoder, outputs: list[str], ports: list[onnx.ValueInfoProto], **_: object
+) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    return decoder.shapes(ports, outputs)
+
+
 def _import(
     model: onnx.ModelProto,
     file: ModelFile,
     version: int,
     sizes: Mapping[str, Any],
     shapes_of: Callable[..., tuple[dict[str, tuple[int, ...]], dict[str, str]]],
+    decoder: Decoder | None = None,
 ) -> Graph:
     graph = model.graph
     limit_suppression(graph)
@@ -94,6 +117,7 @@ def _import(
     ports = [port for port in graph.input if port.name not in constants]
     constants |= (fixed := fixed_inputs(ports, sizes))
     ports = [port for port in ports if port.name not in fixed]
+    outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
     inputs, refused = shapes_of(ports, sizes={name: size for name, size in sizes.items() if name not in fixed})
     written = frozenset(name for node in graph.node for name in node.output)
     check, inference = NodeChecker(version, model.ir_version, OPERATORS), Inference(version, model.ir_version)
@@ -106,11 +130,12 @@ def _import(
 
     to = Context(version, constants, {}, folder, written, each)
     for port in ports:
-        if port.name in refused:
+        if port.name not in inputs:
             continue
         to.add_shape(port.name, inputs[port.name])
         to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
-    outputs = tuple(dict.fromkeys(port.name for port in graph.output))  # PyTorch names one that is returned twice twice
+    if decoder is not None:
+        decoder.begin(ports, to)
     read = frozenset((*outputs, *names_read(graph.node)))
 
     def alone(proto: onnx.NodeProto) -> None:
@@ -135,7 +160,8 @@ def _import(
     for name in outputs:
         if name in to.extents:
             write_out(OnnxNode(name, "", version, (name,), (name,), {}), to, name)
-    further = output_counts(to, outputs)
+    state = decoder.past if decoder else {}
+    further = output_counts(to, [name for name in outputs if name not in state.values()])
     join_lanes(to, (*outputs, *further))
     _check_outputs(graph, outputs, inputs, to)
     _check_types(graph, to)
@@ -152,6 +178,7 @@ def _import(
         to.places,
         to.sums,
         types,
+        state,
     )
 
 

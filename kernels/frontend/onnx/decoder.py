@@ -1,0 +1,131 @@
+"""Decoders of language models: a file that takes older keys and values and gives them with newer ones has them as state.
+
+How many tokens came before is a number that is known when a plan runs. So the past is a tensor of which so many rows are
+valid (`counted_rows/`), and the concat behind it appends to it. The names are those of PyTorch's exporters as they are
+used with transformers, of optimum, and of onnxruntime-genai's builder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+import onnx
+
+from kernels.errors import ModelError
+from kernels.ir.graph import Graph
+
+from .context import Context, OnnxNode
+from .extent import Count
+from .reading.inputs import declared_sizes
+from .steps import Steps
+
+_PAST = re.compile(r"past(?:_key_values?)?[._]?(.+)")
+_PRESENT = re.compile(r"present(?:_key_values?)?[._]?(.+)")
+_TOKENS = ("input_ids", "tokens")
+_PLACES = ("position_ids", "cache_position")
+_MASK, _BRANCH = "attention_mask", "use_cache_branch"
+POSITION = "position"
+LENGTH = 2
+"""The axis of a past that has a row for each token."""
+
+
+@dataclass
+class Decoder:
+    """One sequence: how many tokens its state holds (`capacity`), and how many of these a run adds (`tokens`)."""
+
+    capacity: int
+    tokens: int
+    position: str = ""
+    """The input that holds how many tokens came before."""
+    past: dict[str, str] = field(default_factory=dict)
+    """Input -> output with newer rows."""
+
+    def shapes(
+        self, ports: Sequence[onnx.ValueInfoProto], outputs: Sequence[str]
+    ) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Return the shapes of the graph's inputs, and why others cannot be taken."""
+        if not 1 <= self.tokens <= self.capacity:
+            raise ModelError(f"{self.tokens} tokens do not fit into a state of {self.capacity}")
+        given = {match[1]: name for name in outputs if (match := _PRESENT.fullmatch(name))}
+        names = [port.name for port in ports]
+        self.past = {n: given[m[1]] for n in names if (m := _PAST.fullmatch(n)) and m[1] in given}
+        if not self.past:
+            raise ModelError(
+                f"no input is a past (past_key_values.0.key) whose output is there (present.0.key): {', '.join(names)}; "
+                "export the decoder with its cache"
+            )
+        self.position = next(n for n in (POSITION, f"{POSITION}_of_tokens") if n not in names)
+        shapes, refused = {self.position: (1,)}, dict[str, str]()
+        for port in ports:
+            if port.name in self.past:
+                shapes[port.name] = self._rows(port)
+            elif port.name in _TOKENS:
+                shapes[port.name] = (1, self.tokens)
+            elif port.name not in (*_PLACES, _MASK, _BRANCH):
+                refused[port.name] = f"input {port.name!r} is none that the decoder of a language model has"
+        if not shapes.keys() & _TOKENS:
+            raise ModelError(f"no input is called {' or '.join(_TOKENS)}; there are {', '.join(names)}")
+        return shapes, refused
+
+    def _rows(self, port: onnx.ValueInfoProto) -> tuple[int, ...]:
+        declared = declared_sizes(port)
+        batch, heads, length, width = (*declared, "", "", "", "")[:4]
+        if len(declared) != 4 or isinstance(length, int) or not isinstance(heads, int) or not isinstance(width, int):
+            raise ModelError(
+                f"input {port.name!r} has the sizes {declared}; a past is (batch, heads, any length, width): export the "
+                "model with an open length (dynamic_axes or dynamic_shapes)"
+            )
+        if batch not in (1, *(each for each in declared if isinstance(each, str))):
+            raise ModelError(f"input {port.name!r} has a batch of {batch}; one sequence is generated: export it with 1")
+        return 1, heads, self.capacity, width
+
+    def begin(self, ports: Sequence[onnx.ValueInfoProto], to: Context) -> None:
+        """Tell the import how much of the past is valid, and compute the inputs that follow from the position."""
+        before = Count(self.position, 0, self.capacity - self.tokens)
+        to.add_shape(self.position, (1,))
+        to.types[self.position] = np.dtype(np.int64)
+        to.bounds[self.position] = (before.least, before.most)
+        to.counts |= {name: {LENGTH: before} for name in self.past}
+        for port in ports:
+            name, kind = port.name, onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type)
+            if name == _MASK:
+                to.constants[name] = np.ones((1, self.capacity), kind)
+                to.counts[name] = {1: before + self.tokens}  # type: ignore[dict-item]
+            elif name == _BRANCH:
+                to.constants[name] = np.ones((1,), kind)
+            elif name in _PLACES:
+                s = Steps(OnnxNode(name, "", to.opset, (), (name,), {}), to)
+                shape = (1, self.tokens)[-len(declared_sizes(port)) :]
+                s.end(s.reshape(s.map(("add", "a", "b"), np.arange(self.tokens), self.position), shape))
+                to.types[name] = np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A decoder's graph of so many tokens a run, and what its ports mean."""
+
+    graph: Graph
+    tokens: str
+    position: str
+    logits: str
+
+    @property
+    def count(self) -> int:
+        """Return how many tokens a run takes."""
+        return prod(self.graph.shapes[self.tokens])
+
+
+def step_of(graph: Graph, decoder: Decoder) -> Step:
+    """The step that an import made. Raises ModelError where it has no logits."""
+    tokens = next(name for name in graph.inputs if name in _TOKENS)
+    others = [name for name in graph.ports_out if graph.shapes[name][:-1] == (1, decoder.tokens)]
+    logits = "logits" if "logits" in others else next(iter(others), "")
+    if not logits:
+        raise ModelError(f"{graph.name}: no output has a row of logits for each token: {', '.join(graph.ports_out)}")
+    return Step(graph, tokens, decoder.position, logits)
+
+
