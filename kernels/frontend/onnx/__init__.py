@@ -25,7 +25,7 @@ from .context import Context, OnnxNode
 from .counted_rows.counts import write_out
 from .counted_rows.lanes import join_lanes
 from .counted_rows.rows import output_counts
-from .decoder import Decoder, Step, step_of
+from .decoder import Decoder, Step, newest, step_of
 from .importing import Importer
 from .operator import Operators, some_computed
 from .reading.graphs import names_read
@@ -160,8 +160,9 @@ def _import(
     for name in outputs:
         if name in to.extents:
             write_out(OnnxNode(name, "", version, (name,), (name,), {}), to, name)
-    state = decoder.past if decoder else {}
-    further = output_counts(to, [name for name in outputs if name not in state.values()])
+    state = {past: newest(to, name) for past, name in decoder.past.items()} if decoder else {}
+    ports = [name for name in outputs if not decoder or name not in decoder.past.values()]
+    outputs, further = (*ports, *state.values()), output_counts(to, ports)
     join_lanes(to, (*outputs, *further))
     _check_outputs(graph, outputs, inputs, to)
     _check_types(graph, to)

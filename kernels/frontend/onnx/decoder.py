@@ -89,6 +89,7 @@ class Decoder:
         to.add_shape(self.position, (1,))
         to.types[self.position] = np.dtype(np.int64)
         to.bounds[self.position] = (before.least, before.most)
+        to.states = frozenset(self.past)
         to.counts |= {name: {LENGTH: before} for name in self.past}
         for port in ports:
             name, kind = port.name, onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type)
@@ -102,6 +103,16 @@ class Decoder:
                 shape = (1, self.tokens)[-len(declared_sizes(port)) :]
                 s.end(s.reshape(s.map(("add", "a", "b"), np.arange(self.tokens), self.position), shape))
                 to.types[name] = np.dtype(np.int64)
+
+
+def newest(to: Context, name: str) -> str:
+    """The tensor that an output is another name of."""
+    writers = {node.output: node for node in to.nodes}
+    while (node := writers.get(name)) is not None and node.op == "reshape":
+        if to.shapes[node.inputs[0]] != to.shapes[name]:
+            break
+        name = node.inputs[0]
+    return name
 
 
 @dataclass(frozen=True)
