@@ -258,6 +258,34 @@ class Stage(_Part):
     """True if there are answers that may be wrong."""
 
 
+class Pass(_Part):
+    """A run of a language model's plan: steps `begin` to `end` (not included) take tokens at a position.
+
+    They read the tokens' numbers and the position, which the runner writes, append to the plan's variables, and leave
+    a row of logits for each token.
+    """
+
+    begin: int = Field(ge=0)
+    end: int = Field(gt=0)
+    tokens: int = Field(ge=1, le=1_000_000)
+    """Tokens of a run. Of fewer the runner writes anything behind them, and counts only those."""
+    ids: str
+    """Buffer that starts with so many whole numbers."""
+    position: str
+    """Buffer that starts with a whole number: the tokens that came before."""
+    logits: str
+    """Buffer of fp32, (tokens, vocabulary)."""
+    vocabulary: int = Field(ge=1, lt=2**31)
+
+
+class Generation(_Part):
+    """The passes of a plan that generates text: they share out all steps in order; the last one takes one token."""
+
+    capacity: int = Field(ge=1, le=1_000_000_000)
+    """Tokens that the variables hold."""
+    passes: tuple[Pass, ...] = Field(min_length=1)
+
+
 class Requires(_Part):
     """Needs of the device of the plan's own API; checked before anything is allocated."""
 
@@ -295,6 +323,14 @@ class Plan(_Part):
     stages: tuple[Stage, ...] = Field(default=(), exclude_if=lambda stages: not stages)
     """Stages of a plan that trains: every step is of one stage, which follow each other. Absent from every other
     plan."""
+
+    generation: Generation | None = Field(default=None, exclude_if=lambda generation: generation is None)
+    """Passes of a plan that generates text. Absent from every other plan."""
+
+    @property
+    def loops(self) -> tuple[Stage | Pass, ...]:
+        """Return what runs by itself, again and again: stages of a training, or passes."""
+        return self.generation.passes if self.generation else self.stages
 
     @property
     def refused(self) -> dict[str, str]:

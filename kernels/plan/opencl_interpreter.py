@@ -50,8 +50,8 @@ def run_opencl(bundle: Bundle, inputs: Mapping[str, Array], *, repeats: int = 1)
     """
     import pyopencl as cl
 
-    if bundle.plan.stages:
-        raise PlanError("this plan trains: only the agent runs it")
+    if bundle.plan.loops:
+        raise PlanError("this plan trains or generates: only the agent runs it")
     arrays = _all_checked(bundle.plan, inputs)
     try:
         with warnings.catch_warnings():

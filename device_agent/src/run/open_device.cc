@@ -4,6 +4,7 @@
 #include "backends/mixed/mixed.h"
 #include "device/affinity.h"
 #include "journal/setup_log.h"
+#include "state.h"
 
 namespace pocketfarm {
 namespace {
@@ -43,14 +44,6 @@ void announce(Journal& journal, const Backend& backend, const Plan& plan) {
                               .set("plan", plan.hash)
                               .set("threads", backend.threads())
                               .set("cpus", allowed_cpus()));
-}
-
-// States start as zeros.
-Status clear_states(const Plan& plan, Backend& backend) {
-  for (const Buffer& buffer : plan.buffers)
-    if (buffer.variable && !buffer.blob_offset)
-      if (auto error = backend.write(buffer, std::vector<std::byte>(buffer.bytes).data(), buffer.bytes)) return error;
-  return kOk;
 }
 
 Status load(const Bundle& bundle, const Inputs& inputs, const MemoryLimit& limit, Backend& backend, SetupLog& log) {

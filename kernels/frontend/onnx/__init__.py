@@ -18,6 +18,7 @@ import onnx
 
 from kernels.errors import ModelError, checkpoint
 from kernels.frontend.input_file import NOTHING_GIVEN, Given
+from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph
 
 from . import operators, rewriting
@@ -25,7 +26,7 @@ from .context import Context, OnnxNode
 from .counted_rows.counts import write_out
 from .counted_rows.lanes import join_lanes
 from .counted_rows.rows import output_counts
-from .decoder import Decoder, Step, newest, step_of
+from .decoder import Decoder, newest, step_of
 from .importing import Importer
 from .operator import Operators, some_computed
 from .reading.graphs import names_read
@@ -78,7 +79,7 @@ def import_model(
         raise type(e)(f"{file.name}: {e}", e.obstacles) from e
 
 
-def import_decoder(file: ModelFile, capacity: int, tokens: int) -> Step:
+def import_decoder(file: ModelFile, capacity: int, tokens: int) -> DecoderStep:
     """Return the step of a language model's decoder: `tokens` tokens at a computed position, a state of so many.
 
     Raises as `import_model` does, and ModelError for a file that has no cache, or one whose length is not open.

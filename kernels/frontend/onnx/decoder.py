@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 import onnx
 
 from kernels.errors import ModelError
+from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph
 
 from .context import Context, OnnxNode
@@ -115,28 +115,13 @@ def newest(to: Context, name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class Step:
-    """A decoder's graph of so many tokens a run, and what its ports mean."""
-
-    graph: Graph
-    tokens: str
-    position: str
-    logits: str
-
-    @property
-    def count(self) -> int:
-        """Return how many tokens a run takes."""
-        return prod(self.graph.shapes[self.tokens])
-
-
-def step_of(graph: Graph, decoder: Decoder) -> Step:
+def step_of(graph: Graph, decoder: Decoder) -> DecoderStep:
     """The step that an import made. Raises ModelError where it has no logits."""
     tokens = next(name for name in graph.inputs if name in _TOKENS)
     others = [name for name in graph.ports_out if graph.shapes[name][:-1] == (1, decoder.tokens)]
     logits = "logits" if "logits" in others else next(iter(others), "")
     if not logits:
         raise ModelError(f"{graph.name}: no output has a row of logits for each token: {', '.join(graph.ports_out)}")
-    return Step(graph, tokens, decoder.position, logits)
+    return DecoderStep(graph, tokens, decoder.position, logits, decoder.capacity)
 
 
