@@ -70,7 +70,7 @@ def compile_generation(
             Pass(
                 begin=begin, end=len(whole.steps), tokens=step.count, ids=ports[step.tokens],
                 position=ports[step.position], logits=ports[step.logits],
-                vocabulary=graph.shapes[step.logits][-1],
+                rows=step.rows, vocabulary=graph.shapes[step.logits][-1],
             )
         )  # fmt: skip
     whole.generation = Generation(capacity=steps[0].capacity, passes=tuple(passes))

@@ -18,9 +18,14 @@ class DecoderStep:
     position: str
     """Input (1): how many tokens came before."""
     logits: str
-    """Output (1, tokens, vocabulary)."""
+    """Output (1, rows, vocabulary): a row for each token, or that of the last."""
     capacity: int
     """Tokens that the state holds."""
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows of logits there are."""
+        return self.graph.shapes[self.logits][1]
 
     @property
     def count(self) -> int:

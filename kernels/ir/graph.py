@@ -31,7 +31,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | map | up to four, which broadcast to each other | expression (see `expressions.py`): of each element |
 | take | x, table (constant) | see `taking.py`: each element of the result is one of x, or `value` |
 | gather | x, indices (any shape) | axis (>= 0): by whole numbers; negative ones count from the end |
-| append | x, rows, position (1,) -> x with the rows from position on | axis; what would end beyond x ends with it |
+| put_rows | x, rows, position (1,) -> x with the rows from position on | axis; what would end beyond x ends with it |
 | reduce | x -> the axes from start on have extent 1 | start, stop (axes), kind (see `shapes.py`); squared: of x * x |
 | sort | x (rows, n) -> (rows, k): the best elements of each row | k, largest, gives: see `sorting.py` |
 | suppress | boxes, order, valid -> (rows, rounds): boxes of which none overlaps | rounds, overlap: see `sorting.py` |

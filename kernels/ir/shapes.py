@@ -76,7 +76,7 @@ OPERANDS: dict[str, dict[str, str]] = {
     "map": {"a?": "...", "b?": "...", "c?": "...", "d?": "..."},
     "take": {"x": "...", "table": "k"},
     "gather": {"x": "...", "indices": "..."},
-    "append": {"x": "...", "rows": "...", "position": "one"},
+    "put_rows": {"x": "...", "rows": "...", "position": "one"},
     "reduce": _ANY,
     "sort": {"x": "rows n"},
     "suppress": {"boxes": "batch n five", "order": "rows m", "valid": "rows one"},
@@ -299,7 +299,7 @@ def _gather(shapes: list[Shape], a: Attributes) -> Shape:
     return (*x[:axis], *shapes[1], *x[axis + 1 :])
 
 
-def _append(shapes: list[Shape], a: Attributes) -> Shape:
+def _put_rows(shapes: list[Shape], a: Attributes) -> Shape:
     x, rows, axis = _axis_inside(shapes, a), shapes[1], a["axis"]
     if len(rows) != len(x) or rows[axis] > x[axis] or any(rows[k] != x[k] for k in range(len(x)) if k != axis):
         raise ModelError(f"rows of shape {rows} are no part of {x} along axis {axis}")
@@ -362,7 +362,7 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "map": _map,
     "take": _take,
     "gather": _gather,
-    "append": _append,
+    "put_rows": _put_rows,
     "reduce": _reduce,
     "sort": _sort,
     "suppress": _suppress,

@@ -13,16 +13,16 @@ Place = tuple[str, int]
 """A buffer, and the first byte in it."""
 
 
-def writes_in_place(graph: Graph, append: Node) -> bool:
-    """Return whether an append writes its rows into the state itself: nothing else reads what was there before."""
-    source = append.inputs[0]
-    return source in graph.state and graph.readers[source] == [append] and append.inputs.count(source) == 1
+def writes_in_place(graph: Graph, node: Node) -> bool:
+    """Return whether a node puts rows into a state itself: nothing else reads what was there before."""
+    source = node.inputs[0]
+    return source in graph.state and graph.readers[source] == [node] and node.inputs.count(source) == 1
 
 
-def append_to_copy(draft: Draft, append: Node, source: Place, target: str) -> None:
-    """Copy the tensor to which a node appends."""
+def copy_for(draft: Draft, node: Node, source: Place, target: str) -> None:
+    """Copy the tensor into which a node puts rows."""
     size = draft.buffers[target].size
-    draft.steps.append(Copy(layer=append.name, source=source[0], source_offset=source[1], target=target, bytes=size))
+    draft.steps.append(Copy(layer=node.name, source=source[0], source_offset=source[1], target=target, bytes=size))
 
 
 def keep_states(draft: Draft, graph: Graph, place: Callable[[str], Place]) -> None:

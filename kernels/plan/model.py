@@ -262,19 +262,22 @@ class Pass(_Part):
     """A run of a language model's plan: steps `begin` to `end` (not included) take tokens at a position.
 
     They read the tokens' numbers and the position, which the runner writes, append to the plan's variables, and leave
-    a row of logits for each token.
+    rows of logits.
     """
 
     begin: int = Field(ge=0)
     end: int = Field(gt=0)
     tokens: int = Field(ge=1, le=1_000_000)
-    """Tokens of a run. Of fewer the runner writes anything behind them, and counts only those."""
+    """Tokens of a run. Of fewer the runner writes anything behind them, and counts only those; not where there is one
+    row of logits."""
     ids: str
     """Buffer that starts with so many whole numbers."""
     position: str
     """Buffer that starts with a whole number: the tokens that came before."""
     logits: str
-    """Buffer of fp32, (tokens, vocabulary)."""
+    """Buffer of fp32, (rows, vocabulary)."""
+    rows: int = Field(ge=1)
+    """As many as there are tokens, or 1: the last token's."""
     vocabulary: int = Field(ge=1, lt=2**31)
 
 

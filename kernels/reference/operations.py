@@ -189,7 +189,7 @@ def _gather(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     return np.where(known.reshape(known.shape + (1,) * (x.ndim - axis - 1)), out, np.nan)
 
 
-def _append(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
+def _put_rows(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
     out, rows, axis = inputs[0].copy(), inputs[1], node.attributes["axis"]
     first = int(np.clip(inputs[2][0], 0, out.shape[axis] - rows.shape[axis]))
     out[(slice(None),) * axis + (slice(first, first + rows.shape[axis]),)] = rows
@@ -273,7 +273,7 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "map": _map,
     "take": _take,
     "gather": _gather,
-    "append": _append,
+    "put_rows": _put_rows,
     "reduce": _reduce,
     "sort": _sort,
     "suppress": _suppress,

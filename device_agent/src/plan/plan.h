@@ -125,7 +125,8 @@ struct Pass {
   size_t stage = 0;
   int64_t tokens = 1;
   size_t ids = 0, position = 0;  // buffers of whole numbers, which the runner writes
-  size_t logits = 0;             // f32, a row of `vocabulary` for each token
+  size_t logits = 0;             // f32, rows of `vocabulary`
+  int64_t rows = 1;              // one for each token, or the last token's
   int64_t vocabulary = 1;
 };
 

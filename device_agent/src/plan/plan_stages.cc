@@ -62,14 +62,16 @@ size_t holder(const Reader& json, const Names& buffers, const Plan& plan, int64_
 }
 
 Pass pass(const Reader& json, const Names& buffers, const Plan& plan) {
-  json.only({"begin", "end", "tokens", "ids", "position", "logits", "vocabulary"});
+  json.only({"begin", "end", "tokens", "ids", "position", "logits", "rows", "vocabulary"});
   Pass out;
   out.stage = plan.stages.size() - 1;
   out.tokens = json.at("tokens").integer(1, kMostTurns);
+  out.rows = json.at("rows").integer(1, out.tokens);
+  if (out.rows != 1 && out.rows != out.tokens) json.fail("rows of logits are one, or one for each token");
   out.vocabulary = json.at("vocabulary").integer(1, std::numeric_limits<int32_t>::max());
   out.ids = holder(json.at("ids"), buffers, plan, out.tokens, true);
   out.position = holder(json.at("position"), buffers, plan, 1, true);
-  out.logits = holder(json.at("logits"), buffers, plan, out.tokens * out.vocabulary, false);
+  out.logits = holder(json.at("logits"), buffers, plan, out.rows * out.vocabulary, false);
   return out;
 }
 

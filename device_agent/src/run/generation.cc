@@ -77,7 +77,7 @@ Status Generation::take(size_t begin, size_t end) {
     const auto rest = static_cast<int64_t>(end - begin), room = plan_.capacity - static_cast<int64_t>(begin);
     const Pass* chosen = &plan_.passes.back();
     for (const Pass& pass : plan_.passes)
-      if (rest > 1 && pass.tokens <= room && pass.tokens > chosen->tokens) chosen = &pass;
+      if (rest > 1 && pass.tokens <= (pass.rows == 1 ? rest : room) && pass.tokens > chosen->tokens) chosen = &pass;
     row_ = std::min(rest, chosen->tokens);
     std::vector<int64_t> ids(text_.begin() + static_cast<int64_t>(begin), text_.begin() + static_cast<int64_t>(begin) + row_);
     ids.resize(static_cast<size_t>(chosen->tokens));
@@ -91,7 +91,7 @@ Status Generation::take(size_t begin, size_t end) {
 }
 
 Result<int64_t> Generation::best() const {
-  const auto width = static_cast<size_t>(last_->vocabulary), first = static_cast<size_t>(row_) * width;
+  const auto width = static_cast<size_t>(last_->vocabulary), first = last_->rows == 1 ? 0 : static_cast<size_t>(row_) * width;
   const Buffer& buffer = plan_.buffers[last_->logits];
   std::vector<float> copy;
   const auto* logits = static_cast<const float*>(backend_.address(buffer));

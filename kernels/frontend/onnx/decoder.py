@@ -43,6 +43,8 @@ class Decoder:
     """The input that holds how many tokens came before."""
     past: dict[str, str] = field(default_factory=dict)
     """Input -> output with newer rows."""
+    given: bool = False
+    """The file takes the position itself, and a past of the capacity."""
 
     def shapes(
         self, ports: Sequence[onnx.ValueInfoProto], outputs: Sequence[str]
@@ -58,14 +60,15 @@ class Decoder:
                 f"no input is a past (past_key_values.0.key) whose output is there (present.0.key): {', '.join(names)}; "
                 "export the decoder with its cache"
             )
-        self.position = next(n for n in (POSITION, f"{POSITION}_of_tokens") if n not in names)
+        self.given = POSITION in names
+        self.position = POSITION
         shapes, refused = {self.position: (1,)}, dict[str, str]()
         for port in ports:
             if port.name in self.past:
                 shapes[port.name] = self._rows(port)
             elif port.name in _TOKENS:
                 shapes[port.name] = (1, self.tokens)
-            elif port.name not in (*_PLACES, _MASK, _BRANCH):
+            elif port.name not in (POSITION, *_PLACES, _MASK, _BRANCH):
                 refused[port.name] = f"input {port.name!r} is none that the decoder of a language model has"
         if not shapes.keys() & _TOKENS:
             raise ModelError(f"no input is called {' or '.join(_TOKENS)}; there are {', '.join(names)}")
@@ -74,6 +77,8 @@ class Decoder:
     def _rows(self, port: onnx.ValueInfoProto) -> tuple[int, ...]:
         declared = declared_sizes(port)
         batch, heads, length, width = (*declared, "", "", "", "")[:4]
+        if self.given and declared[2:3] == (self.capacity,) and 0 not in declared:
+            return tuple(1 if isinstance(each, str) else each for each in declared)
         if len(declared) != 4 or isinstance(length, int) or not isinstance(heads, int) or not isinstance(width, int):
             raise ModelError(
                 f"input {port.name!r} has the sizes {declared}; a past is (batch, heads, any length, width): export the "
@@ -85,11 +90,13 @@ class Decoder:
 
     def begin(self, ports: Sequence[onnx.ValueInfoProto], to: Context) -> None:
         """Tell the import how much of the past is valid, and compute the inputs that follow from the position."""
+        to.states = frozenset(self.past)
+        if self.given:
+            return
         before = Count(self.position, 0, self.capacity - self.tokens)
         to.add_shape(self.position, (1,))
         to.types[self.position] = np.dtype(np.int64)
         to.bounds[self.position] = (before.least, before.most)
-        to.states = frozenset(self.past)
         to.counts |= {name: {LENGTH: before} for name in self.past}
         for port in ports:
             name, kind = port.name, onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type)
@@ -118,7 +125,8 @@ def newest(to: Context, name: str) -> str:
 def step_of(graph: Graph, decoder: Decoder) -> DecoderStep:
     """The step that an import made. Raises ModelError where it has no logits."""
     tokens = next(name for name in graph.inputs if name in _TOKENS)
-    others = [name for name in graph.ports_out if graph.shapes[name][:-1] == (1, decoder.tokens)]
+    rows = ((1, decoder.tokens), (1, 1))
+    others = [name for name in graph.ports_out if graph.shapes[name][:-1] in rows]
     logits = "logits" if "logits" in others else next(iter(others), "")
     if not logits:
         raise ModelError(f"{graph.name}: no output has a row of logits for each token: {', '.join(graph.ports_out)}")

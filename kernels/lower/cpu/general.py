@@ -18,7 +18,7 @@ from kernels.ir.sorting import GIVES, twin
 from kernels.ir.strides import MAX_AXES, along_channels, strided
 from kernels.ir.taking import Axis, axes_of, joined
 
-from kernels.lower.states import append_to_copy, writes_in_place
+from kernels.lower.states import copy_for, writes_in_place
 
 from .context import CpuContext
 from .functions import CODES, WHOLE_CODES, with_whole_functions
@@ -150,19 +150,19 @@ def lower_gather(context: CpuContext, node: Node) -> None:
     context.call("gather_values", node, {"src": src, "indices": indices, "dst": context.write(node.output)}, ints)
 
 
-def lower_append(context: CpuContext, node: Node) -> None:
+def lower_put_rows(context: CpuContext, node: Node) -> None:
     """Append in place to a state that nothing else reads, or to a copy."""
     source, rows, position = map(context.read, node.inputs)
     if writes_in_place(context.graph, node):
         context.buffers[node.output] = source
     else:
-        append_to_copy(context.draft, node, context.place_of(source)[:2], context.write(node.output))
+        copy_for(context.draft, node, context.place_of(source)[:2], context.write(node.output))
     shape, axis = context.graph.shapes[node.output], node.attributes["axis"]
     ints = {
         "outer": prod(shape[:axis]), "axis": shape[axis], "inner": prod(shape[axis + 1 :]),
         "rows": context.graph.shapes[node.inputs[1]][axis],
     }  # fmt: skip
-    context.call("append", node, {"src": rows, "position": position, "dst": context.buffers[node.output]}, ints)
+    context.call("put_rows", node, {"src": rows, "position": position, "dst": context.buffers[node.output]}, ints)
 
 
 _KINDS = {kind: index for index, kind in enumerate(k for k in REDUCTIONS if k != "mean")} | {"mean": 0}

@@ -19,7 +19,7 @@ from .algorithms import in_int8, rounds_input
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
 from .general import (
-    lower_append,
+    lower_put_rows,
     lower_gather,
     lower_map,
     lower_reduce,
@@ -281,7 +281,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "map": lower_map,
     "take": lower_take,
     "gather": lower_gather,
-    "append": lower_append,
+    "put_rows": lower_put_rows,
     "reduce": lower_reduce,
     "sort": lower_sort,
     "suppress": lower_suppress,

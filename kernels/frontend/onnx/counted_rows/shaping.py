@@ -282,7 +282,7 @@ def joined(r: Rows) -> None:
     whole = reduce(add, every)
     if len(names) == 2 and isinstance(every[0], Count) and r.shape(names[0])[axis] >= most(whole) > 0:
         place = number(r, every[0])
-        r.to.emit(r.node, "append", (names[0], r.tensor(names[1]), place), {"axis": axis})
+        r.to.emit(r.node, "put_rows", (names[0], r.tensor(names[1]), place), {"axis": axis})
         r.tell({**found, axis: whole} if isinstance(whole, Count) else found)
         return
     joined = r.concat(names, axis)

@@ -209,7 +209,7 @@ def _adds_zeros(r: Rows, along_rows: bool) -> bool:
     writers = {node.output: node for node in r.to.nodes}
     shares = _written_by(r.operand(0), writers, _keeps_zeros)
     rows = _written_by(r.operand(1), writers, lambda node: node.op in ("reshape", "transpose", "take"))
-    if shares is None or rows is None or shares.op != "softmax" or rows.op != "append":
+    if shares is None or rows is None or shares.op != "softmax" or rows.op != "put_rows":
         return False
     same = r.to.shapes[shares.output][-1] == r.shape(r.operand(0))[-1]
     return same and shares.attributes["axis"] == len(r.to.shapes[shares.output]) - 1 and rows.inputs[0] in r.to.states

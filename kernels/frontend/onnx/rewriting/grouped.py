@@ -125,7 +125,7 @@ def _behind(n: Nodes, past: str, new: str, before: str, keys: int) -> str:
 
 def _appended(n: Nodes, past: str, new: str, before: str, _: int) -> str:
     """A state with the new rows, all of whose rows are read."""
-    return Steps(n.node, n.to).emit("append", (past, new, n.reshape(before, n.store([1]))), {"axis": 2})
+    return Steps(n.node, n.to).emit("put_rows", (past, new, n.reshape(before, n.store([1]))), {"axis": 2})
 
 
 def _repeated(n: Nodes, x: str, count: int) -> str:

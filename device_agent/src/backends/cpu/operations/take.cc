@@ -1,4 +1,4 @@
-// take, gather_values and append: copies of elements from wherever they lie.
+// take, gather_values and put_rows: copies of elements from wherever they lie.
 #include <algorithm>
 #include <cstring>
 
@@ -199,7 +199,7 @@ void run_gather(const Call& call, ThreadPool& pool) {
   });
 }
 
-Status check_append(const Call& call) {
+Status check_put_rows(const Call& call) {
   const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2], rows = call.ints[3];
   Check check(call);
   check.sizes({outer, axis, inner, rows});
@@ -211,7 +211,7 @@ Status check_append(const Call& call) {
       .status();
 }
 
-void run_append(const Call& call, ThreadPool& pool) {
+void run_put_rows(const Call& call, ThreadPool& pool) {
   const int64_t outer = call.ints[0], axis = call.ints[1], inner = call.ints[2], rows = call.ints[3];
   const View& place = call.buffers[1];
   const int64_t position = place.type == Type::i32 ? *place.as<int32_t>() : *place.as<int64_t>();
@@ -229,6 +229,6 @@ void run_append(const Call& call, ThreadPool& pool) {
 
 const Operation kTake{"take", 3, 5 + 3 * kAxes, 1, check_take, run_take, "e.e"};
 const Operation kGatherValues{"gather_values", 3, 4, 0, check_gather, run_gather, "epe"};
-const Operation kAppend{"append", 3, 4, 0, check_append, run_append, "epe"};
+const Operation kPutRows{"put_rows", 3, 4, 0, check_put_rows, run_put_rows, "epe"};
 
 }  // namespace pocketfarm::cpu
