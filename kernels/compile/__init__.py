@@ -10,8 +10,8 @@ from typing import Any
 
 from kernels.errors import OptionError
 from kernels.ir.check import check_graph
-from kernels.ir.graph import Graph
 from kernels.ir.decoder import DecoderStep
+from kernels.ir.graph import Graph
 from kernels.ir.placement import NOTHING, Placement
 from kernels.lower.cpu import ALGORITHMS, lower_cpu
 from kernels.lower.draft import Draft

@@ -31,7 +31,5 @@ def keep_states(draft: Draft, graph: Graph, place: Callable[[str], Place]) -> No
     for name, new in graph.state.items():
         (state, _), (source, first) = place(name), place(new)
         if source != state:
-            copy = Copy(
-                layer=new, source=source, source_offset=first, target=state, bytes=draft.buffers[state].size
-            )
+            copy = Copy(layer=new, source=source, source_offset=first, target=state, bytes=draft.buffers[state].size)
             draft.steps.append(copy)

@@ -138,8 +138,9 @@ class Buffer(_Part):
     offset: int = Field(ge=0)
     bytes: int = Field(gt=0)
     role: Literal["input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"]
-    """offloaded: a weight that waits in host memory until it is swapped in; variable: starts as a weight does, or as zeros, steps
-    write it, and its content lasts from run to run; data: an input that is written once, before the first run."""
+    """offloaded: a weight that waits in host memory until it is swapped in; variable: starts as a weight does, or as
+    zeros, steps write it, and its content lasts from run to run; data: an input that is written once, before the first
+    run."""
     tensor: Tensor | None = None
     image: Image | None = None
     """It is the top of its pool, an image of the same width."""

@@ -38,8 +38,11 @@ def check_loops(plan: Plan, buffers: Mapping[str, Buffer]) -> None:
 def _check_pass(where: str, each: Pass, buffers: Mapping[str, Buffer]) -> None:
     if each.rows not in (1, each.tokens):
         raise PlanError(f"{where}: {each.rows} rows of logits, where there is one, or one for each token")
-    wanted = {"ids": (each.tokens, ("i32", "i64")), "position": (1, ("i32", "i64"))}
-    wanted["logits"] = each.rows * each.vocabulary, ("f32",)
+    wanted: dict[str, tuple[int, tuple[str, ...]]] = {
+        "ids": (each.tokens, ("i32", "i64")),
+        "position": (1, ("i32", "i64")),
+        "logits": (each.rows * each.vocabulary, ("f32",)),
+    }
     for name, (count, kinds) in wanted.items():
         buffer = buffers.get(getattr(each, name))
         kind = buffer.tensor.dtype if buffer and buffer.tensor else "u8"

@@ -190,7 +190,8 @@ def _gather(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
 
 
 def _put_rows(node: Node, inputs: Inputs, _: Shape) -> AnyArray:
-    out, rows, axis = inputs[0].copy(), inputs[1], node.attributes["axis"]
+    out: AnyArray = inputs[0].copy()
+    rows, axis = inputs[1], node.attributes["axis"]
     first = int(np.clip(inputs[2][0], 0, out.shape[axis] - rows.shape[axis]))
     out[(slice(None),) * axis + (slice(first, first + rows.shape[axis]),)] = rows
     return out

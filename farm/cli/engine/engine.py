@@ -216,11 +216,15 @@ def infer(
     ] = None,
     language_model: Annotated[
         Path | None,
-        typer.Option("--language-model", metavar="M", help="Decoder that generates, with its cache.", show_default=False),
+        typer.Option(
+            "--language-model", metavar="M", help="Decoder that generates, with its cache.", show_default=False
+        ),
     ] = None,
     tokens: Annotated[
         Path | None,
-        typer.Option("--tokens", metavar="FILE", help="Numbers of its prompt's tokens: .npy or text.", show_default=False),
+        typer.Option(
+            "--tokens", metavar="FILE", help="Numbers of its prompt's tokens: .npy or text.", show_default=False
+        ),
     ] = None,
     generate: Annotated[
         int, typer.Option("--generate", metavar="N", min=1, max=1_000_000, help="Tokens that it generates.")
@@ -243,17 +247,16 @@ def infer(
     Example: `farm infer squeezenet.onnx --input cat.npy --backend vulkan --dump tensors`
     """
     if language_model is not None or tokens is not None:
-        if language_model is None or tokens is None or model or network or input_files or size or batch or dump or outputs:
-            raise typer.BadParameter("give --language-model M with --tokens FILE, and no other model, inputs and outputs")
+        if language_model is None or tokens is None or any((model, network, input_files, size, batch, dump, outputs)):
+            raise typer.BadParameter("give --language-model M with --tokens FILE, without other models and inputs")
         from . import generation
 
         with _spinner() as progress:
             task = progress.add_task("starting")
-            answer = generation.generate(
-                language_model, tokens, generate, device=device, options=options, settings=settings_of(state), tuned=tuned,
-                report=lambda phase, *_: progress.update(task, description=phase),
+            facts = generation.generate(
+                language_model, tokens, generate, device=device, options=options, settings=settings_of(state),
+                tuned=tuned, report=lambda phase, *_: progress.update(task, description=phase),
             )  # fmt: skip
-        facts = generation.as_data(answer)
         print_json(facts) if as_json else out().print(generation.render(facts))
         return
     work = _work(input_files or (), lambda given: load_graph(model, network, seed, size, batch, given), seed)

@@ -46,9 +46,9 @@ def read_tokens(path: Path) -> Array:
     return found.astype(np.int64)
 
 
-def generate(model: Path, tokens: Path, count: int, **how: Any) -> InferResult:
-    """Generate `count` tokens behind those of a file. `how`: see `workers.infer.infer`. Raises as that does, and
-    ModelError and InputError."""
+def generate(model: Path, tokens: Path, count: int, **how: Any) -> dict[str, Any]:
+    """Generate `count` tokens behind those of a file, and return everything that `--json` prints. `how`: see
+    `workers.infer.infer`. Raises as that does, and ModelError and InputError."""
     from kernels.compile import compile_generation
     from kernels.frontend.load import load_decoder
     from workers.infer import infer
@@ -60,15 +60,16 @@ def generate(model: Path, tokens: Path, count: int, **how: Any) -> InferResult:
     if (odd := text[(text < 0) | (text >= words)]).size:
         raise InputError(f"{tokens}: token {odd[0]}; the model's vocabulary has {words}")
     compiler = partial(_compiled, compile_generation, steps)
-    return infer(work=[(steps[-1].graph, {"tokens": text})], compiler=compiler, generate=count, **how)[0]
+    work = [(steps[-1].graph, {"tokens": text})]
+    return _as_data(infer(work=work, compiler=compiler, generate=count, **how)[0])
 
 
 def _compiled(compile_generation: Any, steps: Any, _: object, *options: Any, **how: Any) -> Any:
     return compile_generation(steps, *options, **how)
 
 
-def as_data(result: InferResult) -> dict[str, Any]:
-    """Everything that `--json` prints. Speeds of the prompt and of the generation are two figures."""
+def _as_data(result: InferResult) -> dict[str, Any]:
+    """The tokens and their times. Speeds of the prompt and of the generation are two figures."""
     sample = result.sample
     first = sample.token_ns[0]
     behind, later = len(sample.tokens) - 1, sample.token_ns[-1] - first

@@ -1,8 +1,8 @@
-"""Decoders of language models: a file that takes older keys and values and gives them with newer ones has them as state.
+"""Decoders of language models: the keys and values that a file takes, and gives with newer ones, become state.
 
-How many tokens came before is a number that is known when a plan runs. So the past is a tensor of which so many rows are
-valid (`counted_rows/`), and the concat behind it appends to it. The names are those of PyTorch's exporters as they are
-used with transformers, of optimum, and of onnxruntime-genai's builder.
+How many tokens came before is a number that is known when a plan runs. So the past is a tensor of which so many rows
+are valid (`counted_rows/`), and the concat behind it puts rows into it. The names are those of PyTorch's exporters as
+they are used with transformers, of optimum, and of onnxruntime-genai's builder.
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ class Decoder:
         self.past = {n: given[m[1]] for n in names if (m := _PAST.fullmatch(n)) and m[1] in given}
         if not self.past:
             raise ModelError(
-                f"no input is a past (past_key_values.0.key) whose output is there (present.0.key): {', '.join(names)}; "
-                "export the decoder with its cache"
+                f"no input is a past (past_key_values.0.key) whose output is there (present.0.key): {', '.join(names)}"
+                "; export the decoder with its cache"
             )
         self.given = POSITION in names
         self.position = POSITION
-        shapes, refused = {self.position: (1,)}, dict[str, str]()
+        shapes: dict[str, tuple[int, ...]] = {self.position: (1,)}
+        refused = dict[str, str]()
         for port in ports:
             if port.name in self.past:
                 shapes[port.name] = self._rows(port)
@@ -81,8 +82,8 @@ class Decoder:
             return tuple(1 if isinstance(each, str) else each for each in declared)
         if len(declared) != 4 or isinstance(length, int) or not isinstance(heads, int) or not isinstance(width, int):
             raise ModelError(
-                f"input {port.name!r} has the sizes {declared}; a past is (batch, heads, any length, width): export the "
-                "model with an open length (dynamic_axes or dynamic_shapes)"
+                f"input {port.name!r} has the sizes {declared}; a past is (batch, heads, any length, width): export "
+                "the model with an open length (dynamic_axes or dynamic_shapes)"
             )
         if batch not in (1, *(each for each in declared if isinstance(each, str))):
             raise ModelError(f"input {port.name!r} has a batch of {batch}; one sequence is generated: export it with 1")
@@ -131,5 +132,3 @@ def step_of(graph: Graph, decoder: Decoder) -> DecoderStep:
     if not logits:
         raise ModelError(f"{graph.name}: no output has a row of logits for each token: {', '.join(graph.ports_out)}")
     return DecoderStep(graph, tokens, decoder.position, logits, decoder.capacity)
-
-

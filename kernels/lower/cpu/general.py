@@ -17,7 +17,6 @@ from kernels.ir.shapes import MAX_TAKE_RANK, REDUCTIONS, Shape
 from kernels.ir.sorting import GIVES, twin
 from kernels.ir.strides import MAX_AXES, along_channels, strided
 from kernels.ir.taking import Axis, axes_of, joined
-
 from kernels.lower.states import copy_for, writes_in_place
 
 from .context import CpuContext

@@ -19,9 +19,9 @@ from .algorithms import in_int8, rounds_input
 from .context import CpuContext
 from .convolution import input_steps, lower_conv, lower_im2col
 from .general import (
-    lower_put_rows,
     lower_gather,
     lower_map,
+    lower_put_rows,
     lower_reduce,
     lower_roi_align,
     lower_sort,

@@ -30,7 +30,7 @@ from .product import lower_dense, lower_matmul
 from .reduction import lower_reduce
 from .resampling import lower_pad, lower_resize, lower_roi_align
 from .rows import lower_attention, lower_row_norm, lower_sort, lower_suppress, lower_transpose
-from .taking import lower_put_rows, lower_gather, lower_take
+from .taking import lower_gather, lower_put_rows, lower_take
 from .values import Value
 
 LOWERINGS: dict[str, Callable[[GpuContext, Node], None]] = {

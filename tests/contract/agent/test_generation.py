@@ -71,4 +71,6 @@ def test_what_does_not_fit_is_refused_with_words(tmp_path: Path, agent: Agent, s
         ended = generate(agent, bundle, tokens, count, *options)
         assert any(isinstance(event, Error) and words in event.message for event in ended.events), words
     ended = agent.run(bundle, {})
-    assert any(isinstance(event, Error) and "give --tokens FILE and --generate N" in event.message for event in ended.events)
+    assert any(
+        isinstance(event, Error) and "give --tokens FILE and --generate N" in event.message for event in ended.events
+    )

@@ -176,8 +176,9 @@ def filled(r: Rows) -> None:
 def counted(r: Rows) -> None:
     """Range."""
     start, limit, step = ((whole_numbers(r.to, r.operand(index)) or [-1])[0] for index in range(3))
-    if isinstance(start, Count) and step == 1 and not isinstance(limit - start, Count) and limit - start > 0:
-        r.end(r.map(("add", "a", "b"), np.arange(limit - start), number(r, start)))
+    length = limit - start
+    if isinstance(start, Count) and step == 1 and not isinstance(length, Count) and length > 0:
+        r.end(r.map(("add", "a", "b"), np.arange(length), number(r, start)))
         r.to.types[r.node.outputs[0]] = np.dtype(np.int64)
         return
     if isinstance(start, Count) or not isinstance(limit, Count) or step != 1:

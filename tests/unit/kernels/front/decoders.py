@@ -11,7 +11,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 SPELLINGS = ("shape", "mask", "places", "grouped")
-"""Where a decoder takes from which keys each token sees: its own shapes, a mask, given places; or GroupQueryAttention."""
+"""The source of what each token sees: shapes, a mask, given places; or GroupQueryAttention."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,10 @@ class Drawn:
 
 def drawn(folder: Path, rng: np.random.Generator, spelling: str, *, prompt: int = 0) -> Drawn:
     """Draw a decoder: sizes, weights, and a prompt of some tokens."""
-    shared, groups, size = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice([16, 32] if spelling == "grouped" else [4, 8, 16]))
-    made = Drawn(
-        folder / f"{spelling}.onnx", spelling, int(rng.integers(1, 3)), shared, size, int(rng.integers(20, 90)), ()
-    )
-    tokens = tuple(map(int, rng.integers(0, made.words, prompt or int(rng.integers(2, 12)))))
-    made = Drawn(made.path, spelling, made.layers, shared, size, made.words, tokens)
+    shared, groups, layers = (int(number) for number in rng.integers(1, (4, 4, 3)))
+    size, words = int(rng.choice([16, 32] if spelling == "grouped" else [4, 8, 16])), int(rng.integers(20, 90))
+    tokens = tuple(map(int, rng.integers(0, words, prompt or int(rng.integers(2, 12)))))
+    made = Drawn(folder / f"{spelling}.onnx", spelling, layers, shared, size, words, tokens)
     _Writer(made, groups, rng).write()
     return made
 
@@ -123,7 +121,8 @@ class _Writer:
 
     def _grouped(self, layer: int, x: str) -> str:
         made, x = self._made, self._normed(x)
-        parts = [self._add("MatMul", x, self._weight(self._wide, n * made.size)) for n in (self._heads, *[made.shared] * 2)]
+        counts = self._heads, made.shared, made.shared
+        parts = [self._add("MatMul", x, self._weight(self._wide, count * made.size)) for count in counts]
         past = [f"past_key_values.{layer}.{kind}" for kind in ("key", "value")]
         outputs = [f"attended.{layer}", f"present.{layer}.key", f"present.{layer}.value"]
         self._nodes.append(
@@ -156,7 +155,8 @@ class _Writer:
         shared, size = self._store(np.array([1, made.shared])), self._store(np.array([made.size]))
         wide = self._add("Concat", shared, self._store(np.array([groups])), rows, size, axis=0)
         spread = self._add("Expand", self._add("Unsqueeze", x, two), wide)
-        return self._add("Reshape", spread, self._add("Concat", self._store(np.array([1, self._heads])), rows, size, axis=0))
+        joined = self._add("Concat", self._store(np.array([1, self._heads])), rows, size, axis=0)
+        return self._add("Reshape", spread, joined)
 
     def _normed(self, x: str) -> str:
         mean = self._add("ReduceMean", self._add("Mul", x, x), self._axis(-1))
@@ -186,12 +186,14 @@ class _Writer:
         inputs = {"input_ids": (whole, [1, "new"]), "attention_mask": (whole, [1, "every"])}
         inputs |= {"position_ids": (whole, [1, "new"])}
         inputs |= {name: (single, [1, made.shared, "past", made.size]) for name in made.past()}
-        outputs = {name.replace("past_key_values", "present"): (single, [1, made.shared, "every", made.size]) for name in made.past()}
+        rows = single, [1, made.shared, "every", made.size]
+        outputs = {"logits": (single, [1, "new", made.words])}
+        outputs |= {name.replace("past_key_values", "present"): rows for name in made.past()}
         read = {name for node in self._nodes for name in node.input}
         graph = helper.make_graph(
             self._nodes, "decoder",
             [helper.make_tensor_value_info(name, *of) for name, of in inputs.items() if name in read],
-            [helper.make_tensor_value_info(name, *of) for name, of in {"logits": (single, [1, "new", made.words]), **outputs}.items()],
+            [helper.make_tensor_value_info(name, *of) for name, of in outputs.items()],
             [numpy_helper.from_array(np.asarray(value), name) for name, value in self._stored.items()],
         )  # fmt: skip
         domains = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]

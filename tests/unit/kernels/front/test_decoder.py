@@ -29,7 +29,8 @@ def greedy(steps: list[DecoderStep], prompt: tuple[int, ...], count: int) -> lis
     while len(found) < count:
         step = piece if len(text) - taken > 1 else one
         new = text[taken : taken + step.count]
-        given = {step.tokens: np.array([new + [0] * (step.count - len(new))]), step.position: np.array([taken]), **state}
+        filled = np.array([new + [0] * (step.count - len(new))])
+        given = {step.tokens: filled, step.position: np.array([taken]), **state}
         results = evaluate(step.graph, given)
         state = {name: results[newer] for name, newer in step.graph.state.items()}
         taken += len(new)
