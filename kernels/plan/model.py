@@ -278,7 +278,7 @@ class Pass(_Part):
     logits: str
     """Buffer of fp32, (rows, vocabulary)."""
     rows: int = Field(ge=1)
-    """As many as there are tokens, or 1: the last token's."""
+    """Rows of logits: as many as there are tokens, or 1 for the last."""
     vocabulary: int = Field(ge=1, lt=2**31)
 
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "state.h"
+#include "checkpoint.h"
 #include "system/clock.h"
 #include "system/files.h"
 

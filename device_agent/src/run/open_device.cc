@@ -4,7 +4,7 @@
 #include "backends/mixed/mixed.h"
 #include "device/affinity.h"
 #include "journal/setup_log.h"
-#include "state.h"
+#include "checkpoint.h"
 
 namespace pocketfarm {
 namespace {

@@ -24,14 +24,14 @@ from kernels.ir.graph import Graph
 from . import operators, rewriting
 from .context import Context, OnnxNode
 from .counted_rows.counts import write_out
+from .counted_rows.decoder import Decoder, newest, step_of
 from .counted_rows.lanes import join_lanes
 from .counted_rows.rows import output_counts
-from .decoder import Decoder, newest, step_of
 from .importing import Importer
 from .operator import Operators, some_computed
 from .reading.graphs import names_read
 from .reading.inference import Inference
-from .reading.inputs import fixed_inputs, input_shapes
+from .reading.inputs import declared_sizes, fixed_inputs, input_shapes
 from .reading.model_file import NEWEST_OPSET, OLDEST_OPSET, VERIFIED_OPSET, ModelFile, opset, read_model, tensor_array
 from .reading.node_checker import NodeChecker
 from .reading.obstacles import Obstacles
@@ -97,7 +97,7 @@ def import_decoder(file: ModelFile, capacity: int, tokens: int) -> DecoderStep:
 def _shapes(
     decoder: Decoder, outputs: list[str], ports: list[onnx.ValueInfoProto], **_: object
 ) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-    return decoder.shapes(ports, outputs)
+    return decoder.shapes({port.name: declared_sizes(port) for port in ports}, outputs)
 
 
 def _import(
@@ -134,9 +134,10 @@ def _import(
         if port.name not in inputs:
             continue
         to.add_shape(port.name, inputs[port.name])
-        to.types[port.name] = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type))
+        to.types[port.name] = _type(port)
     if decoder is not None:
-        decoder.begin(ports, to)
+        kinds = {port.name: _type(port) for port in ports}
+        decoder.begin({port.name: declared_sizes(port) for port in ports}, kinds, to)
     read = frozenset((*outputs, *names_read(graph.node)))
 
     def alone(proto: onnx.NodeProto) -> None:
@@ -182,6 +183,11 @@ def _import(
         types,
         state,
     )
+
+
+def _type(port: onnx.ValueInfoProto) -> np.dtype[Any]:
+    kind: np.dtype[Any] = onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type)
+    return kind
 
 
 def _import_one(node: OnnxNode, to: Context) -> None:

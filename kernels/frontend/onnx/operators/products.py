@@ -16,8 +16,8 @@ from kernels.frontend.onnx.operator import Operator
 from kernels.frontend.onnx.operators.arithmetic import spread_to, with_constant
 from kernels.frontend.onnx.steps import Steps
 from kernels.ir.expressions import Expression
-from kernels.ir.graph import Node
-from kernels.reference.expressions import compute
+from kernels.ir.graph import Graph, Node
+from kernels.reference import evaluate
 
 
 def matmul(node: OnnxNode, to: Context) -> None:
@@ -224,8 +224,10 @@ def _written_by(name: str, writers: Mapping[str, Node], passes: Callable[[Node],
 
 def _keeps_zeros(node: Node) -> bool:
     """Return whether a node gives 0 of 0, such as PyTorch's test for NaN behind a softmax."""
-    one = node.op == "map" and len(node.inputs) == 1
-    return node.op == "reshape" or (one and not compute(node.attributes["expression"], [np.zeros(1)], (1,)).any())
+    if node.op != "map" or len(node.inputs) != 1:
+        return node.op == "reshape"
+    one = Graph(node.name, node.inputs, node.outputs, [node], dict.fromkeys((*node.inputs, *node.outputs), (1,)), {})
+    return not evaluate(one, {node.inputs[0]: np.zeros(1)})[node.output].any()
 
 
 def _einsum(r: Rows) -> None:

@@ -41,7 +41,7 @@ class Block:
     """The sign of the gauge, as it was calibrated; 0: not known."""
     setup: Setup = "any"
     context: int = 0
-    """Of a text's tokens, those that are taken before the clock starts."""
+    """Tokens of a text that are taken before the clock starts."""
     generate: int = 0
     """Tokens behind the text; 0: the plan does not generate."""
     checkpoint_every: int = 0

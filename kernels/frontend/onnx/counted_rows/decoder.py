@@ -8,20 +8,18 @@ they are used with transformers, of optimum, and of onnxruntime-genai's builder.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import onnx
 
 from kernels.errors import ModelError
+from kernels.frontend.onnx.context import Context, OnnxNode
+from kernels.frontend.onnx.extent import Count
+from kernels.frontend.onnx.steps import Steps
 from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph
-
-from .context import Context, OnnxNode
-from .extent import Count
-from .reading.inputs import declared_sizes
-from .steps import Steps
 
 _PAST = re.compile(r"past(?:_key_values?)?[._]?(.+)")
 _PRESENT = re.compile(r"present(?:_key_values?)?[._]?(.+)")
@@ -29,8 +27,12 @@ _TOKENS = ("input_ids", "tokens")
 _PLACES = ("position_ids", "cache_position")
 _MASK, _BRANCH = "attention_mask", "use_cache_branch"
 POSITION = "position"
+"""The input that holds how many tokens came before."""
 LENGTH = 2
 """The axis of a past that has a row for each token."""
+
+Sizes = tuple[int | str, ...]
+"""Sizes of an input as a file declares them; an open one by its name."""
 
 
 @dataclass
@@ -39,77 +41,73 @@ class Decoder:
 
     capacity: int
     tokens: int
-    position: str = ""
-    """The input that holds how many tokens came before."""
     past: dict[str, str] = field(default_factory=dict)
     """Input -> output with newer rows."""
     given: bool = False
     """The file takes the position itself, and a past of the capacity."""
 
     def shapes(
-        self, ports: Sequence[onnx.ValueInfoProto], outputs: Sequence[str]
+        self, declared: Mapping[str, Sizes], outputs: Sequence[str]
     ) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
-        """Return the shapes of the graph's inputs, and why others cannot be taken."""
+        """Return the shapes of the graph's inputs, and why others cannot be taken. `declared`: of the file's inputs."""
         if not 1 <= self.tokens <= self.capacity:
             raise ModelError(f"{self.tokens} tokens do not fit into a state of {self.capacity}")
         given = {match[1]: name for name in outputs if (match := _PRESENT.fullmatch(name))}
-        names = [port.name for port in ports]
-        self.past = {n: given[m[1]] for n in names if (m := _PAST.fullmatch(n)) and m[1] in given}
+        self.past = {n: given[m[1]] for n in declared if (m := _PAST.fullmatch(n)) and m[1] in given}
         if not self.past:
             raise ModelError(
-                f"no input is a past (past_key_values.0.key) whose output is there (present.0.key): {', '.join(names)}"
-                "; export the decoder with its cache"
+                f"no input is a past (past_key_values.0.key) whose output is there (present.0.key): "
+                f"{', '.join(declared)}; export the decoder with its cache"
             )
-        self.given = POSITION in names
-        self.position = POSITION
-        shapes: dict[str, tuple[int, ...]] = {self.position: (1,)}
+        self.given = POSITION in declared
+        shapes: dict[str, tuple[int, ...]] = {POSITION: (1,)}
         refused = dict[str, str]()
-        for port in ports:
-            if port.name in self.past:
-                shapes[port.name] = self._rows(port)
-            elif port.name in _TOKENS:
-                shapes[port.name] = (1, self.tokens)
-            elif port.name not in (POSITION, *_PLACES, _MASK, _BRANCH):
-                refused[port.name] = f"input {port.name!r} is none that the decoder of a language model has"
+        for name, sizes in declared.items():
+            if name in self.past:
+                shapes[name] = self._rows(name, sizes)
+            elif name in _TOKENS:
+                shapes[name] = (1, self.tokens)
+            elif name not in (POSITION, *_PLACES, _MASK, _BRANCH):
+                refused[name] = f"input {name!r} is none that the decoder of a language model has"
         if not shapes.keys() & _TOKENS:
-            raise ModelError(f"no input is called {' or '.join(_TOKENS)}; there are {', '.join(names)}")
+            raise ModelError(f"no input is called {' or '.join(_TOKENS)}; there are {', '.join(declared)}")
         return shapes, refused
 
-    def _rows(self, port: onnx.ValueInfoProto) -> tuple[int, ...]:
-        declared = declared_sizes(port)
+    def _rows(self, name: str, declared: Sizes) -> tuple[int, ...]:
         batch, heads, length, width = (*declared, "", "", "", "")[:4]
-        if self.given and declared[2:3] == (self.capacity,) and 0 not in declared:
-            return tuple(1 if isinstance(each, str) else each for each in declared)
+        if self.given and length == self.capacity:
+            length = ""
         if len(declared) != 4 or isinstance(length, int) or not isinstance(heads, int) or not isinstance(width, int):
             raise ModelError(
-                f"input {port.name!r} has the sizes {declared}; a past is (batch, heads, any length, width): export "
+                f"input {name!r} has the sizes {declared}; a past is (batch, heads, any length, width): export "
                 "the model with an open length (dynamic_axes or dynamic_shapes)"
             )
-        if batch not in (1, *(each for each in declared if isinstance(each, str))):
-            raise ModelError(f"input {port.name!r} has a batch of {batch}; one sequence is generated: export it with 1")
+        if isinstance(batch, int) and batch != 1:
+            raise ModelError(f"input {name!r} has a batch of {batch}; one sequence is generated: export it with 1")
         return 1, heads, self.capacity, width
 
-    def begin(self, ports: Sequence[onnx.ValueInfoProto], to: Context) -> None:
+    def begin(self, declared: Mapping[str, Sizes], types: Mapping[str, np.dtype[Any]], to: Context) -> None:
         """Tell the import how much of the past is valid, and compute the inputs that follow from the position."""
         to.states = frozenset(self.past)
         if self.given:
             return
-        before = Count(self.position, 0, self.capacity - self.tokens)
-        to.add_shape(self.position, (1,))
-        to.types[self.position] = np.dtype(np.int64)
-        to.bounds[self.position] = (before.least, before.most)
+        before = Count(POSITION, 0, self.capacity - self.tokens)
+        to.add_shape(POSITION, (1,))
+        to.types[POSITION] = np.dtype(np.int64)
+        to.bounds[POSITION] = (before.least, before.most)
         to.counts |= {name: {LENGTH: before} for name in self.past}
-        for port in ports:
-            name, kind = port.name, onnx.helper.tensor_dtype_to_np_dtype(port.type.tensor_type.elem_type)
+        for name, sizes in declared.items():
             if name == _MASK:
-                to.constants[name] = np.ones((1, self.capacity), kind)
-                to.counts[name] = {1: before + self.tokens}  # type: ignore[dict-item]
+                to.constants[name] = np.ones((1, self.capacity), types[name])
+                every = before + self.tokens
+                if isinstance(every, Count):
+                    to.counts[name] = {1: every}
             elif name == _BRANCH:
-                to.constants[name] = np.ones((1,), kind)
+                to.constants[name] = np.ones((1,), types[name])
             elif name in _PLACES:
                 s = Steps(OnnxNode(name, "", to.opset, (), (name,), {}), to)
-                shape = (1, self.tokens)[-len(declared_sizes(port)) :]
-                s.end(s.reshape(s.map(("add", "a", "b"), np.arange(self.tokens), self.position), shape))
+                places = s.map(("add", "a", "b"), np.arange(self.tokens), POSITION)
+                s.end(s.reshape(places, (1, self.tokens)[-len(sizes) :]))
                 to.types[name] = np.dtype(np.int64)
 
 
@@ -131,4 +129,4 @@ def step_of(graph: Graph, decoder: Decoder) -> DecoderStep:
     logits = "logits" if "logits" in others else next(iter(others), "")
     if not logits:
         raise ModelError(f"{graph.name}: no output has a row of logits for each token: {', '.join(graph.ports_out)}")
-    return DecoderStep(graph, tokens, decoder.position, logits, decoder.capacity)
+    return DecoderStep(graph, tokens, POSITION, logits, decoder.capacity)
