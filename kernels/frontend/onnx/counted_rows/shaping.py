@@ -281,10 +281,11 @@ def joined(r: Rows) -> None:
                 r.differ()
     every = [r.to.counts.get(name, {}).get(axis, r.shape(name)[axis]) for name in names]
     whole = reduce(add, every)
-    if len(names) == 2 and isinstance(every[0], Count) and r.shape(names[0])[axis] >= most(whole) > 0:
+    has_room = isinstance(every[0], Count) and r.shape(names[0])[axis] >= most(whole)
+    if len(names) == 2 and has_room and isinstance(whole, Count) and not isinstance(every[1], Count):
         place = number(r, every[0])
         r.to.emit(r.node, "put_rows", (names[0], r.tensor(names[1]), place), {"axis": axis})
-        r.tell({**found, axis: whole} if isinstance(whole, Count) else found)
+        r.tell({**found, axis: whole})
         return
     joined = r.concat(names, axis)
     if any(isinstance(extent, Count) for extent in every[:-1]):
