@@ -152,7 +152,7 @@ _CROWDED = {
         "orchestrator/exchange/power_traces",
     ),
     16: (
-        "device_agent/src/backends/cpu/nc16",
+        *("device_agent/src/backends/cpu/nc16", "device_agent/src/run"),
         *("farm/cli", "orchestrator", "orchestrator/report/charts", "workers"),
     ),
 }

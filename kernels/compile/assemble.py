@@ -38,6 +38,7 @@ def assemble(
         inputs=tuple(draft.inputs),
         outputs=tuple(draft.outputs),
         stages=tuple(draft.stages),
+        generation=draft.generation,
     )
     return Bundle(plan, files)
 

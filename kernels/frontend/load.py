@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernels.errors import InputError, OptionError
+from kernels.errors import InputError, ModelError, OptionError
+from kernels.ir.decoder import DecoderStep
 from kernels.ir.graph import Graph
 from kernels.ir.types import as_type, is_whole, to_numpy
 from kernels.reference import check_inputs
@@ -150,3 +151,21 @@ def _typed(array: npt.NDArray[Any], graph: Graph, name: str, what: str) -> npt.N
     if (large := each[np.isinf(single.reshape(-1)) & np.isfinite(each)]).size:
         raise InputError(f"{what} holds {large[0]:g}, more than fp32 holds: give smaller numbers")
     return single
+
+
+def load_decoder(path: Path, capacity: int, pieces: Sequence[int]) -> list[DecoderStep]:
+    """Read a language model's decoder: a file, or a folder with one ONNX file. Returns a step for each number of tokens
+    that a run takes, whose state holds `capacity` tokens.
+
+    Raises ModelError for a file that cannot be used, or takes and gives no keys and values.
+    """
+    from .onnx import import_decoder, read_model
+
+    if path.is_dir():
+        found = sorted(path.glob("*.onnx"))
+        if len(found) != 1:
+            names = ", ".join(each.name for each in found) or "none"
+            raise ModelError(f"{path}: a folder with {names}; give the decoder's own file")
+        path = found[0]
+    file = read_model(path)
+    return [import_decoder(file, capacity, count) for count in pieces]

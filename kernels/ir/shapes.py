@@ -76,6 +76,7 @@ OPERANDS: dict[str, dict[str, str]] = {
     "map": {"a?": "...", "b?": "...", "c?": "...", "d?": "..."},
     "take": {"x": "...", "table": "k"},
     "gather": {"x": "...", "indices": "..."},
+    "put_rows": {"x": "...", "rows": "...", "position": "one"},
     "reduce": _ANY,
     "sort": {"x": "rows n"},
     "suppress": {"boxes": "batch n five", "order": "rows m", "valid": "rows one"},
@@ -298,6 +299,13 @@ def _gather(shapes: list[Shape], a: Attributes) -> Shape:
     return (*x[:axis], *shapes[1], *x[axis + 1 :])
 
 
+def _put_rows(shapes: list[Shape], a: Attributes) -> Shape:
+    x, rows, axis = _axis_inside(shapes, a), shapes[1], a["axis"]
+    if len(rows) != len(x) or rows[axis] > x[axis] or any(rows[k] != x[k] for k in range(len(x)) if k != axis):
+        raise ModelError(f"rows of shape {rows} are no part of {x} along axis {axis}")
+    return x
+
+
 def _reduce(shapes: list[Shape], a: Attributes) -> Shape:
     start, stop, shape = a["start"], a["stop"], shapes[0]
     if a["kind"] not in REDUCTIONS or not 0 <= start < stop <= len(shape):
@@ -354,6 +362,7 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "map": _map,
     "take": _take,
     "gather": _gather,
+    "put_rows": _put_rows,
     "reduce": _reduce,
     "sort": _sort,
     "suppress": _suppress,

@@ -10,6 +10,7 @@ from kernels.plan.model import (
     Argument,
     BufferArgument,
     FloatArgument,
+    Generation,
     Image,
     IntArgument,
     Parameter,
@@ -19,6 +20,7 @@ from kernels.plan.model import (
     Step,
     Tensor,
 )
+from kernels.plan.steps import renamed
 from kernels.source.kernel import Kernel
 
 Role = Literal["input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"]
@@ -67,6 +69,8 @@ class Draft:
     outputs: list[Port] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
     """Stages of a plan that trains."""
+    generation: Generation | None = None
+    """Passes of a plan that generates."""
     chosen: dict[str, str] = field(default_factory=dict)
     """Layer -> algorithm, for people."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -124,6 +128,31 @@ class Draft:
         if key not in self._weights:
             self._weights[key] = self.add_buffer(wanted, len(content), "weight", tensor, content, side)
         return self._weights[key]
+
+    def take_in(self, other: Draft) -> dict[str, str]:
+        """Append the steps of another draft; weights of the same content and variables of the same name are kept once.
+        Returns the new names of its buffers."""
+        names = {name: self._taken_in(buffer) for name, buffer in other.buffers.items()}
+        programs = dict[str, str]()
+        for program in other.programs.values():
+            id = program.id
+            while self.programs.setdefault(id, replace(program, id=id)) != replace(program, id=id):
+                id += "~"
+            programs[program.id] = id
+        behind = max(self.waves, default=-1) + 1
+        self.waves += [behind + wave for wave in other.waves or range(len(other.steps) if self.waves else 0)]
+        self.steps += [renamed(step, names.__getitem__, programs.__getitem__) for step in other.steps]
+        self.chosen, self.refused = {**other.chosen, **self.chosen}, {**other.refused, **self.refused}
+        return names
+
+    def _taken_in(self, buffer: DraftBuffer) -> str:
+        if buffer.role == "weight" and buffer.content is not None:
+            return self.add_weight(buffer.id, buffer.content, buffer.tensor, buffer.side)
+        if buffer.role == "variable" and buffer.id in self.buffers:
+            return buffer.id
+        name = self.add_buffer(buffer.id, buffer.size, buffer.role, buffer.tensor, buffer.content, buffer.side)
+        self.buffers[name] = replace(buffer, id=name)
+        return name
 
 
 def arguments(

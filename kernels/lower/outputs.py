@@ -25,7 +25,7 @@ def output_buffer(draft: Draft, name: str, shape: Shape, dtype: Dtype) -> tuple[
 def ended(draft: Draft, graph: Graph, add_output: Callable[[str], None]) -> Draft:
     """Return the draft with the outputs that no node computes, in the graph's order. Each becomes the activation that a
     step only copies into it, where nothing overwrites that later."""
-    for name in graph.outputs:
+    for name in graph.ports_out:
         if name in graph.inputs or name in graph.constants:
             add_output(name)
     draft.outputs.sort(key=lambda port: graph.outputs.index(port.name))

@@ -138,8 +138,9 @@ class Buffer(_Part):
     offset: int = Field(ge=0)
     bytes: int = Field(gt=0)
     role: Literal["input", "output", "weight", "offloaded", "activation", "scratch", "variable", "data"]
-    """offloaded: a weight that waits in host memory until it is swapped in; variable: starts as a weight does, steps
-    write it, and its content lasts from run to run; data: an input that is written once, before the first run."""
+    """offloaded: a weight that waits in host memory until it is swapped in; variable: starts as a weight does, or as
+    zeros, steps write it, and its content lasts from run to run; data: an input that is written once, before the first
+    run."""
     tensor: Tensor | None = None
     image: Image | None = None
     """It is the top of its pool, an image of the same width."""
@@ -258,6 +259,37 @@ class Stage(_Part):
     """True if there are answers that may be wrong."""
 
 
+class Pass(_Part):
+    """A run of a language model's plan: steps `begin` to `end` (not included) take tokens at a position.
+
+    They read the tokens' numbers and the position, which the runner writes, append to the plan's variables, and leave
+    rows of logits.
+    """
+
+    begin: int = Field(ge=0)
+    end: int = Field(gt=0)
+    tokens: int = Field(ge=1, le=1_000_000)
+    """Tokens of a run. Of fewer the runner writes anything behind them, and counts only those; not where there is one
+    row of logits."""
+    ids: str
+    """Buffer that starts with so many whole numbers."""
+    position: str
+    """Buffer that starts with a whole number: the tokens that came before."""
+    logits: str
+    """Buffer of fp32, (rows, vocabulary)."""
+    rows: int = Field(ge=1)
+    """Rows of logits: as many as there are tokens, or 1 for the last."""
+    vocabulary: int = Field(ge=1, lt=2**31)
+
+
+class Generation(_Part):
+    """The passes of a plan that generates text: they share out all steps in order; the last one takes one token."""
+
+    capacity: int = Field(ge=1, le=1_000_000_000)
+    """Tokens that the variables hold."""
+    passes: tuple[Pass, ...] = Field(min_length=1)
+
+
 class Requires(_Part):
     """Needs of the device of the plan's own API; checked before anything is allocated."""
 
@@ -295,6 +327,14 @@ class Plan(_Part):
     stages: tuple[Stage, ...] = Field(default=(), exclude_if=lambda stages: not stages)
     """Stages of a plan that trains: every step is of one stage, which follow each other. Absent from every other
     plan."""
+
+    generation: Generation | None = Field(default=None, exclude_if=lambda generation: generation is None)
+    """Passes of a plan that generates text. Absent from every other plan."""
+
+    @property
+    def loops(self) -> tuple[Stage | Pass, ...]:
+        """Return what runs by itself, again and again: stages of a training, or passes."""
+        return self.generation.passes if self.generation else self.stages
 
     @property
     def refused(self) -> dict[str, str]:

@@ -50,8 +50,8 @@ def run_opencl(bundle: Bundle, inputs: Mapping[str, Array], *, repeats: int = 1)
     """
     import pyopencl as cl
 
-    if bundle.plan.stages:
-        raise PlanError("this plan trains: only the agent runs it")
+    if bundle.plan.loops:
+        raise PlanError("this plan trains or generates: only the agent runs it")
     arrays = _all_checked(bundle.plan, inputs)
     try:
         with warnings.catch_warnings():
@@ -143,6 +143,8 @@ class _Session:
     def _upload(self, bundle: Bundle) -> None:
         blob = np.frombuffer(bundle.files[BLOB], np.uint8)
         for buffer in self._plan.buffers:
+            if buffer.role == "variable" and buffer.blob_offset is None:
+                self._cl.enqueue_copy(self._queue, self._buffers[buffer.id], np.zeros(buffer.bytes, np.uint8))
             if buffer.blob_offset is not None:
                 content = blob[buffer.blob_offset : buffer.blob_offset + buffer.bytes]
                 if buffer.role == "offloaded":

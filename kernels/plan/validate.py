@@ -33,7 +33,7 @@ from .model import (
     Transfer,
 )
 from .sides import check_sides, side_of
-from .stages import check_stages
+from .stages import check_loops
 from .steps import Span, Touches, accesses, lifetimes
 
 _KINDS: dict[type[object], tuple[str, ...]] = {
@@ -64,7 +64,7 @@ def validate(plan: Plan, limits: Limits, waves: Sequence[int] = ()) -> None:
     check_sides(plan)
     _check_swaps(plan.steps, buffers)
     _check_ports(plan, buffers)
-    check_stages(plan, buffers)
+    check_loops(plan, buffers)
     if waves:
         _check_waves(plan, waves)
     _check_overlaps(plan, waves)

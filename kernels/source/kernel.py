@@ -163,9 +163,10 @@ class Kernel:
     def _replacing(self, changed: Mapping[str, Buffer]) -> Kernel:
         return replace(self, buffers=tuple(changed.get(b.name, b) for b in self.buffers)) if changed else self
 
-    def of_lanes(self, lanes: Literal[1, 4]) -> Kernel:
-        """The same kernel, whose buffers' elements have so many lanes."""
-        return replace(self, buffers=tuple(replace(buffer, lanes=lanes) for buffer in self.buffers))
+    def of_lanes(self, lanes: Literal[1, 4], kept: Collection[str] = ()) -> Kernel:
+        """The same kernel, whose buffers' elements have so many lanes, but for those that are kept."""
+        changed = (each if each.name in kept else replace(each, lanes=lanes) for each in self.buffers)
+        return replace(self, buffers=tuple(changed))
 
     def fixing(self, names: Collection[str]) -> Kernel:
         """The same kernel with these integers as constants."""

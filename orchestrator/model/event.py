@@ -87,6 +87,10 @@ def _is_absent(value: object) -> bool:
     return value is None
 
 
+def _is_nothing(value: object) -> bool:
+    return not value
+
+
 class Sample(_Event):
     """One inference, a stream of them, or an epoch of training: wall time from submission to completion, not profiled.
 
@@ -101,7 +105,7 @@ class Sample(_Event):
     """The duration of all inferences of the sample together."""
     inferences: int = Field(default=1, ge=1)
     """The number of inferences; a stream has several."""
-    stage: str = Field(default="", exclude_if=lambda stage: not stage)
+    stage: str = Field(default="", exclude_if=_is_nothing)
     """The stage's name, of a plan that trains, where a sample is an epoch."""
     epoch: int | None = Field(default=None, ge=0, exclude_if=_is_absent)
     """The epoch of the stage, from 0 on."""
@@ -109,6 +113,14 @@ class Sample(_Event):
     """Mean over the samples that the epoch saw; null where it is not finite."""
     error: float | None = Field(default=None, ge=0, le=1, exclude_if=_is_absent)
     """Share of wrong answers, where there are answers."""
+    context: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens of a text that were taken before `start_ns`, where a sample is a prompt and its answer."""
+    prompt: int = Field(default=0, ge=0, exclude_if=_is_nothing)
+    """Tokens of the prompt."""
+    tokens: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
+    """The tokens that were generated, by their numbers."""
+    token_ns: tuple[int, ...] = Field(default=(), exclude_if=_is_nothing)
+    """The time at which each of them was known, on the clock of `start_ns`."""
 
 
 class Line(_Event):

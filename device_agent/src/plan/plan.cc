@@ -37,7 +37,7 @@ class Parser {
 
 void Parser::header(const Reader& root) {
   root.only({"schema_version", "name", "api", "precision", "options", "blob_bytes", "files", "requires", "programs",
-             "pools", "buffers", "steps", "inputs", "outputs", "stages"});
+             "pools", "buffers", "steps", "inputs", "outputs", "stages", "generation"});
   root.at("schema_version").integer(1, 1);
   plan_.name = root.at("name").text();
   const std::string api = root.at("api").word({"opencl", "vulkan", "cpu"});
@@ -142,6 +142,7 @@ Plan Parser::parse(const Reader& root) {
   for (const Reader& item : root.at("outputs").items(65536)) plan_.outputs.push_back(port(item));
   check_swaps(root.at("steps"), plan_);
   if (root.has("stages")) parse_stages(root.at("stages"), buffers_, plan_);
+  if (root.has("generation")) parse_generation(root.at("generation"), buffers_, plan_);
   return std::move(plan_);
 }
 

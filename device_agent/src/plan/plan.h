@@ -120,6 +120,16 @@ struct Stage {
   bool classifies = false;
 };
 
+// A run of a language model's plan: the steps of stage number `stage` take tokens at a position.
+struct Pass {
+  size_t stage = 0;
+  int64_t tokens = 1;
+  size_t ids = 0, position = 0;  // buffers of whole numbers, which the runner writes
+  size_t logits = 0;             // f32, rows of `vocabulary`
+  int64_t rows = 1;              // one for each token, or the last token's
+  int64_t vocabulary = 1;
+};
+
 struct Port {
   std::string name;
   size_t buffer = 0;
@@ -151,8 +161,11 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
-  std::vector<Stage> stages;  // of a plan that trains: they share out all steps
+  std::vector<Stage> stages;  // of a plan that trains or generates: they share out all steps
+  std::vector<Pass> passes;   // of a plan that generates, of the most tokens first; the last takes one
+  int64_t capacity = 0;       // tokens that its variables hold
 
+  bool trains() const { return !stages.empty() && passes.empty(); }
   // Whether parts of it are the CPU backend's.
   bool mixed() const;
   // Of each buffer, the bytes of host memory in which its content waits while it is away; 0: it is never away.

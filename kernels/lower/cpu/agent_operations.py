@@ -70,6 +70,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "matmul": _parameters("a b dst*", "batch m k n"),
     # mode 0 max, 1 average over the valid elements, 2 average over the whole window (pads count)
     "pool2d": _parameters("src dst*", "n c h w oh ow kh kw sh sw pad_t pad_l mode dst_channels dst_offset pad_b pad_r"),
+    # src (outer, rows, inner) into dst (outer, axis, inner) from the row `position` on, or where its last rows end
+    "put_rows": _parameters("src position dst+", "outer axis inner rows"),
     # src and dst (outer, axis, inner)
     "softmax": _parameters("src dst*", "outer axis inner"),
     # softmax(scale * q k) v of each head: q (rows, depth), k (keys, depth), v (keys, columns); elements of a row

@@ -21,6 +21,7 @@ from .convolution import input_steps, lower_conv, lower_im2col
 from .general import (
     lower_gather,
     lower_map,
+    lower_put_rows,
     lower_reduce,
     lower_roi_align,
     lower_sort,
@@ -280,6 +281,7 @@ LOWERINGS: dict[str, Callable[[CpuContext, Node], None]] = {
     "map": lower_map,
     "take": lower_take,
     "gather": lower_gather,
+    "put_rows": lower_put_rows,
     "reduce": lower_reduce,
     "sort": lower_sort,
     "suppress": lower_suppress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
@@ -173,8 +173,13 @@ class GpuContext:
             buffer = self._new_single(tensor)
             self.values[tensor] = Value(single=buffer)
         else:
-            buffer = self.plain_buffer(tensor)
-            self.values[tensor] = Value(plain=buffer, single=buffer if self.is_whole(tensor) or not self.half else None)
+            buffer = self.new_data(tensor)
+        return buffer
+
+    def new_data(self, tensor: str, role: Role = "activation") -> str:
+        """A new row-major buffer of a tensor, in the plan's data type or of whole numbers."""
+        buffer = self.plain_buffer(tensor, role=role)
+        self.values[tensor] = Value(plain=buffer, single=buffer if self.is_whole(tensor) or not self.half else None)
         return buffer
 
     def _new_single(self, tensor: str) -> str:
@@ -246,14 +251,14 @@ class GpuContext:
 
     def dispatch_copy(
         self, kernel: Kernel, layer: str, buffers: Mapping[str, str | View], ints: Mapping[str, int],
-        work_items: WorkItems, traffic: int,
+        work_items: WorkItems, traffic: int, kept: Collection[str] = (),
     ) -> None:  # fmt: skip
         """Dispatch a kernel that copies single elements and whose integers all count such: it copies four at once where
         that makes whole vectors of everything, as launching a work-item takes longer than copying one. No text reads
-        `FOURS`: it gives the program a name of its own."""
+        `FOURS`: it gives the program a name of its own. `kept`: buffers that it does not copy."""
         switches: dict[str, int] = {}
         if not any(number % 4 for number in ints.values()):
-            kernel, ints, switches = kernel.of_lanes(4), {n: i // 4 for n, i in ints.items()}, {"FOURS": 1}
+            kernel, ints, switches = kernel.of_lanes(4, kept), {n: i // 4 for n, i in ints.items()}, {"FOURS": 1}
             work_items = (work_items[0] // 4, *work_items[1:])
         self.dispatch(kernel, layer, buffers, ints, work_items, switches=switches, traffic=traffic)
 

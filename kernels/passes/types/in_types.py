@@ -116,6 +116,8 @@ class _Typing:
         if node.op == "gather":
             in_f32 = self.on_gpu and own == held(self.graph.types[node.inputs[1]]) == "f32"
             return [own, None if in_f32 else "places"], own
+        if node.op == "put_rows":
+            return [own, own, "places"], own
         if node.op in _MOVES:
             return [own, *others], own
         if node.op == "concat":

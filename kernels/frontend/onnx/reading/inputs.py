@@ -26,7 +26,7 @@ def fixed_inputs(ports: Sequence[onnx.ValueInfoProto], sizes: Mapping[str, Any])
     """The inputs that `sizes` names as it names a size: constants that hold the number, so that all that depends on
     them alone is known. Raises OptionError for a number that an input does not hold."""
     tensors = {port.name: port for port in ports if port.type.tensor_type.HasField("shape")}
-    declared = {name: _declared(port) for name, port in tensors.items()}
+    declared = {name: declared_sizes(port) for name, port in tensors.items()}
     found: dict[str, npt.NDArray[Any]] = {}
     for name in sizes.keys() & tensors.keys() - {size for shape in declared.values() for size in shape}:
         if (kind := tensors[name].type.tensor_type.elem_type) not in INPUT_TYPES:
@@ -52,7 +52,7 @@ def input_shapes(
     An open size is what `sizes` says, what the `given` arrays have, `batch` in front, and 1 there without one. Raises
     OptionError for sizes that the model has not, InputError where two that are one size differ.
     """
-    declared = {port.name: _declared(port) for port in ports if port.type.tensor_type.HasField("shape")}
+    declared = {port.name: declared_sizes(port) for port in ports if port.type.tensor_type.HasField("shape")}
     found = _Sizes(declared, sizes)
     found.take_given(given)
     found.take_batch(batch)
@@ -66,7 +66,7 @@ def input_shapes(
     return shapes, refused
 
 
-def _declared(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
+def declared_sizes(port: onnx.ValueInfoProto) -> tuple[int | str, ...]:
     """Each size as the file fixes it, or the name of an open one: its own, or that of its place, `input.axis`."""
     return tuple(
         extent.dim_value

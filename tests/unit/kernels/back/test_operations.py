@@ -199,6 +199,10 @@ CASES: dict[str, Case] = {
         axis=2,
     ),
     "gather": lambda b: b.node("gather", [b.input(3, 5, 4), _places(b, 4, 0, -1, 2, 2, 1)], (3, 6, 4), axis=1),
+    "put_rows": lambda b: b.node("put_rows", [b.input(3, 7, 4), b.constant(3, 2, 4), _places(b, 3)], (3, 7, 4), axis=1),
+    "put_rows_odd": lambda b: b.node(
+        "put_rows", [b.input(2, 3, 5), b.constant(2, 2, 5), _places(b, 9)], (2, 3, 5), axis=1
+    ),
     "lrn": lambda b: b.node("lrn", [b.input(2, 7, 3, 3)], (2, 7, 3, 3), size=5, alpha=0.3, beta=0.75, bias=1.5),
     "lrn_even": lambda b: b.node("lrn", [b.input(1, 6, 2, 3)], (1, 6, 2, 3), size=4, alpha=0.3, beta=0.5, bias=1.0),
     "reshape_flatten": lambda b: b.node("reshape", [b.input(2, 5, 3, 2)], (2, 30), shape=(2, 30)),
