@@ -9,7 +9,7 @@ import onnx
 
 from kernels.frontend.onnx.nodes import Nodes
 
-from . import heads
+from . import cached, heads
 
 
 def rotary(n: Nodes) -> None:
@@ -66,6 +66,10 @@ def grouped(n: Nodes) -> None:
             "(--size NAME=N), so that it follows from them"
         )
     keys, steps = int(known.reshape(())), n.shape(query)[1]
+    plain = not (added or sink or n.attribute("smooth_softmax", 0) or n.attribute("rotary_interleaved", 0))
+    if plain and past_key and n.shape(past_key)[2] == keys > steps:
+        cached.attention(n, keys)
+        return
     if not key:
         size = n.shape(query)[2] // (count + 2 * kept)
         bounds = np.cumsum([0, count, kept, kept]) * size
