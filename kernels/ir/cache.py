@@ -28,6 +28,7 @@ CACHED = ("append", "attend")
 def cached_shape(op: str, shapes: Sequence[Shape], a: Mapping[str, Any]) -> Shape:
     """Return the result's shape. Raises ModelError for operands that do not fit."""
     batch, shared, _, depth = shapes[1 if op == "attend" else 0]
+    columns = shapes[2][3] if op == "attend" else depth
     heads = a.get("heads", shared)
     first, *steps = a["place"]
     ends = [(count - 1) * step for count, step in zip((batch, heads, a["rows"]), steps, strict=True)]
@@ -36,10 +37,10 @@ def cached_shape(op: str, shapes: Sequence[Shape], a: Mapping[str, Any]) -> Shap
     ends_at = 3 if op == "attend" else 2
     if shapes[ends_at] != (batch,) or heads % shared or not 0 < a["rows"] <= shapes[1 if op == "attend" else 0][2]:
         raise ModelError(f"shapes {shapes} do not fit {a['rows']} rows of {heads} heads on {shared}")
-    if a["turned"] % 2 or a["turned"] > depth:
-        raise ModelError(f"{a['turned']} of {depth} numbers cannot be turned")
+    if a["turned"] % 8 or a["turned"] > depth or any(n % 4 for n in (depth, columns, *a["place"])):
+        raise ModelError(f"rows of {depth}, {a['turned']} turned, at {a['place']}: all are whole vectors of four")
     angles = shapes[ends_at + 1] if a["turned"] else ()
     wanted = 2 if a["by_place"] else 3
     if a["turned"] and (len(angles) != wanted or angles[-1] != a["turned"] // 2 or angles != shapes[ends_at + 2]):
         raise ModelError(f"angles of shape {angles} do not fit {a['turned']} numbers of a row that are turned")
-    return (batch, a["rows"], heads * shapes[2][3]) if op == "attend" else shapes[0]
+    return (batch, a["rows"], heads * columns) if op == "attend" else shapes[0]

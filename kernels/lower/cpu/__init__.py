@@ -11,6 +11,7 @@ from kernels.lower.outputs import ended, output_buffer
 from kernels.options import Limits, Options
 from kernels.plan.model import Copy, Port
 
+from .agent_operations import CPU_OPERATIONS
 from .algorithms import ALGORITHMS, CPU_CONVOLUTIONS
 from .context import CpuContext
 from .operations import LOWERINGS
@@ -32,7 +33,7 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
         LOWERINGS[node.op](context, node)
         if node.output in graph.outputs:  # at once, so that its memory is free for the next
             _add_output(context, node.output)
-    return ended(context.draft, graph, partial(_add_output, context))
+    return ended(context.draft, graph, partial(_add_output, context), CPU_OPERATIONS)
 
 
 def _add_output(context: CpuContext, name: str) -> None:

@@ -28,15 +28,14 @@ def attention(n: Nodes, capacity: int) -> None:
     last = s.tensor(n.reshape(n.cast(ends, to=onnx.TensorProto.INT64), n.store([-1])))
     usual: dict[str, Any] = {"rows": rows, "turned": turned, "by_place": not at, "normed": False, "epsilon": 0.0}
     found = []
-    for source, past, place, beside in (
-        (sources[1], past_key, places[1], angles),
-        (sources[2], past_value, places[2], []),
-    ):
-        attributes = {**usual, "place": place, "turned": turned if beside else 0}
-        found.append(s.emit("append", (s.tensor(past), s.tensor(source), last, *beside), attributes))
+    for index, past, beside in ((1, past_key, angles), (2, past_value, [])):
+        attributes = {**usual, "place": places[index], "turned": turned if beside else 0}
+        operands = (s.tensor(past), s.tensor(sources[index]), last, *beside)
+        found.append(s.emit("append", operands, attributes, n.node.outputs[index] if n.wants(index) else ""))
     window = int(n.attribute("local_window_size", -1))
     attributes = {**usual, "place": places[0], "heads": count, "window": max(0, window) if window < capacity else 0}
-    attributes |= {"scale": float(n.attribute("scale", 0.0)) or size**-0.5, "softcap": float(n.attribute("softcap", 0.0))}
-    s.end(s.emit("attend", (s.tensor(query), *found, last, *angles), attributes))
-    for index, name in enumerate(found):
-        s.end(name, index + 1)
+    attributes |= {
+        "scale": float(n.attribute("scale", 0.0)) or size**-0.5,
+        "softcap": float(n.attribute("softcap", 0.0)),
+    }
+    s.emit("attend", (s.tensor(query), *found, last, *angles), attributes, n.node.outputs[0])

@@ -67,7 +67,8 @@ def grouped(n: Nodes) -> None:
         )
     keys, steps = int(known.reshape(())), n.shape(query)[1]
     plain = not (added or sink or n.attribute("smooth_softmax", 0) or n.attribute("rotary_interleaved", 0))
-    if plain and past_key and n.shape(past_key)[2] == keys > steps:
+    vectors = all(n.shape(x)[-1] % 4 == 0 for x in (past_key, past_value, cosines) if x)
+    if plain and vectors and past_key and n.shape(past_key)[2] == keys > steps:
         cached.attention(n, keys)
         return
     if not key:
