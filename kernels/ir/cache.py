@@ -5,12 +5,12 @@ each head stand at the places up to `ends`. `attend`: inputs q, keys (B, H, C, D
 sines], [scale] -> (B, rows, heads * E): softmax(q k) v of `heads` heads that share H of the cache, of which a row sees
 the places up to its own; the last row's is `ends`. Nothing behind them is read.
 
-Attributes: `rows`; `place`: where the elements of a row of `new` or `q` are (first, of a batch, of a head, of a row; those
-of a row lie side by side). `turned`: so many numbers of a row are turned by its place, in pairs half of them apart
+Attributes: `rows`; `place`: where the elements of a row of `new` or `q` are (first, of a batch, of a head, of a row);
+those of a row lie side by side. `turned`: so many numbers of a row are turned by its place, in pairs half of them apart
 (RoFormer, Su et al. 2021), by cosines and sines (places, turned / 2), or where not `by_place` of each batch and row.
-`normed`: rows are divided by the root of their mean square plus `epsilon` before, and multiplied by the scale. Of
-`attend`: `heads`, `scale` of scores, `window` (0: none): how many places a row sees; `softcap` (0: none): scores become
-softcap * tanh(score / softcap).
+`normed`: rows are divided by the root of their mean square plus `epsilon` before, and multiplied by the scale. More of
+`attend`: `heads`; `scale` of scores; `window` (0: none), how many places a row sees; `softcap` (0: none): scores
+become softcap * tanh(score / softcap).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Header:
-    """Values that the file says, by key, and its tensors by name. A list of words, or a long one, is its length alone."""
+    """Values that the file says, by key, and its tensors by name. A list of words, or a long one, is its length."""
 
     said: Mapping[str, Any]
     tensors: Mapping[str, Tensor]

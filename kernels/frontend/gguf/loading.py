@@ -1,4 +1,4 @@
-"""Reading a GGUF file as a graph: its decoder in ONNX's operators, whose weights are read as the import asks for them."""
+"""Reading a GGUF file as a graph: its decoder in ONNX's operators, whose weights are read where the import asks."""
 
 from __future__ import annotations
 

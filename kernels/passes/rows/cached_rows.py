@@ -86,7 +86,7 @@ def _one_product(graph: Graph) -> Graph:
         weights = [graph.constants[node.inputs[1]] for node in same]
         constants[f"{whole}.weight"] = np.concatenate(weights, 1)
         biases = [graph.constants[name] if (name := (*node.inputs, "")[2]) else None for node in same]
-        inputs = (same[0].inputs[0], f"{whole}.weight")
+        inputs: tuple[str, ...] = (same[0].inputs[0], f"{whole}.weight")
         if any(bias is not None for bias in biases):
             filled = [np.zeros(w, np.float32) if b is None else b for b, w in zip(biases, widths, strict=True)]
             constants[f"{whole}.bias"], inputs = np.concatenate(filled), (*inputs, f"{whole}.bias")
@@ -115,7 +115,7 @@ def _is_in_rows(graph: Graph, node: Node, width: int) -> bool:
     _, shared, _, depth = graph.shapes[node.inputs[1 if node.op == "attend" else 0]]
     first, batch, head, row = node.attributes["place"]
     inside = first + (node.attributes.get("heads", shared) - 1) * head + depth <= width
-    return inside and batch % width == 0 == row % width
+    return bool(inside and batch % width == 0 == row % width)
 
 
 def _reading(

@@ -183,7 +183,7 @@ class _Endings:
 class _Joins(_Endings):
     """One walk that ends layers by one sum or product."""
 
-    def _with_bias(self, dense: Node, node: Node, name: str) -> Node | None:
+    def _with_bias(self, *_: object) -> Node | None:
         return None
 
     def _with_ending(self, dense: Node, node: Node, name: str, expression: Expression) -> Node | None:

@@ -1,4 +1,4 @@
-"""Heads that share keys and values of a cache with room for new ones: in operations of their own (`kernels/ir/cache.py`)."""
+"""Heads over a cache that has room for new keys and values: operations of their own (`kernels/ir/cache.py`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def attention(n: Nodes, capacity: int) -> None:
     """GroupQueryAttention over a cache of this capacity, whose new rows end at the places that an input says."""
     query, key, value, past_key, past_value, ends, _, cosines, sines, at = (*n.node.inputs, *("",) * 10)[:10]
     count, shared = int(n.attribute("num_heads", 0)), int(n.attribute("kv_num_heads", 0))
-    s, rows, size, batch = Steps(n.node, n.to), n.shape(query)[1], n.shape(past_key)[3], n.shape(past_key)[0]
+    s, rows, size = Steps(n.node, n.to), n.shape(query)[1], n.shape(past_key)[3]
     firsts = (0, 0, 0) if key else (0, count * size, (count + shared) * size)
     sources = (query, key or query, value or query)
     places = [

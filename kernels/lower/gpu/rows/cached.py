@@ -1,4 +1,4 @@
-"""`append` and `attend` (`kernels/ir/cache.py`): a vector of the cache by a work-item, a row of a head by a work-group."""
+"""`append` and `attend` (`kernels/ir/cache.py`): a vector of the cache a work-item, a row of a head a work-group."""
 
 from __future__ import annotations
 

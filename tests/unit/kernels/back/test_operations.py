@@ -69,7 +69,7 @@ def _aligned(kind: str, *, half: bool) -> Case:
 def _cached(
     op: str, *, rows: int, turned: int = 0, by_place: bool = True, normed: bool = False, **more: object
 ) -> Case:
-    """Rows of 3 + 2 + 2 heads side by side go into, or look at, a cache of 70 places; a sequence has fewer, one more."""
+    """Rows of 6 + 2 + 2 heads side by side go into, or look at, a cache of 70 places; few or most are valid."""
 
     def build(b: Builder) -> str:
         batch, heads, depth, columns = 2, 6, 16, 20

@@ -22,12 +22,12 @@ SAID: dict[str, dict[str, Any]] = {
 
 
 def write_decoder(
-    path: Path, architecture: str, rng: np.random.Generator, kind: str = "F32", *, tied: bool | None = None, **said: Any
+    path: Path, architecture: str, rng: np.random.Generator, kind: str = "F32", *, layers: int = 0, **said: Any
 ) -> dict[str, np.ndarray]:
     """Write one of an architecture, its matrices stored as `kind`; return the weights that it means, by name."""
     writer = gguf.GGUFWriter(path, architecture)
     size = SIZES.get(architecture, 32)
-    layers = 7 if architecture == "gemma3" else LAYERS
+    layers = layers or (7 if architecture == "gemma3" else LAYERS)
     usual = {
         "block_count": layers, "context_length": CONTEXT, "embedding_length": WIDTH, "feed_forward_length": INNER,
         "attention.head_count": HEADS, "attention.head_count_kv": SHARED, "attention.layer_norm_rms_epsilon": 1e-5,
@@ -39,7 +39,7 @@ def write_decoder(
     if said.get("rope.scaling.factor") or "rope.scaling.factor" in SAID[architecture]:
         writer.add_string(f"{architecture}.rope.scaling.type", "linear")
     writer.add_string("tokenizer.ggml.model", "no_vocab")
-    shapes = _shapes(architecture, layers, rng.random() < 0.5 if tied is None else tied)
+    shapes = _shapes(architecture, layers, tied=rng.random() < 0.5)
     meant = {}
     for name, shape in shapes.items():
         array = rng.standard_normal(shape).astype(np.float32) / np.float32(1 if "embd" in name else shape[-1] ** 0.5)
@@ -55,7 +55,7 @@ def write_decoder(
     return meant
 
 
-def _shapes(architecture: str, layers: int, tied: bool) -> dict[str, tuple[int, ...]]:
+def _shapes(architecture: str, layers: int, *, tied: bool) -> dict[str, tuple[int, ...]]:
     size = SIZES.get(architecture, 32)
     heads, shared = HEADS * size, SHARED * size
     found: dict[str, tuple[int, ...]] = {"token_embd.weight": (WORDS, WIDTH), "output_norm.weight": (WIDTH,)}
