@@ -133,6 +133,7 @@ def prepare(
     graph = end_layers(graph) if "activation" in options.fusions else graph
     if options.backend == "cpu":
         packed = options.algorithm not in ("direct", "sequential") and not any(map(rounds_input, graph.nodes))
+        graph = fuse_norm_endings(graph) if "rows" in fuse else graph
         return eliminate_identities(fuse_dense_joins(graph)) if packed and "rows" in fuse else graph
     if "concat" in options.fusions and options.layout == "buffer":
         graph = keep_shuffled(graph)

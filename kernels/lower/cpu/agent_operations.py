@@ -84,8 +84,8 @@ CPU_OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         "q k v ends cosines sines norm dst*", f"{_CACHED} shared columns window", "epsilon scale softcap"
     ),
     # (src - mean) / max(sqrt(mean squared distance from the mean + epsilon), least) * scale + shift of each row; scale
-    # and shift (columns); 0 stands for the mean where `centred` is 0
-    "row_norm": _parameters("src scale shift dst*", "rows columns centred", "epsilon least"),
+    # and shift (columns); 0 stands for the mean where `centred` is 0; beside (rows, columns) is added where `added`
+    "row_norm": _parameters("src scale shift beside dst*", "rows columns centred added", "epsilon least"),
     # op 0 add, 1 multiply; a (outer, axis, inner); b the same shape (mode 0), (axis) (mode 1) or one element (mode 2)
     "binary": _parameters("a b dst*", "op mode outer axis inner activation", "lo hi"),
     # dst = src * scale[c] + shift[c]; src and dst (n, c / lanes, hw, lanes): lanes 1 or 16, which c is a multiple of

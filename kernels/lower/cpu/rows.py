@@ -25,10 +25,12 @@ def lower_attention(context: CpuContext, node: Node) -> None:
 
 def lower_row_norm(context: CpuContext, node: Node) -> None:
     shape = context.graph.shapes[node.output]
-    src, scale, shift = (context.read(name) for name in node.inputs)
-    buffers = {"src": src, "scale": scale, "shift": shift, "dst": context.write(node.output)}
+    given = [context.read(name) for name in node.inputs]
+    dst = context.write(node.output)
+    buffers = dict(zip(("src", "scale", "shift", "beside", "dst"), (*given, *(dst,) * (5 - len(given))), strict=True))
     a = node.attributes
     ints = {"rows": prod(shape[:-1]), "columns": shape[-1], "centred": int(a.get("centred", True))}
+    ints |= {"added": int(len(given) > 3)}
     floats = {"epsilon": float(a["epsilon"]), "least": float(a.get("least", 0.0))}
     context.call("row_norm", node, buffers, ints, floats, 8 * prod(shape))
 

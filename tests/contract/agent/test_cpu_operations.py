@@ -235,13 +235,16 @@ def test_row_norm(agent: Agent, draw: np.random.Generator, threads: int) -> None
     for index in range(CASES):
         rows, columns = int(draw.integers(1, 9)), int(draw.integers(1, 600))
         x, scale, shift = noise(draw, rows, columns) + 3, noise(draw, columns), noise(draw, columns)
-        operands, centred, least = {"src": x, "scale": scale, "shift": shift}, index % 2, 4.0 * (index % 3 == 0)
-        ints = {"rows": rows, "columns": columns, "centred": centred}
+        beside = noise(draw, rows, columns) if draw.random() < 0.5 else None
+        operands = {"src": x, "scale": scale, "shift": shift, "beside": beside}
+        centred, least = index % 2, 4.0 * (index % 3 == 0)
+        ints = {"rows": rows, "columns": columns, "centred": centred, "added": beside is not None}
         calls.add(operands, ints, (rows, columns), {"epsilon": 1e-3, "least": least})
         wide = x.astype(np.float64)
         distance = wide - centred * wide.mean(1, keepdims=True)
         root = np.sqrt((distance**2).mean(1, keepdims=True) + 1e-3)
-        expected.append(distance / np.maximum(root, least) * scale + shift)
+        found = distance / np.maximum(root, least) * scale + shift
+        expected.append(found if beside is None else found + beside)
     compare(calls.run(agent, "--threads", threads), expected)
 
 

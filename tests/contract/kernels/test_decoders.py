@@ -16,7 +16,7 @@ from tests.contract.agent.driver import Agent
 from tests.unit.kernels.back.graphs import TOLERANCE, relative_error
 from tests.unit.kernels.front.gguf_models import CONTEXT, SAID, WORDS, write_decoder
 
-STEPS = {"gemma2": {"cpu": 15, "opencl": 12}, "gemma3": {"cpu": 15, "opencl": 12}}
+STEPS = {"gemma2": {"cpu": 13, "opencl": 12}, "gemma3": {"cpu": 13, "opencl": 12}}
 """Steps a layer, where it is not 10: Gemma has two norms more, and a Gelu that no layer of the CPU ends in."""
 
 
