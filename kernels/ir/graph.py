@@ -36,6 +36,7 @@ Activations are NCHW or (N, features). `x` is an activation, the other inputs ma
 | sort | x (rows, n) -> (rows, k): the best elements of each row | k, largest, gives: see `sorting.py` |
 | suppress | boxes, order, valid -> (rows, rounds): boxes of which none overlaps | rounds, overlap: see `sorting.py` |
 | roi_align | x, boxes, pictures, valid -> (rows, C, h, w) | size (h,w), points, scale, half, kind: see `regions.py` |
+| append, attend | attention over a cache of keys and values: see `cache.py` | |
 
 A conv may have `pad_mode`: "reflect" (the mirror image, the edge itself not repeated); absent: zeros.
 

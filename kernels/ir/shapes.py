@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf, isfinite, isnan, prod
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from kernels.errors import ModelError
 
 from .activations import ACTIVATIONS
+from .cache import cached_shape
 from .expressions import check_expression
 from .graph import Node
 from .operands import Shape as Shape
@@ -62,6 +64,7 @@ LARGEST = 2**31 - 1
 
 _ANY, _IMAGE = {"x": "..."}, {"x": "N C H W"}
 _PAIR = {"a": "...", "b": "..."}
+_CACHE = {"ends": "B", "cosines?": "...", "sines?": "...", "scale?": "D"}
 OPERANDS: dict[str, dict[str, str]] = {
     "conv": {**_IMAGE, "weight": "K c kh kw", "bias?": "K", "residual?": "N K oh ow"},
     "dense": {"x": "N C", "weight": "C M", "bias?": "M"},
@@ -80,6 +83,8 @@ OPERANDS: dict[str, dict[str, str]] = {
     "reduce": _ANY,
     "sort": {"x": "rows n"},
     "suppress": {"boxes": "batch n five", "order": "rows m", "valid": "rows one"},
+    "append": {"past": "B H C D", "new": "...", **_CACHE},
+    "attend": {"q": "...", "keys": "B H C D", "values": "B H C E", **_CACHE},
     "roi_align": {**_IMAGE, "boxes": "rows four", "pictures": "rows", "valid": "one"},
 }
 """Operands of each canonical operation in their order, `?` where they may be absent, with the pattern of their shape
@@ -367,4 +372,6 @@ _RULES: dict[str, Callable[[list[Shape], Attributes], Shape]] = {
     "sort": _sort,
     "suppress": _suppress,
     "roi_align": _roi_align,
+    "append": partial(cached_shape, "append"),
+    "attend": partial(cached_shape, "attend"),
 }

@@ -36,11 +36,13 @@ from .rewrite import once
 from .rows import (
     ATTENTION_LOCAL_BYTES,
     MOST_DEEP,
+    cached_rows,
     compose_moves,
     early_slices,
     free_rows,
     fuse_attention,
     fuse_dense_endings,
+    fuse_dense_joins,
     fuse_norm_endings,
     fuse_row_norms,
     rows_in_place,
@@ -90,10 +92,11 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # sees dense layers with their biases
     lambda graph, fuse: eliminate_identities(fold_transposes(early_slices(graph))) if "rows" in fuse else graph,
     lambda graph, fuse: fuse_norm_endings(graph) if ENDINGS in fuse else graph,
+    lambda graph, fuse: cached_rows(graph) if "rows" in fuse else graph,  # sees products that have nothing behind them
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""Passes in the order in which `optimise` applies them; the last eleven are fusions (`kernels/ir/fusion.py`)."""
+"""Passes in the order in which `optimise` applies them; the last twelve are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(
@@ -129,7 +132,9 @@ def prepare(
         graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
     graph = end_layers(graph) if "activation" in options.fusions else graph
     if options.backend == "cpu":
-        return graph
+        packed = options.algorithm not in ("direct", "sequential") and not any(map(rounds_input, graph.nodes))
+        graph = fuse_norm_endings(graph) if "rows" in fuse else graph
+        return eliminate_identities(fuse_dense_joins(graph)) if packed and "rows" in fuse else graph
     if "concat" in options.fusions and options.layout == "buffer":
         graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))

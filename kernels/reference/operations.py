@@ -12,7 +12,7 @@ from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Node
 from kernels.ir.taking import NOTHING, split_table
 
-from . import pooling, regions, resampling
+from . import cache, pooling, regions, resampling
 from .convolution import convolve, im2col, times
 from .expressions import compute, number_as
 
@@ -279,5 +279,7 @@ OPERATIONS: dict[str, Callable[[Node, Inputs, Shape], AnyArray]] = {
     "sort": _sort,
     "suppress": _suppress,
     "roi_align": _roi_align,
+    "append": cache.append,
+    "attend": cache.attend,
 }
 """Every canonical operation of `graph.py`."""

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
 from pydantic import ValidationError
 
 from kernels.errors import CompileError
+from kernels.frontend.gguf import load_gguf
 from kernels.frontend.onnx import load_onnx
 from orchestrator import spec
 from orchestrator.acts.submission.choices_file import read_choices
@@ -29,6 +31,7 @@ from orchestrator.model.live.announcement import Progress
 from orchestrator.model.live.lease import Assignment
 from orchestrator.model.record import Record
 from tests.unit.comparison.made import measured
+from tests.unit.kernels.front.gguf_models import write_decoder
 from tests.unit.orchestrator import make
 from virtual_phones.adb.key import read_public_key
 from virtual_phones.adb.message import MAX_PAYLOAD, VERSION, Message, ProtocolError, encode_header, read_message
@@ -98,6 +101,13 @@ def _models() -> list[bytes]:
         found.append(model.SerializeToString())
     assert all(onnx.load_from_string(each) for each in found)
     return found
+
+
+def _decoders() -> list[bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.gguf")
+        write_decoder(path, "qwen3", np.random.default_rng(0))
+        return [path.read_bytes()]
 
 
 def _records() -> list[bytes]:
@@ -210,6 +220,7 @@ _BASELINE = baselines.as_bytes(["e-1"], measured([10.0, 11.0], options={"threads
 
 BOUNDARIES: dict[str, Boundary] = {
     "spec": Boundary(_text(spec.parse), _experiments, (SpecError,), inputs=200),
+    "gguf": Boundary(_in_file(load_gguf, "m.gguf"), _decoders, (CompileError,), inputs=100),
     "onnx": Boundary(_in_file(load_onnx, "m.onnx"), _models, (CompileError,), inputs=400),
     "events": Boundary(lambda data: Journal("A").feed(data), lambda: [EVENTS], (Garbage,)),
     "dumpsys": Boundary(

@@ -12,6 +12,7 @@ from kernels.lower.states import keep_states
 from kernels.options import Limits, Options
 from kernels.plan.model import Copy, Port
 
+from .agent_operations import CPU_OPERATIONS
 from .algorithms import ALGORITHMS, CPU_CONVOLUTIONS
 from .context import CpuContext
 from .operations import LOWERINGS
@@ -37,7 +38,7 @@ def lower_cpu(graph: Graph, options: Options) -> Draft:
         if node.output in graph.ports_out:  # at once, so that its memory is free for the next
             _add_output(context, node.output)
     keep_states(context.draft, graph, lambda name: context.place_of(context.read(name))[:2])
-    return ended(context.draft, graph, partial(_add_output, context))
+    return ended(context.draft, graph, partial(_add_output, context), CPU_OPERATIONS)
 
 
 def _add_output(context: CpuContext, name: str) -> None:

@@ -11,7 +11,7 @@ from kernels.frontend.onnx.counted_rows.counts import number
 from kernels.frontend.onnx.nodes import Nodes
 from kernels.frontend.onnx.steps import Steps
 
-from . import heads
+from . import cached, heads
 
 
 def rotary(n: Nodes) -> None:
@@ -69,6 +69,11 @@ def grouped(n: Nodes) -> None:
             "(--size NAME=N), so that it follows from them"
         )
     keys, steps = int(known.reshape(())), n.shape(query)[1]
+    plain = not (added or sink or n.attribute("smooth_softmax", 0) or n.attribute("rotary_interleaved", 0))
+    vectors = all(n.shape(x)[-1] % 4 == 0 for x in (past_key, past_value, cosines) if x)
+    if plain and vectors and past_key and n.shape(past_key)[2] == keys > steps:
+        cached.attention(n, keys)
+        return
     if not key:
         size = n.shape(query)[2] // (count + 2 * kept)
         bounds = np.cumsum([0, count, kept, kept]) * size

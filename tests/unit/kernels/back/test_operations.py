@@ -66,6 +66,31 @@ def _aligned(kind: str, *, half: bool) -> Case:
     return build
 
 
+def _cached(
+    op: str, *, rows: int, turned: int = 0, by_place: bool = True, normed: bool = False, **more: object
+) -> Case:
+    """Rows of 6 + 2 + 2 heads side by side go into, or look at, a cache of 70 places; few or most are valid."""
+
+    def build(b: Builder) -> str:
+        batch, heads, depth, columns = 2, 6, 16, 20
+        x = b.input(batch, rows, (heads + 4) * depth)
+        attends = op == "attend"
+        shapes = [(batch, 2, 70, depth), (batch, 2, 70, columns)] if attends else [(batch, 2, 70, depth)]
+        cache = [b.input(*shape, name=f"cache{i}") for i, shape in enumerate(shapes)]
+        operands = [x, *cache] if attends else [*cache, x]
+        operands.append(_places(b, 68, rows - 1 + (rows == 1)))
+        angles = (70 if by_place else 2, *(() if by_place else (rows,)), turned // 2)
+        operands += [b.constant(*angles), b.constant(*angles)] if turned else ["", ""] * normed
+        operands += [b.constant(depth)] * normed
+        a = {"rows": rows, "turned": turned, "by_place": by_place, "normed": normed, "epsilon": 0.01 * normed}
+        place = (0 if attends else heads * depth, rows * (heads + 4) * depth, depth, (heads + 4) * depth)
+        a |= {"heads": heads, "scale": 0.3, "window": 0, "softcap": 0.0} | more if attends else {}
+        shape = (batch, rows, heads * columns) if attends else shapes[0]
+        return b.node(op, operands, shape, place=place, **a)
+
+    return build
+
+
 def _slice(b: Builder, *, axis: int, start: int, stop: int) -> str:
     """Of what a convolution wrote, read by another: views of stacks must reach both ways."""
     shape = [2, 10, 5, 7]
@@ -166,6 +191,14 @@ CASES: dict[str, Case] = {
     "suppress": lambda b: b.node(
         "suppress", [b.input(1, 6, 5), _row(b, 3, 0, 4, 5, 1, 2), _row(b, 5)], (1, 4), rounds=4, overlap=0.5
     ),
+    "append": _cached("append", rows=1),
+    "append_turned": _cached("append", rows=3, turned=16),
+    "append_normed": _cached("append", rows=2, turned=8, by_place=False, normed=True),
+    "append_normed_alone": _cached("append", rows=5, normed=True),
+    "attend": _cached("attend", rows=1),
+    "attend_turned": _cached("attend", rows=1, turned=16, window=5),
+    "attend_rows": _cached("attend", rows=6, turned=8, by_place=False, normed=True, softcap=1.5),
+    "attend_window": _cached("attend", rows=4, normed=True, window=3),
     "roi_align": _aligned("mean", half=True),
     "roi_align_largest": _aligned("max", half=False),
     "take": lambda b: b.node(
