@@ -11,6 +11,7 @@ from kernels.ir.graph import Graph
 from kernels.lower.cpu.algorithms import rounds_input
 from kernels.options import Options
 
+from .branches import join_branches
 from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
 from .channels.split_channels import split_channels
 from .fold_affine import fold_affine
@@ -58,6 +59,13 @@ _STATISTICS = ("reduce", "global_average_pool", "map", "add", "mul")
 """Operations of which exporters write the same again, for a mean and for the variance about it."""
 
 
+_JOINED = {"branches", "normalisation", "elementwise"}
+
+
+def _folded(graph: Graph, fuse: AbstractSet[str]) -> Graph:
+    return eliminate_identities(fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse))
+
+
 def _extended(fuse: AbstractSet[str]) -> int:
     """Columns of heads whose attention does more than its products."""
     return 0 if ENDINGS not in fuse else _NARROW if HALVES in fuse else MOST_DEEP
@@ -82,7 +90,9 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     lambda graph, fuse: eliminate_identities(known_functions(graph)) if "elementwise" in fuse else graph,
     lambda graph, fuse: patches(graph) if PATCHES in fuse else graph,
     # before activations, which would stand in the way
-    lambda graph, fuse: eliminate_identities(fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse)),
+    lambda graph, fuse: _folded(graph, fuse),
+    # what they scale together is folded then
+    lambda graph, fuse: _folded(join_branches(graph), fuse) if fuse >= _JOINED else graph,
     lambda graph, fuse: fuse_activations(sink(graph)) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
@@ -93,7 +103,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # of what is left
     lambda graph, fuse: fuse_maps(graph) if "elementwise" in fuse else graph,
 )
-"""Passes in the order in which `optimise` applies them; the last eleven are fusions (`kernels/ir/fusion.py`)."""
+"""Passes in the order in which `optimise` applies them; the last twelve are fusions (`kernels/ir/fusion.py`)."""
 
 
 def prepare(
