@@ -14,6 +14,7 @@ from kernels.options import Options
 from .branches import join_branches
 from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
 from .channels.split_channels import split_channels
+from .end_pools import end_pools
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .functions.end_layers import end_layers
@@ -140,6 +141,8 @@ def prepare(
     graph = end_layers(graph) if "activation" in options.fusions else graph
     if options.backend == "cpu":
         return graph
+    if "elementwise" in options.fusions and options.layout == "buffer":
+        graph = end_pools(graph)
     if "concat" in options.fusions and options.layout == "buffer":
         graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))

@@ -27,7 +27,8 @@
     }
     const int whole = (IMIN(top + kh, h + pad_b) - top) * (IMIN(left + kw, w + pad_r) - left);
     const int count = mode == 2 ? whole : IMAX((y1 - y0) * (x1 - x0), 1);
-    const FLOAT4 average = sum / SPLAT(FLOAT(count));
+    const FLOAT4 pooled = mode == 0 ? best : sum / SPLAT(FLOAT(count));
+    const FLOAT4 found = pooled;
     const int to = picture * dst_stacks + dst_stack0 + stack;
-    STORE_dst_AT(to * oh * ow + pixel, ox, to * oh + oy, mode == 0 ? best : average);
+    STORE_dst_AT(to * oh * ow + pixel, ox, to * oh + oy, found);
 }
