@@ -60,9 +60,6 @@ _STATISTICS = ("reduce", "global_average_pool", "map", "add", "mul")
 """Operations of which exporters write the same again, for a mean and for the variance about it."""
 
 
-_JOINED = {"branches", "normalisation", "elementwise"}
-
-
 def _folded(graph: Graph, fuse: AbstractSet[str]) -> Graph:
     return eliminate_identities(fold_affine(graph, bias="bias" in fuse, scale="normalisation" in fuse))
 
@@ -93,7 +90,7 @@ PASSES: tuple[Callable[[Graph, AbstractSet[str]], Graph], ...] = (
     # before activations, which would stand in the way
     lambda graph, fuse: _folded(graph, fuse),
     # what they scale together is folded then
-    lambda graph, fuse: _folded(join_branches(graph), fuse) if fuse >= _JOINED else graph,
+    lambda graph, fuse: _folded(join_branches(graph), fuse) if "branches" in fuse else graph,
     lambda graph, fuse: fuse_activations(sink(graph)) if "activation" in fuse else graph,
     # takes the add's activation with it
     lambda graph, fuse: fuse_residuals(graph) if "residual" in fuse else graph,
@@ -134,7 +131,7 @@ def prepare(
     if options.backend == "cpu" and int8_layers:
         graph = quantized_inputs(eliminate_identities(graph), options)
     if any(map(rounds_input, graph.nodes)):
-        graph = rounded_outputs(optimise(graph, fuse=fuse - {"elementwise"}), options)
+        graph = rounded_outputs(optimise(graph, fuse=fuse - {"branches", "elementwise"}), options)
         graph = fuse_maps(graph) if "elementwise" in fuse else graph
     else:
         graph = optimise(graph, fuse=fuse, reflect=options.backend != "cpu")
@@ -151,9 +148,9 @@ def prepare(
 
 
 def _prepare_int8(graph: Graph, options: Options) -> Graph:
-    """Roundings become the layers' own before maps take them. No layer is divided: a part would have its own range."""
+    """Roundings become the layers' own before maps take them. No layer is divided or joined: each has its own range."""
     graph = quantized_inputs(eliminate_identities(graph), options)
-    graph = optimise(graph, fuse=options.fusions - {"elementwise", "rows"})
+    graph = optimise(graph, fuse=options.fusions - {"branches", "elementwise", "rows"})
     graph = rounded_outputs(graph, options)
     graph = fuse_maps(graph) if "elementwise" in options.fusions else graph
     graph = end_layers(graph) if "activation" in options.fusions else graph
