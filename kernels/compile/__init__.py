@@ -49,9 +49,6 @@ def compile_graph(graph: Graph, options: Options, limits: Limits, *, spirv_cache
         graph = in_types(in_parts(graph, ("conv", "dense", "matmul")), on_gpu=True)
     if options.on_cpu != NOTHING:
         return _compile_mixed(graph, options, limits, spirv_cache)
-    if options.layout == "image":
-        # a kernel may not read and write one image, and images are neither parted nor swapped
-        options = replace(options, in_place=False, concat="join", swap="never")
     limits = replace(limits, memory_budget_bytes=budget_of(options, limits), max_buffer_bytes=_largest(options, limits))
     if options.backend == "cpu":
         draft = lower_cpu(prepare(graph, options, int8_layers=limits.int8_layers), options)
@@ -110,8 +107,6 @@ def _check_options(options: Options, limits: Limits) -> None:
         raise OptionError(f"{options.backend} has no {options.precision}; it has: {', '.join(computed)}")
     for name, axis in COMPILE_AXES.items():
         _check_axis(axis, getattr(options, name), options)
-    if options.layout == "image":
-        _check_images(options, limits)
 
 
 def _check_layers(graph: Graph, options: Options) -> None:
@@ -143,15 +138,6 @@ def _check_axis(axis: Axis, value: Any, options: Options) -> None:
         raise OptionError(reason)
     if axis.bounds and not axis.bounds[0] <= value <= axis.bounds[1]:
         raise OptionError(f"{axis.name} is {axis.bounds[0]} to {axis.bounds[1]}, not {value}")
-
-
-def _check_images(options: Options, limits: Limits) -> None:
-    if options.precision == "fp16_arithmetic":
-        raise OptionError("layout: kernels that compute in halves read no images; use precision fp16, or layout buffer")
-    if 0 in limits.image_size:
-        raise OptionError(f"layout: the device has no images for {options.backend}; it has: buffer")
-    if options.backend == "opencl" and limits.opencl_c in ("1.0", "1.1"):
-        raise OptionError("layout: kernels read images without a sampler, which needs OpenCL C 1.2; use: buffer")
 
 
 def _keep_all(graph: Graph) -> Graph:

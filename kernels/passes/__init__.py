@@ -123,7 +123,7 @@ def prepare(
     if options.precision == "int8":
         return _prepare_int8(graph, options)
     few = 0 < local_bytes < ATTENTION_LOCAL_BYTES
-    fuse = options.fusions - {"rows"} if few or options.layout == "image" else options.fusions
+    fuse = options.fusions - {"rows"} if few else options.fusions
     if "rows" in fuse and options.backend != "cpu":
         asked = options.algorithm != "auto" or options.granularity or options.pixels or options.layers
         fuse |= {ENDINGS} if asked else {ENDINGS, PATCHES}
@@ -138,9 +138,9 @@ def prepare(
     graph = end_layers(graph) if "activation" in options.fusions else graph
     if options.backend == "cpu":
         return graph
-    if "elementwise" in options.fusions and options.layout == "buffer":
+    if "elementwise" in options.fusions:
         graph = end_pools(graph)
-    if "concat" in options.fusions and options.layout == "buffer":
+    if "concat" in options.fusions:
         graph = keep_shuffled(graph)
     graph = split_channels(graph, concats=split, largest=largest_bytes // (2 if options.half else 4))
     graph = free_rows(graph) if options.half else norms_of_images(graph)
