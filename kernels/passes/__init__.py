@@ -11,13 +11,12 @@ from kernels.ir.graph import Graph
 from kernels.lower.cpu.algorithms import rounds_input
 from kernels.options import Options
 
-from .branches import join_branches
-from .channels import keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
+from .channels import join_branches, keep_shuffled, nest_concats, norms_of_images, patches_of_rows, sink_transposes
 from .channels.split_channels import split_channels
-from .end_pools import end_pools
 from .fold_affine import fold_affine
 from .fold_pads import fold_pads
 from .functions.end_layers import end_layers
+from .functions.end_pools import end_pools
 from .functions.fuse_activations import fuse_activations
 from .functions.known_functions import known_functions
 from .functions.product_factors import product_factors

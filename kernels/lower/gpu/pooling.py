@@ -54,7 +54,7 @@ _LRN = Kernel("lrn", body("lrn"), _PAIR, (*_VIEWS, "channels", "hw", "size"), ("
 
 
 def lower_pool(context: GpuContext, node: Node) -> None:
-    """Lower max_pool and average_pool, each with what it ends in (`kernels/passes/end_pools.py`)."""
+    """Lower max_pool and average_pool, each with what it ends in (`kernels/passes/functions/end_pools.py`)."""
     source, target = packed(context, node.inputs[0]), context.new_packed(node.output)
     inner, outer, a = context.dims(node.inputs[0]), context.dims(node.output), node.attributes
     (kh, kw), (sh, sw) = a["kernel"], a.get("strides", (1, 1))

@@ -71,7 +71,7 @@ def _check_swapped(floor: int, draft: object, options: Options, limits: Limits) 
 @given(graphs, gpu_options, any_limits("opencl"), st.floats(0.05, 1.0))
 def test_what_the_search_meets_is_never_refused(graph: Graph, options: Options, limits: Limits, share: float) -> None:
     """The same plan with and without the bound, or none."""
-    options = replace(options, layout="buffer", order="memory")
+    options = replace(options, order="memory")
     try:
         whole = total_bytes(lower_to_fit(graph, options, limits)[1].pools)
     except CompileError:

@@ -18,8 +18,7 @@ from kernels.ir.graph import Array, Graph, Node
 from kernels.ir.links import use_counts
 from kernels.ir.programs import in_floats
 from kernels.ir.shapes import Shape
-
-from .rewrite import fresh, rebuilt
+from kernels.passes.rewrite import fresh, rebuilt
 
 Wide = npt.NDArray[np.float64]
 _SIGNS = {("add", "a", "b"): (1, 1), ("add", "b", "a"): (1, 1), ("sub", "a", "b"): (1, -1), ("sub", "b", "a"): (-1, 1)}

@@ -15,9 +15,8 @@ from kernels.ir.links import producers, use_counts
 from kernels.ir.programs import in_floats
 from kernels.ir.shapes import POOLS
 from kernels.ir.strides import along_channels
-
-from .fuse_maps import number_of
-from .rewrite import rebuilt
+from kernels.passes.fuse_maps import number_of
+from kernels.passes.rewrite import rebuilt
 
 
 def end_pools(graph: Graph) -> Graph:
