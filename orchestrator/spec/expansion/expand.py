@@ -321,8 +321,6 @@ def _lacks(cell: Cell, device: Device) -> str:
         return f"its APIs are not known ({why})"
     if facts is None:
         return f"the device has no {cell.backend} (it has {', '.join(a.api for a in device.facts.apis)})"
-    if cell.options.get("layout") == "image" and not facts.max_image_width:
-        return f"the device's {cell.backend} has no images"
     if cell.precision not in facts.precisions:
         offered = ", ".join(facts.precisions)
         return f"the device's {cell.backend} has no {cell.precision} (it has {offered})"

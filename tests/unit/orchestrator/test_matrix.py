@@ -48,7 +48,6 @@ AXES = st.builds(
     thread_life=st.none() | subsets(["kept", "per_call"]),
     pipeline=st.none() | subsets(["none", "balanced"]),
     setup=st.none() | subsets(["cold", "warm", "cached"]),
-    layout=st.none() | subsets(["buffer", "image"]),
     fuse=st.none() | subsets(["all", "none", "activation+residual"]),
     tuned=st.none() | subsets([True, False]),
     graph_optimization=st.none() | subsets(["none", "all"]),
@@ -294,13 +293,3 @@ def test_tuned_and_untuned_plans_are_compared_on_every_backend() -> None:
     found = expand(make.experiment(matrix=Matrix(backend=tuple(Api), tuned=(True, False))), "e", [device])
     ran = {(job.cell.backend, job.cell.options["tuned"]) for job in found.jobs}
     assert ran == set(product(Api, (True, False))) and found.exclusions == ()
-
-
-def test_images_only_where_the_device_has_them() -> None:
-    bare = make.api(Api.VULKAN).model_copy(update={"max_image_width": 0, "max_image_height": 0})
-    device = make.device("A", make.api(Api.OPENCL), bare)
-    asked = Matrix(backend=(Api.OPENCL, Api.VULKAN), layout=("buffer", "image"))
-    expansion = expand(make.experiment(matrix=asked), "e-1", [device])
-    ran = {(job.cell.backend, job.cell.options["layout"]) for job in expansion.jobs}
-    assert ran == {(Api.OPENCL, "buffer"), (Api.OPENCL, "image"), (Api.VULKAN, "buffer")}
-    assert [e.reason for e in expansion.exclusions] == ["the device's vulkan has no images"]
