@@ -13,7 +13,7 @@ from orchestrator.model.errors import ModelFileError, SpecError
 from orchestrator.model.experiment import Experiment, Matrix, Sides, Training, Workload
 
 from .check import check_examples, check_labels, check_last_shard, check_network, checked_graph, shards
-from .gather import Gathered, file_of, gather
+from .gather import Gathered, engines_files, file_of, gather
 from .training_sets import kept
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ def _with_files(experiment: Experiment, base: Path, artifacts: Artifacts) -> Exp
     if (own := experiment.strategy) is not None and own.file is not None:
         strategy = own.model_copy(update={"file_sha256": artifacts.put(file_of(base, own.file, "strategy.file"))})
         experiment = experiment.model_copy(update={"strategy": strategy})
+    if experiment.engine and experiment.engine.models:
+        update = {"models_sha256": engines_files(experiment.engine.models, base, artifacts)}
+        experiment = experiment.model_copy(update={"engine": experiment.engine.model_copy(update=update)})
     found = gather(experiment.workload, base, artifacts)
     workload = _checked(found, experiment.matrix, base, artifacts)
     sides = _sides(experiment, base, found, artifacts)

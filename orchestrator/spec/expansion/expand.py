@@ -17,7 +17,7 @@ from orchestrator.model.device import Api, Device, Precision
 from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
-from orchestrator.model.experiment.engine_settings import Printed
+from orchestrator.model.experiment.engine_settings import EngineSettings
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -47,7 +47,7 @@ class _Point:
     agent: dict[str, str] = field(default_factory=dict)
     driver: str = ""
     driver_sha256: str = ""
-    printed: Printed | None = None
+    engines: EngineSettings = field(default_factory=EngineSettings)
 
     def on(self, name: str, side: Side) -> _Point:
         """The same on a side."""
@@ -66,7 +66,7 @@ class _Point:
             side.agent_sha256,
             side.driver or "",
             side.driver_sha256 or "",
-            self.printed,
+            self.engines,
         )
 
     @property
@@ -78,7 +78,8 @@ class _Point:
             del used[ENGINE.name]
         return Cell(
             workload=self.workload, backend=self.backend, precision=self.precision, options=used, agent=self.agent,
-            driver=self.driver, driver_sha256=self.driver_sha256, printed=self.printed,
+            driver=self.driver, driver_sha256=self.driver_sha256, printed=self.engines.result,
+            model_files=self.engines.models_sha256.get(str(used.get(ENGINE.name)), {}),
         )  # fmt: skip
 
     @property
@@ -248,10 +249,10 @@ def _workloads(experiment: Experiment) -> list[Workload]:
 
 
 def _points(experiment: Experiment) -> Iterator[_Point]:
-    options, printed = _options(experiment), experiment.engine.result if experiment.engine else None
+    options, engines = _options(experiment), experiment.engine or EngineSettings()
     lists = (_workloads(experiment), experiment.matrix.backend, experiment.matrix.precision, *options.values())
     for workload, backend, precision, *values in product(*lists):
-        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)), printed=printed)
+        point = _Point(workload, backend, precision, dict(zip(options, values, strict=True)), engines=engines)
         yield from [point] if experiment.sides is None else [point.on(*named) for named in experiment.sides]
 
 

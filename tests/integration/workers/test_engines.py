@@ -38,7 +38,7 @@ SHAPES: dict[str, tuple[Workload, Workload]] = {
 }
 """Two workloads of each engine that are to be two programs; in the order of a host, its own one last."""
 NAMES = tuple(SHAPES)
-ALIKE = {"litert", "mnn", "ncnn", "openvino"}
+ALIKE = {"litert", "mnn", "ncnn", "openvino", "torch"}
 """Engines that are `onnxruntime` but for their driver: `test_packaged.py`."""
 SAMPLES = 3
 ENDLESS = Sampling(warmup=0, samples=100_000, deadline="4 h")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import io
 import json
 import random
+import subprocess
+import sys
+import tempfile
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.device import Api
 from orchestrator.model.errors import SetupError
 from orchestrator.model.event import Line
@@ -30,14 +35,30 @@ from .test_run import Runner, assignment, here
 
 __all__ = ["here"]
 
-NAMES = ("litert", "mnn", "ncnn", "onnxruntime", "openvino")
+NAMES = ("litert", "mnn", "ncnn", "onnxruntime", "openvino", "torch")
 SAMPLES = 4
 LENET = Workload(network="lenet")
 
 
 @pytest.fixture(scope="session")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Engines:
-    return Engines(Host.alone(installed(tmp_path_factory.mktemp("packaged"), *NAMES)))
+    names = [name for name in NAMES if name != "torch" or not why_without_torch()]
+    return Engines(Host.alone(installed(tmp_path_factory.mktemp("packaged"), *names)))
+
+
+@cache
+def why_without_torch() -> str:
+    """Its file has 190 MB: a test takes it where it is there, or where pip finds it on this machine."""
+    torch = next(each for each in Engines(Host.alone(Path("nowhere"))) if each.name == "torch")
+    assert isinstance(torch, PackagedEngine)
+    here = Environment("torch", torch.environment.requirements, Path(sys.prefix, "engines"))
+    pinned = f"torch=={here.packages['torch']}"
+    argv = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-index", "-d", "{}", pinned]
+    if here.is_ready:
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        found = subprocess.run([each.format(folder) for each in argv], capture_output=True, check=False)
+    return "" if found.returncode == 0 else f"{pinned} is not on this machine: pip would fetch 190 MB"
 
 
 def measured(runner: Runner, name: str, workload: Workload = LENET, **axes: Any) -> Record:
@@ -47,6 +68,8 @@ def measured(runner: Runner, name: str, workload: Workload = LENET, **axes: Any)
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_engine_is_verified_and_timed_by_itself(name: str, here: Runner, engines: Engines) -> None:
+    if name == "torch" and (why := why_without_torch()):
+        pytest.skip(why)
     record = measured(here, name, threads=1)
     assert record.outcome is Outcome.OK, record.reasons
     assert record.checks and all(check.ok for check in record.checks)
@@ -94,6 +117,30 @@ def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: P
     finally:
         engine.driver = right
     assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output"), record.reasons
+
+
+def test_a_users_own_file_is_held_against_the_model(here: Runner, engines: Engines, seed: int) -> None:
+    """Whatever engine it is for; a file of another model is wrong, and one that an engine does not read is refused."""
+    rng, member = random.Random(seed), here.bench.fleet.member(CPU_SERIAL)
+    name = rng.choice([each for each in NAMES if each != "torch" or not why_without_torch()])
+    engine = engines.engine(name)
+    assert isinstance(engine, PackagedEngine)
+    kept = Artifacts(here.bench.settings.state)
+
+    def files_of(workload: Workload) -> dict[str, str]:
+        given = assignment(CPU_SERIAL, Api.CPU, workload=workload, engine=name)
+        made = engine.prepare(Work(given, member, lambda: None, lambda *_: None))
+        assert isinstance(made, DrivenProgram)
+        return {f"mine.{each}": kept.put(made.files[each]) for each in engine.reads}
+
+    right, other = files_of(LENET), files_of(LENET.model_copy(update={"seed": rng.randint(2, 99)}))
+    record = measured(here, name, model_files=right)
+    assert record.outcome is Outcome.OK and all(check.ok for check in record.checks), record.reasons
+    assert measured(here, name, model_files=other).cause == "wrong_output", name
+    wide = measured(here, name, Workload(network="alexnet"), model_files=right)
+    assert wide.cause in ("engine_refused", "wrong_output", "unread_output"), (name, wide.reasons)
+    record = measured(here, name, model_files={"mine.txt": next(iter(right.values()))})
+    assert record.outcome is Outcome.FAILED and "reads *." in record.reasons[0] and "mine.txt" in record.reasons[0]
 
 
 def test_no_spoilt_result_is_a_figure(engines: Engines, here: Runner, seed: int) -> None:

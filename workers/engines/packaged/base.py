@@ -20,7 +20,7 @@ from kernels.ir.graph import Graph
 from orchestrator.model.axes import AXES, axes_of
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, DeviceFacts, Precision
-from orchestrator.model.errors import Unsupported
+from orchestrator.model.errors import SpecError, Unsupported
 from orchestrator.model.job import Job
 from orchestrator.model.record import Outcome
 from workers.devices.install import file_sha256
@@ -30,6 +30,8 @@ from .environment import Environment
 from .program import DrivenProgram
 
 DRIVE = Path(__file__).with_name("drive.py")
+ROOT = Path(__file__).resolve().parents[3]
+"""The folder of the farm's own packages, which a converter in an engine's Python may import."""
 KEPT, SAID = 32, 600
 """Prepared programs that are kept on the host's disk; characters of a converter's words."""
 CONVERT_S, IN_USE_S = 600, 3600.0
@@ -40,6 +42,10 @@ class PackagedEngine(Engine):
     takes = ("network", "onnx")
     apis: ClassVar[tuple[Api, ...]] = (Api.CPU,)
     precisions: ClassVar[tuple[Precision, ...]] = (Precision.FP32,)
+    reads: ClassVar[tuple[str, ...]] = ("model.onnx",)
+    """The files of a model by the names that the driver knows; a user's own are told by the ends of their names."""
+    index: ClassVar[str] = ""
+    """A further index of packages, asked where pip finds them nowhere else."""
     doubts: ClassVar[Mapping[str, str]] = {
         "remark": "the engine says so itself: read the time with it",
     }
@@ -49,7 +55,7 @@ class PackagedEngine(Engine):
         super().__init__(host)
         folder = Path(str(sys.modules[type(self).__module__].__file__)).parent
         self.driver = folder / "driver.py"
-        self.environment = Environment(self.name, folder / "requirements.txt", host.state / "engines")
+        self.environment = Environment(self.name, folder / "requirements.txt", host.state / "engines", self.index)
         self._folder = host.state / "cache" / "packaged"
 
     def lacks(self, device: DeviceFacts) -> str:
@@ -93,6 +99,7 @@ class PackagedEngine(Engine):
             "workload": workload.model_dump(mode="json"),
             "batch": cell.batch,
             "settings": (settings := self._settings(job, work.member.facts)),
+            **({"files": cell.model_files} if cell.model_files else {}),
         }
         identity = content_hash(shapes)
         folder = self._folder / identity
@@ -126,6 +133,19 @@ class PackagedEngine(Engine):
             "load_ns": round(sampling.load * 1e9),
         }
 
+    def _own(self, files: Mapping[str, str], folder: Path) -> list[str]:
+        """Copy a user's files by the names that the driver knows. Raises SpecError for what it does not read."""
+        ends = {Path(name).suffix: name for name in self.reads}
+        given = {Path(name).suffix: sha256 for name, sha256 in files.items()}
+        if given.keys() != ends.keys() or len(files) != len(given):
+            raise SpecError(
+                f"engine.models: engine {self.name} reads {' and '.join(f'*{end}' for end in ends)}, "
+                f"and was given {', '.join(sorted(files))}"
+            )
+        for end, sha256 in given.items():
+            shutil.copyfile(self.host.files.path(sha256), folder / ends[end])
+        return list(self.reads)
+
     def _make(self, job: Job, settings: dict[str, Any], folder: Path) -> None:
         """Write everything that is pushed, whole or not at all."""
         cell, models = job.cell, self.host.models
@@ -133,18 +153,23 @@ class PackagedEngine(Engine):
         self._folder.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=".partial-", dir=self._folder))
         try:
-            model = made / "model.onnx"
-            if cell.workload.onnx is not None:
-                shutil.copyfile(models.file(cell.workload.onnx, cell.workload.onnx_sha256), model)
+            if cell.model_files:
+                names = self._own(cell.model_files, made)
             else:
-                to_onnx(graph, model)
-            names = [path.name for path in self.files(graph, model, made).values()]
-            for path in made.iterdir():
-                if path.name not in names:
-                    path.unlink()
+                model = made / "model.onnx"
+                if cell.workload.onnx is not None:
+                    shutil.copyfile(models.file(cell.workload.onnx, cell.workload.onnx_sha256), model)
+                else:
+                    to_onnx(graph, model)
+                names = [path.name for path in self.files(graph, model, made).values()]
+                for path in made.iterdir():
+                    if path.name not in names:
+                        path.unlink()
             inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
             np.savez(made / "inputs.npz", **inputs)
-            given = {**settings, "files": names, "inputs": list(graph.inputs), "outputs": list(graph.outputs)}
+            ports = {"inputs": list(graph.inputs), "outputs": list(graph.outputs)}
+            shapes = {name: graph.shapes[name] for names in ports.values() for name in names}
+            given = {**settings, **ports, "files": names, "shapes": shapes, "own": bool(cell.model_files)}
             (made / "settings.json").write_text(json.dumps(given))
             shutil.copyfile(DRIVE, made / "drive.py")
             shutil.copyfile(self.driver, made / "driver.py")

@@ -1,4 +1,4 @@
-"""A graph executed by PyTorch: the reference in double precision, and a peer on CPU and CUDA."""
+"""A graph executed by PyTorch: as the engine's program, in double precision as a reference, as a peer on CUDA."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class TorchGraph:
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The graph's outputs by name."""
         with torch.inference_mode():
-            return self._run(inputs)
+            return self.run(inputs)
 
-    def _run(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def run(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         graph, values = self._graph, {name: self._rounded(value) for name, value in inputs.items()}
         for index, node in enumerate(graph.nodes):
             given = [values.get(name, self._constants.get(name)) if name else None for name in node.inputs]
@@ -62,6 +62,21 @@ class TorchGraph:
 
     def _rounded(self, value: Tensor) -> Tensor:
         return value if self._stored is None else value.to(self._stored).to(self._dtype)
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self._graph, self._inputs = TorchGraph(graph, "cpu", torch.float32), graph.inputs
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(self._graph.run(dict(zip(self._inputs, inputs, strict=True))).values())
+
+
+def exported(graph: Graph) -> torch.export.ExportedProgram:
+    """Return the graph as PyTorch exports a module: its outputs in their order. Raises Unsupported."""
+    examples = tuple(torch.zeros(graph.shapes[name], dtype=torch.float32) for name in graph.inputs)
+    return torch.export.export(_Module(graph).eval(), examples)
 
 
 def in_layout(value: Tensor, layout: torch.memory_format) -> Tensor:
