@@ -35,6 +35,8 @@ def prepare(experiment: Experiment, base: Path, artifacts: Artifacts) -> Experim
 def _check_names(matrix: Matrix) -> None:
     """A typing error is told now; whether an algorithm fits a network is the compiler's to say."""
     for name, values in matrix.options.items():
+        if name not in MATRIX_AXES:  # an engine's own: its host says which there are
+            continue
         known = dict.fromkeys(word for backend in MATRIX_AXES[name].names for word in MATRIX_AXES[name].known(backend))
         for asked in (str(value).split(" ")[0] for value in values if known):
             if asked not in known:

@@ -77,7 +77,7 @@ class EngineSettings(Model):
     """The settings of engines."""
 
     result: Printed | None = None
-    """Of engine `command`: the place of the samples in the program's output; not given: a sample is a run of it."""
+    """The place of the samples in the output of a command; not given: a sample is a run of it."""
     models: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """The files of the same model for an engine that cannot take the workload's, relative to the experiment file:
     `{litert: x.tflite, ncnn: [x.param, x.bin]}`. Their outputs are held against the workload's."""

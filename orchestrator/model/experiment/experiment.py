@@ -236,7 +236,7 @@ class Experiment(Model):
             return self
         for name, side in self.sides:
             for axis in side.axes:
-                listed = getattr(self.matrix, axis)
+                listed = self.matrix.listed(axis)
                 if listed is not None and len(listed) > 1:
                     raise ValueError(f"sides.{name} sets `{axis}`, and `matrix.{axis}` has several values: give one")
             if side.onnx is not None and (self.matrix.network or "network" in side.axes):

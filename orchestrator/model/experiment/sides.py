@@ -81,7 +81,7 @@ class Sides(Model):
 
 def _value(name: str, value: Any) -> Any:
     try:
-        (found,) = getattr(Matrix.model_validate({name: [value]}), name)
+        (found,) = Matrix.model_validate({name: [value]}).listed(name) or (value,)
     except ValidationError as e:
         error = e.errors(include_url=False)[0]
         known = ", ".join(Matrix.model_fields)

@@ -115,9 +115,12 @@ def size(experiment: Experiment) -> int:
 def _choices(api: Api, engine: str, listed: dict[str, tuple[Any, ...]]) -> int:
     """Number of distinct settings of a backend's options that can run with an engine."""
     meant = {
-        name: values for name, values in listed.items() if api in AXES[name].backends and axes.has_axis(engine, name)
+        name: values
+        for name, values in listed.items()
+        if (known := axes.axis_of(name)) and api in known.backends and axes.has_axis(engine, name)
     }
-    bound = {name for name in meant if AXES[name].decides}.union(*(AXES[name].reads for name in meant)) & meant.keys()
+    ours = [AXES[name] for name in meant if name in AXES]
+    bound = {axis.name for axis in ours if axis.decides}.union(*(axis.reads for axis in ours)) & meant.keys()
     free = prod(len(values) for name, values in meant.items() if name not in bound)
     rest = {name: meant[name] for name in sorted(bound)}
     distinct = set()
@@ -306,6 +309,8 @@ def _lacks(cell: Cell, device: Device) -> str:
         has = ", ".join(each.name for each in device.engines if not each.missing)
         return f"its host has no engine `{cell.engine}` for it (it has {has})"
     if why := engines[cell.engine].why_not(cell.backend, cell.precision):
+        return why
+    if why := engines[cell.engine].why_no_value(cell.options):
         return why
     if cell.workload.kind not in (takes := engines[cell.engine].takes):
         return f"engine {cell.engine} runs no `{cell.workload.kind}` of a workload (it runs: {', '.join(takes)})"

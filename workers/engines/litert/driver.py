@@ -31,7 +31,7 @@ class LiteRt:
         return [named[name] for name in names] if named.keys() == set(names) else ports
 
     def _is_turned(self, name: str, port: dict[str, Any]) -> bool:
-        """Whether a port has its channels last; a user's file may have them where the model has them."""
+        """Return whether a port has its channels last; a user's file may have them where the model has them."""
         shape, own = list(self._shapes.get(name, ())), port["shape"].tolist()
         if not self._is_own:
             return len(own) == 4

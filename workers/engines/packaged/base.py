@@ -17,7 +17,6 @@ import numpy as np
 
 from kernels.frontend.networks.export import to_onnx
 from kernels.ir.graph import Graph
-from orchestrator.model.axes import AXES, axes_of
 from orchestrator.model.base import content_hash
 from orchestrator.model.device import Api, DeviceFacts, Precision
 from orchestrator.model.errors import SpecError, Unsupported
@@ -120,10 +119,9 @@ class PackagedEngine(Engine):
         """The driver's: how often it runs, on which device of the API, and the values of the engine's axes."""
         cell, sampling = job.cell, job.sampling
         api = device.api(cell.backend)
-        values = {name: cell.options.get(name, AXES[name].default) for name in sorted(axes_of(self.name))}
         return {
-            "threads": 0,
-            **values,
+            "threads": cell.options.get("threads", 0),
+            **self.values(cell),
             "backend": str(cell.backend),
             "precision": str(cell.precision),
             "device": api.device_name if api else "",

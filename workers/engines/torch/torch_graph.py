@@ -64,7 +64,7 @@ class TorchGraph:
         return value if self._stored is None else value.to(self._stored).to(self._dtype)
 
 
-class _Module(torch.nn.Module):
+class _Module(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, graph: Graph) -> None:
         super().__init__()
         self._graph, self._inputs = TorchGraph(graph, "cpu", torch.float32), graph.inputs
