@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -18,16 +23,19 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from kernels.frontend.load import load_workload
+from kernels.frontend.networks.export import to_onnx
 from orchestrator.coordination.artifacts import Artifacts
 from orchestrator.model.device import Api
-from orchestrator.model.errors import SetupError
+from orchestrator.model.errors import SetupError, Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment import Sampling, Workload
 from orchestrator.model.record import Outcome, Record
 from workers.devices.workstation import CPU_SERIAL
-from workers.engines import Engines, Host, Work
+from workers.engines import Engine, Engines, Host, Work
 from workers.engines.agent import AgentRun
 from workers.engines.packaged import Environment, PackagedEngine
+from workers.engines.packaged.base import IN_USE_S, KEPT
 from workers.engines.packaged.program import DrivenProgram
 
 from .conftest import installed
@@ -104,18 +112,9 @@ def test_what_an_engine_cannot_run_fails_in_its_own_words(here: Runner, engines:
 
 
 def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: Path) -> None:
-    engine = engines.engine("onnxruntime")
-    assert isinstance(engine, PackagedEngine)
-    right = engine.driver
-    text = right.read_text().replace(
-        "zip(self._names, self._outputs", "zip(self._names, [a + 0.01 for a in self._outputs]"
-    )
-    (tmp_path / "driver.py").write_text(text)
-    engine.driver = tmp_path / "driver.py"
-    try:
+    other = "zip(self._names, [a + 0.01 for a in self._outputs]"
+    with driven_by(engines.engine("onnxruntime"), tmp_path, "zip(self._names, self._outputs", other):
         record = measured(here, "onnxruntime")
-    finally:
-        engine.driver = right
     assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output"), record.reasons
 
 
@@ -125,7 +124,7 @@ def test_a_users_own_file_is_held_against_the_model(here: Runner, engines: Engin
     name = rng.choice([each for each in NAMES if each != "torch" or not why_without_torch()])
     engine = engines.engine(name)
     assert isinstance(engine, PackagedEngine)
-    kept = Artifacts(here.bench.settings.state)
+    kept = Artifacts(engine.host.state)
 
     def files_of(workload: Workload) -> dict[str, str]:
         given = assignment(CPU_SERIAL, Api.CPU, workload=workload, engine=name)
@@ -141,6 +140,78 @@ def test_a_users_own_file_is_held_against_the_model(here: Runner, engines: Engin
     assert wide.cause in ("engine_refused", "wrong_output", "unread_output"), (name, wide.reasons)
     record = measured(here, name, model_files={"mine.txt": next(iter(right.values()))})
     assert record.outcome is Outcome.FAILED and "reads *." in record.reasons[0] and "mine.txt" in record.reasons[0]
+
+
+@contextmanager
+def driven_by(engine: Engine, tmp_path: Path, old: str, new: str) -> Iterator[None]:
+    """The engine's driver with other words in one place."""
+    assert isinstance(engine, PackagedEngine)
+    right = engine.driver
+    text = right.read_text()
+    assert text.count(old) == 1
+    (tmp_path / "driver.py").write_text(text.replace(old, new))
+    engine.driver = tmp_path / "driver.py"
+    try:
+        yield
+    finally:
+        engine.driver = right
+
+
+def test_a_fall_back_is_refused(
+    here: Runner, engines: Engines, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ONNX Runtime takes the CPU with a warning where a provider is not there; ncnn without a GPU would do the same."""
+    absent = random.Random(seed).choice(["CUDA", "CoreML", "NNAPI", "OpenVINO", "QNN", "ROCM", "TensorRT", "XNNPACK"])
+    asked = f'PROVIDER = "{absent}ExecutionProvider"'
+    with driven_by(engines.engine("onnxruntime"), tmp_path, 'PROVIDER = "CPUExecutionProvider"', asked):
+        record = measured(here, "onnxruntime")
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "engine_refused"), record.reasons
+    assert f"and {absent}ExecutionProvider was asked for" in record.reasons[0]
+    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+        monkeypatch.setenv(variable, str(tmp_path / "none.json"))
+    sampling = Sampling(warmup=0, samples=1)
+    record = here(assignment(CPU_SERIAL, Api.VULKAN, sampling=sampling, workload=LENET, engine="ncnn"))
+    assert (record.outcome, record.cause) == (Outcome.FAILED, "engine_refused"), record.reasons
+    assert "ncnn finds no Vulkan device" in record.reasons[0]
+
+
+def test_a_converter_has_its_time_and_its_words(
+    engines: Engines, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = engines.engine(random.Random(seed).choice(["litert", "mnn", "ncnn"]))
+    assert isinstance(engine, PackagedEngine)
+    graph = load_workload(network="lenet", onnx=None, seed=1)
+    to_onnx(graph, tmp_path / "model.onnx")
+    with monkeypatch.context() as short, pytest.raises(Unsupported, match=r"it was not done after 0\.001 s"):
+        short.setattr("workers.engines.packaged.base.CONVERT_S", 0.001)
+        engine.files(graph, tmp_path / "model.onnx", tmp_path)
+    assert [path.name for path in engine.files(graph, tmp_path / "model.onnx", tmp_path).values()] == [*engine.reads]
+    (tmp_path / "raises.py").write_text("raise ValueError('no counterpart')")
+    with pytest.raises(Unsupported, match=r"of it: ValueError: no counterpart\n"):
+        engine.convert(tmp_path / "raises.py", (), tmp_path, [])
+
+
+def test_what_waits_for_its_device_is_kept(here: Runner, engines: Engines, seed: int) -> None:
+    """Among more prepared programs than are kept only those go that nobody has asked for lately."""
+    rng, engine = random.Random(seed), engines.engine("onnxruntime")
+    folder, now = engine.host.state / "cache" / "packaged", time.time()
+    folder.mkdir(parents=True, exist_ok=True)
+    ages = [rng.uniform(0.0, 2.0) * IN_USE_S for _ in range(KEPT + rng.randint(5, 20))]
+    for number, age in enumerate(ages):
+        (folder / f"drawn-{number}").mkdir()
+        os.utime(folder / f"drawn-{number}", (now - age, now - age))
+    try:
+        given = assignment(
+            CPU_SERIAL, Api.CPU, workload=Workload(network="lenet", seed=seed % 1000), engine=engine.name
+        )
+        engine.prepare(Work(given, here.bench.fleet.member(CPU_SERIAL), lambda: None, lambda *_: None))
+        left = {path.name for path in folder.iterdir()}
+        waiting = {f"drawn-{number}" for number, age in enumerate(ages) if age < IN_USE_S - 60}
+        assert waiting <= left and len(left) >= KEPT
+        assert len(left) < len(ages) or all(age < IN_USE_S + 60 for age in sorted(ages)[KEPT:])
+    finally:
+        for number in range(len(ages)):
+            shutil.rmtree(folder / f"drawn-{number}", ignore_errors=True)
 
 
 def test_no_spoilt_result_is_a_figure(engines: Engines, here: Runner, seed: int) -> None:

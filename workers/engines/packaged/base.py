@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -73,7 +74,7 @@ class PackagedEngine(Engine):
         argv = [*first, str(program), *options]
         try:
             done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=CONVERT_S)
-            said = "" if done.returncode == 0 else " ".join((done.stderr + done.stdout).split())[-SAID:] or "it failed"
+            said = "" if done.returncode == 0 else _last_words(done.stderr + done.stdout)
         except subprocess.TimeoutExpired:
             said = f"it was not done after {CONVERT_S} s"
         if said or not all(path.is_file() for path in made):
@@ -177,8 +178,18 @@ class PackagedEngine(Engine):
                 raise
         finally:
             shutil.rmtree(made, ignore_errors=True)
-        old = sorted(
-            (path for path in self._folder.iterdir() if path.name[0] != "."), key=lambda path: path.stat().st_mtime
-        )
-        for path in old[:-KEPT]:
-            shutil.rmtree(path, ignore_errors=True)
+        self._tidy(time.time() - IN_USE_S)
+
+    def _tidy(self, until: float) -> None:
+        """Remove prepared programs beyond the newest, of those that nobody has asked for since `until`."""
+        used = {path: path.stat().st_mtime for path in self._folder.iterdir() if path.name[0] != "."}
+        for path in sorted(used, key=lambda path: used[path])[:-KEPT]:
+            if used[path] < until:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _last_words(said: str) -> str:
+    """Return the end of what a converter printed; of an exception of Python its own line."""
+    if "Traceback (most recent call last)" in said:
+        said = said[said.rindex("Traceback (most recent call last)") :].strip().rpartition("\n")[2]
+    return " ".join(said.split())[-SAID:] or "it failed"
