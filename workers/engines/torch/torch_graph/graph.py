@@ -12,9 +12,7 @@ from torch.nn import functional
 
 from kernels.ir.graph import Graph, Node
 
-
-class Unsupported(Exception):
-    """PyTorch, or this interpreter, has no counterpart."""
+from .elements import Unsupported, computed, places_of, reduced, taken
 
 
 class TorchGraph:
@@ -42,6 +40,11 @@ class TorchGraph:
             )
             for name, array in graph.constants.items()
         }
+        self._places = {
+            node.output: places_of(node, graph.constants[node.inputs[1]], device)
+            for node in graph.nodes
+            if node.op == "take"
+        }
         self._last_use = {name: i for i, node in enumerate(graph.nodes) for name in node.inputs}
 
     def __call__(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -53,6 +56,8 @@ class TorchGraph:
         graph, values = self._graph, {name: self._rounded(value) for name, value in inputs.items()}
         for index, node in enumerate(graph.nodes):
             given = [values.get(name, self._constants.get(name)) if name else None for name in node.inputs]
+            if node.op == "take":
+                given[1] = self._places[node.output]
             value = _OPERATIONS[node.op](node, given, graph.shapes[node.output])
             values[node.output] = value if node.output in graph.outputs else self._rounded(value)
             for name in node.inputs:
@@ -120,7 +125,15 @@ def _activated(x: Tensor, activation: tuple[Any, ...] | None) -> Tensor:
         return x.clamp_(*bounds)
     if kind == "leaky_relu":
         return functional.leaky_relu_(x, bounds[0])
-    return x.relu_() if kind == "relu" else x.sigmoid_()
+    if kind == "hard_sigmoid":
+        return x.mul_(bounds[0]).add_(bounds[1]).clamp_(0, 1)
+    if kind not in _IN_PLACE:
+        raise Unsupported(f"no counterpart in PyTorch for the activation {kind}")
+    found: Tensor = _IN_PLACE[kind](x)
+    return found
+
+
+_IN_PLACE = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "hard_swish": functional.hardswish}
 
 
 def _padded(x: Tensor, pads: tuple[int, ...], value: float = 0.0) -> tuple[Tensor, tuple[int, int]]:
@@ -134,7 +147,11 @@ def _padded(x: Tensor, pads: tuple[int, ...], value: float = 0.0) -> tuple[Tenso
 def _conv(node: Node, inputs: list[Any], _: Any) -> Tensor:
     x, weight, bias, residual = (*inputs, None, None)[:4]
     a = node.attributes
-    x, padding = _padded(x, a["pads"])
+    if a.get("pad_mode") == "reflect":
+        top, left, bottom, right = a["pads"]
+        x, padding = functional.pad(x, (left, right, top, bottom), "reflect"), (0, 0)
+    else:
+        x, padding = _padded(x, a["pads"])
     out = functional.conv2d(x, weight, bias, a["strides"], padding, a["dilations"], a["groups"])
     if residual is not None:
         out += residual
@@ -229,5 +246,8 @@ _OPERATIONS: dict[str, Callable[[Node, list[Any], Any], Tensor]] = {
     "transpose": lambda node, inputs, _: inputs[0].permute(node.attributes["perm"]),
     "slice": _slice,
     "pad": _pad,
+    "map": computed,
+    "reduce": reduced,
+    "take": taken,
     "resize": _resize,
 }
