@@ -39,9 +39,10 @@ from workers.engines.packaged.base import IN_USE_S, KEPT
 from workers.engines.packaged.program import DrivenProgram
 
 from .conftest import installed
+from .test_examples import EXAMPLES, SHARD, ran, raw, right_classes, workload
 from .test_run import Runner, assignment, here
 
-__all__ = ["here"]
+__all__ = ["here", "raw", "workload"]
 
 NAMES = ("litert", "mnn", "ncnn", "onnxruntime", "openvino", "torch")
 SAMPLES = 4
@@ -116,6 +117,19 @@ def test_a_wrong_output_is_no_result(here: Runner, engines: Engines, tmp_path: P
     with driven_by(engines.engine("onnxruntime"), tmp_path, "zip(self._names, self._outputs", other):
         record = measured(here, "onnxruntime")
     assert (record.outcome, record.cause) == (Outcome.INVALID, "wrong_output"), record.reasons
+
+
+def test_each_block_predicts_its_part_of_a_set(
+    here: Runner, engines: Engines, workload: Workload, raw: np.ndarray, seed: int
+) -> None:
+    """The same classes as NumPy in double precision; the last part is smaller."""
+    name = random.Random(seed).choice([each for each in NAMES if each != "torch" or not why_without_torch()])
+    batch = 1 if name == "ncnn" else 2
+    records = [ran(here, workload, Api.CPU, block, engine=name, batch=batch) for block in range(3)]
+    found = [top for record in records if record.predictions for top in record.predictions.top]
+    assert [list(top) for top in found] == right_classes(raw), name
+    assert [record.samples[0].inferences * batch for record in records] == [SHARD, SHARD, EXAMPLES - 2 * SHARD]
+    assert len({record.provenance.program_hash for record in records}) == 1, "another part is the same program"
 
 
 def test_a_users_own_file_is_held_against_the_model(here: Runner, engines: Engines, seed: int) -> None:

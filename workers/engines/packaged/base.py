@@ -87,8 +87,9 @@ class PackagedEngine(Engine):
         job = work.assignment.job
         cell, workload = job.cell, job.cell.workload
         serial = work.member.facts.serial
-        asked = {"workload.dataset": workload.dataset, "workload.training": workload.training}
-        for what in [name for name, is_asked in (asked | {"sampling.frames": cell.frames > 1}).items() if is_asked]:
+        is_stream = workload.dataset is None and cell.frames > 1
+        asked = {"workload.training": workload.training, "sampling.frames": is_stream}
+        for what in [name for name, is_asked in asked.items() if is_asked]:
             raise Unsupported(f"engine {self.name} runs no `{what}`", device=serial, remedy="our own does")
         if why := self.lacks(work.member.facts):
             raise Unsupported(f"engine {self.name}: {why}", device=serial)
@@ -108,13 +109,27 @@ class PackagedEngine(Engine):
             self._make(job, settings, folder)
         os.utime(folder)
         files = {path.name: path for path in sorted(folder.iterdir())}
-        models = self.host.models
+        models, given = self.host.models, (workload, cell.batch, job.examples)
+        files["inputs.npz"], pushed = self._inputs(folder, job)
         return DrivenProgram(
-            identity, job, [str(self.environment.python), "-I", "drive.py"], files, identity,
+            identity, job, [str(self.environment.python), "-I", "drive.py"], files, pushed,
             engine=type(self),
-            reference=models.reference(workload, cell.batch),
-            rounded=partial(models.rounded, Precision(cell.precision), workload, cell.batch),
+            reference=models.reference(*given),
+            rounded=partial(models.rounded, Precision(cell.precision), *given),
         )  # fmt: skip
+
+    def _inputs(self, folder: Path, job: Job) -> tuple[Path, str]:
+        """Write a block's inputs, of a set its part, beside the model's folder; return them, and all files' hash."""
+        part = job.examples
+        identity = content_hash({"model": folder.name, "examples": [part.start, part.stop] if part else []})
+        path = folder.with_name(f".{identity}.npz")
+        if not path.is_file():
+            arrays: dict[str, Any] = dict(self.host.models.inputs(job.cell.workload, job.cell.batch, job.examples))
+            with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".partial-", delete=False) as file:
+                np.savez(file, **arrays)
+            Path(file.name).rename(path)
+        os.utime(path)
+        return path, identity
 
     def _settings(self, job: Job, device: DeviceFacts) -> dict[str, Any]:
         """The driver's: how often it runs, on which device of the API, and the values of the engine's axes."""
@@ -130,6 +145,7 @@ class PackagedEngine(Engine):
             "warmup": sampling.warmup,
             "warmup_stable": sampling.warmup_stable or 0.0,
             "load_ns": round(sampling.load * 1e9),
+            **({"set": True} if cell.workload.dataset else {}),
         }
 
     def _own(self, files: Mapping[str, str], folder: Path) -> list[str]:
@@ -164,8 +180,6 @@ class PackagedEngine(Engine):
                 for path in made.iterdir():
                     if path.name not in names:
                         path.unlink()
-            inputs: dict[str, Any] = dict(models.inputs(cell.workload, cell.batch))
-            np.savez(made / "inputs.npz", **inputs)
             ports = {"inputs": list(graph.inputs), "outputs": list(graph.outputs)}
             shapes = {name: graph.shapes[name] for names in ports.values() for name in names}
             given = {**settings, **ports, "files": names, "shapes": shapes, "own": bool(cell.model_files)}
@@ -182,10 +196,12 @@ class PackagedEngine(Engine):
 
     def _tidy(self, until: float) -> None:
         """Remove prepared programs beyond the newest, of those that nobody has asked for since `until`."""
-        used = {path: path.stat().st_mtime for path in self._folder.iterdir() if path.name[0] != "."}
-        for path in sorted(used, key=lambda path: used[path])[:-KEPT]:
+        used = {path: path.stat().st_mtime for path in self._folder.iterdir()}
+        inputs = {path for path in used if path.suffix == ".npz"}
+        models = sorted(used.keys() - inputs - {*self._folder.glob(".partial-*")}, key=lambda path: used[path])
+        for path in (*models[:-KEPT], *inputs):
             if used[path] < until:
-                shutil.rmtree(path, ignore_errors=True)
+                path.unlink(missing_ok=True) if path in inputs else shutil.rmtree(path, ignore_errors=True)
 
 
 def _last_words(said: str) -> str:
