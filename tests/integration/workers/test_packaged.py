@@ -132,6 +132,50 @@ def test_each_block_predicts_its_part_of_a_set(
     assert len({record.provenance.program_hash for record in records}) == 1, "another part is the same program"
 
 
+ELEMENTWISE = (
+    *("Abs", "Atan", "Cos", "Erf", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg", "Relu", "Round"),
+    *("Sigmoid", "Sin", "Tanh"),
+)
+REDUCED = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
+
+
+def drawn_model(rng: random.Random, path: Path) -> Path:
+    """Functions of single elements, reductions that are taken away, comparisons, every second row, and margins."""
+    nodes, names = [], ["x"]
+    constants = [helper.make_tensor("axis", TensorProto.INT64, [1], [rng.choice([1, 2])]),
+                 helper.make_tensor("starts", TensorProto.INT64, [1], [rng.randint(0, 2)]),
+                 helper.make_tensor("ends", TensorProto.INT64, [1], [100]),
+                 helper.make_tensor("steps", TensorProto.INT64, [1], [rng.randint(2, 3)]),
+                 helper.make_tensor("pads", TensorProto.INT64, [6], [rng.randint(0, 2) for _ in range(6)])]  # fmt: skip
+
+    def add(op: str, *more: str, **attributes: Any) -> str:
+        names.append(f"t{len(nodes)}")
+        nodes.append(helper.make_node(op, [*more], [names[-1]], **attributes))
+        return names[-1]
+
+    for _ in range(4):
+        add(rng.choice(ELEMENTWISE), names[-1])
+        given = names[-1]
+        add(rng.choice(("Sub", "Add", "Mul", "Max", "Min")), given, add(rng.choice(REDUCED), given, "axis", keepdims=1))
+    given = names[-1]
+    chosen = add(rng.choice(("Less", "Greater")), given, add("Neg", given))
+    add("Where", chosen, given, add("Exp", add("Tanh", given)))
+    add("Pad", add("Slice", names[-1], "starts", "ends", "axis", "steps"), "pads")
+    graph = helper.make_graph(
+        nodes, "drawn", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 7, 9])],
+        [helper.make_tensor_value_info(names[-1], TensorProto.FLOAT, None)], constants,
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+    return path
+
+
+def test_what_torch_is_given_is_what_the_model_says(here: Runner, engines: Engines, tmp_path: Path, seed: int) -> None:
+    if why := why_without_torch():
+        pytest.skip(why)
+    record = measured(here, "torch", Workload(onnx=str(drawn_model(random.Random(seed), tmp_path / "m.onnx"))))
+    assert record.outcome is Outcome.OK and all(check.ok for check in record.checks), record.reasons
+
+
 def test_a_users_own_file_is_held_against_the_model(here: Runner, engines: Engines, seed: int) -> None:
     """Whatever engine it is for; a file of another model is wrong, and one that an engine does not read is refused."""
     rng, member = random.Random(seed), here.bench.fleet.member(CPU_SERIAL)

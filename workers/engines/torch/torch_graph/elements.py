@@ -36,21 +36,22 @@ def computed(node: Node, inputs: Sequence[Tensor], shape: Sequence[int]) -> Tens
     """Return each element of an expression. Raises Unsupported."""
     if not inputs:
         raise Unsupported(f"{node.name}: an expression without operands")
-    known: dict[Any, Any] = {}
-
-    def value(part: Any) -> Any:
-        if isinstance(part, str):
-            return inputs[LETTERS.index(part)]
-        if not isinstance(part, tuple):
-            return torch.full((), part, dtype=inputs[0].dtype, device=inputs[0].device)
-        if part[0] not in FUNCTIONS:
-            raise Unsupported(f"{node.name}: no counterpart in PyTorch for {part[0]}")
-        if part not in known:
-            known[part] = FUNCTIONS[part[0]](*map(value, part[1:]))
-        return known[part]
-
-    found: Tensor = value(node.attributes["expression"])
+    try:
+        found: Tensor = _value(node.attributes["expression"], inputs, {})
+    except KeyError as e:
+        raise Unsupported(f"{node.name}: no counterpart in PyTorch for {e.args[0]}") from e
     return found.expand(tuple(shape))
+
+
+def _value(part: Any, inputs: Sequence[Tensor], known: dict[Any, Any]) -> Any:
+    """Return the value of a part; `known`: those that were computed before. Raises KeyError for a function."""
+    if isinstance(part, str):
+        return inputs[LETTERS.index(part)]
+    if not isinstance(part, tuple):
+        return torch.full((), part, dtype=inputs[0].dtype, device=inputs[0].device)
+    if part not in known:
+        known[part] = FUNCTIONS[part[0]](*(_value(each, inputs, known) for each in part[1:]))
+    return known[part]
 
 
 def reduced(node: Node, inputs: Sequence[Tensor], _: Any) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from kernels.ir.activations import ACTIVATIONS, activation_of
 from kernels.ir.graph import Graph, Node
 
 from .elements import Unsupported, computed, places_of, reduced, taken
@@ -224,14 +225,15 @@ def _slice(node: Node, inputs: list[Any], _: Any) -> Tensor:
     return out
 
 
+def _activation(node: Node, inputs: list[Any], _: Any) -> Tensor:
+    return _activated(inputs[0].clone(), activation_of(node))
+
+
 _OPERATIONS: dict[str, Callable[[Node, list[Any], Any], Tensor]] = {
+    **dict.fromkeys(ACTIVATIONS, _activation),
     "conv": _conv,
     "dense": _dense,
     "matmul": lambda _, inputs, __: torch.matmul(*inputs),
-    "relu": lambda _, inputs, __: torch.relu(inputs[0]),
-    "sigmoid": lambda _, inputs, __: torch.sigmoid(inputs[0]),
-    "clip": lambda node, inputs, _: inputs[0].clamp(node.attributes["min"], node.attributes["max"]),
-    "leaky_relu": lambda node, inputs, _: functional.leaky_relu(inputs[0], node.attributes["slope"]),
     "max_pool": _max_pool,
     "average_pool": _average_pool,
     "global_average_pool": lambda _, inputs, __: functional.adaptive_avg_pool2d(inputs[0], 1),
