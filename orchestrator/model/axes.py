@@ -170,10 +170,8 @@ AXES: dict[str, Axis] = {**MATRIX_AXES, FRAMES.name: FRAMES, SIDE.name: SIDE}
 """Everything that a cell's options may hold."""
 _DEFAULTS = {name: axis.default for name, axis in AXES.items()}
 
-OF_EVERY_ENGINE = frozenset(("affinity", "batch", FRAMES.name, SIDE.name, ENGINE.name))
-"""Axes that mean something whatever the engine; the others are our own engine's."""
-WITH_THREADS = frozenset(("litert", "mnn", "ncnn", "onnxruntime", "openvino", "torch"))
-"""Engines beside ours that read the axis `threads`."""
+OF_EVERY_ENGINE = frozenset(("affinity", "batch", "threads", FRAMES.name, SIDE.name, ENGINE.name))
+"""Axes that mean something whatever the engine, unless it runs nothing; the others are our own engine's."""
 
 
 @cache
@@ -215,14 +213,14 @@ def unused(backend: str, options: Mapping[str, Any], named: frozenset[str] | Non
 
 def of_command(named: frozenset[str]) -> frozenset[str]:
     """Return the axes that mean something with a command that has these names in braces."""
-    return named | OF_EVERY_ENGINE - {"batch"}
+    return named | OF_EVERY_ENGINE - {"batch", "threads"}
 
 
 def has_axis(engine: str, name: str) -> bool:
     """Return whether an axis means anything with an engine."""
     if name not in AXES:
         return name.startswith(f"{engine}.")
-    return name in OF_EVERY_ENGINE or engine == ENGINE.default or (name == "threads" and engine in WITH_THREADS)
+    return engine == ENGINE.default or (name in OF_EVERY_ENGINE and (engine, name) != ("wait", "threads"))
 
 
 def _meant(backend: str, options: Mapping[str, Any]) -> dict[str, Any]:
