@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +32,7 @@ from orchestrator.model.errors import SetupError, Unsupported
 from orchestrator.model.event import Line
 from orchestrator.model.experiment import Sampling, Workload
 from orchestrator.model.record import Outcome, Record
+from workers.devices.install import file_sha256
 from workers.devices.workstation import CPU_SERIAL
 from workers.engines import Engine, Engines, Host, Work
 from workers.engines.agent import AgentRun
@@ -314,6 +316,29 @@ def test_an_installation_that_broke_off_goes_on(tmp_path: Path, monkeypatch: pyt
     assert again.folder != made.folder, "other packages are another environment"
     again.install()
     assert again.is_ready and not made.folder.exists() and again.remove() and not again.remove()
+
+
+def test_a_further_index_is_asked_for_what_is_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's builds for the CPU lie in an index of their own; the hash is checked there, too."""
+    name = "pocketfarm_drawn-1+cpu"
+    place = tmp_path / "index" / "pocketfarm-drawn"
+    place.mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    wheel = place / f"{name}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("pocketfarm_drawn.py", "")
+        file.writestr(f"{name}.dist-info/METADATA", "Metadata-Version: 2.1\nName: pocketfarm-drawn\nVersion: 1+cpu\n")
+        file.writestr(f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{name}.dist-info/RECORD", "")
+    (place / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "empty").as_uri())
+    requirements = tmp_path / "requirements.txt"
+    for digest, fails in (("0" * 64, True), (file_sha256(wheel), False)):
+        requirements.write_text(f"pocketfarm-drawn==1+cpu --hash=sha256:{digest}")
+        made = Environment("own", requirements, tmp_path / "engines", (tmp_path / "index").as_uri())
+        with pytest.raises(SetupError, match=r"HASHES|hashes") if fails else nullcontext():
+            made.install()
+        assert made.is_ready is not fails
 
 
 def test_every_list_of_packages_has_hashes() -> None:
