@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -125,9 +126,9 @@ class PackagedEngine(Engine):
         path = folder.with_name(f".{identity}.npz")
         if not path.is_file():
             arrays: dict[str, Any] = dict(self.host.models.inputs(job.cell.workload, job.cell.batch, job.examples))
-            with tempfile.NamedTemporaryFile(dir=self._folder, prefix=".partial-", delete=False) as file:
-                np.savez(file, **arrays)
-            Path(file.name).rename(path)
+            with tempfile.TemporaryDirectory(dir=self._folder, prefix=".partial-") as own:
+                np.savez(Path(own, path.name), **arrays)
+                Path(own, path.name).rename(path)
         os.utime(path)
         return path, identity
 
@@ -196,9 +197,13 @@ class PackagedEngine(Engine):
 
     def _tidy(self, until: float) -> None:
         """Remove prepared programs beyond the newest, of those that nobody has asked for since `until`."""
-        used = {path: path.stat().st_mtime for path in self._folder.iterdir()}
+        used: dict[Path, float] = {}
+        for path in self._folder.iterdir():
+            with suppress(FileNotFoundError):  # another session tidies, too
+                used[path] = path.stat().st_mtime
         inputs = {path for path in used if path.suffix == ".npz"}
-        models = sorted(used.keys() - inputs - {*self._folder.glob(".partial-*")}, key=lambda path: used[path])
+        folders = [path for path in used.keys() - inputs if not path.name.startswith(".partial-")]
+        models = sorted(folders, key=lambda path: used[path])
         for path in (*models[:-KEPT], *inputs):
             if used[path] < until:
                 path.unlink(missing_ok=True) if path in inputs else shutil.rmtree(path, ignore_errors=True)
