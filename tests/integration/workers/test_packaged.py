@@ -6,7 +6,6 @@ import io
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -125,9 +124,9 @@ def test_each_block_predicts_its_part_of_a_set(
     here: Runner, engines: Engines, workload: Workload, raw: np.ndarray, seed: int
 ) -> None:
     """The same classes as NumPy in double precision; the last part is smaller."""
-    name = random.Random(seed).choice([each for each in NAMES if each != "torch" or not why_without_torch()])
+    name = random.Random(seed).choice([each for each in NAMES if each != "torch"])  # which takes its time to start
     batch = 1 if name == "ncnn" else 2
-    records = [ran(here, workload, Api.CPU, block, engine=name, batch=batch) for block in range(3)]
+    records = [ran(here, workload, Api.CPU, block, engine=name, batch=batch, threads=1) for block in range(3)]
     found = [top for record in records if record.predictions for top in record.predictions.top]
     assert [list(top) for top in found] == right_classes(raw), name
     assert [record.samples[0].inferences * batch for record in records] == [SHARD, SHARD, EXAMPLES - 2 * SHARD]
@@ -174,7 +173,9 @@ def drawn_model(rng: random.Random, path: Path) -> Path:
 def test_what_torch_is_given_is_what_the_model_says(here: Runner, engines: Engines, tmp_path: Path, seed: int) -> None:
     if why := why_without_torch():
         pytest.skip(why)
-    record = measured(here, "torch", Workload(onnx=str(drawn_model(random.Random(seed), tmp_path / "m.onnx"))))
+    record = measured(
+        here, "torch", Workload(onnx=str(drawn_model(random.Random(seed), tmp_path / "m.onnx"))), threads=1
+    )
     assert record.outcome is Outcome.OK and all(check.ok for check in record.checks), record.reasons
 
 
@@ -193,11 +194,12 @@ def test_a_users_own_file_is_held_against_the_model(here: Runner, engines: Engin
         return {f"mine.{each}": kept.put(made.files[each]) for each in engine.reads}
 
     right, other = files_of(LENET), files_of(LENET.model_copy(update={"seed": rng.randint(2, 99)}))
-    record = measured(here, name, model_files=right)
+    record = measured(here, name, model_files=right, threads=1)
     assert record.outcome is Outcome.OK and all(check.ok for check in record.checks), record.reasons
-    assert measured(here, name, model_files=other).cause == "wrong_output", name
-    wide = measured(here, name, Workload(network="alexnet"), model_files=right)
-    assert wide.cause in ("engine_refused", "wrong_output", "unread_output"), (name, wide.reasons)
+    assert measured(here, name, model_files=other, threads=1).cause == "wrong_output", name
+    wide = measured(here, name, Workload(network="cifar10_quick"), model_files=right, threads=1)
+    refused = ("engine_refused", "wrong_output", "unread_output", "program_crashed")  # ncnn may end with SIGSEGV
+    assert wide.cause in refused, (name, wide.reasons)
     record = measured(here, name, model_files={"mine.txt": next(iter(right.values()))})
     assert record.outcome is Outcome.FAILED and "reads *." in record.reasons[0] and "mine.txt" in record.reasons[0]
 
@@ -251,27 +253,18 @@ def test_a_converter_has_its_time_and_its_words(
         engine.convert(tmp_path / "raises.py", (), tmp_path, [])
 
 
-def test_what_waits_for_its_device_is_kept(here: Runner, engines: Engines, seed: int) -> None:
-    """Among more prepared programs than are kept only those go that nobody has asked for lately."""
-    rng, engine = random.Random(seed), engines.engine("onnxruntime")
-    folder, now = engine.host.state / "cache" / "packaged", time.time()
-    folder.mkdir(parents=True, exist_ok=True)
-    ages = [rng.uniform(0.0, 2.0) * IN_USE_S for _ in range(KEPT + rng.randint(5, 20))]
-    for number, age in enumerate(ages):
-        (folder / f"drawn-{number}").mkdir()
-        os.utime(folder / f"drawn-{number}", (now - age, now - age))
-    try:
-        given = assignment(
-            CPU_SERIAL, Api.CPU, workload=Workload(network="lenet", seed=seed % 1000), engine=engine.name
-        )
-        engine.prepare(Work(given, here.bench.fleet.member(CPU_SERIAL), lambda: None, lambda *_: None))
-        left = {path.name for path in folder.iterdir()}
-        waiting = {f"drawn-{number}" for number, age in enumerate(ages) if age < IN_USE_S - 60}
-        assert waiting <= left and len(left) >= KEPT
-        assert len(left) < len(ages) or all(age < IN_USE_S + 60 for age in sorted(ages)[KEPT:])
-    finally:
-        for number in range(len(ages)):
-            shutil.rmtree(folder / f"drawn-{number}", ignore_errors=True)
+def test_what_waits_for_its_device_is_kept(here: Runner, tmp_path: Path, seed: int) -> None:
+    """Of prepared programs the newest are kept, and those that somebody has asked for lately, however many."""
+    rng, engine = random.Random(seed), Engines(Host.alone(installed(tmp_path, "onnxruntime"))).engine("onnxruntime")
+    folder, now = tmp_path / "cache" / "packaged", time.time()
+    ages = sorted(rng.choice((0.1, 0.8, 1.2, 2.0)) * IN_USE_S + place for place in range(KEPT + rng.randint(5, 40)))
+    for place, age in enumerate(ages):
+        (folder / f"drawn-{place}").mkdir(parents=True)
+        os.utime(folder / f"drawn-{place}", (now - age, now - age))
+    given = assignment(CPU_SERIAL, Api.CPU, workload=LENET, engine=engine.name)
+    engine.prepare(Work(given, here.bench.fleet.member(CPU_SERIAL), lambda: None, lambda *_: None))
+    left = {path.name for path in folder.glob("drawn-*")}
+    assert left == {f"drawn-{place}" for place, age in enumerate(ages) if place < KEPT - 1 or age < IN_USE_S}
 
 
 def test_no_spoilt_result_is_a_figure(engines: Engines, here: Runner, seed: int) -> None:
