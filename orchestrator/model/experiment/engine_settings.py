@@ -6,7 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, field_validator, model_validator
 
@@ -73,18 +73,21 @@ class Printed(Model):
         return _of_csv(lines, str(self.column))
 
 
+_Files = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class EngineSettings(Model):
     """The settings of engines."""
 
     result: Printed | None = None
     """The place of the samples in the output of a command; not given: a sample is a run of it."""
-    models: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    models: dict[str, _Files] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """The files of the same model for an engine that cannot take the workload's, relative to the experiment file:
     `{litert: x.tflite, ncnn: [x.param, x.bin]}`. Their outputs are held against the workload's."""
     models_sha256: dict[str, dict[str, str]] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Filled in at submission: the files by engine and name."""
 
-    @field_validator("models", mode="before")
+    @field_validator("models", mode="before", json_schema_input_type=dict[str, str | _Files])
     @classmethod
     def _one_file_or_several(cls, value: object) -> object:
         if not isinstance(value, dict):
@@ -94,11 +97,9 @@ class EngineSettings(Model):
     @field_validator("models")
     @classmethod
     def _of_other_engines(cls, models: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        for name, files in models.items():
+        for name in models:
             if name in ("pocketfarm", "command", "wait"):
                 raise ValueError(f"models: engine {name} runs the workload itself, and reads no file of its own")
-            if not files:
-                raise ValueError(f"models: name the files of engine {name}")
         return models
 
 

@@ -90,7 +90,7 @@ def test_files_of_other_engines_are_kept_and_each_cell_has_its_own(tmp_path: Pat
     (tmp_path / "y.tflite").unlink()
     with pytest.raises(ModelFileError, match=r"engine\.models\.litert: there is no file"):
         prepare(Experiment.model_validate(given), tmp_path, artifacts)
-    wrong = {"pocketfarm": "runs the workload itself", "mnn": "does not list", "litert": "name the files"}
+    wrong = {"pocketfarm": "runs the workload itself", "mnn": "does not list", "litert": "at least 1 item"}
     name = rng.choice([*wrong])
     given["engine"] = {"models": {name: [] if name == "litert" else "y.tflite"}}
     with pytest.raises(ValidationError, match=wrong[name]):
