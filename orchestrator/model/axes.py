@@ -124,6 +124,22 @@ RUN_AXES: dict[str, Axis] = {
             type=int,
             bounds=(1, 4096),
         ),
+        *(
+            Axis(
+                name=name,
+                at_run=True,
+                help=f"{tokens}; needs `workload.language_model`, where it may stand too",
+                unset=f"{unset} of a language model",
+                type=int,
+                bounds=(least, 1 << 20),
+                page="language-models.md",
+            )
+            for name, least, unset, tokens in (
+                ("context", 0, 0, "tokens that the model has taken before the clock starts"),
+                ("prompt", 1, 512, "tokens of the prompt"),
+                ("generate", 1, 128, "tokens of the answer"),
+            )
+        ),
         Axis(
             name="updates",
             help="where a training updates the weights: on the `device` that computes the gradients, or on the `host`, "

@@ -13,6 +13,7 @@ from orchestrator.model.device import Api, Precision
 
 from .conditions import Conditions
 from .engine_settings import EngineSettings
+from .language_model import misfit, with_text
 from .matrix import Matrix
 from .measure import Measure
 from .placement_rules import PlacementRules
@@ -117,6 +118,12 @@ class Experiment(Model):
 
     @model_validator(mode="before")
     @classmethod
+    def _of_a_text(cls, data: object) -> object:
+        """The numbers of tokens are axes."""
+        return with_text(data)
+
+    @model_validator(mode="before")
+    @classmethod
     def _of_a_program(cls, data: object) -> object:
         """A command runs by the engine for commands; one that says itself how often it runs warms up itself."""
         match data:
@@ -154,6 +161,12 @@ class Experiment(Model):
             raise ValueError(why)
         for name in sorted(named & MATRIX_AXES.keys() - self.matrix.options.keys()):
             raise ValueError(f"the command has `{{{name}}}`: give its values as `matrix.{name}`")
+        return self
+
+    @model_validator(mode="after")
+    def _by_answers(self) -> Experiment:
+        if why := misfit(self):
+            raise ValueError(why)
         return self
 
     @model_validator(mode="after")

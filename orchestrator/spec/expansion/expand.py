@@ -19,6 +19,7 @@ from orchestrator.model.errors import SpecError
 from orchestrator.model.exclusion import Exclusion
 from orchestrator.model.experiment import Conditions, Experiment, Measure, Side, Workload
 from orchestrator.model.experiment.engine_settings import Printed
+from orchestrator.model.experiment.language_model import DEFAULTS
 from orchestrator.model.job import Cell, Job
 
 from . import device_selection, run_order
@@ -243,7 +244,7 @@ def _options(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
 def _workloads(experiment: Experiment) -> list[Workload]:
     workload, networks = experiment.workload, experiment.matrix.network
     if networks is None:
-        return [workload]
+        return [workload.model_copy(update=dict.fromkeys(DEFAULTS))]  # a text's numbers are axes
     if workload.kind != "network":
         raise SpecError(
             f"matrix.network: sweeps built-in networks, but the workload has `{workload.kind}`; remove one of them"

@@ -22,6 +22,7 @@ from orchestrator.model.experiment import Workload
 from workers.files.host_files import HostFiles
 
 from .single_flight_cache import SingleFlightCache
+from .texts import Texts
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -31,6 +32,7 @@ class Models:
 
     def __init__(self, files: HostFiles) -> None:
         self._files = files
+        self.texts = Texts(files)
         self._graphs: SingleFlightCache[Graph] = SingleFlightCache(8)
         self._inputs: SingleFlightCache[Arrays] = SingleFlightCache(16)
         self._sets: SingleFlightCache[Examples] = SingleFlightCache(4)
